@@ -1,0 +1,32 @@
+"""Families of distributions over batches, and wrappers around them.
+
+Adding a family is one new file and one line in `FAMILIES`.
+"""
+
+from __future__ import annotations
+
+from evenhand.distributions._base import Distribution
+from evenhand.distributions.location_scale import LocationScale
+from evenhand.distributions.mixture import NormalMixture
+from evenhand.distributions.normal import Normal
+from evenhand.distributions.quantiles import Quantiles
+from evenhand.distributions.randomized import Randomized
+from evenhand.distributions.rearranged import Rearranged
+from evenhand.distributions.samples import Samples
+
+FAMILIES: tuple[type[Distribution], ...] = (Normal, NormalMixture, Quantiles, Samples)
+
+WRAPPERS: tuple[type[Distribution], ...] = (LocationScale, Randomized, Rearranged)
+
+__all__ = [
+    "FAMILIES",
+    "WRAPPERS",
+    "Distribution",
+    "LocationScale",
+    "Normal",
+    "NormalMixture",
+    "Quantiles",
+    "Randomized",
+    "Rearranged",
+    "Samples",
+]

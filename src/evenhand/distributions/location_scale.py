@@ -1,0 +1,72 @@
+"""One law, moved and stretched for each person."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._checks import Floats
+from evenhand.distributions._base import Bools, Distribution, batch_array
+
+
+class LocationScale(Distribution):
+    """The distributions of `loc + scale * Z` where `Z` follows `base`.
+
+    Parameters
+    ----------
+    base : Distribution
+        Law of the residual `Z`; a batch that broadcasts against `loc`, usually of shape (1,).
+    loc, scale : array-like
+        Shift and stretch (> 0), broadcast to the batch shape; units of `y`.
+
+    Examples
+    --------
+    >>> from evenhand.distributions import Normal
+    >>> LocationScale(Normal([0.0], 1.0), [5.0, 7.0], 2.0).mean()
+    array([5., 7.])
+    """
+
+    event_dims: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
+
+    def __init__(self, base: Distribution, loc: ArrayLike, scale: ArrayLike = 1.0) -> None:
+        self.base = base
+        self.loc, self.scale = np.broadcast_arrays(
+            batch_array("loc", loc), batch_array("scale", scale, positive=True)
+        )
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(self.loc.shape, self.base.batch_shape)
+
+    def take(self, rows: Any) -> LocationScale:
+        shared = self.base.batch_shape[:1] != self.loc.shape[:1]
+        return LocationScale(self.base if shared else self.base.take(rows), self.loc[rows], self.scale[rows])
+
+    def expand(self) -> LocationScale:
+        return LocationScale(self.base.expand(), self.loc[..., None], self.scale[..., None])
+
+    def _standard(self, y: ArrayLike) -> Floats:
+        return np.asarray((np.asarray(y, dtype=np.float64) - self.loc) / self.scale)
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        return self.base.logcdf(self._standard(y))
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        return self.base.logsf(self._standard(y))
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        return self.base.logpdf(self._standard(y)) - np.log(self.scale)
+
+    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+        return np.asarray(self.loc + self.scale * self.base.quantile_from_tail(log_p, upper))
+
+    def mean(self) -> Floats:
+        return np.asarray(self.loc + self.scale * self.base.mean())
+
+    def std(self) -> Floats:
+        return np.asarray(self.scale * self.base.std())
+
+    def crps(self, y: ArrayLike) -> Floats:
+        return np.asarray(self.scale * self.base.crps(self._standard(y)))

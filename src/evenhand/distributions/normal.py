@@ -1,0 +1,68 @@
+"""Normal distributions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from evenhand._checks import Floats
+from evenhand.distributions._base import Bools, Distribution, batch_array
+
+_LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
+
+
+class Normal(Distribution):
+    """Normal distributions.
+
+    Parameters
+    ----------
+    loc, scale : array-like
+        Mean and standard deviation (> 0), broadcast to the batch shape; units of `y`.
+
+    Examples
+    --------
+    >>> Normal([0.0, 1.0], 2.0).ppf(0.975).round(2)
+    array([3.92, 4.92])
+    """
+
+    event_dims: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
+
+    def __init__(self, loc: ArrayLike, scale: ArrayLike) -> None:
+        self.loc, self.scale = np.broadcast_arrays(
+            batch_array("loc", loc), batch_array("scale", scale, positive=True)
+        )
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return self.loc.shape
+
+    def _score(self, y: ArrayLike) -> Floats:
+        return np.asarray((np.asarray(y, dtype=np.float64) - self.loc) / self.scale)
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        return np.asarray(special.log_ndtr(self._score(y)))
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        return np.asarray(special.log_ndtr(-self._score(y)))
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        return np.asarray(-0.5 * self._score(y) ** 2 - np.log(self.scale) - _LOG_ROOT_2PI)
+
+    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+        score = special.ndtri_exp(log_p)
+        return np.asarray(self.loc + self.scale * np.where(upper, -score, score))
+
+    def mean(self) -> Floats:
+        return self.loc
+
+    def std(self) -> Floats:
+        return self.scale
+
+    def crps(self, y: ArrayLike) -> Floats:
+        # Gneiting & Raftery (2007), equation 21
+        z = self._score(y)
+        pdf = np.exp(-0.5 * z**2 - _LOG_ROOT_2PI)
+        return np.asarray(self.scale * (z * (2 * special.ndtr(z) - 1) + 2 * pdf - 1 / np.sqrt(np.pi)))

@@ -1,0 +1,97 @@
+"""A link around any base: the randomized forecast `H(G(y); r)` (method: links)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from evenhand._checks import Floats, check_draws
+from evenhand.distributions._base import GRID_REACH, GRID_STEP, Bools, Distribution, score_grid
+from evenhand.links import Link
+from evenhand.links._base import log1mexp
+
+_LOWEST_LOG = -690.0
+
+
+class Randomized(Distribution):
+    """Distributions `h[x, r](y) = H(G_x(y); r)` over a base `G` with a link and a draw for each.
+
+    Its quantiles are `G^-1(K(p; r))` and its log density is `log g(y) - log k(C; r)` at `C = H(G(y); r)`.
+
+    Parameters
+    ----------
+    base : Distribution
+        The deterministic forecast.
+    link : Link
+        The family of laws that the draw chooses from.
+    r : array-like
+        Draws strictly between 0 and 1; base and draws broadcast to the batch shape.
+
+    Examples
+    --------
+    >>> from evenhand.distributions import Normal
+    >>> from evenhand.links import Gaussian
+    >>> Randomized(Normal(0.0, 1.0), Gaussian.from_rho(0.6), 0.5).std()
+    array(1.25)
+    """
+
+    event_dims: ClassVar[dict[str, int]] = {"r": 0}
+
+    def __init__(self, base: Distribution, link: Link, r: ArrayLike) -> None:
+        self.base, self.link, self.r = base, link, check_draws(r)
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(self.base.batch_shape, self.r.shape)
+
+    def take(self, rows: Any) -> Randomized:
+        n = self.batch_shape[0]
+        base = self.base.take(rows) if self.base.batch_shape[0] == n else self.base
+        return Randomized(base, self.link, self.r[rows] if self.r.shape[0] == n else self.r)
+
+    def expand(self) -> Randomized:
+        return Randomized(self.base.expand(), self.link, self.r[..., None])
+
+    def _tail(self, y: ArrayLike) -> tuple[Floats, Bools]:
+        """Log of the smaller base tail turned by the link, and whether that tail is the upper one."""
+        lower, upper = self.base.logcdf(y), self.base.logsf(y)
+        is_upper = lower > upper
+        draws = np.where(is_upper, 1 - self.r, self.r)
+        return self.link.log_ppf_lower(np.where(is_upper, upper, lower), draws), is_upper
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        tail, is_upper = self._tail(y)
+        return np.where(is_upper, log1mexp(tail), tail)
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        tail, is_upper = self._tail(y)
+        return np.where(is_upper, tail, log1mexp(tail))
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        tail, is_upper = self._tail(y)
+        draws = np.where(is_upper, 1 - self.r, self.r)
+        return np.asarray(self.base.logpdf(y) - self.link.log_pdf_lower(tail, draws))
+
+    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+        draws = np.where(upper, 1 - self.r, self.r)
+        near = self.link.log_cdf_lower(np.asarray(log_p), draws)
+        far = self.link.log_cdf_lower(log1mexp(np.asarray(log_p)), 1 - draws)
+        turned = near > far
+        return self.base.quantile_from_tail(np.where(turned, far, near), np.asarray(upper) ^ turned)
+
+    def _table(self) -> tuple[Floats, Floats]:
+        """Base quantiles, which need no draw, and the randomized CDF there, which needs no person."""
+        draws = self.r[..., None]
+        # a sharp link puts its probability far out in the base's tails: reach for 1e-12 of it, in small steps
+        log_far = np.log(1e-12)
+        deepest = max(self.r.max(), 1 - self.r.min())
+        reach = -special.ndtri_exp(max(float(self.link.log_cdf_lower(np.array(log_far), deepest)), _LOWEST_LOG))
+        step = max(min(GRID_STEP, self.link.mean_error / 1.5), 1 / 128)
+        scores = score_grid(max(GRID_REACH, float(reach)), step)
+        log_c, upper = special.log_ndtr(-np.abs(scores)), scores > 0
+        log_level = self.link.log_ppf_lower(log_c, np.where(upper, 1 - draws, draws))
+        levels = np.where(upper, -np.expm1(log_level), np.exp(log_level))
+        return levels, self.base.expand().quantile_from_tail(log_c, upper)

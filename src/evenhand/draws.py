@@ -1,0 +1,171 @@
+"""Where the draw `r` of a randomized forecast comes from (method: draws).
+
+`nodes` for averages over draws, `jittered` for PIT matrices that carry a guarantee, `fresh` for one draw per row,
+`KeyedDraws` for use: there the draw belongs to the person and the decision, not to the request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._checks import Floats, bad_input, check_draws
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+MIN_KEY_BYTES = 16
+"""Shortest secret key that is taken: 128 bits."""
+
+__all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes"]
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """Return a NumPy generator from a seed, a generator, a legacy RandomState or None (unpredictable)."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31, size=4))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise bad_input("random_state", "be None, a non-negative integer or a generator", repr(random_state)) from error
+
+
+def nodes(m: int) -> Floats:
+    """Midpoints of `m` equal cells of [0, 1], shape (1, m): every person gets the same draws.
+
+    Examples
+    --------
+    >>> nodes(4)
+    array([[0.125, 0.375, 0.625, 0.875]])
+    """
+    return (np.arange(_count(m))[None, :] + 0.5) / m
+
+
+def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats:
+    """One uniform draw in each of `m` equal cells for each person, shape (n_samples, m).
+
+    Column `j` of row `i` is uniform on `(j/m, (j+1)/m)`. Unlike midpoints, the exact W1 of such a row never
+    understates the pathwise error in expectation, for any forecaster.
+
+    Examples
+    --------
+    >>> r = jittered(2, 4, random_state=0)
+    >>> (r * 4).astype(int)
+    array([[0, 1, 2, 3],
+           [0, 1, 2, 3]])
+    """
+    uniform = fresh((n_samples, _count(m)), random_state)
+    return np.clip((np.arange(m) + uniform) / m, 2.0**-60, 1 - 2.0**-53)
+
+
+def fresh(shape: int | tuple[int, ...], random_state: RandomState = None) -> Floats:
+    """Independent uniform draws, strictly between 0 and 1."""
+    return (generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52
+
+
+def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = None) -> Floats:
+    """Return draws for `n_samples` people: None draws one fresh `r` each, anything else is used as it is.
+
+    Parameters
+    ----------
+    r : None, float, array of shape (n_samples,), (1, m) or (n_samples, m)
+        Draws strictly between 0 and 1; a number serves everybody.
+    n_samples : int
+        Number of people.
+    random_state : int, generator or None
+        Source of fresh draws.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), (1, m) or (n_samples, m)
+    """
+    if r is None:
+        return fresh(n_samples, random_state)
+    draws = check_draws(r)
+    if draws.ndim == 0:
+        return np.full(n_samples, float(draws))
+    if draws.shape == (n_samples,) or (draws.ndim == 2 and draws.shape[0] in (1, n_samples) and draws.shape[1] > 0):
+        return draws
+    rule = f"be a number or have shape ({n_samples},), (1, m) or ({n_samples}, m)"
+    raise bad_input("r", rule, f"shape {draws.shape}", "one row per person, one column per draw")
+
+
+class KeyedDraws:
+    """A person's draw as a keyed hash of the person's id: replayable, unpredictable without the key.
+
+    The draw does not depend on row order or batch, and two rows with one id share it; another key or context
+    gives an unrelated draw. Who may ask again gets the same draw again.
+
+    Parameters
+    ----------
+    key : bytes
+        Secret of at least 16 bytes, fixed before ids are known.
+    context : str, default ""
+        The decision that the draws are for, such as a period. One draw for life would make luck permanent:
+        change the context with each new decision.
+
+    Notes
+    -----
+    BLAKE2b over the length-prefixed context and the id, of which 52 bits plus a half give `r`; so 0 and 1 cannot
+    occur. Ids are integers or text: `1` and `"1"` are one id, text is compared in its NFC form.
+
+    Examples
+    --------
+    >>> draws = KeyedDraws(b"sixteen bytes or more", context="2026-11")
+    >>> draws([17, "17"])
+    array([0.5634773, 0.5634773])
+    """
+
+    def __init__(self, key: bytes, context: str = "") -> None:
+        if not isinstance(key, bytes | bytearray):
+            raise bad_input("key", "be bytes", type(key).__name__, "text.encode() turns text into bytes")
+        if len(key) < MIN_KEY_BYTES:
+            remedy = "make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
+            raise bad_input("key", f"have at least {MIN_KEY_BYTES} bytes", len(key), remedy)
+        if not isinstance(context, str):
+            raise bad_input("context", "be text", repr(context))
+        # a BLAKE2b key holds 64 bytes at most; a longer one is hashed first, as HMAC does
+        secret = bytes(key) if len(key) <= 64 else hashlib.blake2b(bytes(key)).digest()
+        self.context = context
+        prefix = unicodedata.normalize("NFC", context).encode()
+        self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
+        self._hash.update(len(prefix).to_bytes(8, "big") + prefix)
+
+    def __call__(self, ids: Iterable[Any]) -> Floats:
+        """Return the draw of each id, shape (n,)."""
+        return np.array([self._draw(_canonical(value, i)) for i, value in enumerate(_listed(ids))], dtype=np.float64)
+
+    def _draw(self, text: bytes) -> float:
+        keyed = self._hash.copy()
+        keyed.update(text)
+        return ((int.from_bytes(keyed.digest(), "big") >> 12) + 0.5) / 2.0**52
+
+    def __repr__(self) -> str:
+        return f"KeyedDraws(key=<secret>, context={self.context!r})"
+
+
+def _listed(ids: Iterable[Any]) -> list[Any]:
+    if isinstance(ids, str | bytes):
+        raise bad_input("ids", "be a sequence of ids", f"one text {ids!r}", "wrap it in a list")
+    return list(ids)
+
+
+def _canonical(value: Any, position: int) -> bytes:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | str):
+        remedy = "write ids as integers or text: a float id changes with its formatting"
+        raise bad_input(f"ids[{position}]", "be an integer or text", f"{type(value).__name__} {value!r}", remedy)
+    text = unicodedata.normalize("NFC", str(value))
+    if not text.strip():
+        raise bad_input(f"ids[{position}]", "not be empty", repr(value))
+    return text.encode()
+
+
+def _count(m: int) -> int:
+    if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
+        raise bad_input("m", "be an integer of at least 1", repr(m))
+    return int(m)

@@ -1,0 +1,212 @@
+"""What a forecaster returns: a batch of distributions with the draws that made them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._checks import Floats, InputError, bad_input, check_finite, check_fraction
+from evenhand.distributions import Distribution, Normal, Quantiles, Randomized, Rearranged, Samples
+from evenhand.draws import RandomState, as_draws, fresh, generator
+from evenhand.links import Link, make_link
+
+__all__ = ["Forecast"]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Forecast distributions of `n` people, with the draw behind each.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        Batch of shape (n,) for one distribution per person, (n, m) for one per person and draw.
+    r : ndarray of shape (n,), (1, m) or (n, m), or None
+        Draws strictly between 0 and 1; None for a deterministic forecast, whose batch has shape (n,).
+
+    Examples
+    --------
+    >>> forecast = Forecast.from_normal(mean=[0.0, 10.0], std=[1.0, 2.0])
+    >>> low, high = forecast.interval(0.9)
+    >>> low.round(2), high.round(2)
+    (array([-1.64,  6.71]), array([ 1.64, 13.29]))
+    >>> forecast.randomized(alpha=0.1, r=[0.2, 0.7]).pit([0.5, 9.0]).round(2)
+    array([0.29, 0.6 ])
+    """
+
+    distribution: Distribution
+    r: Floats | None = None
+
+    def __post_init__(self) -> None:
+        shape = self.distribution.batch_shape
+        if len(shape) not in (1, 2) or shape[0] == 0:
+            raise bad_input("distribution", "be a batch of shape (n,) or (n, m), n >= 1", f"shape {shape}")
+        if self.r is None and len(shape) == 2:
+            raise bad_input("r", "be given for a batch over draws", "None")
+        if self.r is not None and np.broadcast_shapes(self.r.shape, shape) != shape:
+            raise bad_input("r", f"fit the batch {shape}", f"shape {self.r.shape}")
+
+    @classmethod
+    def from_normal(cls, mean: ArrayLike, std: ArrayLike) -> Forecast:
+        """Make a deterministic forecast from means and standard deviations (> 0), shape (n,)."""
+        return cls(Normal(np.atleast_1d(mean), std))
+
+    @classmethod
+    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike) -> Forecast:
+        """Make a deterministic forecast from quantiles: `levels` (q,) within (0, 1), `values` (n, q)."""
+        return cls(Quantiles(levels, np.atleast_2d(values)))
+
+    @classmethod
+    def from_samples(cls, values: ArrayLike) -> Forecast:
+        """Make a deterministic forecast from samples of each outcome, shape (n, n_draws)."""
+        return cls(Samples(np.atleast_2d(values)))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of people."""
+        return self.distribution.batch_shape[0]
+
+    @property
+    def is_randomized(self) -> bool:
+        """Whether a draw stands behind the distributions."""
+        return self.r is not None
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def take(self, rows: Any) -> Forecast:
+        """Return the forecast of the given rows."""
+        keep = self.r is None or (self.r.ndim == 2 and self.r.shape[0] == 1)
+        return Forecast(self.distribution.take(rows), self.r if keep or self.r is None else self.r[rows])
+
+    def cdf(self, y: ArrayLike) -> Floats:
+        """CDF at `y`, a number or one value per person; shape of the batch."""
+        return self.distribution.cdf(self._per_person(y))
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        """Log density at `y`, a number or one value per person; shape of the batch; nats per unit of `y`."""
+        return self.distribution.logpdf(self._per_person(y))
+
+    def crps(self, y: ArrayLike) -> Floats:
+        """CRPS at `y`, a number or one value per person; shape of the batch; units of `y`, smaller is better."""
+        return self.distribution.crps(self._per_person(y))
+
+    def pit(self, y: ArrayLike, *, step: float | None = None, random_state: RandomState = None) -> Floats:
+        """Probability integral transforms, the CDF at the outcomes.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Outcomes.
+        step : float, optional
+            Rounding step of the outcomes. The PIT is then drawn uniformly from the probability of the cell
+            `y -+ step / 2`, the cells of the least and the greatest outcome being open.
+        random_state : int, generator or None
+            Source of that draw: one per person, shared by the person's columns.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            Rows are people, columns draws.
+        """
+        if step is None:
+            return self.cdf(y)
+        low, high = (self.cdf(end) for end in cell_ends(check_finite("y", y), step))
+        share = fresh(self.n_samples, generator(random_state))
+        return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
+
+    def log_cell(self, y: ArrayLike, step: float) -> Floats:
+        """Log probability of the rounding cell of `y`, per unit of `y`; shape of the batch (method: front)."""
+        low, high = (self._per_person(end) for end in cell_ends(check_finite("y", y), step))
+        lower = self.distribution.cdf(high) - self.distribution.cdf(low)
+        upper = self.distribution.sf(low) - self.distribution.sf(high)
+        # of two nearly equal differences the larger has kept the digits of a far tail
+        return np.asarray(np.log(np.maximum(np.maximum(lower, upper), 1e-300)) - np.log(step))
+
+    def ppf(self, p: ArrayLike) -> Floats:
+        """Quantiles: the batch's shape for a number, that shape and one more axis for a list of probabilities."""
+        levels = np.asarray(p, dtype=np.float64)
+        if levels.ndim == 0:
+            return self.distribution.ppf(levels)
+        if levels.ndim != 1:
+            raise bad_input("p", "be a number or a list of numbers", f"shape {levels.shape}")
+        return self.distribution.expand().ppf(levels)
+
+    def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Central interval that holds the outcome with probability `level`: lower and upper ends."""
+        check_fraction("level", level)
+        return self.ppf((1 - level) / 2), self.ppf((1 + level) / 2)
+
+    def mean(self) -> Floats:
+        """Means, shape of the batch."""
+        return np.broadcast_to(self.distribution.mean(), self.distribution.batch_shape)
+
+    def std(self) -> Floats:
+        """Standard deviations, shape of the batch."""
+        return np.broadcast_to(self.distribution.std(), self.distribution.batch_shape)
+
+    def sample(self, random_state: RandomState = None) -> Floats:
+        """One outcome drawn from each distribution, shape of the batch."""
+        return self.distribution.ppf(fresh(self.distribution.batch_shape, generator(random_state)))
+
+    def randomized(
+        self,
+        alpha: float = 0.1,
+        link: str | Link = "entropic",
+        r: ArrayLike | None = None,
+        *,
+        random_state: RandomState = None,
+    ) -> Forecast:
+        """Randomize a deterministic forecast through a link.
+
+        Parameters
+        ----------
+        alpha : float, default 0.1
+            Weight of sharpness, 0 < alpha <= 1; at 1 the forecast stays what it is.
+        link : {"entropic", "laplace", "gaussian"} or Link
+            Family of laws.
+        r : None, float, array of shape (n,), (1, m) or (n, m)
+            Draws; None draws a fresh one per person.
+        random_state : int, generator or None
+            Source of fresh draws.
+
+        Raises
+        ------
+        InputError
+            If the forecast is randomized already: randomization is the outermost step.
+        """
+        if self.is_randomized:
+            raise InputError("this forecast is randomized already; randomize the deterministic forecast instead")
+        draws = as_draws(r, self.n_samples, random_state)
+        base = self.distribution.expand() if draws.ndim == 2 else self.distribution
+        return Forecast(Randomized(base, make_link(link, alpha), draws), draws)
+
+    def rearranged(self) -> Forecast:
+        """Make the draws monotone: at each outcome the CDFs of a person increase with the draw.
+
+        Needs several draws per person, in increasing order along the last axis.
+        """
+        if self.r is None or self.r.ndim != 2:
+            raise InputError("only a forecast with several draws per person, r of shape (1, m) or (n, m), is rearranged")
+        if not (np.diff(self.r, axis=-1) > 0).all():
+            raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
+        return Forecast(Rearranged(self.distribution), self.r)
+
+    def _per_person(self, y: ArrayLike) -> Floats:
+        values = np.asarray(y, dtype=np.float64)
+        if values.ndim == 0:
+            return values
+        if values.shape != (self.n_samples,):
+            raise bad_input("y", f"be a number or have shape ({self.n_samples},)", f"shape {values.shape}")
+        return values[:, None] if len(self.distribution.batch_shape) == 2 else values
+
+
+def cell_ends(y: Floats, step: float) -> tuple[Floats, Floats]:
+    """Ends of the rounding cells of the outcomes; the least and the greatest outcome have open cells."""
+    if not step > 0:
+        raise bad_input("step", "be positive", step)
+    low = np.where(y <= y.min(), -np.inf, y - step / 2)
+    return low, np.where(y >= y.max(), np.inf, y + step / 2)

@@ -1,0 +1,29 @@
+"""Links: how a draw `r` turns any base forecast into a randomized one, and what that costs.
+
+Adding a link is one new file and one line in `LINKS`.
+"""
+
+from __future__ import annotations
+
+from evenhand._checks import check_choice
+from evenhand.links._base import Link
+from evenhand.links.entropic import Entropic
+from evenhand.links.gaussian import Gaussian
+from evenhand.links.laplace import Laplace
+
+LINKS: dict[str, type[Link]] = {link.name: link for link in (Laplace, Entropic, Gaussian)}
+
+__all__ = ["LINKS", "Entropic", "Gaussian", "Laplace", "Link", "make_link"]
+
+
+def make_link(link: str | Link, alpha: float) -> Link:
+    """Return the named link at `alpha`; a link that is already made is returned as it is.
+
+    Examples
+    --------
+    >>> make_link("gaussian", alpha=0.2)
+    Gaussian(alpha=0.2)
+    """
+    if isinstance(link, Link):
+        return link
+    return LINKS[check_choice("link", link, tuple(LINKS))](alpha)

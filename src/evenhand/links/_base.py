@@ -1,0 +1,190 @@
+"""What every link is: a family of laws on [0, 1], one for each draw (method: links)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._checks import Floats, bad_input, check_draws, check_fraction
+
+TINY = 1e-300
+"""Probabilities are floored here before a logarithm: the smallest that leaves room to multiply."""
+
+
+def log_expm1(x: Floats) -> Floats:
+    """Logarithm of exp(x) - 1 for x >= 0, exact for small and for large x; minus infinity at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(x + np.log(-np.expm1(-x)))
+
+
+def softplus(x: Floats) -> Floats:
+    """Logarithm of 1 + exp(x): the inverse of `log_expm1`."""
+    return np.asarray(np.logaddexp(0.0, x))
+
+
+def log_softplus(x: Floats) -> Floats:
+    """Logarithm of log(1 + exp(x)); it is x itself far below zero."""
+    return np.asarray(np.where(x < -40, x, np.log(softplus(np.maximum(x, -40.0)))))
+
+
+def log_expm1_scaled(x: Floats, log_x: Floats) -> Floats:
+    """Logarithm of exp(x) - 1 where x may underflow and only `log_x` has its digits."""
+    return np.asarray(np.where(x > 1e-5, log_expm1(np.maximum(x, 1e-5)), log_x + x / 2))
+
+
+def log1mexp(log_p: Floats) -> Floats:
+    """Logarithm of 1 - p from log p."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(log_p > -np.log(2.0), np.log(-np.expm1(log_p)), np.log1p(-np.exp(log_p))))
+
+
+def gauss_legendre(edges: Floats, order: int = 16) -> tuple[Floats, Floats]:
+    """Nodes and weights of a Gauss-Legendre rule on each panel between `edges`, shape (..., panels, order)."""
+    x, w = np.polynomial.legendre.leggauss(order)
+    half = np.diff(edges, axis=-1)[..., None] / 2
+    return edges[..., :-1, None] + half * (x + 1), half * w
+
+
+class Link(ABC):
+    """A law `K(.; r)` on [0, 1] for each draw `r`: the law a base's PIT should have given the draw.
+
+    With base CDF `G` the randomized forecast is `H(G(y); r)`, `H = K^-1`. Every link here is symmetric,
+    `1 - H(u; r) = H(1 - u; 1 - r)`, and increasing in `r`; so a subclass supplies the lower half on the
+    logarithmic scale, exact for probabilities down to 1e-300, and the upper half follows by reflection.
+
+    Parameters
+    ----------
+    alpha : float, default 0.1
+        Weight of sharpness in the paper's objective, 0 < alpha <= 1. Small values buy calibration for
+        every group with sharpness; at 1 the link is the identity. All links share its meaning: at one
+        alpha they have the same `mean_error`.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, alpha: float = 0.1) -> None:
+        self.alpha = check_fraction("alpha", alpha, high_open=False)
+        self._solve()
+
+    @classmethod
+    def _with_parameter(cls, parameter: str, value: float) -> Self:
+        """Make the link with its own parameter given; alpha follows from the mean error."""
+        from evenhand.links.laplace import alpha_from_mean_error
+
+        link = cls.__new__(cls)
+        setattr(link, parameter, value)
+        link._prepare()
+        link.alpha = alpha_from_mean_error(link.mean_error)
+        return link
+
+    @abstractmethod
+    def _solve(self) -> None:
+        """Find the link's own parameter from `self.alpha` and prepare what evaluation needs."""
+
+    def _prepare(self) -> None:  # noqa: B027  (not every link needs a table)
+        """Compute what evaluation needs from the link's own parameter."""
+
+    @property
+    @abstractmethod
+    def mean_error(self) -> float:
+        """Mean pathwise error `E|C - R|` over a calibrated base: 1/3 at alpha = 1, towards 0 at 0."""
+
+    @property
+    @abstractmethod
+    def price(self) -> float:
+        """Excess log score over the base in nats, `E_r KL(K(.; r) || Uniform)`, if the base is calibrated."""
+
+    @abstractmethod
+    def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+        """Log K(c; r) from log c, for c <= 1/2."""
+
+    @abstractmethod
+    def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
+        """Log H(u; r) from log u, for u <= 1/2."""
+
+    @abstractmethod
+    def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+        """Log k(c; r) from log c, for c <= 1/2."""
+
+    def cdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
+        """`K(c; r)`: probability that the base's PIT should be at most `c` given the draw `r`."""
+        return self._reflected(self.log_cdf_lower, *_unit(c, r))
+
+    def ppf(self, u: ArrayLike, r: ArrayLike) -> Floats:
+        """`H(u; r) = K^-1(u; r)`: the randomized PIT of a base PIT `u` under the draw `r`."""
+        return self._reflected(self.log_ppf_lower, *_unit(u, r))
+
+    def logpdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
+        """`log k(c; r)`, the logarithm of the density of `K(.; r)` at `c`."""
+        values, draws = _unit(c, r)
+        upper = values > 0.5
+        log_c = np.log(np.maximum(np.where(upper, 1 - values, values), TINY))
+        return self.log_pdf_lower(log_c, np.where(upper, 1 - draws, draws))
+
+    def pdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
+        """`k(c; r)`, the density of `K(.; r)` at `c`."""
+        return np.exp(self.logpdf(c, r))
+
+    def pathwise_error(self, u: ArrayLike) -> Floats:
+        """Pathwise error of a person whose base PIT is `u`: `integral |H(u; r) - r| dr`, between 0 and 1/2.
+
+        It grows with `|u - 1/2|`, so a link's certificate hangs on the base's PITs alone.
+        """
+        values = np.asarray(u, dtype=np.float64)
+        # the integrand has layers of width about the mean error at both ends, and a kink where H(u; r) = r
+        half = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, 25)))
+        edges = np.concatenate((half, 1 - half[-2::-1]))
+        edges = np.concatenate(
+            (np.broadcast_to(edges, (*values.shape, edges.size)), self._kink(values)[..., None]), axis=-1
+        )
+        nodes, weights = gauss_legendre(np.sort(edges, axis=-1), order=8)
+        gap = np.abs(self.ppf(values[..., None, None], nodes) - nodes)
+        return np.asarray((gap * weights).sum(axis=(-2, -1)))
+
+    def _kink(self, u: Floats) -> Floats:
+        """Draw `r` with `H(u; r) = r`, by bisection: `K(r; r)` rises from 0 to 1. An error of d costs d^2."""
+        low, high = np.zeros_like(u), np.ones_like(u)
+        for _ in range(30):
+            middle = (low + high) / 2
+            below = self.cdf(middle, middle) < u
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return (low + high) / 2
+
+    def group_error(self, mass: float) -> float:
+        """Mean pathwise error of the worst `mass` of people over a calibrated base (a CVaR)."""
+        check_fraction("mass", mass, high_open=False)
+        # the worst people are those with |U - 1/2| largest: both tails, equal by symmetry; the error has an
+        # infinite slope at the very end
+        nodes, weights = gauss_legendre(np.concatenate(([0.0], np.geomspace(1e-6, 1.0, 13))) * mass / 2, order=8)
+        return float((2 * weights.ravel() * self.pathwise_error(nodes.ravel())).sum() / mass)
+
+    @staticmethod
+    def _reflected(lower: Callable[[Floats, Floats], Floats], value: Floats, r: Floats) -> Floats:
+        upper = value > 0.5
+        with np.errstate(divide="ignore"):
+            log_value = np.log(np.where(upper, 1 - value, value))
+        result = np.exp(lower(log_value, np.where(upper, 1 - r, r)))
+        return np.asarray(np.clip(np.where(upper, 1 - result, result), 0.0, 1.0))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Link) and (self.name, self.alpha) == (other.name, other.alpha)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.alpha))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(alpha={self.alpha:g})"
+
+
+def _unit(value: ArrayLike, r: ArrayLike) -> tuple[Floats, Floats]:
+    values = np.asarray(value, dtype=np.float64)
+    if not ((values >= 0) & (values <= 1)).all():
+        wrong = values[~((values >= 0) & (values <= 1))].flat[0]
+        raise bad_input("a probability", "lie between 0 and 1", float(wrong))
+    draws = check_draws(r)
+    shape = np.broadcast_shapes(values.shape, draws.shape)
+    return np.broadcast_to(values, shape), np.broadcast_to(draws, shape)

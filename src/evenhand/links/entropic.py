@@ -1,0 +1,268 @@
+"""The cheapest exactly calibrated link: entropic transport of uniform onto uniform (method: links).
+
+In the scaled length `s = kappa c` the potential `f` of the method becomes `g = f sqrt(kappa / 2)`, which solves
+`g'' = g - 1/g` with `g'(0) = g(0)` and is symmetric about `kappa / 2`. The equation has an energy, so everything
+is closed form but the length: with `g = g_m exp(-v^2)`, `g_m` the value at the middle and `gap = 1 - g_m^2`,
+
+    g'^2 = v^2 (2 gap + 2 g_m^2 v^2 F(v)),   F(v) = 1F1(1; 3; -2 v^2),   v from 0 (middle) to g_m / sqrt 2 (end),
+
+and `v = sqrt(gap) sinh(tau) / g_m` makes `ds / dtau` smooth and bounded for every kappa.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy import interpolate, optimize, special
+
+from evenhand._checks import Floats, check_finite
+from evenhand.links._base import Link, gauss_legendre, log_expm1, log_expm1_scaled, log_softplus, softplus
+from evenhand.links.laplace import _mean_error
+
+LAYER = 40.0
+"""Scaled length after which the potential is flat: exp(-sqrt(2) 40) is far below rounding."""
+
+
+class Entropic(Link):
+    """Density `a(c) a(r) exp(-kappa |c - r|)` with both marginals uniform.
+
+    Least price among links that keep a calibrated base exactly calibrated; at most 0.006 nats above `Laplace`
+    at equal mean error. This is the default link.
+
+    Parameters
+    ----------
+    alpha : float, default 0.1
+        Weight of sharpness, 0 < alpha <= 1; `kappa` takes the mean error of `Laplace(alpha)`.
+
+    Examples
+    --------
+    >>> from evenhand.links import Entropic
+    >>> link = Entropic(alpha=0.1)
+    >>> float(link.ppf(link.cdf(0.3, r=0.8), r=0.8).round(12))
+    0.3
+    """
+
+    name: ClassVar[str] = "entropic"
+
+    @classmethod
+    def from_kappa(cls, kappa: float) -> Self:
+        """Make the link from its sharpness `kappa >= 0` (0 is the identity)."""
+        check_finite("kappa", [kappa])
+        return cls._with_parameter("kappa", float(kappa))
+
+    def _solve(self) -> None:
+        self.kappa = 0.0 if self.alpha == 1 else _kappa_from_mean_error(_mean_error((1 - self.alpha) / self.alpha))
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._potential = _potential_at(self.kappa) if self.kappa > 0 else None
+
+    @property
+    def mean_error(self) -> float:
+        """Mean pathwise error over a calibrated base."""
+        return 1 / 3 if self._potential is None else self._potential.mean_error
+
+    @property
+    def price(self) -> float:
+        """Price in nats: the mutual information of the draw and the PIT."""
+        return 0.0 if self._potential is None else self._potential.price
+
+    def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+        potential = self._potential
+        if potential is None:
+            return log_c
+        log_s, s, t = log_c + np.log(self.kappa), np.exp(log_c) * self.kappa, r * self.kappa
+        low = potential.log_mass(np.minimum(s, t), np.minimum(log_s, np.log(t))) - t - potential.log_2g(t)
+        return np.where(s <= t, low, _log1m(self._survival(np.maximum(s, t), t)))
+
+    def _survival(self, s: Floats, t: Floats) -> Floats:
+        """1 - K for c >= r by reflection, in scaled lengths."""
+        potential = self._potential
+        assert potential is not None
+        s_back, t_back = self.kappa - s, self.kappa - t
+        with np.errstate(divide="ignore"):
+            log_back = np.log(s_back)
+        return np.exp(potential.log_mass(s_back, log_back) - t_back - potential.log_2g(t))
+
+    def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
+        potential = self._potential
+        if potential is None:
+            return log_u
+        t = r * self.kappa
+        log_2g = potential.log_2g(t)
+        log_turn = potential.log_mass(t, np.log(t)) - t - log_2g
+        low = potential.log_length(np.minimum(log_u, log_turn) + t + log_2g)
+        with np.errstate(divide="ignore"):
+            log_v = _log1m(np.exp(np.maximum(log_u, log_turn)))
+        back = np.exp(potential.log_length(log_v + (self.kappa - t) + log_2g))
+        high = np.log(np.maximum(self.kappa - back, t))
+        log_s = np.where(log_u <= log_turn, np.minimum(low, np.log(t)), high)
+        return np.asarray(np.minimum(log_s - np.log(self.kappa), 0.0))
+
+    def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+        potential = self._potential
+        if potential is None:
+            return np.zeros(np.broadcast_shapes(log_c.shape, r.shape))
+        s, t = np.exp(log_c) * self.kappa, r * self.kappa
+        # a(c) a(r) = kappa / (2 g(s) g(t))
+        return np.asarray(np.log(2 * self.kappa) - potential.log_2g(s) - potential.log_2g(t) - np.abs(s - t))
+
+
+def _log1m(p: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log1p(-np.minimum(p, 1.0)))
+
+
+class _Profile(NamedTuple):
+    """The potential from the middle outwards, as quadratures in `tau`."""
+
+    gap: float
+    peak_squared: float
+    length: float
+    """Scaled length from the middle to the end."""
+    depth: float
+    """Integral of log(g / g(0)) over that length."""
+
+    def v(self, tau: Floats) -> Floats:
+        return np.asarray(np.sqrt(self.gap / self.peak_squared) * np.sinh(tau))
+
+    def ds(self, tau: Floats) -> Floats:
+        v = self.v(tau)
+        curve = special.hyp1f1(1.0, 3.0, -2 * v**2)
+        # sqrt(1 + F sinh^2), with cosh factored out so that nothing overflows
+        return np.asarray(np.sqrt(2.0) * np.exp(-(v**2)) / np.sqrt(1 + (curve - 1) * np.tanh(tau) ** 2))
+
+    @property
+    def end(self) -> float:
+        return float(np.arcsinh(self.peak_squared / np.sqrt(2 * self.gap)))
+
+    @classmethod
+    def from_logit(cls, x: float) -> _Profile:
+        """Make the profile whose squared middle value is the logistic function of `x`."""
+        draft = cls(float(special.expit(-x)), float(special.expit(x)), 0.0, 0.0)
+        tau, weight = gauss_legendre(np.linspace(0.0, draft.end, 2 + int(2 * draft.end)))
+        ds = weight * draft.ds(tau)
+        fall = draft.peak_squared / 2 - draft.v(tau) ** 2
+        return draft._replace(length=float(ds.sum()), depth=float((ds * fall).sum()))
+
+
+def _statistics(profile: _Profile, kappa: float) -> tuple[float, float]:
+    """Mean error and price at `kappa`; beyond the profile's length the potential is flat at depth 1/2.
+
+    With J the stationary action, dJ/dkappa = -log g(0) / 2 (Hamilton-Jacobi), whence for the dual value
+    V = -2 integral log f: mean error = V' and price = V - kappa V'.
+    """
+    depth = profile.depth + max(kappa / 2 - profile.length, 0.0) * profile.peak_squared / 2
+    error = 4 * depth / kappa**2
+    log_end = 0.5 * np.log(profile.peak_squared) - profile.peak_squared / 2
+    return error, float(max(np.log(kappa / 2) - 2 * log_end - 2 * kappa * error, 0.0))
+
+
+_FLAT = 2 * LAYER
+"""From this kappa on both ends are alone: one profile serves, with a flat stretch between."""
+
+
+def _profile_at(kappa: float) -> _Profile:
+    length = min(kappa, _FLAT) / 2
+    found = optimize.brentq(lambda x: np.log(_Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13)
+    return _Profile.from_logit(float(found))
+
+
+def _kappa_from_mean_error(error: float) -> float:
+    longest = _profile_at(_FLAT)
+    if error < _statistics(longest, _FLAT)[0]:
+        # flat in the middle: error kappa^2 = 4 (depth + (kappa/2 - length) / 2), a quadratic
+        spare = longest.depth - longest.length * longest.peak_squared / 2
+        root = np.sqrt(longest.peak_squared**2 / 4 + 4 * error * spare)
+        return float((longest.peak_squared + 2 * root) / (2 * error))
+
+    def excess(x: float) -> float:
+        profile = _Profile.from_logit(x)
+        return _statistics(profile, 2 * profile.length)[0] - error
+
+    return 2 * _Profile.from_logit(float(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13))).length
+
+
+class _Table:
+    """A smooth function on a fine even grid, so that a million values take a moment.
+
+    Cubic Hermite pieces between values and slopes of a spline of degree 7; with steps of 0.004 and functions of
+    order one the error is about 1e-12.
+    """
+
+    def __init__(self, x: Floats, values: Floats) -> None:
+        spline = interpolate.make_interp_spline(x, values, k=7)
+        self._last = max(int(np.ceil((x[-1] - x[0]) / 0.004)), 8)
+        grid = np.linspace(x[0], x[-1], self._last + 1)
+        self._start, self._step = float(x[0]), float(grid[1] - grid[0])
+        at, slope = spline(grid), spline.derivative()(grid) * self._step
+        rise = np.diff(at)
+        low, high = slope[:-1], slope[1:]
+        self._pieces = np.stack((at[:-1], low, 3 * rise - 2 * low - high, low + high - 2 * rise), axis=-1)
+
+    def __call__(self, x: Floats) -> Floats:
+        place = (np.asarray(x) - self._start) / self._step
+        piece = np.clip(place.astype(np.intp), 0, self._last - 1)
+        t, c = place - piece, self._pieces[piece]
+        return np.asarray(c[..., 0] + t * (c[..., 1] + t * (c[..., 2] + t * c[..., 3])))
+
+
+class _Potential:
+    """Tables of the potential near an end, exact to about 1e-12, and the mass integral with its inverse.
+
+    `mass(s) = integral_0^s exp(t) / g(t) dt = exp(s) (g - g')` carries the CDF: for c <= r
+    `K = exp(-s_r) mass(s_c) / (2 g(s_r))`.
+    """
+
+    def __init__(self, kappa: float, profile: _Profile) -> None:
+        self.kappa = kappa
+        self.mean_error, self.price = _statistics(profile, kappa)
+        edges = np.linspace(profile.end, 0.0, 60 + int(90 * profile.end))
+        tau, weight = gauss_legendre(edges, order=8)
+        s = np.concatenate(([0.0], -np.cumsum((weight * profile.ds(tau)).sum(axis=-1))))
+        v = profile.v(edges)
+        g = np.sqrt(profile.peak_squared) * np.exp(-(v**2))
+        curve = special.hyp1f1(1.0, 3.0, -2 * v**2)
+        slope = v * np.sqrt(2 * profile.gap + 2 * profile.peak_squared * v**2 * curve)
+        slope[0] = g[0]
+        self._end = float(s[-1])
+        # left half: log(mass / (exp(s) - 1)), which is smooth at 0; right half: log(g - g') with g' < 0
+        rate = np.concatenate((-np.log(g[:1]), s[1:] + np.log(g[1:] - slope[1:]) - log_expm1(s[1:])))
+        log_mass = log_expm1(s[1:]) + rate[1:]
+        back = s - np.log(g + slope)
+        self._log_g = _Table(s, np.log(g))
+        self._rate = _Table(s, rate)
+        self._rate_by_mass = _Table(np.concatenate(([0.0], softplus(log_mass))), rate)
+        self._log_sum = _Table(s, np.log(g + slope))
+        self._back = _Table(back, s)
+        self._mass_top, self._back_start, self._back_end = float(log_mass[-1]), float(back[0]), float(back[-1])
+
+    def log_2g(self, s: Floats) -> Floats:
+        """Logarithm of 2 g(s), s between 0 and kappa."""
+        return np.asarray(np.log(2.0) + self._log_g(np.minimum(np.minimum(s, self.kappa - s), self._end)))
+
+    def log_mass(self, s: Floats, log_s: Floats) -> Floats:
+        """Logarithm of mass(s); `log_s` keeps the digits of a tiny s."""
+        near = np.minimum(s, self._end)
+        left = log_expm1_scaled(near, log_s) + self._rate(near)
+        right = s + self._log_sum(np.clip(self.kappa - s, 0.0, self._end))
+        return np.where(s <= self._end, left, right)
+
+    def log_length(self, log_mass: Floats) -> Floats:
+        """Inverse of `log_mass`: the logarithm of s."""
+        near = np.minimum(log_mass, self._mass_top)
+        x = near - self._rate_by_mass(np.minimum(softplus(near), softplus(np.array(self._mass_top))))
+        left = log_softplus(x)
+        w = self.kappa - log_mass
+        inside = self._back(np.clip(w, self._back_start, self._back_end))
+        # between the two layers g = 1 and mass = exp(s)
+        right = np.where(w > self._back_end, log_mass, self.kappa - inside)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(log_mass <= self._mass_top, left, np.log(np.maximum(right, self._end)))
+
+
+@lru_cache(maxsize=64)
+def _potential_at(kappa: float) -> _Potential:
+    return _Potential(kappa, _profile_at(kappa))

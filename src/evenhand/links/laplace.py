@@ -1,0 +1,123 @@
+"""The link that minimizes the paper's objective when the base is the truth (method: links)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy import optimize, special
+
+from evenhand._checks import Floats, check_finite
+from evenhand.links._base import Link, gauss_legendre, log1mexp, log_expm1_scaled, log_softplus
+
+
+class Laplace(Link):
+    """Density `exp(-kappa |c - r|) / Z_r`, `kappa = (1 - alpha) / alpha`.
+
+    The minimizer of the paper's objective at `alpha` over the true distribution: where a network of
+    unlimited capacity would end. No forecaster has a lower price at its mean error. The PITs of a
+    calibrated base stay within 0.014 (W1) of uniform, not exactly uniform.
+
+    Parameters
+    ----------
+    alpha : float, default 0.1
+        Weight of sharpness, 0 < alpha <= 1.
+
+    Examples
+    --------
+    >>> from evenhand.links import Laplace
+    >>> link = Laplace(alpha=0.2)
+    >>> round(link.price, 3), round(link.mean_error, 3)
+    (0.28, 0.176)
+    """
+
+    name: ClassVar[str] = "laplace"
+
+    @classmethod
+    def from_kappa(cls, kappa: float) -> Self:
+        """Make the link from its sharpness `kappa >= 0` (0 is the identity)."""
+        check_finite("kappa", [kappa])
+        return cls(1 / (1 + kappa))
+
+    def _solve(self) -> None:
+        self.kappa = (1 - self.alpha) / self.alpha
+
+    @property
+    def mean_error(self) -> float:
+        """Mean pathwise error over a calibrated base, `L'(kappa)`."""
+        return _mean_error(self.kappa)
+
+    @property
+    def price(self) -> float:
+        """Price in nats: `L(kappa) - kappa * mean_error`, `L = -integral log Z_t dt`."""
+        if self.kappa == 0:
+            return 0.0
+        t, w = _half_unit(self.kappa)
+        log_z = np.log(_normalizer(self.kappa, t) / self.kappa)
+        return float(max(-2 * (w * log_z).sum() - self.kappa * self.mean_error, 0.0))
+
+    def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+        kappa = self.kappa
+        if kappa == 0:
+            return log_c
+        c, log_d = np.exp(log_c), np.log(_normalizer(kappa, r))
+        below = np.minimum(c, r)
+        # c <= r: K = exp(-kappa r) (exp(kappa c) - 1) / D
+        low = log_expm1_scaled(kappa * below, np.log(kappa) + log_c) - kappa * r - log_d
+        above = np.maximum(c, r) - r
+        high = np.log(-np.expm1(-kappa * r) - np.expm1(-kappa * above)) - log_d
+        return np.where(c <= r, low, high)
+
+    def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
+        kappa = self.kappa
+        if kappa == 0:
+            return log_u
+        log_d = np.log(_normalizer(kappa, r))
+        log_turn = np.log(-np.expm1(-kappa * r)) - log_d
+        # u <= u*: exp(kappa H) - 1 = D u exp(kappa r)
+        x = log_d + np.minimum(log_u, log_turn) + kappa * r
+        low = log_softplus(x) - np.log(kappa)
+        log_v = log1mexp(np.maximum(log_u, log_turn))
+        high = r - np.logaddexp(-kappa * (1 - r), log_d + log_v) / kappa
+        return np.where(log_u <= log_turn, np.minimum(low, np.log(r)), np.log(np.maximum(high, r)))
+
+    def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+        if self.kappa == 0:
+            return np.zeros(np.broadcast_shapes(log_c.shape, r.shape))
+        log_z = np.log(_normalizer(self.kappa, r)) - np.log(self.kappa)
+        return np.asarray(-self.kappa * np.abs(np.exp(log_c) - r) - log_z)
+
+
+def _normalizer(kappa: float, r: Floats) -> Floats:
+    """`D = kappa Z_r = 2 - exp(-kappa r) - exp(-kappa (1 - r))`."""
+    return np.asarray(-np.expm1(-kappa * r) - np.expm1(-kappa * (1 - r)))
+
+
+def _half_unit(kappa: float) -> tuple[Floats, Floats]:
+    """Nodes and weights on [0, 1/2], fine near 0 where a layer of width 1/kappa lies."""
+    layer = min(0.5, 40 / max(kappa, 1e-300))
+    edges = np.linspace(0.0, layer, 21)
+    nodes, weights = gauss_legendre(edges if layer == 0.5 else np.append(edges, 0.5))
+    return nodes.ravel(), weights.ravel()
+
+
+@lru_cache(maxsize=256)
+def _mean_error(kappa: float) -> float:
+    if kappa == 0:
+        return 1 / 3
+    t, w = _half_unit(kappa)
+    a, b = kappa * t, kappa * (1 - t)
+    # E|C - t| given t; gammainc(2, a) = 1 - (1 + a) exp(-a) without cancellation
+    conditional = (special.gammainc(2, a) + special.gammainc(2, b)) / (special.gammainc(1, a) + special.gammainc(1, b))
+    return float(2 * (w * conditional).sum() / kappa)
+
+
+def alpha_from_mean_error(error: float) -> float:
+    """Return the alpha at which `Laplace(alpha).mean_error` is `error`, 0 < error <= 1/3."""
+    if error >= 1 / 3:
+        return 1.0
+    # the mean error is at most 1/kappa and at most 1/3
+    top = np.log(2 / error)
+    found = optimize.brentq(lambda x: _mean_error(float(np.exp(x))) - error, -40.0, top, xtol=1e-14, rtol=1e-14)
+    return float(1 / (1 + np.exp(found)))
