@@ -190,7 +190,9 @@ class Forecast:
         Needs several draws per person, in increasing order along the last axis.
         """
         if self.r is None or self.r.ndim != 2:
-            raise InputError("only a forecast with several draws per person, r of shape (1, m) or (n, m), is rearranged")
+            raise InputError(
+                "only a forecast with several draws per person, r of shape (1, m) or (n, m), is rearranged"
+            )
         if not (np.diff(self.r, axis=-1) > 0).all():
             raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
         return Forecast(Rearranged(self.distribution), self.r)

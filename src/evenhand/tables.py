@@ -1,7 +1,6 @@
 """Reading and writing tables, and taking typed columns out of them.
 
-Every complaint is one line that says which file, column, row and value, and what to do. Rows are
-data rows counted from 1: the header is not one of them, and neither are empty lines.
+Complaints are one line: file, column, row, value, what to do. Rows are data rows counted from 1; empty lines are none.
 """
 
 from __future__ import annotations
@@ -159,9 +158,8 @@ def _parse_csv(path: Path, **options: Any) -> pa.Table:
 def _read_csv(path: Path, text: tuple[str, ...]) -> pa.Table:
     # As bytes first: a column that is no UTF-8 is then noticed here, where the row can be named.
     convert = csv.ConvertOptions(column_types={name: pa.binary() for name in text}, strings_can_be_null=False)
-    parse = csv.ParseOptions(newlines_in_values=True)
     try:
-        table = _parse_csv(path, parse_options=parse, convert_options=convert)
+        table = _parse_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
     except pa.ArrowInvalid:
         _refuse_ragged_row(path)
         raise
@@ -386,8 +384,7 @@ def _one_per_value(values: pd.Series[Any], name: str, place: str, *, ordered: bo
     codes, distinct = pd.factorize(values, sort=ordered)  # missing values have the code -1
     labels = [_label(value) for value in distinct]
     if len(set(labels)) > MAX_GROUPS:
-        remedy = "join the rare values or choose another column"
-        raise bad_input(place, f"have at most {MAX_GROUPS} distinct values", len(set(labels)), remedy)
+        raise bad_input(place, f"have at most {MAX_GROUPS} distinct values", len(set(labels)), "join the rare values")
     label_of = np.array([*labels, None], dtype=object)[codes]
     kept = labels if ordered else sorted(labels)
     return {f"{name} = {label}": np.asarray(label_of == label, dtype=np.bool_) for label in kept}

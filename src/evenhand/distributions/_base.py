@@ -109,7 +109,7 @@ class Distribution(ABC):
 def score_grid(reach: float, step: float) -> Floats:
     """Normal scores from `-reach` to `reach`, symmetric, about `step` apart."""
     half = int(np.ceil(reach / step))
-    return np.arange(-half, half + 1) * (reach / half)
+    return np.asarray(np.arange(-half, half + 1) * (reach / half), dtype=np.float64)
 
 
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:

@@ -30,7 +30,7 @@ def std(levels: Floats, values: Floats) -> Floats:
     first = (mass * (a + b)).sum(axis=-1) / 2 + ends[0] * a[..., 0] + ends[1] * b[..., -1]
     second = (mass * (a * a + a * b + b * b)).sum(axis=-1) / 3
     second = second + ends[0] * a[..., 0] ** 2 + ends[1] * b[..., -1] ** 2
-    return np.sqrt(np.maximum(second - first**2, 0.0))
+    return np.asarray(np.sqrt(np.maximum(second - first**2, 0.0)))
 
 
 def crps(levels: Floats, values: Floats, y: Floats) -> Floats:
@@ -44,7 +44,9 @@ def crps(levels: Floats, values: Floats, y: Floats) -> Floats:
     parts = []
     for start in range(0, rows, step):
         cut = slice(start, start + step)
-        parts.append(_crps(_rows(levels, len(shape) + 1, cut), _rows(values, len(shape) + 1, cut), _rows(y, len(shape), cut)))
+        parts.append(
+            _crps(_rows(levels, len(shape) + 1, cut), _rows(values, len(shape) + 1, cut), _rows(y, len(shape), cut))
+        )
     return np.concatenate(parts)
 
 

@@ -32,9 +32,7 @@ class LocationScale(Distribution):
 
     def __init__(self, base: Distribution, loc: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self.base = base
-        self.loc, self.scale = np.broadcast_arrays(
-            batch_array("loc", loc), batch_array("scale", scale, positive=True)
-        )
+        self.loc, self.scale = np.broadcast_arrays(batch_array("loc", loc), batch_array("scale", scale, positive=True))
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -57,7 +55,7 @@ class LocationScale(Distribution):
         return self.base.logsf(self._standard(y))
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        return self.base.logpdf(self._standard(y)) - np.log(self.scale)
+        return np.asarray(self.base.logpdf(self._standard(y)) - np.log(self.scale))
 
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
         return np.asarray(self.loc + self.scale * self.base.quantile_from_tail(log_p, upper))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,7 +79,7 @@ class NormalMixture(Distribution):
 
     def std(self) -> Floats:
         spread = self.scale**2 + (self.loc - self.mean()[..., None]) ** 2
-        return np.sqrt((self.weights * spread).sum(axis=-1))
+        return np.asarray(np.sqrt((self.weights * spread).sum(axis=-1)))
 
     def crps(self, y: ArrayLike) -> Floats:
         if self.loc.shape[-1] > MAX_PAIRED:

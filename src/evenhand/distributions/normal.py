@@ -31,9 +31,7 @@ class Normal(Distribution):
     event_dims: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
 
     def __init__(self, loc: ArrayLike, scale: ArrayLike) -> None:
-        self.loc, self.scale = np.broadcast_arrays(
-            batch_array("loc", loc), batch_array("scale", scale, positive=True)
-        )
+        self.loc, self.scale = np.broadcast_arrays(batch_array("loc", loc), batch_array("scale", scale, positive=True))
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

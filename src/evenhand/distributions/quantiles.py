@@ -80,7 +80,9 @@ class Quantiles(Distribution):
         log_low = np.log(self.levels[..., 0]) + np.minimum(point - first, 0.0) / low
         log_high = np.log1p(-self.levels[..., -1]) - np.maximum(point - last, 0.0) / high
         log_cdf = np.where(point < first, log_low, np.where(point > last, np.log1p(-np.exp(log_high)), np.log(inside)))
-        log_sf = np.where(point > last, log_high, np.where(point < first, np.log1p(-np.exp(log_low)), np.log1p(-inside)))
+        log_sf = np.where(
+            point > last, log_high, np.where(point < first, np.log1p(-np.exp(log_low)), np.log1p(-inside))
+        )
         return log_cdf, log_sf
 
     def logcdf(self, y: ArrayLike) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Self
@@ -49,12 +50,24 @@ def gauss_legendre(edges: Floats, order: int = 16) -> tuple[Floats, Floats]:
     return edges[..., :-1, None] + half * (x + 1), half * w
 
 
+def check_kappa(kappa: float) -> float:
+    """Return `kappa` as a float if it is finite and not negative."""
+    try:
+        number = float(kappa)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise bad_input("kappa", "fulfil 0 <= kappa < infinity", repr(kappa))
+    return number
+
+
 class Link(ABC):
     """A law `K(.; r)` on [0, 1] for each draw `r`: the law a base's PIT should have given the draw.
 
     With base CDF `G` the randomized forecast is `H(G(y); r)`, `H = K^-1`. Every link here is symmetric,
     `1 - H(u; r) = H(1 - u; 1 - r)`, and increasing in `r`; so a subclass supplies the lower half on the
-    logarithmic scale, exact for probabilities down to 1e-300, and the upper half follows by reflection.
+    logarithmic scale, and the upper half follows by reflection. The lower half keeps its relative precision
+    down to 1e-300 for c <= r, where all but draws as small as c lie; for c > r it is exact to about 1e-15.
 
     Parameters
     ----------
@@ -162,8 +175,9 @@ class Link(ABC):
         nodes, weights = gauss_legendre(np.concatenate(([0.0], np.geomspace(1e-6, 1.0, 13))) * mass / 2, order=8)
         return float((2 * weights.ravel() * self.pathwise_error(nodes.ravel())).sum() / mass)
 
-    @staticmethod
-    def _reflected(lower: Callable[[Floats, Floats], Floats], value: Floats, r: Floats) -> Floats:
+    def _reflected(self, lower: Callable[[Floats, Floats], Floats], value: Floats, r: Floats) -> Floats:
+        if self.alpha == 1:  # the identity, without the rounding of exp(log(u))
+            return np.array(value)
         upper = value > 0.5
         with np.errstate(divide="ignore"):
             log_value = np.log(np.where(upper, 1 - value, value))

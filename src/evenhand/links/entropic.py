@@ -17,12 +17,16 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import interpolate, optimize, special
 
-from evenhand._checks import Floats, check_finite
-from evenhand.links._base import Link, gauss_legendre, log_expm1, log_expm1_scaled, log_softplus, softplus
+from evenhand._checks import Floats
+from evenhand.links._base import Link, check_kappa, gauss_legendre, log_expm1, log_expm1_scaled, log_softplus, softplus
 from evenhand.links.laplace import _mean_error
 
 LAYER = 40.0
 """Scaled length after which the potential is flat: exp(-sqrt(2) 40) is far below rounding."""
+
+
+NEGLIGIBLE = 1e-12
+"""Below this kappa the link is taken as the identity: its density differs from 1 by less."""
 
 
 class Entropic(Link):
@@ -49,15 +53,15 @@ class Entropic(Link):
     @classmethod
     def from_kappa(cls, kappa: float) -> Self:
         """Make the link from its sharpness `kappa >= 0` (0 is the identity)."""
-        check_finite("kappa", [kappa])
-        return cls._with_parameter("kappa", float(kappa))
+        return cls._with_parameter("kappa", check_kappa(kappa))
 
     def _solve(self) -> None:
-        self.kappa = 0.0 if self.alpha == 1 else _kappa_from_mean_error(_mean_error((1 - self.alpha) / self.alpha))
+        sharpness = (1 - self.alpha) / self.alpha
+        self.kappa = 0.0 if sharpness < NEGLIGIBLE else _kappa_from_mean_error(_mean_error(sharpness))
         self._prepare()
 
     def _prepare(self) -> None:
-        self._potential = _potential_at(self.kappa) if self.kappa > 0 else None
+        self._potential = _potential_at(self.kappa) if self.kappa >= NEGLIGIBLE else None
 
     @property
     def mean_error(self) -> float:
@@ -155,7 +159,7 @@ def _statistics(profile: _Profile, kappa: float) -> tuple[float, float]:
     V = -2 integral log f: mean error = V' and price = V - kappa V'.
     """
     depth = profile.depth + max(kappa / 2 - profile.length, 0.0) * profile.peak_squared / 2
-    error = 4 * depth / kappa**2
+    error = 4 * (depth / kappa) / kappa
     log_end = 0.5 * np.log(profile.peak_squared) - profile.peak_squared / 2
     return error, float(max(np.log(kappa / 2) - 2 * log_end - 2 * kappa * error, 0.0))
 
@@ -194,7 +198,7 @@ class _Table:
 
     def __init__(self, x: Floats, values: Floats) -> None:
         spline = interpolate.make_interp_spline(x, values, k=7)
-        self._last = max(int(np.ceil((x[-1] - x[0]) / 0.004)), 8)
+        self._last = max(int(np.ceil((x[-1] - x[0]) / 0.004)), 2000)
         grid = np.linspace(x[0], x[-1], self._last + 1)
         self._start, self._step = float(x[0]), float(grid[1] - grid[0])
         at, slope = spline(grid), spline.derivative()(grid) * self._step

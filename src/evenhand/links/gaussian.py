@@ -46,7 +46,7 @@ class Gaussian(Link):
     def _prepare(self) -> None:
         # rho = 2 cos(pi e) - 1, written so that 1 - rho^2 keeps its digits as rho -> 1
         cosine = float(np.cos(np.pi * self._error))
-        self._rest = float(np.sqrt(max(8 * np.sin(np.pi * self._error / 2) ** 2 * cosine, 0.0)))
+        self._rest = float(np.sin(np.pi * self._error / 2) * np.sqrt(8 * cosine))
         self.rho = 0.0 if self._error >= 1 / 3 else max(2 * cosine - 1, 0.0)
         if self.rho == 0:
             self._rest = 1.0

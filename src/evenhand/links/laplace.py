@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy import optimize, special
 
-from evenhand._checks import Floats, check_finite
-from evenhand.links._base import Link, gauss_legendre, log1mexp, log_expm1_scaled, log_softplus
+from evenhand._checks import Floats
+from evenhand.links._base import Link, check_kappa, gauss_legendre, log1mexp, log_expm1_scaled, log_softplus
 
 
 class Laplace(Link):
@@ -37,8 +37,7 @@ class Laplace(Link):
     @classmethod
     def from_kappa(cls, kappa: float) -> Self:
         """Make the link from its sharpness `kappa >= 0` (0 is the identity)."""
-        check_finite("kappa", [kappa])
-        return cls(1 / (1 + kappa))
+        return cls(1 / (1 + check_kappa(kappa)))
 
     def _solve(self) -> None:
         self.kappa = (1 - self.alpha) / self.alpha

@@ -1,0 +1,82 @@
+"""Scores of forecasts, person by person: log score, CRPS, spread, coverage (method: front)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._checks import Floats, check_finite, check_fraction
+from evenhand.calibration.errors import check_pit
+from evenhand.forecast import Forecast
+
+__all__ = ["cell_log_score", "covered", "crps", "interval_width", "log_score", "rounding_step", "spread"]
+
+
+def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
+    """Negative log density of each outcome, mean over draws, in nats; smaller is sharper."""
+    return _over_draws(-forecast.logpdf(check_finite("y", y)))
+
+
+def cell_log_score(forecast: Forecast, y: ArrayLike, step: float) -> Floats:
+    """Negative log of the probability of each outcome's rounding cell over `step`, mean over draws, in nats.
+
+    On rounded outcomes a log density can be raised without end by spikes on the grid; the probability of the cell
+    cannot. The cells of the least and the greatest outcome are open. For a fine step it is the log score.
+    """
+    return _over_draws(-forecast.log_cell(check_finite("y", y), step))
+
+
+def crps(forecast: Forecast, y: ArrayLike) -> Floats:
+    """Continuous ranked probability score of each outcome, mean over draws, in units of `y`."""
+    return _over_draws(forecast.crps(check_finite("y", y)))
+
+
+def spread(forecast: Forecast) -> Floats:
+    """Standard deviation of each person's forecasts, mean over draws, in units of `y`."""
+    return _over_draws(forecast.std())
+
+
+def interval_width(forecast: Forecast, level: float = 0.9) -> Floats:
+    """Width of each person's central intervals, mean over draws, in units of `y`."""
+    low, high = forecast.interval(level)
+    return _over_draws(high - low)
+
+
+def covered(pit: ArrayLike, level: float = 0.9) -> Floats:
+    """Share of each person's draws whose central interval holds the outcome, shape (n,).
+
+    Examples
+    --------
+    >>> covered([[0.5, 0.97], [0.2, 0.3]], level=0.9)
+    array([0.5, 1. ])
+    """
+    check_fraction("level", level)
+    matrix = check_pit(pit)
+    return np.asarray((np.abs(matrix - 0.5) <= level / 2).mean(axis=-1))
+
+
+def rounding_step(y: ArrayLike) -> float | None:
+    """Find the step of the grid that rounded outcomes lie on; None if they look continuous.
+
+    Outcomes count as rounded if a tenth of them or more repeat and all gaps are multiples of the least one.
+
+    Examples
+    --------
+    >>> rounding_step([0.1, 0.3, 0.3, 0.5])
+    0.2
+    """
+    values = np.unique(check_finite("y", y))
+    if values.size < 2 or values.size > 0.9 * np.size(y):
+        return None
+    gaps = np.diff(values)
+    least = float(gaps.min())
+    multiples = gaps / least
+    if np.abs(multiples - np.round(multiples)).max() > 1e-3:
+        return None
+    # the least gap carries a rounding error of its own: divide the whole range instead
+    step = float((values[-1] - values[0]) / np.round(multiples).sum())
+    return float(np.format_float_positional(step, precision=10, fractional=False))
+
+
+def _over_draws(values: Floats) -> Floats:
+    return np.asarray(values.mean(axis=-1) if values.ndim == 2 else values, dtype=np.float64)

@@ -1,0 +1,17 @@
+"""Forecasters: estimators that forecast a whole distribution, `h[x, r]`.
+
+Adding a forecaster is one new file and one line in `FORECASTERS`.
+"""
+
+from __future__ import annotations
+
+from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
+from evenhand.forecasters.paic import PAICRegressor
+from evenhand.forecasters.randomized import RandomizedRegressor
+
+FORECASTERS: dict[str, type[Forecaster]] = {
+    forecaster.__name__: forecaster for forecaster in (PAICRegressor, MixtureMLPRegressor, RandomizedRegressor)
+}
+
+__all__ = ["FORECASTERS", "Forecaster", "MixtureMLPRegressor", "PAICRegressor", "RandomizedRegressor", "State"]

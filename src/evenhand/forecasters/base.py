@@ -1,0 +1,113 @@
+"""What every forecaster is: a scikit-learn regressor with `forecast`, from which everything else follows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from evenhand._checks import Floats, bad_input
+from evenhand.draws import RandomState, nodes
+from evenhand.forecast import Forecast
+
+PREDICT_DRAWS = 64
+"""Draws that `predict` averages over."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything needed to rebuild a fitted forecaster, in parts that can be stored without pickle.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the forecaster's class.
+    params : dict
+        Constructor parameters and learned values that JSON can hold.
+    arrays : dict of str to ndarray
+        Learned arrays.
+    parts : dict of str to estimator
+        Fitted estimators inside: forecasters of ours, or others.
+    """
+
+    kind: str
+    params: dict[str, Any]
+    arrays: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
+
+
+class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A regressor that forecasts a whole distribution for each row."""
+
+    @abstractmethod
+    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+        """Forecast the distribution of each row's outcome.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Rows with the columns of the training table.
+        r : None, float, array of shape (n,), (1, m) or (n, m)
+            Draws strictly between 0 and 1. None draws a fresh one per row. Deterministic forecasters ignore it.
+        random_state : int, generator or None
+            Source of fresh draws.
+
+        Returns
+        -------
+        Forecast
+        """
+
+    @abstractmethod
+    def to_state(self) -> State:
+        """Return the fitted forecaster as parts that can be stored without pickle."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: State) -> Self:
+        """Rebuild the fitted forecaster from `to_state`."""
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the mean of the outcome, shape (n,): for a randomized forecaster the mean over 64 draws.
+
+        The average over draws is a deterministic forecast: it gives the guarantee for every group away.
+        """
+        mean = self.forecast(X, nodes(PREDICT_DRAWS)).mean()
+        return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """Let scikit-learn check names and shape; a table stays a table, anything else becomes numbers."""
+        if hasattr(X, "columns"):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            if len(X) == 0:
+                raise bad_input("X", "have at least one row", "0 rows")
+            return X
+        return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+
+    def _check_training(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, Floats, Floats]:
+        """Check a training set: rows, finite outcomes and weights scaled to mean 1."""
+        if y is None:
+            raise bad_input("y", "be given: this estimator requires y to be passed, but the target y is None", "None")
+        rows = self._check_rows(X, reset=True)
+        outcomes = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if outcomes.ndim == 2 and outcomes.shape[1] == 1:
+            outcomes = column_or_1d(outcomes, warn=True)
+        if outcomes.ndim != 1:
+            raise bad_input("y", "have one column", f"shape {outcomes.shape}")
+        check_consistent_length(rows, outcomes)
+        if outcomes.size < 2:
+            raise bad_input("X", "have at least 2 rows", "n_samples = 1")
+        weight = np.asarray(_check_sample_weight(sample_weight, outcomes, dtype=np.float64, ensure_non_negative=True))
+        if not weight.any():
+            raise bad_input("sample_weight", "have a positive sum", "zeros only")
+        return rows, outcomes, weight / weight.mean()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,167 @@
+"""The deterministic base: an ensemble of networks with mixture heads, trained by likelihood."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from evenhand._checks import OnDiscrete
+from evenhand.distributions import NormalMixture
+from evenhand.draws import RandomState
+from evenhand.forecast import Forecast
+from evenhand.forecasters._neural import NeuralForecaster
+
+MIN_STD = 0.02
+"""Least standard deviation of a component, in standard deviations of the outcome."""
+
+
+class MixtureMLPRegressor(NeuralForecaster):
+    """Deterministic mixture forecasts from a small ensemble of networks.
+
+    Each network gives a mixture of normals and is trained by maximum likelihood; the forecast is the mixture of
+    all of them. The members train side by side, each with its own start and batches, and each stops on its own.
+
+    Parameters
+    ----------
+    n_members : int, default 6
+        Networks in the ensemble.
+    n_components : int, default 4
+        Normal components of each network.
+    hidden : tuple of int, default (100, 100)
+        Units of the hidden layers.
+    dropout : float, default 0.3
+        Share of the last hidden layer's units dropped in training.
+    learning_rate, weight_decay : float
+        Of AdamW; the rate falls along a half cosine to a tenth over `max_steps`.
+    batch_size, max_steps : int
+        Rows in a step and most steps.
+    patience, check_every : int
+        Checks without a better validation loss before a network stops, and steps between checks.
+    validation_fraction : float, default 0.15
+        Share of the training rows that is set aside for early stopping.
+    device : {"auto", "cpu", "cuda"}, default "auto"
+        Where to train and score; "auto" takes a CUDA device if there is one.
+    on_discrete : {"raise", "warn", "ignore"}, default "raise"
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows.
+    random_state : int, generator or None
+        Seed of the split, the initial weights and the batches.
+    verbose : bool, default False
+        Show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray
+        Parameters of the networks, the first axis over members.
+    n_steps_, validation_loss_ : ndarray of shape (n_members,)
+        Optimizer steps taken and best validation loss of each member.
+
+    References
+    ----------
+    Bishop, Mixture density networks, 1994; Lakshminarayanan, Pritzel & Blundell, NeurIPS 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=300)
+    >>> model = MixtureMLPRegressor(max_steps=50, random_state=0).fit(X, y)
+    >>> model.forecast(X[:5]).mean().shape
+    (5,)
+    """
+
+    takes_draw: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        n_members: int = 6,
+        n_components: int = 4,
+        *,
+        hidden: tuple[int, ...] = (100, 100),
+        dropout: float = 0.3,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-2,
+        batch_size: int = 128,
+        max_steps: int = 2000,
+        patience: int = 10,
+        check_every: int = 20,
+        validation_fraction: float = 0.15,
+        device: str = "auto",
+        on_discrete: OnDiscrete = "raise",
+        random_state: RandomState = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_members = n_members
+        self.n_components = n_components
+        self.hidden = hidden
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_steps = max_steps
+        self.patience = patience
+        self.check_every = check_every
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.on_discrete = on_discrete
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Train the ensemble.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows; a table may hold numbers, categories, text, booleans, dates and missing values.
+        y : array-like of shape (n,)
+            Continuous outcomes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        X_val, y_val : optional
+            Rows for early stopping instead of a share of the training rows. Never the rows that the model is
+            judged on.
+
+        Returns
+        -------
+        self
+        """
+        trained = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
+        self.weights_, self.n_steps_ = trained.weights, trained.n_steps
+        self.validation_loss_ = trained.validation_loss
+        return self
+
+    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+        out = self._outputs_of(self._encode(X), None)
+        logits, loc, raw = np.split(out, 3, axis=-1)
+        # (members, rows, components) -> (rows, members * components), members of equal weight
+        weights, loc, std = (
+            np.moveaxis(array, 0, 1).reshape(out.shape[1], -1)
+            for array in (special.softmax(logits, axis=-1), loc, np.logaddexp(0.0, raw) + MIN_STD)
+        )
+        return Forecast(NormalMixture(weights, self.y_offset_ + self.y_unit_ * loc, self.y_unit_ * std))
+
+    @property
+    def _n_outputs(self) -> int:
+        return 3 * self.n_components
+
+    def _row_loss(self) -> Any:
+        import torch
+
+        from evenhand.losses import nll_loss
+
+        log_root = 0.5 * float(np.log(2 * np.pi))
+
+        def loss(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+            logits, loc, raw = out.chunk(3, dim=-1)
+            std = torch.nn.functional.softplus(raw) + MIN_STD
+            z = (y[..., None] - loc) / std
+            parts = torch.log_softmax(logits, dim=-1) - 0.5 * z * z - torch.log(std) - log_root
+            return nll_loss(torch.logsumexp(parts, dim=-1))
+
+        return loss

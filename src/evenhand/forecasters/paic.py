@@ -1,0 +1,219 @@
+"""The paper's forecaster: a network that takes the draw as an input (Zhao, Ma & Ermon, ICML 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from evenhand._checks import Floats, OnDiscrete, check_fraction
+from evenhand.distributions import Normal
+from evenhand.draws import RandomState, as_draws
+from evenhand.forecast import Forecast
+from evenhand.forecasters._neural import NeuralForecaster, warn_about_unit
+
+MIN_STD, STD_RANGE = 0.01, 5.0
+
+
+class PAICRegressor(NeuralForecaster):
+    """Randomized normal forecasts from a network trained for individual calibration.
+
+    The network and the objective are the paper's: three hidden layers of 100, the draw joined to the inputs of
+    the second and third, dropout 0.5 before the last layer, a normal output with standard deviation
+    `5 sigmoid(.) + 0.01` in raw units of `y`; the loss is `(1 - alpha) |h[x, r](y) - r| - alpha log density` with
+    a fresh draw each step. The optimizer's settings are ours.
+
+    Parameters
+    ----------
+    alpha : float, default 0.1
+        Weight of sharpness, 0 < alpha <= 1: small values buy calibration for every group, 1 is maximum likelihood.
+    hidden : tuple of int, default (100, 100, 100)
+        Units of the hidden layers.
+    dropout : float, default 0.5
+        Share of the last hidden layer's units dropped in training.
+    standardize_y : bool, default False
+        Train on the outcome minus its mean over its standard deviation. The paper works in raw units, whose
+        standard deviations are limited to 0.01 to 5.01: set this for outcomes of another size.
+    learning_rate, weight_decay : float
+        Of AdamW; the rate falls along a half cosine to a tenth over `max_steps`.
+    batch_size, max_steps : int
+        Rows in a step and most steps.
+    patience, check_every : int
+        Checks without a better validation loss before a network stops, and steps between checks.
+    validation_fraction : float, default 0.15
+        Share of the training rows that is set aside for early stopping.
+    device : {"auto", "cpu", "cuda"}, default "auto"
+        Where to train and score; "auto" takes a CUDA device if there is one.
+    on_discrete : {"raise", "warn", "ignore"}, default "raise"
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows.
+    random_state : int, generator or None
+        Seed of the split, the initial weights, the batches and the draws.
+    verbose : bool, default False
+        Show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray
+        Parameters of the network.
+    n_steps_, validation_loss_ : ndarray of shape (1,)
+        Optimizer steps taken and best validation loss.
+
+    References
+    ----------
+    Zhao, Ma & Ermon, Individual Calibration with Randomized Forecasting, ICML 2020, sections 4.3 and 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=300)
+    >>> model = PAICRegressor(alpha=0.1, max_steps=50, random_state=0).fit(X, y)
+    >>> model.forecast(X[:5], r=[[0.25, 0.75]]).pit(y[:5]).shape
+    (5, 2)
+    """
+
+    takes_draw: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        hidden: tuple[int, ...] = (100, 100, 100),
+        dropout: float = 0.5,
+        standardize_y: bool = False,
+        learning_rate: float = 3e-3,
+        weight_decay: float = 0.0,
+        batch_size: int = 128,
+        max_steps: int = 1000,
+        patience: int = 15,
+        check_every: int = 20,
+        validation_fraction: float = 0.15,
+        device: str = "auto",
+        on_discrete: OnDiscrete = "raise",
+        random_state: RandomState = None,
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.hidden = hidden
+        self.dropout = dropout
+        self.standardize_y = standardize_y
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_steps = max_steps
+        self.patience = patience
+        self.check_every = check_every
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.on_discrete = on_discrete
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows; a table may hold numbers, categories, text, booleans, dates and missing values.
+        y : array-like of shape (n,)
+            Continuous outcomes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        X_val, y_val : optional
+            Rows for early stopping instead of a share of the training rows. Never the rows that the model is
+            judged on.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_path(X, y, [self], sample_weight, X_val, y_val)
+        return self
+
+    @classmethod
+    def path(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        alphas: Sequence[float],
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        **params: Any,
+    ) -> list[PAICRegressor]:
+        """Train one model for each alpha, all in one training.
+
+        Parameters
+        ----------
+        X, y, sample_weight, X_val, y_val
+            As for `fit`.
+        alphas : sequence of float
+            Weights of sharpness; a value may come more than once, for models that differ by chance only.
+        **params
+            Constructor parameters other than `alpha`.
+
+        Returns
+        -------
+        list of PAICRegressor
+            Fitted models in the order of `alphas`.
+        """
+        models = [cls(alpha=alpha, **params) for alpha in alphas]
+        models[0]._fit_path(X, y, models, sample_weight, X_val, y_val)
+        return models
+
+    def _fit_path(
+        self, X: Any, y: Any, models: list[PAICRegressor], sample_weight: Any, X_val: Any, y_val: Any
+    ) -> None:
+        """Train a stack for `models`, which differ in alpha only, with `self` in the lead."""
+        self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
+        trained = self._learn(X, y, sample_weight, X_val, y_val, len(models))
+        del self._alphas
+        shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        for i, model in enumerate(models):
+            model.__dict__.update(shared)
+            model.weights_ = {name: array[i : i + 1] for name, array in trained.weights.items()}
+            model.n_steps_, model.validation_loss_ = trained.n_steps[i : i + 1], trained.validation_loss[i : i + 1]
+
+    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+        rows = self._encode(X)
+        draws = as_draws(r, rows.shape[0], random_state)
+        out = self._outputs_of(rows, draws)[0]
+        std = STD_RANGE * special.expit(out[..., 1]) + MIN_STD
+        return Forecast(Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std), draws)
+
+    @property
+    def _n_outputs(self) -> int:
+        return 2
+
+    def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
+        if self.standardize_y:
+            return super()._scale_outcomes(y, weight)
+        warn_about_unit(y, MIN_STD, MIN_STD + STD_RANGE)
+        return 0.0, 1.0
+
+    def _row_loss(self) -> Any:
+        import torch
+
+        from evenhand.losses import individual_calibration_loss
+
+        alphas = torch.tensor(self._alphas, dtype=torch.float32)
+        log_root = 0.5 * float(np.log(2 * np.pi))
+
+        def loss(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+            assert r is not None
+            std = STD_RANGE * torch.sigmoid(out[..., 1]) + MIN_STD
+            z = (y - out[..., 0]) / std
+            alpha = alphas.to(out.device)[numbers][:, None]
+            return individual_calibration_loss(
+                torch.special.ndtr(z), -0.5 * z * z - torch.log(std) - log_root, r, alpha
+            )
+
+        return loss

@@ -1,0 +1,143 @@
+"""A link around any model: keep the model, randomize what it says."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand._checks import OnDiscrete, bad_input, check_continuous
+from evenhand.draws import RandomState, generator
+from evenhand.forecast import Forecast
+from evenhand.forecasters._bases import KINDS, Base, kind_of, thawed
+from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
+from evenhand.links import Link, make_link
+
+
+class RandomizedRegressor(Forecaster):
+    """A randomized forecaster `H(G_x(y); r)` around any deterministic model `G`.
+
+    The model is fitted as it would be without randomization. The link then spreads its forecasts by the draw, so
+    that every group, named or not, has calibrated forecasts up to the link's error; `alpha` sets how much.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        The deterministic model; it is always cloned. Served are: forecasters of ours; models whose `predict`
+        takes `return_std`; any other regressor, also a `Pipeline`, by the law of its cross-fitted residuals.
+        A fitted model comes in a `FrozenEstimator` and is not fitted again: give `fit` rows that it has not seen.
+        None is `MixtureMLPRegressor()`.
+    alpha : float, default 0.1
+        Weight of sharpness, 0 < alpha <= 1; at 1 the forecasts are the model's own.
+    link : {"entropic", "laplace", "gaussian"} or Link, default "entropic"
+        The family of laws. May be changed after fitting, as may `alpha`: the model does not depend on them.
+    cv : int, default 5
+        Folds for the residuals of a plain regressor.
+    on_discrete : {"raise", "warn", "ignore"}, default "raise"
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows.
+    random_state : int, generator or None
+        Seed of the folds, and of the default estimator.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(n_estimators=30, random_state=0)
+    >>> model = RandomizedRegressor(forest, alpha=0.1, random_state=0).fit(X[:300], y[:300])
+    >>> forecast = model.forecast(X[300:], random_state=1)
+    >>> low, high = forecast.interval(0.8)
+    >>> low.shape
+    (142,)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        alpha: float = 0.1,
+        link: str | Link = "entropic",
+        *,
+        cv: int = 5,
+        on_discrete: OnDiscrete = "raise",
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.alpha = alpha
+        self.link = link
+        self.cv = cv
+        self.on_discrete = on_discrete
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model and, where it does not say a distribution, the law of its residuals.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows, passed to the estimator as they are.
+        y : array-like of shape (n,)
+            Continuous outcomes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, for estimators that take them.
+
+        Returns
+        -------
+        self
+        """
+        make_link(self.link, self.alpha)
+        if isinstance(self.cv, bool) or not isinstance(self.cv, int) or self.cv < 2:
+            raise bad_input("cv", "be an integer of at least 2", repr(self.cv))
+        table, outcomes, weight = self._check_training(X, y, sample_weight)
+        check_continuous(outcomes, on_discrete=self.on_discrete)
+        random = generator(self.random_state)
+        estimator = self.estimator
+        if estimator is None:
+            estimator = MixtureMLPRegressor(
+                on_discrete="ignore",
+                random_state=int(random.integers(2**31)) if self.random_state is not None else None,
+            )
+        given = None if sample_weight is None else weight
+        self._base = kind_of(estimator).fit(estimator, table, outcomes, given, self.cv, random)
+        self.estimator_ = self._base.estimator
+        return self
+
+    def base_forecast(self, X: Any) -> Forecast:
+        """Forecast without randomization: what the model itself says, shape (n,)."""
+        check_is_fitted(self)
+        return Forecast(self._base.distribution(self._check_rows(X, reset=False)))
+
+    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+        return self.base_forecast(X).randomized(self.alpha, self.link, r, random_state=random_state)
+
+    def to_state(self) -> State:
+        check_is_fitted(self)
+        link = make_link(self.link, self.alpha)
+        learned: dict[str, Any] = {"kind": self._base.name, "n_features_in": self.n_features_in_}
+        if hasattr(self, "feature_names_in_"):
+            learned["feature_names_in"] = [str(name) for name in self.feature_names_in_]
+        seed = self.random_state if isinstance(self.random_state, int) else None
+        params = {"alpha": link.alpha, "link": link.name, "cv": self.cv, "random_state": seed}
+        params["on_discrete"] = self.on_discrete
+        parts = {"estimator": thawed(self.estimator_)}
+        return State(type(self).__name__, {"params": params, "learned": learned}, self._base.to_arrays(), parts)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        learned, estimator = state.params["learned"], state.parts["estimator"]
+        kind: type[Base] = {kind.name: kind for kind in KINDS}[learned["kind"]]
+        model = cls(FrozenEstimator(estimator), **state.params["params"])
+        model._base = kind.from_arrays(estimator, dict(state.arrays))
+        model.estimator_ = estimator
+        model.n_features_in_ = learned["n_features_in"]
+        if "feature_names_in" in learned:
+            model.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+        return model

@@ -1,0 +1,7 @@
+"""What people see of an audit, made from its tables."""
+
+from __future__ import annotations
+
+from evenhand.report.text import audit_text, comparison_text, difference_in_words
+
+__all__ = ["audit_text", "comparison_text", "difference_in_words"]

@@ -1,0 +1,22 @@
+"""Gauss-Legendre rules for tests, apart from the package's own."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def panels(edges: Floats, order: int = 12) -> tuple[Floats, Floats]:
+    """Nodes and weights between consecutive `edges` (last axis), flattened over the panels."""
+    x, w = np.polynomial.legendre.leggauss(order)
+    half = np.diff(edges, axis=-1)[..., None] / 2
+    nodes = edges[..., :-1, None] + half * (x + 1)
+    return nodes.reshape(*edges.shape[:-1], -1), (half * w).reshape(*edges.shape[:-1], -1)
+
+
+def split_at(points: Floats, edges: Floats) -> Floats:
+    """Return `edges` with one more edge in each row, where the integrand has its kink."""
+    rows = np.broadcast_to(edges, (points.size, edges.size))
+    return np.sort(np.concatenate((rows, points[:, None]), axis=-1), axis=-1)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import dataclasses
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand._checks import InputError
+from evenhand.datasets import _CRIME_COLUMNS, Dataset, load_credit, load_crime, load_diabetes
+
+CREDIT_HEADER = ",SeriousDlqin2yrs,age,NumberOfDependents\n"
+
+
+@pytest.fixture(autouse=True)
+def no_named_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EVENHAND_DATA", raising=False)
+
+
+def file_in(folder: Path, *names: str) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    pytest.skip(f"no {' or '.join(names)} in {folder}: set EVENHAND_DATA to a folder with it")
+
+
+def check_parts(data: Dataset, n_samples: int, n_features: int) -> None:
+    assert data.X.shape == (n_samples, n_features)
+    assert data.y.shape == (n_samples,)
+    assert data.y.dtype == np.float64
+    assert data.X.index.equals(data.y.index)
+    assert set(data.groups) <= set(data.X.columns)
+    assert data.y.name not in data.X.columns
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        data.name = "other"  # type: ignore[misc]
+
+
+def test_diabetes_is_in_its_own_units_and_names_age_and_sex() -> None:
+    data = load_diabetes()
+    check_parts(data, 442, 10)
+    assert data.groups == ("sex", "age")
+    assert set(data.X["sex"]) == {1.0, 2.0}
+    assert data.X["age"].between(19, 79).all()
+
+
+def test_crime_leaves_out_identifiers_and_features_with_missing_values(data_folder: Path) -> None:
+    file = file_in(data_folder, "communities.data")
+    data = load_crime(file)
+    check_parts(data, 1994, 99)
+    assert not data.X.isna().any(axis=None)
+    assert data.y.name == "ViolentCrimesPerPop"
+    # The first row of the file, read by hand: population 0.19, household size 0.33, outcome 0.2.
+    assert data.X.iloc[0, :2].to_dict() == {"population": 0.19, "householdsize": 0.33}
+    assert data.y[0] == 0.2
+    assert not {"state", "fold", "OtherPerCap", "PolicBudgPerPop"} & set(data.X.columns)
+    pd.testing.assert_frame_equal(load_crime(data_folder).X, data.X)
+
+
+def test_crime_columns_are_those_of_the_description_beside_the_file(data_folder: Path) -> None:
+    text = file_in(data_folder, "communities.names").read_text(encoding="latin-1")
+    described = [line.split()[1] for line in text.splitlines() if line.startswith("@attribute")]
+    assert _CRIME_COLUMNS.split() == described
+
+
+def test_the_named_folder_is_looked_in_first(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file_in(data_folder, "communities.data")
+    monkeypatch.setenv("EVENHAND_DATA", str(data_folder))
+    monkeypatch.setattr("pooch.retrieve", lambda **options: pytest.fail("fetched"))
+    assert load_crime().X.shape == (1994, 99)
+
+
+def test_a_crime_file_with_other_content_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "communities.data").write_text("1,2\n")
+    with pytest.raises(
+        InputError, match=r"communities\.data must have the SHA-256 09e0b5c0.*, got [0-9a-f]{64}; remove"
+    ):
+        load_crime(tmp_path)
+
+
+def test_crime_is_fetched_with_its_hash_where_no_folder_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, object] = {}
+
+    def retrieve(**options: object) -> str:
+        asked.update(options)
+        raise ConnectionError("no network\nmore lines")
+
+    monkeypatch.setenv("EVENHAND_DATA", str(tmp_path))
+    monkeypatch.setattr("pooch.retrieve", retrieve)
+    with pytest.raises(InputError, match="no network") as caught:
+        load_crime()
+    assert "\n" not in str(caught.value)
+    assert "EVENHAND_DATA" in str(caught.value)
+    assert str(asked["url"]).endswith("/communities/communities.data")
+    assert asked["known_hash"] == "sha256:09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea"
+
+
+def test_credit_has_labels_and_no_row_id(data_folder: Path) -> None:
+    file = file_in(data_folder, "give-me-some-credit.csv.gz", "give-me-some-credit.csv", "cs-training.csv")
+    data = load_credit(file)
+    check_parts(data, 150_000, 10)
+    assert set(data.y) == {0.0, 1.0}
+    assert data.y.sum() == 10_026  # the published number of delinquent borrowers, 6.684%
+    assert data.X.columns[data.X.isna().any()].tolist() == ["MonthlyIncome", "NumberOfDependents"]
+
+
+@pytest.mark.parametrize("name", ["give-me-some-credit.csv", "give-me-some-credit.csv.gz", "cs-training.csv"])
+def test_credit_is_found_under_each_of_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    content = (CREDIT_HEADER + "1,1,45,2\n2,0,40,\n").encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    monkeypatch.setenv("EVENHAND_DATA", str(tmp_path))
+    for data in (load_credit(), load_credit(tmp_path), load_credit(tmp_path / name)):
+        check_parts(data, 2, 2)
+        assert data.y.tolist() == [1.0, 0.0]
+        assert data.X["age"].tolist() == [45, 40]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (CREDIT_HEADER + "1,,45,2\n", "column 'SeriousDlqin2yrs', row 1 must be 0 or 1"),
+        (CREDIT_HEADER + "1,1,45,2\n2,3,45,2\n", "column 'SeriousDlqin2yrs', row 2 must be 0 or 1"),
+        (",age\n1,45\n", "must have a column 'SeriousDlqin2yrs'"),
+        ("", "must be a csv file"),
+    ],
+)
+def test_other_tables_than_the_credit_table_are_refused(tmp_path: Path, content: str, said: str) -> None:
+    file = tmp_path / "cs-test.csv"
+    file.write_text(content)
+    with pytest.raises(InputError, match=said):
+        load_credit(file)
+
+
+def test_without_a_file_the_message_says_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in (None, str(tmp_path)):
+        if folder:
+            monkeypatch.setenv("EVENHAND_DATA", folder)
+        with pytest.raises(InputError, match=r"Kaggle asks for a login.*EVENHAND_DATA"):
+            load_credit()
+    with pytest.raises(InputError, match="must be an existing file"):
+        load_credit(tmp_path / "none.csv")
+    with pytest.raises(InputError, match=r"must be a folder with communities\.data"):
+        load_crime(tmp_path)

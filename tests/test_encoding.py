@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from evenhand._checks import InputError
+from evenhand.encoding import KINDS, LIMIT, EncodedColumn, TableEncoder
+
+
+def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
+    """Return the outputs by name: fitted on `train`, for `new` if given."""
+    encoder = TableEncoder().fit(train)
+    matrix = encoder.transform(train if new is None else new)
+    assert matrix.dtype == np.float64
+    assert np.isfinite(matrix).all()
+    assert matrix.shape[1] == len(encoder.names_out)
+    return dict(zip(encoder.names_out, matrix.T.tolist(), strict=True))
+
+
+def column(values: Any, **options: Any) -> pd.DataFrame:
+    return pd.DataFrame({"v": pd.Series(values, **options)})
+
+
+def complaint(train: Any, new: Any = None) -> str:
+    with pytest.raises(InputError) as caught:
+        encoded(train, new)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+MIXED = pd.DataFrame(
+    {
+        "age": [20.0, 40.0, None, 30.0],
+        "children": [0, 2, 1, 1],
+        "job": ["nurse", "cook", None, "nurse"],
+        "owner": [True, False, None, True],
+        "since": [dt.date(2020, 1, 1), None, dt.date(2021, 7, 2), dt.date(2019, 3, 5)],
+        "region": pd.Categorical([3, 1, 3, 3]),
+        "empty": [None] * 4,
+        "nothing": [math.nan] * 4,
+        "same": [7.0] * 4,
+    }
+)
+
+
+def test_numbers_are_standardised_like_scikit_learn() -> None:
+    table = pd.DataFrame(np.random.default_rng(0).normal(50, 9, (40, 3)), columns=["a", "b", "c"])
+    new = table.iloc[:7] * 1.5
+    scaler = StandardScaler().fit(table)
+    np.testing.assert_allclose(TableEncoder().fit(table).transform(new), scaler.transform(new), rtol=1e-12)
+    np.testing.assert_allclose(TableEncoder().fit_transform(table.to_numpy()), scaler.transform(table), rtol=1e-12)
+
+
+def test_missing_numbers_are_the_mean_and_marked_if_training_had_some() -> None:
+    assert encoded(column([1.0, None, 3.0])) == {"v": [-1.0, 0.0, 1.0], "v missing": [0.0, 1.0, 0.0]}
+    assert encoded(column([1, 3]), column([None, 3.0])) == {"v": [0.0, 1.0]}
+    assert encoded(column([1, None, 3], dtype="Int64")) == {"v": [-1.0, 0.0, 1.0], "v missing": [0.0, 1.0, 0.0]}
+
+
+def test_constant_and_all_missing_columns_give_zeros() -> None:
+    assert encoded(column([0.1] * 7), column([0.1, 5.0])) == {"v": [0.0, 0.0]}
+    assert encoded(column([0.1 + 0.2, 0.3])) == {"v": [0.0, 0.0]}
+    assert encoded(column([0, 0])) == {"v": [0.0, 0.0]}
+    assert encoded(column([math.nan] * 2), column([4.0])) == {"v": [0.0], "v missing": [0.0]}
+    assert encoded(column([None] * 2, dtype=object), column(["a"])) == {"v unknown": [1.0], "v missing": [0.0]}
+    dates = column([pd.NaT] * 2, dtype="datetime64[s]")
+    assert encoded(dates)["v missing"] == [1.0, 1.0]
+    assert encoded(column([None] * 2, dtype="boolean")) == {"v": [0.0, 0.0], "v missing": [1.0, 1.0]}
+
+
+def test_numbers_beyond_all_bounds_stay_finite() -> None:
+    assert encoded(column([1e308, -1e308])) == {"v": [1.0, -1.0]}
+    assert encoded(column([0.0, 1e-300]), column([1e308, -1e308])) == {"v": [LIMIT, -LIMIT]}
+
+
+def test_booleans_are_plus_and_minus_one_in_whatever_form_a_file_gave_them() -> None:
+    expected = {"v": [1.0, -1.0]}
+    for train in (column([True, False]), column([True, False], dtype="boolean")):
+        for new in (column([True, False]), column([1, 0]), column([True, False], dtype=object)):
+            assert encoded(train, new) == expected
+    assert encoded(column([True, None, False], dtype=object)) == {"v": [1.0, 0.0, -1.0], "v missing": [0.0, 1.0, 0.0]}
+
+
+def test_levels_are_one_hot_like_scikit_learn() -> None:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({name: rng.choice(["u", "v", "w"], 30) for name in "ab"})
+    expected = OneHotEncoder(sparse_output=False).fit_transform(table)
+    outputs = encoded(table)
+    known = [values for name, values in outputs.items() if "unknown" not in name]
+    np.testing.assert_array_equal(np.transpose(known), expected)
+    assert not any(outputs["a unknown"])
+
+
+def test_unseen_levels_are_unknown_and_missing_is_a_level_if_training_had_it() -> None:
+    assert encoded(column(["a", "b", None]), column(["b", "c", None])) == {
+        "v = a": [0, 0, 0],
+        "v = b": [1, 0, 0],
+        "v unknown": [0, 1, 0],
+        "v missing": [0, 0, 1],
+    }
+    assert encoded(column(["a"]), column([None], dtype=object)) == {"v = a": [0], "v unknown": [1]}
+
+
+def test_the_fifty_most_frequent_levels_are_kept_and_ties_go_by_text() -> None:
+    values = [f"n{i:02d}" for i in range(60)] + ["n59", "n58"]
+    outputs = encoded(column(values))
+    kept = [f"v = n{i:02d}" for i in (*range(48), 58, 59)]
+    assert list(outputs) == [*kept, "v unknown"]
+    assert sum(outputs["v unknown"]) == 10
+
+
+def test_integers_of_category_dtype_are_levels_and_survive_a_change_of_type() -> None:
+    train = column(pd.Categorical([1, 2, 1], categories=[1, 2, 3]))
+    expected = {"v = 1": [0.0, 1.0], "v = 2": [1.0, 0.0], "v unknown": [0.0, 0.0]}
+    for new in ([2, 1], [2.0, 1.0], ["2", "1"], pd.Categorical([2, 1])):
+        assert encoded(train, column(new)) == expected
+
+
+def test_dates_are_a_trend_and_a_season() -> None:
+    outputs = encoded(column([dt.date(1970, 1, 1), dt.date(1970, 1, 3), None]))
+    assert outputs["v"] == [-1.0, 1.0, 0.0]
+    assert outputs["v missing"] == [0.0, 0.0, 1.0]
+    np.testing.assert_allclose(outputs["v sine"], [0.0, math.sin(2 * math.pi * 2 / 365), 0.0], atol=1e-12)
+    np.testing.assert_allclose(outputs["v cosine"], [1.0, math.cos(2 * math.pi * 2 / 365), 0.0], atol=1e-12)
+    # Noon of day 183 is half of a leap year of 366 days less half a day.
+    leap = encoded(column([pd.Timestamp("2020-07-01 12:00")]))
+    np.testing.assert_allclose(leap["v cosine"], [math.cos(2 * math.pi * 182.5 / 366)])
+
+
+def test_a_moment_is_the_same_in_every_type_and_zone() -> None:
+    train = column(pd.to_datetime(["2020-01-01", "2021-03-04", "1999-12-31"]))
+    texts = ["2020-01-01", "2021-03-04T10:30:00", None]
+    stamps = pd.Series([pd.Timestamp(text) for text in texts])
+    expected = encoded(train, column(stamps))
+    for new in (texts, stamps.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"), stamps.astype("datetime64[s]")):
+        assert encoded(train, column(new)) == expected
+    assert encoded(train, column([dt.date(9999, 12, 31)]))["v"][0] > 100
+
+
+def test_polars_and_pandas_give_the_same_matrix() -> None:
+    frame = pl.DataFrame(
+        {
+            "age": [20, None, 30],
+            "job": pl.Series(["a", "b", None], dtype=pl.Categorical),
+            "owner": [True, None, False],
+            "since": [dt.date(2020, 1, 1), dt.date(2021, 1, 1), None],
+        }
+    )
+    pandas = pd.DataFrame({name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns})
+    assert encoded(frame) == encoded(pandas)
+    assert encoded(frame, pandas) == encoded(pandas, frame)
+
+
+def test_columns_are_found_by_name_and_others_ignored() -> None:
+    shuffled = MIXED[list(MIXED.columns[::-1])].assign(extra="x")
+    assert encoded(MIXED, shuffled) == encoded(MIXED)
+    assert list(encoded(column([1.0]))) == ["v"]
+
+
+def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
+    array = np.array([[1.0, 2.0], [np.nan, 4.0], [3.0, 6.0]])
+    frame = pd.DataFrame(array, columns=["a", "b"])
+    outputs = encoded(array)
+    assert list(outputs) == ["x0", "x0 missing", "x1"]
+    assert encoded(array, frame) == outputs
+    assert list(encoded(frame, array).values()) == list(outputs.values())
+
+
+@pytest.mark.parametrize(
+    ("train", "new", "said"),
+    [
+        (column([1, 2]), column(["1", "two"]), "column 'v', row 2 must hold a number, got 'two'"),
+        (column([1, "two"], dtype=object), None, "column 'v', row 2 must hold a number, got 'two'"),
+        (column([1.5, None, "a"], dtype=object), None, "column 'v', row 3 must hold a number, got 'a'"),
+        (column([1.0, np.inf]), None, "column 'v', row 2 must be finite, got inf"),
+        (column([1.0]), column([-np.inf]), "column 'v', row 1 must be finite, got -inf"),
+        (np.array([[1.0, 2.0], [3.0, np.inf]]), None, "column 'x1', row 2 must be finite, got inf"),
+        (column([1]), column([dt.date(2020, 1, 1)]), "row 1 must hold a number, got datetime.date(2020, 1, 1)"),
+        (column([1]), column(pd.to_datetime(["2020-01-01"])), "row 1 must hold a number, got Timestamp("),
+        (column([True]), column([1, 2]), "column 'v', row 2 must be true or false, got 2"),
+        (
+            column([dt.date(2020, 1, 1)]),
+            column(["2020-01-01", "soon"]),
+            "column 'v', row 2 must hold a date, got 'soon'",
+        ),
+        (column([dt.date(2020, 1, 1)]), column([18262]), "column 'v', row 1 must hold a date, got 18262"),
+        (column(pd.to_timedelta([1], unit="D")), None, "column 'v' must hold numbers, text, booleans or dates"),
+        (column([[1], [2]]), None, "column 'v' must hold single values"),
+        (pd.DataFrame([[1, 2]], columns=["v", "v"]), None, "column 'v' must appear once"),
+        (MIXED, MIXED.drop(columns=["job", "age"]), "got a table without 'age', 'job'; add them"),
+        (MIXED, np.zeros((2, 2)), "a table without 'age', 'children'"),
+        (pd.DataFrame({"v": []}), None, "X must have at least one row and one column, got shape (0, 1)"),
+        (np.zeros(3), None, "X must be a table or have 2 dimensions, got shape (3,)"),
+    ],
+)
+def test_bad_input_is_named_in_one_line(train: Any, new: Any, said: str) -> None:
+    assert said in complaint(train, new)
+
+
+def test_the_input_is_left_as_it_was() -> None:
+    table, array = MIXED.copy(deep=True), np.array([[1.0, np.nan], [2.0, 3.0]])
+    TableEncoder().fit(table).transform(table)
+    TableEncoder().fit(array).transform(array)
+    pd.testing.assert_frame_equal(table, MIXED)
+    np.testing.assert_array_equal(array, [[1.0, np.nan], [2.0, 3.0]])
+
+
+def test_no_rows_at_predict_time_give_an_empty_matrix() -> None:
+    encoder = TableEncoder().fit(MIXED)
+    assert encoder.transform(MIXED.iloc[:0]).shape == (0, len(encoder.names_out))
+
+
+def test_every_kind_of_column_is_registered_and_used() -> None:
+    assert set(KINDS.values()) == set(EncodedColumn.__subclasses__())
+    assert {one.kind for one in TableEncoder().fit(MIXED).columns_} == set(KINDS)
+
+
+def test_an_encoder_that_was_not_fitted_says_so() -> None:
+    for use in (TableEncoder().to_state, lambda: TableEncoder().transform(MIXED), lambda: TableEncoder().names_out):
+        with pytest.raises(InputError, match="call fit first"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"named": True, "columns": [{"kind": "none"}]},
+        {"named": True, "columns": [{"kind": "number", "name": "v"}]},
+        {"named": True, "columns": ["number"]},
+    ],
+)
+def test_a_damaged_state_is_refused(state: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"state must be what TableEncoder\.to_state gives"):
+        TableEncoder.from_state(state)
+
+
+numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+KINDS_OF_CELLS = {
+    "number": numbers,
+    "whole": st.integers(-(2**53), 2**53),
+    "text": st.none() | st.text(max_size=3),
+    "few": st.sampled_from(["a", "b", "c", None]),
+    "boolean": st.none() | st.booleans(),
+    "date": st.none() | st.dates(),
+    "time": st.none() | st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1)),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pd.DataFrame:
+    n_rows = draw(st.integers(1, 12))
+    names = draw(st.lists(st.sampled_from(sorted(KINDS_OF_CELLS)), min_size=1, unique=True))
+    cells = {name: draw(st.lists(KINDS_OF_CELLS[name], min_size=n_rows, max_size=n_rows)) for name in names}
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in cells.items()})
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), tables())
+def test_a_state_that_went_through_json_gives_the_same_encoder(table: pd.DataFrame, other: pd.DataFrame) -> None:
+    encoder = TableEncoder().fit(table)
+    again = TableEncoder.from_state(json.loads(json.dumps(encoder.to_state())))
+    assert again.columns_ == encoder.columns_
+    assert again.to_state() == encoder.to_state()
+    assert again.names_out == encoder.names_out
+    new = other.reindex(columns=table.columns)  # columns that `other` lacks are missing throughout
+    matrix = encoder.transform(new)
+    assert np.isfinite(matrix).all()
+    np.testing.assert_array_equal(again.transform(new), matrix)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.randoms(use_true_random=False))
+def test_rows_and_columns_may_come_in_any_order(table: pd.DataFrame, random: Any) -> None:
+    rows, columns = list(range(len(table))), list(table.columns)
+    random.shuffle(rows)
+    random.shuffle(columns)
+    encoder = TableEncoder().fit(table)
+    expected = encoder.transform(table)[rows]
+    np.testing.assert_array_equal(encoder.transform(table.iloc[rows][columns]), expected)
+    # Fitted on the shuffled table: the same levels, and the same numbers but for the order of summation. That is
+    # 12 rows * 2e-16, divided by the smallest ratio of spread to size that does not count as constant, 1e-12.
+    other = TableEncoder().fit(table.iloc[rows][columns])
+    assert sorted(other.names_out) == sorted(encoder.names_out)
+    position = [other.names_out.index(name) for name in encoder.names_out]
+    np.testing.assert_allclose(other.transform(table.iloc[rows])[:, position], expected, rtol=1e-2, atol=1e-2)

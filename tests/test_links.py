@@ -1,0 +1,346 @@
+"""How the links behave: inverses, ranges, symmetry, calibration, errors per person, and what they refuse."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from evenhand import InputError
+from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link, make_link
+from quadrature import Floats, panels
+
+NAMES = sorted(LINKS)
+ALPHAS = (0.02, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9, 1.0)
+SMALL_ALPHAS = (0.01, 0.004, 0.001)
+
+LOW = np.concatenate((10.0 ** -np.arange(300, 16, -14.0), 10.0 ** -np.arange(16, 2, -1.0), np.linspace(0.01, 0.5, 40)))
+UNIT = np.unique(np.concatenate((LOW, 1 - LOW[LOW > 1e-16], [1 - 2.0**-53])))
+"""From 1e-300 to the last double below 1."""
+
+INNER = np.unique(np.concatenate((10.0 ** -np.arange(6, 2, -0.5), np.linspace(0.01, 0.99, 61))))
+INNER = np.union1d(INNER, 1 - INNER)
+
+
+def normal_grid(step: float) -> tuple[Floats, Floats]:
+    """Probabilities and weights of the trapezoidal rule in normal scores, exponentially accurate; 8 leaves 1e-15."""
+    z = np.arange(-8.0, 8.0 + step / 2, step)
+    return special.ndtr(z), np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
+
+
+# --- H and K are inverse to each other -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["laplace", "entropic"])
+@pytest.mark.parametrize("alpha", [*ALPHAS, *SMALL_ALPHAS])
+def test_cdf_undoes_ppf_over_all_representable_probabilities(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    u, r = UNIT[:, None], UNIT
+    # the density is at most about kappa, so rounding of C costs kappa * 1e-16; splines of entropic add 1e-12
+    tolerance = 1e-9 if alpha >= 0.02 else 1e-11
+    np.testing.assert_allclose(link.cdf(link.ppf(u, r), r), np.broadcast_to(u, (UNIT.size, UNIT.size)), atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["laplace", "entropic"])
+@given(
+    alpha=st.floats(0.02, 1.0),
+    u=st.lists(st.floats(1e-300, 1 - 1e-16), min_size=1, max_size=20),
+    r=st.floats(1e-300, 1 - 1e-16),
+)
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_cdf_undoes_ppf_for_any_input(name: str, alpha: float, u: list[float], r: float) -> None:
+    link = make_link(name, alpha)
+    h = link.ppf(u, r)
+    assert ((h >= 0) & (h <= 1)).all()
+    np.testing.assert_allclose(link.cdf(h, r), u, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("alphas", "tolerance"), [(ALPHAS, 1e-9), (SMALL_ALPHAS, 2e-8)])
+def test_gaussian_cdf_undoes_ppf_away_from_the_corners(alphas: tuple[float, ...], tolerance: float) -> None:
+    # Phi(z) leaves (0, 1) in doubles at z = 8.3: with u and r opposed and further out than this, C is no double
+    # other than 0 or 1, and no plain round trip can hold. The log kernels carry those (next test).
+    for alpha in alphas:
+        link = Gaussian(alpha)
+        back = link.cdf(link.ppf(INNER[:, None], INNER), INNER)
+        np.testing.assert_allclose(back, np.broadcast_to(INNER[:, None], back.shape), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [*ALPHAS, *SMALL_ALPHAS])
+def test_log_kernels_are_inverse_in_the_far_tail(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    log_u, r = (np.array(x) for x in np.broadcast_arrays(np.log(LOW)[:, None], LOW))
+    log_c = link.log_ppf_lower(log_u, r)
+    assert not np.isnan(log_c).any()
+    assert (log_c <= 0).all()
+    # c <= 1/2 is the kernels' domain; above r the law of laplace and entropic is exact to 1e-15 only absolutely
+    kept = (log_c <= np.log(0.5)) & ((log_c < np.log(r) - 1e-9) | (name == "gaussian"))
+    assert kept.sum() > 1000
+    # relative in u: 1e-9 after up to 690 units of the logarithm
+    np.testing.assert_allclose(link.log_cdf_lower(log_c[kept], r[kept]), log_u[kept], rtol=0, atol=1e-9)
+
+
+# --- ranges and monotonicity -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [*ALPHAS, *SMALL_ALPHAS, 1e-5])
+def test_ppf_stays_in_the_unit_interval_and_increases(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    for function in (link.ppf, link.cdf):
+        values = function(UNIT[:, None], UNIT)
+        assert not np.isnan(values).any()
+        assert ((values >= 0) & (values <= 1)).all()
+        np.testing.assert_array_equal(function([[0.0], [1.0]], UNIT), np.repeat([[0.0], [1.0]], UNIT.size, axis=1))
+    h = link.ppf(UNIT[:, None], UNIT)
+    # 4e-15: some twenty rounding errors near 1
+    assert (np.diff(h, axis=0) >= -4e-15).all()
+    assert (np.diff(h, axis=1) >= -4e-15).all()
+    assert (np.isfinite(link.logpdf(UNIT[:, None], UNIT))).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0.02, 0.2, 0.9])
+def test_reflecting_person_and_draw_reflects_the_result(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    # multiples of 1/64, so that 1 - u is exact; u = 1/2 is where the two halves meet
+    u, r = np.arange(65)[:, None] / 64, np.arange(1, 64) / 64
+    for function in (link.ppf, link.cdf):
+        np.testing.assert_allclose(1 - function(u, r), function(1 - u, 1 - r), rtol=0, atol=1e-12)
+        step = function(np.nextafter(0.5, 1), r) - function(0.5, r)
+        np.testing.assert_allclose(step, 0, atol=1e-12)
+    np.testing.assert_allclose(link.pdf(u[1:-1], r), link.pdf(1 - u[1:-1], 1 - r), rtol=1e-10)
+
+
+# --- densities and exact calibration ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0.02, 0.12, 0.5, 0.9])
+def test_the_density_is_the_derivative_of_the_cdf(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    draws = np.array([0.003, 0.11, 0.5, 0.83, 0.999])
+    edges = np.union1d(np.linspace(0.001, 0.999, 801), draws)  # no panel straddles a kink at c = r
+    for r in draws:
+        nodes, weights = panels(edges)
+        mass = (link.pdf(nodes, r) * weights).reshape(edges.size - 1, -1).sum(axis=-1)
+        np.testing.assert_allclose(mass, np.diff(link.cdf(edges, r)), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["laplace", "entropic"])
+@pytest.mark.parametrize("alpha", [0.02, 0.12, 0.5, 0.9])
+def test_the_density_integrates_to_one(name: str, alpha: float) -> None:
+    r = np.array([1e-6, 0.003, 0.11, 0.5, 0.83, 0.999])
+    nodes, weights = panels(np.union1d(np.linspace(0, 1, 101), r))
+    total = (make_link(name, alpha).pdf(nodes, r[:, None]) * weights).sum(axis=-1)
+    np.testing.assert_allclose(total, 1, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.12, 0.5, 0.9])
+def test_the_gaussian_density_integrates_to_one(alpha: float) -> None:
+    c, weights = normal_grid(0.005)
+    r = np.array([0.003, 0.11, 0.5, 0.83, 0.999])  # further out the mass beyond score 8 counts
+    total = (Gaussian(alpha).pdf(c, r[:, None]) * weights).sum(axis=-1)
+    np.testing.assert_allclose(total, 1, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [*ALPHAS, 0.004])
+def test_entropic_and_gaussian_keep_a_calibrated_base_exactly_calibrated(alpha: float) -> None:
+    # P(H(U; R) <= c) = integral of K(c; r) over the draw: it must be c itself
+    c = np.array([1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5, 0.77, 0.95, 0.9999])
+    r, weights = panels(np.union1d(np.linspace(0, 1, 401), c))
+    uniform = (Entropic(alpha).cdf(c[:, None], r) * weights).sum(axis=-1)
+    np.testing.assert_allclose(uniform, c, rtol=0, atol=1e-8)
+    r, weights = normal_grid(0.001)
+    uniform = (Gaussian(alpha).cdf(c[:, None], r) * weights).sum(axis=-1)
+    np.testing.assert_allclose(uniform, c, rtol=0, atol=1e-8)
+
+
+# --- the meaning of alpha --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [*ALPHAS, *SMALL_ALPHAS, 1e-12, 1e-300, 1 - 2.0**-53])
+def test_all_links_have_the_same_mean_error_at_one_alpha(alpha: float) -> None:
+    expected = Laplace(alpha).mean_error
+    for name in NAMES:
+        assert make_link(name, alpha).mean_error == pytest.approx(expected, rel=1e-10, abs=1e-10)
+        assert make_link(name, alpha).price >= 0
+
+
+@pytest.mark.parametrize(
+    "link", [*(LINKS[name](1.0) for name in NAMES), Laplace.from_kappa(0), Entropic.from_kappa(0), Gaussian.from_rho(0)]
+)
+def test_alpha_one_is_the_identity_to_the_last_digit(link: Link) -> None:
+    u, r = UNIT[:, None], UNIT
+    square = np.broadcast_to(u, (UNIT.size, UNIT.size))
+    np.testing.assert_array_equal(link.ppf(u, r), square)
+    np.testing.assert_array_equal(link.cdf(u, r), square)
+    np.testing.assert_array_equal(link.pdf(u, r), np.ones_like(square))
+    assert (link.alpha, link.price) == (1.0, 0.0)
+    # a person at u is |u - r| off under draw r: u^2/2 + (1 - u)^2/2, 1/3 on average
+    assert link.mean_error == pytest.approx(1 / 3, abs=1e-15)
+    np.testing.assert_allclose(link.pathwise_error(UNIT), UNIT**2 / 2 + (1 - UNIT) ** 2 / 2, rtol=0, atol=1e-12)
+    for mass in (0.1, 0.5, 1.0):
+        assert link.group_error(mass) == pytest.approx(1 / 2 - mass / 4 + mass**2 / 12, abs=1e-10)
+
+
+@pytest.mark.parametrize("kappa", [1e-3, 0.1, 1.0, 19.0, 79.9, 80.1, 1e3, 1e6])
+def test_from_kappa_and_alpha_describe_the_same_link(kappa: float) -> None:
+    assert Laplace.from_kappa(kappa).alpha == pytest.approx(1 / (1 + kappa), rel=1e-12)
+    link = Entropic.from_kappa(kappa)
+    again = Entropic(link.alpha)
+    assert link.kappa == kappa
+    assert again.kappa == pytest.approx(kappa, rel=1e-9)
+    assert again.mean_error == pytest.approx(link.mean_error, rel=1e-10)
+    np.testing.assert_allclose(again.ppf(INNER, 0.3), link.ppf(INNER, 0.3), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.1, 0.5, 0.9, 0.999, 1 - 1e-8])
+def test_from_rho_and_alpha_describe_the_same_link(rho: float) -> None:
+    link = Gaussian.from_rho(rho)
+    assert link.rho == pytest.approx(rho, abs=1e-12)
+    assert Gaussian(link.alpha).rho == pytest.approx(rho, abs=1e-12)
+    assert link.mean_error == pytest.approx(Laplace(link.alpha).mean_error, rel=1e-10)
+    scores = special.ndtri(INNER)
+    textbook = special.ndtr(np.sqrt((1 - rho) * (1 + rho)) * scores[:, None] + rho * scores)
+    # the double nearest 1 - 1e-6 has a normal score that is 1e-11 off
+    np.testing.assert_allclose(link.ppf(INNER[:, None], INNER), textbook, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("make", [Laplace.from_kappa, Entropic.from_kappa])
+@pytest.mark.parametrize("kappa", [1e-320, 1e-30, 1e-13, 1e-11])
+def test_a_negligible_kappa_is_nearly_the_identity(make: type[Link], kappa: float) -> None:
+    link = make(kappa)
+    np.testing.assert_allclose(link.ppf(INNER[:, None], INNER), INNER[:, None] + 0 * INNER, rtol=0, atol=2e-11)
+    assert link.mean_error == pytest.approx(1 / 3, abs=1e-11)
+
+
+# --- errors per person -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0.004, 0.02, 0.12, 0.5, 0.9])
+def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    u = np.array([[1e-10, 1e-4, 0.01, 0.2], [0.45, 0.5, 0.7, 0.9999]])
+    x = (np.arange(50_000) + 0.5) / 50_000
+    r = x * x * (3 - 2 * x)  # finer at both ends, where the gaussian link is steep
+    brute = [(np.abs(link.ppf(value, r) - r) * 6 * x * (1 - x)).mean() for value in u.ravel()]
+    # the midpoint rule is good to some 1e-10 / alpha here, the quadrature to 2e-8
+    np.testing.assert_allclose(link.pathwise_error(u), np.reshape(brute, u.shape), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0.004, 0.05, 0.2, 0.9])
+def test_pathwise_error_grows_with_the_distance_from_the_median(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    u = np.concatenate(([0.0], np.geomspace(1e-12, 0.5, 120)))
+    error = link.pathwise_error(u)
+    assert (np.diff(error) < 0).all()
+    assert error[0] == pytest.approx(0.5, abs=1e-12)  # H(0; r) = 0 for all draws
+    dyadic = np.arange(1, 32) / 64  # 1 - u is exact
+    np.testing.assert_allclose(link.pathwise_error(1 - dyadic), link.pathwise_error(dyadic), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0.004, 0.05, 0.2, 0.9])
+def test_group_error_is_the_mean_over_the_worst_people(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    assert link.group_error(1.0) == pytest.approx(link.mean_error, abs=2e-6)
+    # brute force for one mass: the midpoint rule after u = mass / 2 * x^4, which tames the slope at 0
+    x = (np.arange(300) + 0.5) / 300
+    brute = (link.pathwise_error(0.1 * x**4) * 4 * x**3).mean()
+    assert link.group_error(0.2) == pytest.approx(brute, abs=1e-5)
+    errors = [link.group_error(mass) for mass in (1e-6, 0.05, 0.3, 1.0)]
+    assert 0.5 > errors[0] > errors[1] > errors[2] > errors[3]
+
+
+# --- the objects -----------------------------------------------------------------------------------------------
+
+
+def test_every_link_is_registered_under_its_name() -> None:
+    assert set(LINKS.values()) == set(Link.__subclasses__())
+    assert all(link.name == name for name, link in LINKS.items())
+    made = Entropic(0.3)
+    assert make_link(made, 0.7) is made
+    with pytest.raises(InputError, match="'laplace', 'entropic', 'gaussian'"):
+        make_link("uniform", 0.3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_compare_by_name_and_alpha(name: str) -> None:
+    link = make_link(name, 0.2)
+    assert link == make_link(name, 0.2)
+    assert hash(link) == hash(make_link(name, 0.2))
+    assert link == pickle.loads(pickle.dumps(link)) == copy.deepcopy(link)
+    assert link != make_link(name, 0.3)
+    assert link != name
+    assert len({make_link(other, alpha) for other in NAMES for alpha in (0.2, 0.3, 0.2)}) == 2 * len(NAMES)
+    assert repr(link) == f"{type(link).__name__}(alpha=0.2)"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0.2, 1.0])
+def test_arrays_broadcast_and_inputs_stay_as_they_are(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    u, r = np.linspace(0, 1, 3)[:, None], np.array([0.2, 0.7, 0.4, 0.9])
+    kept = u.copy(), r.copy()
+    for function in (link.cdf, link.ppf, link.pdf, link.logpdf):
+        out = function(u, r)
+        assert (out.shape, out.dtype) == ((3, 4), np.float64)
+        assert np.shape(function(0.3, 0.6)) == ()
+        assert function(0.5, 0.4) == pytest.approx(float(function(u, r)[1, 2]), rel=1e-12)
+        out[...] = -1.0  # results are the caller's own, never a view of the input
+    np.testing.assert_array_equal(u, kept[0])
+    np.testing.assert_array_equal(r, kept[1])
+    assert link.pathwise_error(u).shape == (3, 1)
+    assert np.shape(link.pathwise_error(0.3)) == ()
+
+
+# --- what is refused -------------------------------------------------------------------------------------------
+
+
+def refused(function: Callable[..., object], *arguments: object) -> str:
+    with pytest.raises(InputError) as caught:
+        function(*arguments)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0, -1, 1.2, float("nan"), "x", None])
+def test_a_bad_alpha_is_refused_in_one_line(name: str, alpha: object) -> None:
+    message = refused(LINKS[name], alpha)
+    assert message.startswith("alpha must fulfil 0 < alpha <= 1")
+    assert repr(alpha) in message
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("function", ["cdf", "ppf", "pdf", "logpdf"])
+def test_bad_probabilities_and_draws_are_refused_in_one_line(name: str, function: str) -> None:
+    call = getattr(make_link(name, 0.2), function)
+    for bad in (-1e-9, 1 + 1e-9, float("nan"), 50):
+        assert "between 0 and 1" in refused(call, [0.5, bad], 0.5)
+    for bad in (0.0, 1.0, -0.1, float("nan")):
+        assert "r[1] must lie strictly between 0 and 1" in refused(call, 0.5, [0.5, bad])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_bad_arguments_are_refused_in_one_line(name: str) -> None:
+    link = make_link(name, 0.2)
+    refused(link.pathwise_error, [0.3, 1.5])
+    for mass in (0, -0.1, 1.5, 20, float("nan"), "x"):
+        assert refused(link.group_error, mass).startswith("mass must")
+    if isinstance(link, Gaussian):
+        for rho in (-0.1, 1.0, float("nan"), "x"):
+            assert refused(Gaussian.from_rho, rho).startswith("rho must")
+    else:
+        for kappa in (-1.0, -0.5, -3, float("inf"), float("nan"), "x"):
+            assert refused(LINKS[name].from_kappa, kappa).startswith("kappa must")

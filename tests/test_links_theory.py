@@ -1,0 +1,256 @@
+"""The links against theory: brute-force optimization, Sinkhorn, quadrature and the table of the method.
+
+Nothing here is compared with a figure that the package itself once produced. `e` is a mean pathwise error
+`E|C - R|`, a price is `E_r KL(K(.; r) || Uniform)` in nats.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, special
+
+from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
+from quadrature import Floats, panels, split_at
+
+ALPHAS = (0.05, 0.12, 0.2, 1 / 3, 0.5)
+
+# alpha: price, mean error and CVaR of the error at mass 0.2, for laplace and for entropic at the same kappa
+PRINTED = {
+    0.05: (("1.374", "0.049", "0.124"), ("1.377", "0.049", "0.125")),
+    0.08: (("0.952", "0.078", "0.191"), ("0.958", "0.078", "0.192")),
+    0.12: (("0.618", "0.115", "0.267"), ("0.626", "0.114", "0.271")),
+    0.20: (("0.280", "0.176", "0.365"), ("0.287", "0.176", "0.375")),
+    1 / 3: (("0.088", "0.242", "0.422"), ("0.088", "0.244", "0.432")),
+    0.50: (("0.024", "0.285", "0.441"), ("0.023", "0.288", "0.447")),
+}
+
+
+def rate(kappa: float) -> float:
+    """L(kappa) = -integral log Z_t dt with both integrals by adaptive quadrature."""
+
+    def log_z(t: float) -> float:
+        below = integrate.quad(lambda c: np.exp(-kappa * (t - c)), 0, t, epsabs=1e-13)[0]
+        above = integrate.quad(lambda c: np.exp(-kappa * (c - t)), t, 1, epsabs=1e-13)[0]
+        return float(np.log(below + above))
+
+    return -2 * integrate.quad(log_z, 0, 0.5, epsabs=1e-10)[0]
+
+
+# --- Laplace minimizes the paper's objective -------------------------------------------------------------------
+
+
+def cheapest_law(alpha: float, r: float, n_side: int) -> tuple[float, float, Floats, Floats]:
+    """Minimize (1 - alpha) E|C - r| + alpha KL over laws that are flat on each of `2 n_side` cells, with SLSQP.
+
+    The mean distance of a cell is exact (no cell straddles r), so each such law is feasible for the true problem.
+    Cells are finer around r; returns price, error, cell probabilities and edges.
+    """
+    step = np.sinh(3 * np.arange(n_side + 1) / n_side) / np.sinh(3)
+    edges = np.concatenate((r - r * step[:0:-1], r + (1 - r) * step))
+    width, distance = np.diff(edges), np.abs((edges[1:] + edges[:-1]) / 2 - r)
+    found = optimize.minimize(
+        lambda p: (1 - alpha) * p @ distance + alpha * p @ np.log(p / width),
+        width,
+        jac=lambda p: (1 - alpha) * distance + alpha * (np.log(p / width) + 1),
+        method="SLSQP",
+        bounds=[(1e-14, 1.0)] * width.size,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1, "jac": lambda p: np.ones((1, p.size))},
+        options={"ftol": 1e-11, "maxiter": 1000},
+    )
+    assert found.success, found.message
+    return float(found.x @ np.log(found.x / width)), float(found.x @ distance), found.x, edges
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_laplace_minimizes_the_papers_objective_by_brute_force(alpha: float) -> None:
+    link = Laplace(alpha)
+    draws, weights = panels(np.array([0.0, 0.04, 0.15, 0.5]), order=4)
+    coarse, fine = np.empty((2, draws.size)), np.empty((2, draws.size))
+    for i, r in enumerate(draws):
+        coarse[0, i], coarse[1, i], _, _ = cheapest_law(alpha, r, 10)
+        fine[0, i], fine[1, i], p, edges = cheapest_law(alpha, r, 20)
+        # the law itself, cell by cell: flat cells shift mass between neighbours by O(h^2), below 1e-3 here
+        np.testing.assert_allclose(p, np.diff(link.cdf(edges, r)), atol=1e-3)
+    # flat cells cost O(h^2); Richardson removes it. The law at 1 - r mirrors the one at r, hence the 2
+    price, error = 2 * (4 * fine - coarse) / 3 @ weights
+    assert link.price == pytest.approx(price, abs=3e-4)
+    assert link.mean_error == pytest.approx(error, abs=3e-4)
+    # the flat laws are feasible, so none may beat the link; nor is the link far below the best of them
+    objective = (1 - alpha) * link.mean_error + alpha * link.price
+    brute = 2 * ((1 - alpha) * fine[1] + alpha * fine[0]) @ weights
+    assert objective - 1e-6 <= brute <= objective + 1e-3
+
+
+# --- price and mean error by integration -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0.03, *ALPHAS, 0.9])
+@pytest.mark.parametrize("make", [Laplace, Entropic])
+def test_price_and_mean_error_are_the_integrals_of_the_density(make: type[Link], alpha: float) -> None:
+    link = make(alpha)
+    edges = np.linspace(0, 1, 25)
+    r, weight_r = panels(edges)
+    c, weight_c = panels(split_at(r, edges))
+    density, weight = link.pdf(c, r[:, None]), weight_c * weight_r[:, None]
+    assert (density * weight).sum() == pytest.approx(1, abs=1e-10)
+    assert (density * np.abs(c - r[:, None]) * weight).sum() == pytest.approx(link.mean_error, abs=1e-10)
+    assert (density * link.logpdf(c, r[:, None]) * weight).sum() == pytest.approx(link.price, abs=1e-10)
+
+
+@pytest.mark.parametrize("rho", [0.05, 0.3, 0.7, 0.95, 0.999])
+def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho: float) -> None:
+    link = Gaussian.from_rho(rho)
+    assert link.price == pytest.approx(-0.5 * np.log((1 - rho) * (1 + rho)), rel=1e-12, abs=1e-15)
+    # E|Phi(Z) - Phi(T)| over a bivariate normal pair, panels in z split at the kink z = t; beyond 8.5 lies 2e-17
+    t, weight_t = panels(np.linspace(-8.5, 8.5, 41))
+    rest = np.sqrt((1 - rho) * (1 + rho))
+    w, weight_w = panels(split_at(np.clip((1 - rho) * t / rest, -8.5, 8.5), np.linspace(-8.5, 8.5, 41)))
+    normal = np.exp(-(w**2 + t[:, None] ** 2) / 2) / (2 * np.pi) * weight_w * weight_t[:, None]
+    z = rho * t[:, None] + rest * w
+    error = (np.abs(special.ndtr(z) - special.ndtr(t)[:, None]) * normal).sum()
+    assert link.mean_error == pytest.approx(error, abs=1e-10)
+    # mutual information as the mean of the log density; scores beyond 7 are left out (weight 3e-12)
+    inside = (np.abs(z) < 7) & (np.abs(t[:, None]) < 7)
+    u, r = special.ndtr(np.where(inside, z, 0.0)), special.ndtr(np.where(inside, t[:, None], 0.0))
+    assert (link.logpdf(u, r) * normal)[inside].sum() == pytest.approx(link.price, abs=1e-8)
+
+
+# --- the theorem -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.04, *ALPHAS, 0.95])
+def test_laplace_price_is_the_legendre_transform_of_the_rate(alpha: float) -> None:
+    link = Laplace(alpha)
+    kappa = (1 - alpha) / alpha
+    assert link.price + kappa * link.mean_error == pytest.approx(rate(kappa), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", sorted(LINKS))
+def test_no_link_lies_below_the_laplace_curve(name: str) -> None:
+    for kappa in (0.3, 2.0, 7.0, 30.0):
+        bound = rate(kappa)
+        for alpha in (0.02, *ALPHAS, 0.9, 1.0):
+            link = LINKS[name](alpha)
+            assert link.price + kappa * link.mean_error >= bound - 1e-8, (kappa, alpha)
+
+
+# --- Entropic is optimal transport of uniform onto uniform -----------------------------------------------------
+
+
+def sinkhorn(kappa: float, n: int) -> tuple[float, float, Floats]:
+    """Price, mean error and density on the midpoints of an n by n grid, both marginals uniform."""
+    c = (np.arange(n) + 0.5) / n
+    distance = np.abs(c[:, None] - c)
+    kernel = np.exp(-kappa * distance)
+    a = np.ones(n)
+    for _ in range(100):
+        a = np.sqrt(a * n / (kernel @ a))  # the symmetric step: the kernel is positive definite, so it converges fast
+    density = a[:, None] * kernel * a
+    np.testing.assert_allclose(density.mean(axis=0), 1, atol=1e-12)
+    return float((density * np.log(density)).mean()), float((density * distance).mean()), density
+
+
+@pytest.mark.parametrize("kappa", [0.5, 2.0, 7.0, 20.0])
+def test_entropic_is_what_sinkhorn_converges_to(kappa: float) -> None:
+    link = Entropic.from_kappa(kappa)
+    n = 250
+    coarse, fine = sinkhorn(kappa, n), sinkhorn(kappa, 3 * n)
+    # midpoint errors are O(h^2): Richardson over steps h and h/3, whose midpoints coincide in every third cell
+    price, error = ((9 * fine[i] - coarse[i]) / 8 for i in range(2))
+    assert link.price == pytest.approx(price, abs=1e-6)
+    assert link.mean_error == pytest.approx(error, abs=1e-7)
+    density = (9 * fine[2][1::3, 1::3] - coarse[2]) / 8
+    c = (np.arange(n) + 0.5) / n
+    np.testing.assert_allclose(link.pdf(c[:, None], c), density, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.03, *ALPHAS, 0.9])
+def test_entropic_density_has_the_only_form_that_is_optimal(alpha: float) -> None:
+    # a(c) a(r) exp(-kappa |c - r|) with uniform marginals is unique: check the form and both marginals
+    link = Entropic(alpha)
+    c = np.linspace(0.003, 0.997, 61)
+    log_a = link.logpdf(c[:, None], c) + link.kappa * np.abs(c[:, None] - c)
+    np.testing.assert_allclose(log_a, log_a.T, atol=1e-11)
+    np.testing.assert_allclose(log_a - log_a[:1] - log_a[:, :1] + log_a[0, 0], 0, atol=1e-11)
+    nodes, weights = panels(split_at(c, np.linspace(0, 1, 41)))
+    np.testing.assert_allclose((link.pdf(nodes, c[:, None]) * weights).sum(axis=-1), 1, atol=1e-9)
+    np.testing.assert_allclose((link.pdf(c[:, None], nodes) * weights).sum(axis=-1), 1, atol=1e-9)
+
+
+def feasible(direction: Floats) -> Floats:
+    """Take out of each matrix what changes a marginal or the mean of |c - r|."""
+    n = direction.shape[-1]
+    c = (np.arange(n) + 0.5) / n
+    rows, columns = np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))
+    basis = np.linalg.svd(np.vstack((rows, columns, np.abs(c[:, None] - c).ravel())), full_matrices=False)
+    span = basis.Vh[basis.S > 1e-9]
+    flat = direction.reshape(-1, n * n)
+    return (flat - flat @ span.T @ span).reshape(direction.shape)
+
+
+def midpoint_density(link: Link, n: int = 20) -> Floats:
+    c = (np.arange(n) + 0.5) / n
+    return link.pdf(c[:, None], c)
+
+
+def price_of(density: Floats) -> Floats:
+    return (density * np.log(density)).mean(axis=(-2, -1))
+
+
+@pytest.mark.parametrize("alpha", [0.08, 0.2, 0.5])
+def test_no_feasible_change_makes_entropic_cheaper(alpha: float) -> None:
+    density = midpoint_density(Entropic(alpha))
+    # at the optimum the price is stationary: its gradient is log k + 1
+    np.testing.assert_allclose(feasible(np.log(density)), 0, atol=1e-11)
+    noise = np.random.default_rng(0).standard_normal((300, *density.shape))
+    # random changes, dense ones and ones concentrated where the density is large
+    directions = feasible(np.concatenate((noise, noise * density)))
+    directions *= 0.9 * (density / np.abs(directions)).min(axis=(-2, -1), keepdims=True)
+    for size in (1.0, 0.1):
+        assert (price_of(density + size * directions) > price_of(density)).all()
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1 / 3, 0.5])
+def test_the_same_search_does_find_a_coupling_cheaper_than_gaussian(alpha: float) -> None:
+    density = midpoint_density(Gaussian(alpha))
+    downhill = -feasible(np.log(density))
+    assert np.abs(downhill).max() > 1e-2
+    step = 0.2 * (density / np.abs(downhill)).min()
+    assert price_of(density + step * downhill) < price_of(density) - 1e-12
+
+
+# --- the figures of the method ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", PRINTED)
+def test_the_table_of_the_method_is_reproduced_to_its_printed_digits(alpha: float) -> None:
+    for link, printed in zip((Laplace(alpha), Entropic.from_kappa((1 - alpha) / alpha)), PRINTED[alpha], strict=True):
+        assert tuple(f"{x:.3f}" for x in (link.price, link.mean_error, link.group_error(0.2))) == printed
+
+
+def test_entropic_costs_at_most_six_thousandths_of_a_nat_more_than_laplace() -> None:
+    excess = [Entropic(alpha).price - Laplace(alpha).price for alpha in np.linspace(0.01, 0.99, 25)]
+    assert min(excess) > 0
+    assert f"{max(excess):.3f}" == "0.006"  # three digits are what the method prints
+
+
+def test_gaussian_is_dearer_at_equal_mean_error() -> None:
+    for alpha in np.linspace(0.01, 0.99, 12):
+        assert Gaussian(alpha).price > Entropic(alpha).price
+    gap = [Gaussian(alpha).price - Laplace(alpha).price for alpha in np.linspace(0.05, 0.2, 16)]
+    assert (np.diff(gap) < 0).all()  # more at small error
+    assert (f"{gap[-1]:.2f}", f"{gap[0]:.2f}") == ("0.06", "0.15")
+
+
+def test_laplace_keeps_a_calibrated_base_almost_calibrated() -> None:
+    edges = np.linspace(0, 1, 41)
+    c, weight_c = panels(edges)
+    r, weight_r = panels(split_at(c, edges))
+    distance = [
+        (np.abs((Laplace(alpha).cdf(c[:, None], r) * weight_r).sum(axis=-1) - c) * weight_c).sum()
+        for alpha in np.linspace(0.05, 0.95, 10)
+    ]
+    # W1 of the law of C to uniform: 0.014 to the printed digits, and not zero
+    assert f"{max(distance):.3f}" == "0.014"
+    assert min(distance) > 1e-4

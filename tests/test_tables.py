@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import gzip
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand._checks import InputError
+from evenhand.tables import (
+    TABLE_ENDINGS,
+    check_writable,
+    group_columns,
+    id_column,
+    number_column,
+    read_table,
+    write_table,
+)
+
+
+def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
+    file = folder / name
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return file
+
+
+def complaint(file: Path, **options: list[str]) -> str:
+    with pytest.raises(InputError) as caught:
+        read_table(file, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(file) in message or file.is_dir()
+    return message
+
+
+def test_text_columns_keep_leading_zeros_and_others_become_numbers(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, "id,code\n007,007\n1,12\n"), text=["id", "not there"])
+    assert table["id"].tolist() == ["007", "1"]
+    assert table["code"].tolist() == [7, 12]
+
+
+def test_empty_fields_are_missing_and_na_in_text_is_a_word(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, 'id,country,x\n,NA,NA\nb,"",2\nc,FR,3\n'), text=["id"])
+    assert table["id"].isna().tolist() == [True, False, False]
+    assert table["country"].tolist()[0] == "NA"
+    assert table["country"].isna().tolist() == [False, True, False]
+    np.testing.assert_array_equal(table["x"], [np.nan, 2.0, 3.0])
+
+
+def test_dates_and_timestamps_are_recognised(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, "day,at\n2020-02-29,2020-01-01 10:30:00\n,\n"))
+    assert [dtype.kind for dtype in table.dtypes] == ["M", "M"]
+    assert table["day"][0] == pd.Timestamp("2020-02-29")
+    assert table["at"][0] == pd.Timestamp("2020-01-01 10:30")
+    assert table.isna().sum().tolist() == [1, 1]
+
+
+def test_gzipped_csv_and_parquet_hold_the_same_table(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": ["a", "b"], "x": [0.1, 2.5]})
+    packed = written(tmp_path, gzip.compress(b"id,x\na,0.1\nb,2.5\n"), "t.csv.gz")
+    frame.to_parquet(tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(read_table(packed), frame)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet"), frame)
+
+
+def test_a_parquet_index_stays_a_column_and_folder_names_invent_none(tmp_path: Path) -> None:
+    (tmp_path / "year=2020").mkdir()
+    file = tmp_path / "year=2020" / "t.parquet"
+    pd.DataFrame({"x": [1, 2, 3]}, index=pd.Index(["a", "b", "c"], name="id")).to_parquet(file)
+    assert read_table(file)["id"].tolist() == ["a", "b", "c"]
+    pd.DataFrame({"x": [1, 2, 3]}).iloc[[2, 0]].to_parquet(file)
+    assert read_table(file).columns.tolist() == ["x"]
+
+
+def test_decimals_and_categories_of_parquet_are_numbers_and_categories(tmp_path: Path) -> None:
+    money = pa.array([Decimal("1.25"), Decimal(2)])
+    pq.write_table(pa.table({"m": money, "c": pa.array(["u", "v"]).dictionary_encode()}), tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert table["m"].dtype == np.float64
+    assert table["m"].tolist() == [1.25, 2.0]
+    assert isinstance(table["c"].dtype, pd.CategoricalDtype)
+
+
+def test_parts_of_a_folder_are_read_by_name_whatever_their_column_order(tmp_path: Path) -> None:
+    written(tmp_path, "x,id\n3,c\n", "part-2.csv")
+    written(tmp_path, "id,x\na,1\nb,\n", "part-1.csv")
+    written(tmp_path, "id,x\n", "part-3.csv")
+    written(tmp_path, "", "_SUCCESS")
+    written(tmp_path, "", ".part-1.crc")
+    table = read_table(tmp_path)
+    assert table["id"].tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(table["x"], [1.0, np.nan, 3.0])
+
+
+def test_integer_and_decimal_parts_join_as_decimals(tmp_path: Path) -> None:
+    pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "a.parquet")
+    pd.DataFrame({"x": [1.5]}).to_parquet(tmp_path / "b.parquet")
+    assert read_table(tmp_path)["x"].tolist() == [1.0, 1.5]
+
+
+def test_the_part_that_differs_is_named(tmp_path: Path) -> None:
+    written(tmp_path, "id,x\na,1\n", "a.csv")
+    written(tmp_path, "id,y\nb,2\n", "b.csv")
+    message = complaint(tmp_path)
+    assert "b.csv must have the columns of a.csv, got no 'x', 'y' besides" in message
+    written(tmp_path, "id,x\nb,old\n", "b.csv")
+    message = complaint(tmp_path)
+    assert "b.csv: column 'x' must hold int64 as the parts before it do, got string" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "must hold a table, got an empty file"),
+        ("a,b\n", "must have at least one row of data"),
+        ("a,b\n1,2\n3\n4,5\n", "row 2 must have 2 value(s) as the header has, got 1 ('3')"),
+        ('a,b\n"x\ny",2\n\n3,4,5\n', "row 2 must have 2 value(s) as the header has, got 3 ('3,4,5')"),
+        ("Loans of 2020\na,b\n1,2\n", "row 1 must have 1 value(s) as the header has, got 2"),
+        ("a,b,a\n1,2,3\n", "column 'a' must appear once, got 2 times"),
+        ("0.3,17\n0.4,18\n", "the first line must name the columns, got '0.3,17'"),
+        ("a;b\n1;2\n", "must separate values by commas, got 'a;b'"),
+        (b"a,b\n1,x\n2,\xe9t\xe9\n", "column 'b', row 2 must be UTF-8 text, got b'\\xe9t\\xe9'"),
+        (b"\xe9t\xe9,b\n1,2\n", "must be a readable .csv file, got an error ('utf-8' codec"),
+    ],
+)
+def test_damaged_csv_files_are_refused_in_one_line(tmp_path: Path, content: str | bytes, said: str) -> None:
+    assert said in complaint(written(tmp_path, content))
+
+
+def test_undecodable_ids_are_refused_with_their_row(tmp_path: Path) -> None:
+    message = complaint(written(tmp_path, b"id\na\n\xff\n"), text=["id"])
+    assert "column 'id', row 2 must be UTF-8 text" in message
+
+
+def test_files_that_are_not_tables_are_refused(tmp_path: Path) -> None:
+    assert "no such path" in complaint(tmp_path / "none.csv")
+    assert "must end in .csv, .csv.gz, .parquet, got '.xlsx'" in complaint(written(tmp_path, "x", "t.xlsx"))
+    assert "must be a readable .parquet file" in complaint(written(tmp_path, "x", "t.parquet"))
+    assert "must be a readable .csv.gz file" in complaint(written(tmp_path, "a,b\n1,2\n", "t.csv.gz"))
+    (tmp_path / "folder").mkdir()
+    assert "must hold at least one part" in complaint(tmp_path / "folder")
+
+
+def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(tmp_path: Path) -> None:
+    assert read_table(written(tmp_path, "0,1\n5,6\n")).columns.tolist() == ["0", "1"]
+    assert read_table(written(tmp_path, "region,2001,2002\na,5,6\n")).columns.tolist() == ["region", "2001", "2002"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2], [1.0, 2.0]),
+        (["1.5", "2"], [1.5, 2.0]),
+        ([True, False], [1.0, 0.0]),
+        (pd.Categorical([3, 4]), [3.0, 4.0]),
+        (pd.array([1, 2], dtype="Int64"), [1.0, 2.0]),
+    ],
+)
+def test_number_column_gives_floats(values: list[object], expected: list[float]) -> None:
+    numbers = number_column(pd.DataFrame({"x": values}), "x", source="t.csv")
+    assert numbers.dtype == np.float64
+    assert numbers.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["1", "n/a", "?"], "t.csv: column 'x', row 2 must hold a number, got 'n/a'"),
+        ([1.0, np.nan, np.nan], "t.csv: column 'x' must have no missing values, got 2 (the first in row 2)"),
+        (pd.array([None, 1], dtype="Int64"), "got 1 (the first in row 1)"),
+        ([1.0, 2.0, -np.inf], "t.csv: column 'x', row 3 must be finite, got -inf"),
+        (pd.to_datetime(["2020-01-01"]), "t.csv: column 'x' must hold numbers, got datetime64"),
+        ([None, None], "must have no missing values, got 2 (the first in row 1)"),
+        (["1", "a\nb" + "c" * 100], r"row 2 must hold a number, got 'a\nbccc"),
+    ],
+)
+def test_number_column_names_the_row_and_the_value(values: list[object], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        number_column(pd.DataFrame({"x": values}), "x", source="t.csv")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_absent_column_is_answered_with_the_nearest_and_all_names() -> None:
+    table = pd.DataFrame({"Income": [1], "age": [2]})
+    for taker in (number_column, id_column):
+        with pytest.raises(InputError, match=r"must have a column 'incom', got the columns Income, age; .*'Income'\?"):
+            taker(table, "incom", source="t.csv")
+    with pytest.raises(InputError, match="'zzz'"):
+        group_columns(table, ["zzz"], source="t.csv")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [(["007", "7"], ["007", "7"]), ([2**60 + 1, 7], [2**60 + 1, 7]), (pd.Categorical(["b", "a"]), ["b", "a"])],
+)
+def test_ids_are_text_or_whole_numbers_as_given(values: list[object], expected: list[object]) -> None:
+    ids = id_column(pd.DataFrame({"id": values}), "id", source="t.csv")
+    assert ids == expected
+    assert {type(one) for one in ids} <= {str, int}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["a", None], "row 2 must hold an id, got a missing value"),
+        (["a", ""], "row 2 must hold an id, got a missing value"),
+        ([1.0, np.nan], "row 1 must hold text or a whole number, got 1.0"),
+        ([1e20], "row 1 must hold text or a whole number, got 1e+20"),
+        ([True], "row 1 must hold text or a whole number, got True"),
+    ],
+)
+def test_ids_that_could_be_confused_are_refused(values: list[object], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        id_column(pd.DataFrame({"id": values}), "id", source="t.csv")
+    assert said in str(caught.value)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20), st.sampled_from(TABLE_ENDINGS)
+)
+def test_written_floats_come_back_to_the_last_digit(
+    tmp_path_factory: pytest.TempPathFactory, values: list[float], ending: str
+) -> None:
+    file = tmp_path_factory.mktemp("written") / f"t{ending}"
+    write_table(pd.DataFrame({"x": values, "id": [f"0{i}" for i in range(len(values))]}), file)
+    table = read_table(file, text=["id"])
+    assert table["x"].astype(float).tolist() == values
+    assert table["id"].tolist() == [f"0{i}" for i in range(len(values))]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    file = written(tmp_path, b"old", "t.parquet")
+    with pytest.raises(pa.ArrowException):
+        write_table(pd.DataFrame({"x": [1, "a"]}, dtype=object), file)
+    assert file.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["t.parquet"]
+
+
+def test_the_same_table_gives_the_same_gzipped_bytes(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [1.5, 2.5]})
+    write_table(frame, tmp_path / "a.csv.gz")
+    write_table(frame, tmp_path / "b.csv.gz")
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+
+
+def test_places_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None:
+    assert check_writable(tmp_path / "r.HTML", (".html",)) == tmp_path / "r.HTML"
+    (tmp_path / "folder.csv").mkdir()
+    for name, said in [
+        ("t.txt", "must end in"),
+        ("none/t.csv", "must lie in an existing folder"),
+        ("folder.csv", "must be a file, got a folder"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            write_table(pd.DataFrame({"x": [1]}), tmp_path / name)
+    assert os.listdir(tmp_path) == ["folder.csv"]
+
+
+def groups_of(values: object) -> dict[str, list[int]]:
+    """Return the group names and the positions of their rows."""
+    groups = group_columns(pd.DataFrame({"v": values}), ["v"], source="t.csv")
+    assert all(rows.dtype == np.bool_ for rows in groups.values())
+    return {name: np.flatnonzero(rows).tolist() for name, rows in groups.items()}
+
+
+def test_few_values_give_one_group_each_and_missing_is_its_own() -> None:
+    assert groups_of([2.0, 1.0, np.nan, 2.0]) == {"v = 1": [1], "v = 2": [0, 3], "v missing": [2]}
+    assert groups_of(["b", None, "a"]) == {"v = a": [2], "v = b": [0], "v missing": [1]}
+    assert groups_of([True, None, False]) == {"v = False": [2], "v = True": [0], "v missing": [1]}
+    assert groups_of(pd.Categorical(["x", None], categories=["x", "unused"])) == {"v = x": [0], "v missing": [1]}
+    assert groups_of([None, None]) == {"v missing": [0, 1]}
+    assert groups_of([pd.Timestamp("2020-05-01"), pd.Timestamp("2020-05-01 12:00")]) == {
+        "v = 2020-05-01": [0],
+        "v = 2020-05-01 12:00:00": [1],
+    }
+
+
+def test_large_whole_numbers_do_not_share_a_name() -> None:
+    assert list(groups_of([1000001, 1000002])) == ["v = 1000001", "v = 1000002"]
+    assert list(groups_of([1000001.0, np.nan, 0.1])) == ["v = 0.1", "v = 1000001", "v missing"]
+
+
+def test_many_numbers_are_halved_at_the_median() -> None:
+    assert groups_of([*range(12)]) == {"v <= 5.5": [*range(6)], "v > 5.5": [*range(6, 12)]}
+    values = [50.0, np.nan, *np.arange(45, 50), *np.arange(51, 56)]
+    assert groups_of(values) == {"v <= 50": [0, *range(2, 7)], "v > 50": [*range(7, 12)], "v missing": [1]}
+    assert groups_of(pd.array([*range(11), None], dtype="Int64"))["v missing"] == [11]
+
+
+def test_no_half_is_empty_where_the_median_is_the_largest_value() -> None:
+    assert groups_of([*range(10), *[10] * 20]) == {"v <= 9": [*range(10)], "v > 9": [*range(10, 30)]}
+    assert groups_of([*range(10), *[np.inf] * 20]) == {"v <= 4.5": [*range(5)], "v > 4.5": [*range(5, 30)]}
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Paris"])
+def test_many_dates_are_halved_at_a_date_of_the_table(zone: str | None) -> None:
+    days = pd.Series(pd.date_range("2020-01-01", periods=12, tz=zone))
+    days[3] = pd.NaT
+    assert groups_of(days) == {
+        "v <= 2020-01-07": [0, 1, 2, 4, 5, 6],
+        "v > 2020-01-07": [7, 8, 9, 10, 11],
+        "v missing": [3],
+    }
+
+
+def test_a_column_of_names_makes_no_thousand_groups() -> None:
+    with pytest.raises(InputError, match="column 'v' must have at most 100 distinct values, got 101"):
+        groups_of([f"n{i}" for i in range(101)])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.floats(), st.integers(-3, 3).map(float)), min_size=1, max_size=40))
+def test_the_groups_of_a_column_part_the_rows(values: list[float | None]) -> None:
+    groups = group_columns(pd.DataFrame({"v": pd.Series(values, dtype=float)}), ["v"], source="t.csv")
+    np.testing.assert_array_equal(np.sum(list(groups.values()), axis=0), np.ones(len(values)))
+    assert all(rows.any() for rows in groups.values())
