@@ -281,6 +281,7 @@ def test_links_compare_by_name_and_alpha(name: str) -> None:
     assert link == pickle.loads(pickle.dumps(link)) == copy.deepcopy(link)
     assert link != make_link(name, 0.3)
     assert link != name
+    assert all(link != make_link(other, 0.2) for other in NAMES if other != name)
     assert len({make_link(other, alpha) for other in NAMES for alpha in (0.2, 0.3, 0.2)}) == 2 * len(NAMES)
     assert repr(link) == f"{type(link).__name__}(alpha=0.2)"
 

@@ -69,7 +69,10 @@ class Audit:
 
     def score(self, measure: str) -> float:
         """Return one measure of `scores`."""
-        return float(self.scores.set_index("measure").loc[measure, "value"])
+        found = self.scores.loc[self.scores["measure"] == measure, "value"]
+        if found.empty:
+            raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(measure))
+        return float(found.iloc[0])
 
     def worst_group_error(self, mass: float) -> float:
         """Oracle worst-group error at one of the masses audited."""
@@ -214,15 +217,14 @@ def compare(first: Audit, second: Audit) -> Comparison:
     same_groups = list(first.groups["group"]) == list(second.groups["group"])
     if first.n_samples != second.n_samples or not same_groups:
         raise bad_input("audits", "be of the same rows and groups", f"{first.n_samples} and {second.n_samples} rows")
-    rows = []
-    for measure, values in _aligned(first, second):
-        rows.append({"measure": measure, "first": values[0], "second": values[1]})
-    table = pd.DataFrame(rows)
     names = (first.name, second.name)
-    table["in_words"] = [
-        difference_in_words(row.measure, row.first, row.second, names) for row in table.itertuples(index=False)
+    if names[0] == names[1]:
+        raise bad_input("audits", "have different names", repr(names[0]), "pass name= to audit")
+    rows = [
+        {"measure": measure, names[0]: a, names[1]: b, "in_words": difference_in_words(measure, a, b, names)}
+        for measure, (a, b) in _aligned(first, second)
     ]
-    return Comparison(table.rename(columns={"first": names[0], "second": names[1]}), names)
+    return Comparison(pd.DataFrame(rows), names)
 
 
 def _aligned(first: Audit, second: Audit) -> list[tuple[str, tuple[float, float]]]:
@@ -236,9 +238,7 @@ def _aligned(first: Audit, second: Audit) -> list[tuple[str, tuple[float, float]
             pairs.append((f"error, {a['group']}", (a["error"], b["error"])))
             pairs.append((f"90% coverage, {a['group']}", (a["coverage_90"], b["coverage_90"])))
     for mass in first.worst_groups["mass"]:
-        pairs.append(
-            (f"oracle worst group of {mass:.0%}", (first.worst_group_error(mass), second.worst_group_error(mass)))
-        )
+        pairs.append((f"oracle worst {mass:.0%}", (first.worst_group_error(mass), second.worst_group_error(mass))))
     return pairs
 
 

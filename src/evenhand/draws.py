@@ -43,8 +43,8 @@ def nodes(m: int) -> Floats:
     >>> nodes(4)
     array([[0.125, 0.375, 0.625, 0.875]])
     """
-    cells = np.arange(_count(m), dtype=np.float64)
-    return np.asarray((cells[None, :] + 0.5) / m)
+    cells: Floats = np.arange(_count(m), dtype=np.float64)[None, :]
+    return (cells + 0.5) / m
 
 
 def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats:

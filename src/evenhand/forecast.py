@@ -12,6 +12,7 @@ from evenhand._checks import Floats, InputError, bad_input, check_finite, check_
 from evenhand.distributions import Distribution, Normal, Quantiles, Randomized, Rearranged, Samples
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
+from evenhand.links._base import log1mexp
 
 __all__ = ["Forecast"]
 
@@ -46,7 +47,8 @@ class Forecast:
             raise bad_input("distribution", "be a batch of shape (n,) or (n, m), n >= 1", f"shape {shape}")
         if self.r is None and len(shape) == 2:
             raise bad_input("r", "be given for a batch over draws", "None")
-        if self.r is not None and np.broadcast_shapes(self.r.shape, shape) != shape:
+        shared = (1, *shape[1:]) if len(shape) == 2 else shape
+        if self.r is not None and self.r.shape not in (shape, shared):
             raise bad_input("r", f"fit the batch {shape}", f"shape {self.r.shape}")
 
     @classmethod
@@ -121,10 +123,12 @@ class Forecast:
     def log_cell(self, y: ArrayLike, step: float) -> Floats:
         """Log probability of the rounding cell of `y`, per unit of `y`; shape of the batch (method: front)."""
         low, high = (self._per_person(end) for end in cell_ends(check_finite("y", y), step))
-        lower = self.distribution.cdf(high) - self.distribution.cdf(low)
-        upper = self.distribution.sf(low) - self.distribution.sf(high)
-        # of two nearly equal differences the larger has kept the digits of a far tail
-        return np.asarray(np.log(np.maximum(np.maximum(lower, upper), 1e-300)) - np.log(step))
+        lower, upper = self.distribution.logcdf(high), self.distribution.logsf(low)
+        # a difference within the smaller tail: the other one has lost its digits
+        is_lower = lower < upper
+        whole = np.where(is_lower, lower, upper)
+        rest = np.where(is_lower, self.distribution.logcdf(low), self.distribution.logsf(high))
+        return np.asarray(whole + log1mexp(rest - whole) - np.log(step))
 
     def ppf(self, p: ArrayLike) -> Floats:
         """Quantiles: the batch's shape for a number, that shape and one more axis for a list of probabilities."""

@@ -112,6 +112,26 @@ def score_grid(reach: float, step: float) -> Floats:
     return np.asarray(np.arange(-half, half + 1) * (reach / half), dtype=np.float64)
 
 
+def broadcast(**arrays: Floats) -> tuple[Floats, ...]:
+    """Return the arrays broadcast together, or say whose shapes do not fit."""
+    joint_shape(**{name: array.shape for name, array in arrays.items()})
+    return tuple(np.broadcast_arrays(*arrays.values()))
+
+
+def joint_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that the shapes broadcast to, or say which do not fit."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError as error:
+        got = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+        raise bad_input(" and ".join(shapes), "have shapes that broadcast together", got) from error
+
+
+def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:
+    """Whether a part of a batch has a row for each of the batch's, or is shared by them all."""
+    return len(shape) == len(batch_shape) and shape[:1] == batch_shape[:1]
+
+
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:
     """Return a float array of finite (positive) parameters, without copying."""
     array = np.asarray(values, dtype=np.float64)

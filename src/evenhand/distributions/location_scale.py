@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._checks import Floats
-from evenhand.distributions._base import Bools, Distribution, batch_array
+from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast, has_rows, joint_shape
 
 
 class LocationScale(Distribution):
@@ -32,15 +32,18 @@ class LocationScale(Distribution):
 
     def __init__(self, base: Distribution, loc: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self.base = base
-        self.loc, self.scale = np.broadcast_arrays(batch_array("loc", loc), batch_array("scale", scale, positive=True))
+        self.loc, self.scale = broadcast(loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True))
+        joint_shape(base=base.batch_shape, loc=self.loc.shape)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
         return np.broadcast_shapes(self.loc.shape, self.base.batch_shape)
 
     def take(self, rows: Any) -> LocationScale:
-        shared = self.base.batch_shape[:1] != self.loc.shape[:1]
-        return LocationScale(self.base if shared else self.base.take(rows), self.loc[rows], self.scale[rows])
+        base = self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
+        if has_rows(self.loc.shape, self.batch_shape):
+            return LocationScale(base, self.loc[rows], self.scale[rows])
+        return LocationScale(base, self.loc, self.scale)
 
     def expand(self) -> LocationScale:
         return LocationScale(self.base.expand(), self.loc[..., None], self.scale[..., None])

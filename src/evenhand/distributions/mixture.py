@@ -9,12 +9,15 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._checks import Floats, bad_input
-from evenhand.distributions._base import Bools, Distribution, batch_array
+from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast
 
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 MAX_PAIRED = 64
 """Up to this many components the CRPS is summed over pairs; above, it is integrated."""
+
+DEEPEST_PLAIN = -36.0
+"""Normal score below which tail probabilities are handled by their logarithms."""
 
 
 class NormalMixture(Distribution):
@@ -37,10 +40,14 @@ class NormalMixture(Distribution):
 
     def __init__(self, weights: ArrayLike, loc: ArrayLike, scale: ArrayLike) -> None:
         raw = batch_array("weights", weights)
+        if raw.ndim < 1:
+            raise bad_input("weights", "have one entry per component on the last axis", "a number")
         if (raw < 0).any() or not (raw.sum(axis=-1) > 0).all():
             raise bad_input("weights", "be at least 0 with a positive sum", "a negative weight or zeros only")
-        self.weights, self.loc, self.scale = np.broadcast_arrays(
-            raw / raw.sum(axis=-1, keepdims=True), batch_array("loc", loc), batch_array("scale", scale, positive=True)
+        self.weights, self.loc, self.scale = broadcast(
+            weights=raw / raw.sum(axis=-1, keepdims=True),
+            loc=batch_array("loc", loc),
+            scale=batch_array("scale", scale, positive=True),
         )
 
     @property
@@ -115,25 +122,39 @@ def _solve_scores(
     ends = sign[:, None] * loc[row] + scale[row] * score[:, None]
     low, high = ends.min(axis=-1), ends.max(axis=-1)
     y = np.clip(start, low, high)
-    active = np.flatnonzero((high > low) & np.isfinite(score))
     y[np.isinf(score)] = score[np.isinf(score)]
-    for _ in range(100):
-        if active.size == 0:
-            break
-        w, m, s = weights[row[active]], loc[row[active]], scale[row[active]]
-        z = (y[active, None] - sign[active, None] * m) / s
-        total = np.einsum("ij,ij->i", w, special.ndtr(z))
-        density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - _LOG_ROOT_2PI) / s)
-        at = special.ndtri(np.clip(total, 1e-310, 1 - 1e-16))
-        below = at < score[active]
-        low[active], high[active] = np.where(below, y[active], low[active]), np.where(below, high[active], y[active])
-        slope = density * np.exp(0.5 * at * at + _LOG_ROOT_2PI)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            newton = y[active] - (at - score[active]) / slope
-        middle = 0.5 * (low[active] + high[active])
-        inside = (newton >= low[active]) & (newton <= high[active])
-        step = np.where(inside, newton, middle)
-        moved = np.abs(step - y[active]) > 1e-13 * (np.abs(step) + s.min(axis=-1))
-        y[active] = step
-        active = active[moved]
+    open_ended = (high > low) & np.isfinite(score)
+    for evaluate, asked in (
+        (_score_and_slope, np.flatnonzero(open_ended & (score >= DEEPEST_PLAIN))),
+        (_deep_score_and_slope, np.flatnonzero(open_ended & (score < DEEPEST_PLAIN))),
+    ):
+        active = asked
+        for _ in range(100):
+            if active.size == 0:
+                break
+            w, m, s = weights[row[active]], sign[active, None] * loc[row[active]], scale[row[active]]
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                at, slope = evaluate(w, (y[active, None] - m) / s, s)
+                newton = y[active] - (at - score[active]) / slope
+            below = at < score[active]
+            low[active] = np.where(below, y[active], low[active])
+            high[active] = np.where(below, high[active], y[active])
+            inside = (newton >= low[active]) & (newton <= high[active])
+            step = np.where(inside, newton, 0.5 * (low[active] + high[active]))
+            moved = np.abs(step - y[active]) > 1e-13 * (np.abs(step) + s.min(axis=-1))
+            y[active] = step
+            active = active[moved]
     return y
+
+
+def _score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """Normal score of the mixture's CDF, and its derivative, from the scores `z` of the components."""
+    at = special.ndtri(np.clip(np.einsum("ij,ij->i", w, special.ndtr(z)), 1e-300, 1 - 1e-16))
+    density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - _LOG_ROOT_2PI) / s)
+    return at, np.asarray(density * np.exp(0.5 * at * at + _LOG_ROOT_2PI))
+
+
+def _deep_score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """Return the same by logarithms, for tails below the least float."""
+    at = special.ndtri_exp(special.logsumexp(special.log_ndtr(z), b=w, axis=-1))
+    return at, np.exp(special.logsumexp(-0.5 * z * z - np.log(s), b=w, axis=-1) + 0.5 * at * at)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._checks import Floats
-from evenhand.distributions._base import Bools, Distribution, batch_array
+from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast
 
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -31,7 +31,7 @@ class Normal(Distribution):
     event_dims: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
 
     def __init__(self, loc: ArrayLike, scale: ArrayLike) -> None:
-        self.loc, self.scale = np.broadcast_arrays(batch_array("loc", loc), batch_array("scale", scale, positive=True))
+        self.loc, self.scale = broadcast(loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True))
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

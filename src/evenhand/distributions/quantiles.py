@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._checks import Floats, bad_input
 from evenhand.distributions import _piecewise
-from evenhand.distributions._base import Bools, Distribution, batch_array
+from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast
 
 RELATIVE_GAP = 1e-9
 """Ties between quantiles are spread to this fraction of the row's range, so that a density exists."""
@@ -45,7 +45,7 @@ class Quantiles(Distribution):
             raise bad_input("levels", "lie strictly between 0 and 1", f"{grid.min():g} to {grid.max():g}", remedy)
         if knots.ndim < 1 or knots.shape[-1] != grid.shape[-1]:
             raise bad_input("values", f"have one column per level ({grid.shape[-1]})", f"shape {knots.shape}")
-        self.levels, self.values = np.broadcast_arrays(grid, _spread_ties(np.sort(knots, axis=-1)))
+        self.levels, self.values = broadcast(levels=grid, values=_spread_ties(np.sort(knots, axis=-1)))
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -149,9 +149,9 @@ def _tail_crps(mass: Floats, scale: Floats, distance: Floats) -> Floats:
 
 def _spread_ties(values: Floats) -> Floats:
     """Lift equal neighbours apart by a billionth of the row's range (of its size where the range is 0)."""
-    reach = values[..., -1:] - values[..., :1]
-    size = np.maximum(np.where(reach > 0, reach, np.abs(values).max(axis=-1, keepdims=True)), 1e-12)
-    if (np.diff(values, axis=-1) > RELATIVE_GAP * size).all():
-        return values
+    reach, largest = values[..., -1:] - values[..., :1], np.abs(values).max(axis=-1, keepdims=True)
+    # a range below a millionth of the size would leave gaps that vanish when added
+    size = np.maximum(np.where(reach > 0, np.maximum(reach, 1e-6 * largest), largest), 1e-12)
+    tied = (np.diff(values, axis=-1) <= RELATIVE_GAP * size).any(axis=-1, keepdims=True)
     ramp = np.arange(values.shape[-1]) * 2 * RELATIVE_GAP * size
-    return np.asarray(values + ramp)
+    return np.where(tied, values + ramp, values)

@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._checks import Floats, check_draws
-from evenhand.distributions._base import GRID_REACH, GRID_STEP, Bools, Distribution, score_grid
+from evenhand.distributions._base import GRID_REACH, GRID_STEP, Bools, Distribution, has_rows, joint_shape, score_grid
 from evenhand.links import Link
 from evenhand.links._base import log1mexp
 
-_LOWEST_LOG = -690.0
+FINE_REACH = 37.0
+"""Normal score up to which a table keeps its fine step; beyond, a thousand points reach as far as they must."""
 
 
 class Randomized(Distribution):
@@ -42,15 +43,15 @@ class Randomized(Distribution):
 
     def __init__(self, base: Distribution, link: Link, r: ArrayLike) -> None:
         self.base, self.link, self.r = base, link, check_draws(r)
+        joint_shape(base=base.batch_shape, r=self.r.shape)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
         return np.broadcast_shapes(self.base.batch_shape, self.r.shape)
 
     def take(self, rows: Any) -> Randomized:
-        n = self.batch_shape[0]
-        base = self.base.take(rows) if self.base.batch_shape[0] == n else self.base
-        return Randomized(base, self.link, self.r[rows] if self.r.shape[0] == n else self.r)
+        base = self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
+        return Randomized(base, self.link, self.r[rows] if has_rows(self.r.shape, self.batch_shape) else self.r)
 
     def expand(self) -> Randomized:
         return Randomized(self.base.expand(), self.link, self.r[..., None])
@@ -88,9 +89,12 @@ class Randomized(Distribution):
         # a sharp link puts its probability far out in the base's tails: reach for 1e-12 of it, in small steps
         log_far = np.log(1e-12)
         deepest = max(self.r.max(), 1 - self.r.min())
-        reach = -special.ndtri_exp(max(float(self.link.log_cdf_lower(np.array(log_far), deepest)), _LOWEST_LOG))
+        reach = max(GRID_REACH, -float(special.ndtri_exp(self.link.log_cdf_lower(np.array(log_far), deepest))))
         step = max(min(GRID_STEP, self.link.mean_error / 1.5), 1 / 128)
-        scores = score_grid(max(GRID_REACH, float(reach)), step)
+        scores = score_grid(min(FINE_REACH, reach), step)
+        if reach > FINE_REACH:
+            further = np.linspace(FINE_REACH, reach, 1 + min(1000, int(np.ceil((reach - FINE_REACH) / step))))[1:]
+            scores = np.concatenate((-further[::-1], scores, further))
         log_c, upper = special.log_ndtr(-np.abs(scores)), scores > 0
         log_level = self.link.log_ppf_lower(log_c, np.where(upper, 1 - draws, draws))
         levels = np.where(upper, -np.expm1(log_level), np.exp(log_level))

@@ -55,7 +55,8 @@ class Rearranged(Distribution):
         return np.flip(np.sort(self.base.logsf(y), axis=self.axis), axis=self.axis)
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        order = np.argsort(self.base.logcdf(y), axis=self.axis)
+        # by log odds, which keep their digits in both tails
+        order = np.argsort(self.base.logcdf(y) - self.base.logsf(y), axis=self.axis)
         return np.take_along_axis(self.base.logpdf(y), order, axis=self.axis)
 
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:

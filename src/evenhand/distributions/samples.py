@@ -37,15 +37,17 @@ class Samples(Distribution):
         if self.values.ndim < 1 or self.values.shape[-1] < 2:
             raise bad_input("values", "hold at least two samples per row", f"shape {self.values.shape}")
         centre, spread = self.values.mean(axis=-1, keepdims=True), self.values.std(axis=-1, keepdims=True)
-        if not (spread > 0).all():
-            row = tuple(int(i) for i in np.argwhere(~(spread[..., 0] > 0))[0])
+        # equal samples can have a standard deviation of a rounding error
+        equal = (self.values.min(axis=-1) == self.values.max(axis=-1)) | (spread[..., 0] == 0)
+        if equal.any():
+            row = tuple(int(i) for i in np.argwhere(equal)[0])
             raise bad_input(f"values[{', '.join(map(str, row))}]", "hold samples that differ", "equal samples")
         low, high = np.quantile(self.values, [0.25, 0.75], axis=-1, keepdims=True)
         narrow = np.where(high > low, np.minimum(spread, (high - low) / 1.349), spread)
         width = 0.9 * narrow * self.values.shape[-1] ** -0.2
         shrink = np.sqrt(1 - (width / spread) ** 2)
-        equal = np.full(self.values.shape[-1], 1 / self.values.shape[-1])
-        self._smooth = NormalMixture(equal, centre + shrink * (self.values - centre), width)
+        weights = np.full(self.values.shape[-1], 1 / self.values.shape[-1])
+        self._smooth = NormalMixture(weights, centre + shrink * (self.values - centre), width)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

@@ -26,8 +26,8 @@ class Gaussian(Link):
     Examples
     --------
     >>> from evenhand.links import Gaussian
-    >>> Gaussian.from_rho(0.6).price
-    0.22314355131420976
+    >>> round(Gaussian.from_rho(0.6).price, 6)
+    0.223144
     """
 
     name: ClassVar[str] = "gaussian"

@@ -58,23 +58,20 @@ def difference_in_words(measure: str, first: float, second: float, names: tuple[
         gap = second - first
         if abs(gap) < 0.005:
             return f"{names[1]} is as sharp as {names[0]}"
-        return f"{names[1]} is {abs(gap):.2f} nats {'less' if gap > 0 else 'more'} sharp: the price of the draw"
+        return f"{names[1]} is {abs(gap):.2f} nats {'less' if gap > 0 else 'more'} sharp"
     if measure.startswith("CRPS"):
-        return f"its whole distribution is {_relative(first, second, 'further from', 'closer to')} the outcome"
-    if measure.startswith("mean std"):
-        return f"a person's forecast is {_relative(first, second, 'wider', 'narrower')}"
-    if "interval width" in measure:
-        return f"a person's interval is {_relative(first, second, 'wider', 'narrower')}"
+        return f"its whole distribution is {_ratio(first, second, ('farther from', 'nearer to'))} the outcome"
+    if measure.startswith("mean std") or "interval width" in measure:
+        what = "interval" if "interval" in measure else "forecast"
+        return f"a person's {what} is {_ratio(first, second, ('wider', 'narrower'))}"
     if "coverage" in measure:
         stated = measure.partition(" ")[0]
         return f"a stated {stated} interval holds {_points(second)}% of outcomes, was {_points(first)}%"
-    where = "in hindsight's worst group, " if measure.startswith("oracle") else ""
-    if abs(second - first) < 0.0005:
-        return f"{where}chances are off by {_points(second)} points, as before"
-    return f"{where}chances are off by {_points(second)} points, were {_points(first)}"
+    verb = "were" if abs(second - first) >= 0.0005 else "as before,"
+    return f"stated chances are off by {_points(second)} points, {verb} {_points(first)}"
 
 
-def _group_row(row: dict[str, Any]) -> tuple[str, ...]:
+def _group_row(row: dict[Any, Any]) -> tuple[str, ...]:
     error, band = _number(row["error"]), f"{_number(row['error_low'])} to {_number(row['error_high'])}"
     if row["too_small"]:
         return row["group"], str(row["n"]), error, band, "too few rows to tell", "", ""
@@ -93,10 +90,11 @@ def _sentences(audit: Audit) -> Iterable[str]:
     named = audit.groups.iloc[1:]
     named = named[~named["too_small"]]
     if len(named):
-        worst = named.loc[named["error"].idxmax()]
+        worst = named.sort_values("error").iloc[-1]
         yield (
             f"Of the named groups, {worst['group']} ({worst['n']} rows) is furthest off: by "
-            f"{_points(worst['error'])} points, 95% band {_points(worst['error_low'])} to {_points(worst['error_high'])}."
+            f"{_points(worst['error'])} points, "
+            f"95% band {_points(worst['error_low'])} to {_points(worst['error_high'])}."
         )
     fifth = audit.worst_group_error(0.2)
     if audit.is_randomized and audit.n_draws > 1:
@@ -128,13 +126,12 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], right: tuple[int
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
-def _relative(first: float, second: float, more: str, less: str) -> str:
-    ratio = second / first if first else math.nan
-    if not math.isfinite(ratio) or abs(ratio - 1) < 0.005:
-        return f"as near {more.split()[-1]}" if " " in more else "as wide"
+def _ratio(first: float, second: float, words: tuple[str, str]) -> str:
+    """Say by how much the second value exceeds the first: "20% wider", "2.1 times wider"."""
+    ratio = second / first if first else math.inf
     if ratio >= 2:
-        return f"{ratio:.1f} times as {'far from' if ' ' in more else 'wide'}"
-    return f"{abs(ratio - 1):.0%} {more if ratio > 1 else less}"
+        return f"{ratio:.1f} times as {'far from' if 'from' in words[0] else 'wide'}"
+    return f"{abs(ratio - 1):.0%} {words[0] if ratio >= 1 else words[1]}"
 
 
 def _number(value: float) -> str:

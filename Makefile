@@ -1,0 +1,37 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: setup demo test check bench docs clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,dev,docs]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/evenhand demo
+
+test: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/python tools/check_wheel.py
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/training_stack.py
+	$(BIN)/python benchmarks/import_time.py
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) build dist docs/_build evenhand-demo

@@ -1,0 +1,285 @@
+"""The command `evenhand`: parses, calls one thing below, prints.
+
+Results go to standard output, messages to standard error. Exit codes: 0 done, 2 bad input, told in one line.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand._checks import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.forecast import Forecast
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Forecasts that are calibrated for each person, not only on average.",
+)
+
+Table = Annotated[Path, typer.Argument(help="csv, parquet, or a folder of such parts")]
+Target = Annotated[str, typer.Option(help="column with the outcome")]
+Alpha = Annotated[
+    float, typer.Option(help="weight of sharpness, 0 < alpha <= 1; small buys calibration for every group")
+]
+Link = Annotated[str, typer.Option(help="entropic, laplace or gaussian")]
+Seed = Annotated[int | None, typer.Option(help="makes the run repeatable")]
+Id = Annotated[str, typer.Option("--id", help="column that names each person")]
+Key = Annotated[Path, typer.Option(help="file with the secret of the draws, at least 16 bytes")]
+Context = Annotated[str, typer.Option(help="the decision that the draws are for, such as 2026-11")]
+Levels = Annotated[str, typer.Option(help="probabilities of the quantiles to write")]
+OutTable = Annotated[Path, typer.Option(help="csv or parquet file to write")]
+
+DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="folder to write to")] = Path("evenhand-demo"),
+    seed: Annotated[int, typer.Option(help="of the split, the training and the draws")] = 0,
+) -> None:
+    """Train, audit and save on a real table that comes along, end to end."""
+    from evenhand.demo import run
+
+    _show(run(out, seed, say=_say))
+
+
+@app.command()
+def fit(
+    table: Table,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="model folder to write")],
+    alpha: Alpha = 0.1,
+    link: Link = "entropic",
+    id_column: Annotated[str | None, typer.Option("--id", help="column that names each person: not a feature")] = None,
+    drop: Annotated[str | None, typer.Option(help="other columns that are not features, with commas between")] = None,
+    seed: Seed = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+) -> None:
+    """Train a randomized forecaster on a table and save it to a folder."""
+    from evenhand import store, tables
+    from evenhand._checks import check_continuous
+    from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
+    from evenhand.links import make_link
+
+    make_link(link, alpha)
+    data = tables.read_table(table)
+    y = tables.number_column(data, target, source=table.name)
+    unused = [target, *([id_column] if id_column else []), *_names(drop)]
+    X = data.drop(columns=_present(data, unused, table.name))
+    if X.shape[1] == 0:
+        raise InputError(f"{table.name}: no columns are left as features")
+    check_continuous(y, name=f"{table.name}: column {target!r}")
+    base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
+    model = RandomizedRegressor(base, alpha=alpha, link=link, on_discrete="ignore", random_state=seed).fit(X, y)
+    store.save(model, out)
+    _say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="model folder")],
+    table: Table,
+    id_column: Id,
+    key_file: Key,
+    out: OutTable,
+    context: Context = "",
+    levels: Levels = DEFAULT_LEVELS,
+) -> None:
+    """Forecast each person of a table; a person's draw is a keyed hash of the id, the same every time."""
+    from evenhand import store, tables
+
+    probabilities = _levels(levels)
+    tables.check_writable(out, tables.TABLE_ENDINGS)
+    key = _read_key(key_file)
+    forecaster = store.load(model)
+    data = tables.read_table(table, text=[id_column])
+    ids, r = _draws(data, id_column, key, context, table.name)
+    X = _features(forecaster, data, table.name)
+    forecast = forecaster.forecast(X, r)
+    tables.write_table(_forecast_table(id_column, ids, r, forecast, probabilities), out)
+    _say(f"{len(ids):,} forecasts are in {out}")
+
+
+@app.command()
+def randomize(
+    table: Table,
+    mean: Annotated[str, typer.Option(help="column with the means")],
+    std: Annotated[str, typer.Option(help="column with the standard deviations")],
+    id_column: Id,
+    key_file: Key,
+    out: OutTable,
+    alpha: Alpha = 0.1,
+    link: Link = "entropic",
+    context: Context = "",
+    levels: Levels = DEFAULT_LEVELS,
+) -> None:
+    """Randomize the forecasts of another model, given as columns of a table."""
+    from evenhand import tables
+    from evenhand.links import make_link
+
+    probabilities = _levels(levels)
+    chosen = make_link(link, alpha)
+    tables.check_writable(out, tables.TABLE_ENDINGS)
+    key = _read_key(key_file)
+    data = tables.read_table(table, text=[id_column])
+    ids, r = _draws(data, id_column, key, context, table.name)
+    forecast = _normal_forecast(data, mean, std, table.name).randomized(alpha, chosen, r)
+    tables.write_table(_forecast_table(id_column, ids, r, forecast, probabilities), out)
+    _say(f"{len(ids):,} randomized forecasts are in {out}")
+
+
+@app.command()
+def audit(
+    source: Annotated[Path, typer.Argument(metavar="[MODEL] TABLE", help="model folder, or the table alone")],
+    target: Target,
+    table: Annotated[Path | None, typer.Argument(show_default=False, metavar="", hidden=True)] = None,
+    mean: Annotated[str | None, typer.Option(help="without a model: column with another model's means")] = None,
+    std: Annotated[str | None, typer.Option(help="without a model: column with its standard deviations")] = None,
+    groups: Annotated[str | None, typer.Option(help="columns that name groups, with commas between")] = None,
+    out: Annotated[Path | None, typer.Option(help="audit.json file to write")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False,
+    seed: Annotated[int, typer.Option(help="of the draws and the bands")] = 0,
+) -> None:
+    """Audit a model on rows that it was not trained on, or the forecasts of another model."""
+    from evenhand import audits, store, tables
+
+    if out is not None:
+        tables.check_writable(out, (".json",))
+    rows = source if table is None else table
+    forecaster = None if table is None else store.load(source)
+    if forecaster is None and (mean is None or std is None):
+        raise InputError(f"{source}: give a model folder before the table, or --mean and --std columns of the table")
+    if forecaster is not None and (mean is not None or std is not None):
+        raise InputError("--mean and --std are for tables without a model; leave them out, or leave the model out")
+    data = tables.read_table(rows)
+    y = tables.number_column(data, target, source=rows.name)
+    masks = tables.group_columns(data, _names(groups), source=rows.name)
+    if forecaster is None:
+        subject: Any = _normal_forecast(data, str(mean), str(std), rows.name)
+        found = audits.audit(subject, y=y, groups=masks, random_state=seed, name=rows.name)
+    else:
+        X = _features(forecaster, data, rows.name)
+        found = audits.audit(forecaster, X, y, groups=masks, random_state=seed, name=source.name)
+    if out is not None:
+        found.to_json(out)
+        _say(f"the audit is in {out}")
+    _show(found.to_json() if as_json else found.summary())
+
+
+def main() -> None:
+    """Run the command and turn bad input into one line and exit code 2."""
+    warnings.showwarning = _warn
+    try:
+        app()
+    except (InputError, MissingExtraError) as error:
+        _fail(str(error))
+    except MemoryError:
+        _fail("not enough memory; audit or forecast the table in parts")
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(f"{place}{error.strerror or error}")
+
+
+def _fail(message: str) -> None:
+    _say("error: " + " ".join(message.split()))
+    raise SystemExit(2)
+
+
+def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    # a reader of the command is helped by what, not by which line of which file
+    if issubclass(category, UserWarning):
+        _say(f"warning: {message}")
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def _show(text: str) -> None:
+    print(text)
+
+
+def _names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+def _present(data: pd.DataFrame, names: list[str], source: str) -> list[str]:
+    for name in names:
+        if name not in data.columns:
+            raise InputError(f"{source}: no column {name!r}; it has {', '.join(map(str, data.columns))}"[:400])
+    return names
+
+
+def _levels(listed: str) -> list[float]:
+    from evenhand._checks import bad_input
+
+    try:
+        levels = [float(level) for level in _names(listed)]
+    except ValueError as error:
+        raise bad_input("--levels", "be numbers with commas between", repr(listed)) from error
+    if not levels or not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
+        remedy = "fractions everywhere: 0.9, not 90"
+        raise bad_input("--levels", "increase and lie strictly between 0 and 1", repr(listed), remedy)
+    return levels
+
+
+def _read_key(path: Path) -> bytes:
+    from evenhand.draws import MIN_KEY_BYTES
+
+    try:
+        key = path.read_bytes().strip(b"\r\n")
+    except OSError as error:
+        raise InputError(f"{path}: the key file cannot be read ({error.strerror})") from error
+    if len(key) < MIN_KEY_BYTES:
+        remedy = "make one with: python -c 'import secrets; print(secrets.token_hex(32))' > KEYFILE"
+        raise InputError(f"{path}: the key has {len(key)} bytes and must have at least {MIN_KEY_BYTES}; {remedy}")
+    return key
+
+
+def _draws(data: pd.DataFrame, column: str, key: bytes, context: str, source: str) -> tuple[list[str | int], Any]:
+    from evenhand import tables
+    from evenhand.draws import KeyedDraws
+
+    ids = tables.id_column(data, column, source=source)
+    return ids, KeyedDraws(key, context)(ids)
+
+
+def _features(forecaster: Any, data: pd.DataFrame, source: str) -> pd.DataFrame:
+    wanted = [str(name) for name in getattr(forecaster, "feature_names_in_", [])]
+    if not wanted:
+        raise InputError("the model was trained on an array without column names; train it on a table")
+    missing = [name for name in wanted if name not in data.columns]
+    if missing:
+        raise InputError(f"{source}: no column {', '.join(map(repr, missing))}, which the model was trained on"[:400])
+    return data[wanted]
+
+
+def _normal_forecast(data: pd.DataFrame, mean: str, std: str, source: str) -> Forecast:
+    from evenhand import tables
+    from evenhand.forecast import Forecast
+
+    loc, scale = (tables.number_column(data, column, source=source) for column in (mean, std))
+    if not (scale > 0).all():
+        row = int((scale <= 0).argmax())
+        raise InputError(
+            f"{source}: column {std!r}, row {row + 1}: a standard deviation must be positive, got {scale[row]:g}"
+        )
+    return Forecast.from_normal(loc, scale)
+
+
+def _forecast_table(id_column: str, ids: list[Any], r: Any, forecast: Forecast, levels: list[float]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns: dict[str, Any] = {id_column: ids, "r": r, "mean": forecast.mean(), "std": forecast.std()}
+    quantiles = forecast.ppf(levels)
+    return pd.DataFrame(columns | {f"q{level:g}": quantiles[:, i] for i, level in enumerate(levels)})

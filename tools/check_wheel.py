@@ -1,0 +1,63 @@
+"""Build the wheel, install it without extras in an environment of its own, and use it: import, audit, help.
+
+A model trained elsewhere must be auditable without the neural extra, and what needs the extra must say so.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+USE_IT = """
+import sys
+import numpy as np
+import evenhand
+assert "torch" not in sys.modules and "sklearn" not in sys.modules, "import evenhand is heavy"
+rng = np.random.default_rng(0)
+y = rng.normal(size=300)
+forecast = evenhand.Forecast.from_normal(np.zeros(300), np.ones(300))
+found = evenhand.audit(forecast, y=y, groups={"first half": np.arange(300) < 150}, random_state=0)
+assert found.score("average error") < 0.1, found.summary()
+from sklearn.linear_model import Ridge
+X = rng.normal(size=(300, 2))
+model = evenhand.RandomizedRegressor(Ridge(), random_state=0).fit(X, X[:, 0] + y)
+assert model.forecast(X, 0.5).pit(X[:, 0] + y).shape == (300,)
+try:
+    evenhand.MixtureMLPRegressor().fit(X, y)
+except evenhand.MissingExtraError as error:
+    assert "pip install 'evenhand[neural]'" in str(error), error
+else:
+    raise AssertionError("torch should be missing here")
+print("the bare wheel imports and audits")
+"""
+
+
+def main() -> None:
+    """Build, install, use."""
+    with tempfile.TemporaryDirectory() as folder:
+        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, str(ROOT)]
+        subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+        wheel = next(Path(folder).glob("*.whl"))
+        venv.create(Path(folder) / "env", with_pip=True)
+        scripts = Path(folder) / "env" / "bin"
+        pip = [str(scripts / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), str(wheel)], check=True)
+        outside = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        subprocess.run([str(scripts / "python"), "-c", USE_IT], check=True, cwd=folder, env=outside)
+        shown = subprocess.run(
+            [str(scripts / "evenhand"), "--help"], check=True, cwd=folder, env=outside, capture_output=True, text=True
+        )
+        missing = [word for word in ("demo", "fit", "predict", "randomize", "audit") if word not in shown.stdout]
+        if missing:
+            raise SystemExit(f"evenhand --help does not name {missing}")
+        print("the bare wheel prints help")
+
+
+if __name__ == "__main__":
+    main()
