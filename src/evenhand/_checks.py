@@ -67,7 +67,8 @@ def check_fraction(name: str, value: float, *, low_open: bool = True, high_open:
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):
         rule = f"fulfil 0 {'<' if low_open else '<='} {name} {'<' if high_open else '<='} 1"
-        raise bad_input(name, rule, repr(value), "fractions everywhere: 0.9, not 90" if number > 1 else "")
+        got = repr(value.item() if isinstance(value, np.generic) else value)
+        raise bad_input(name, rule, got, "fractions everywhere: 0.9, not 90" if number > 1 else "")
     return number
 
 
@@ -160,10 +161,11 @@ def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "r
             "calibration of a whole distribution needs a continuous outcome; model that value apart"
         )
     else:
-        if share > MILD_ATOM:
+        # among fewer than 50 rows every value holds more than 2%: only a repeated one is an atom
+        if share > MILD_ATOM and n_distinct < y.size:
             warnings.warn(
-                f"{name} is {value:g} in {share:.1%} of the rows: PITs of such rows are spread at random over the "
-                "probability of the rounding cell",
+                f"{name} is {value:g} in {share:.1%} of the rows: their PITs pile up; an audit spreads them at random "
+                "over the probability of the rounding cell if all outcomes lie on a grid",
                 DiscreteOutcomeWarning,
                 stacklevel=3,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ class Audit:
             "is_randomized": self.is_randomized,
             "rounding_step": self.rounding_step,
         }
-        return head | {key: json.loads(table.to_json(orient="records")) for key, table in tables.items()}
+        return head | {key: _plain_records(table) for key, table in tables.items()}
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the findings as JSON, and write them to `path` if one is given."""
@@ -197,6 +198,17 @@ def audit(
     )
 
 
+def _plain_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table with all digits; JSON has no NaN or infinity, so they become None."""
+    return [
+        {
+            str(key): None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in row.items()
+        }
+        for row in table.to_dict("records")
+    ]
+
+
 def compare(first: Audit, second: Audit) -> Comparison:
     """Put two audits of the same rows side by side, with a sentence in plain words on each difference.
 
@@ -214,9 +226,11 @@ def compare(first: Audit, second: Audit) -> Comparison:
     InputError
         If they are not of the same rows and groups.
     """
-    same_groups = list(first.groups["group"]) == list(second.groups["group"])
-    if first.n_samples != second.n_samples or not same_groups:
-        raise bad_input("audits", "be of the same rows and groups", f"{first.n_samples} and {second.n_samples} rows")
+    sizes = [
+        [f"{name} ({n})" for name, n in zip(a.groups["group"], a.groups["n"], strict=True)] for a in (first, second)
+    ]
+    if sizes[0] != sizes[1]:
+        raise bad_input("audits", "be of the same rows and groups", " and ".join(map(", ".join, sizes)))
     names = (first.name, second.name)
     if names[0] == names[1]:
         raise bad_input("audits", "have different names", repr(names[0]), "pass name= to audit")
@@ -269,8 +283,12 @@ def _named_groups(groups: Any, X: Any, n: int) -> dict[str, NDArray[np.bool_]]:
     if groups is None:
         return {}
     if not isinstance(groups, Mapping):
+        if isinstance(groups, str):
+            raise bad_input("groups", "be a list of column names or masks by name", repr(groups), f"write [{groups!r}]")
         if X is None or not hasattr(X, "columns"):
-            raise bad_input("groups", "be masks by name where X is not a table", f"{groups!r}")
+            raise bad_input("groups", "be masks by name where X is not a table", type(groups).__name__)
+        if len(X) != n:
+            raise bad_input("X", f"have one row per outcome ({n})", f"{len(X)} rows")
         import narwhals as nw
 
         return group_columns(nw.from_native(X).to_pandas(), list(groups), source="X")
@@ -279,6 +297,8 @@ def _named_groups(groups: Any, X: Any, n: int) -> dict[str, NDArray[np.bool_]]:
         array = np.asarray(mask)
         if array.shape != (n,) or array.dtype != np.bool_:
             raise bad_input(f"groups[{name!r}]", f"be {n} booleans", f"{array.dtype} of shape {array.shape}")
+        if str(name) == "everyone" or str(name) in masks:
+            raise bad_input(f"groups[{name!r}]", "have a name of its own", f"{str(name)!r} twice")
         if not array.any():
             raise bad_input(f"groups[{name!r}]", "hold at least one row", "none")
         masks[str(name)] = array

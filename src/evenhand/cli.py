@@ -5,14 +5,17 @@ Results go to standard output, messages to standard error. Exit codes: 0 done, 2
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._checks import InputError, MissingExtraError
+from evenhand._checks import InputError, MissingExtraError, bad_input
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +43,7 @@ Levels = Annotated[str, typer.Option(help="probabilities of the quantiles to wri
 OutTable = Annotated[Path, typer.Option(help="csv or parquet file to write")]
 
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
+DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
 
 
 @app.command()
@@ -50,6 +54,7 @@ def demo(
     """Train, audit and save on a real table that comes along, end to end."""
     from evenhand.demo import run
 
+    _check_seed(seed)
     _show(run(out, seed, say=_say))
 
 
@@ -67,11 +72,14 @@ def fit(
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder."""
     from evenhand import store, tables
-    from evenhand._checks import check_continuous
+    from evenhand._checks import check_choice, check_continuous
     from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
     from evenhand.links import make_link
 
     make_link(link, alpha)
+    check_choice("--device", device, ("auto", "cpu", "cuda"))
+    _check_seed(seed)
+    store.check_folder(out)
     data = tables.read_table(table)
     y = tables.number_column(data, target, source=table.name)
     unused = [target, *([id_column] if id_column else []), *_names(drop)]
@@ -80,7 +88,9 @@ def fit(
         raise InputError(f"{table.name}: no columns are left as features")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
-    model = RandomizedRegressor(base, alpha=alpha, link=link, on_discrete="ignore", random_state=seed).fit(X, y)
+    model = RandomizedRegressor(base, alpha=alpha, link=link, on_discrete="ignore", random_state=seed)
+    with _about(table.name):
+        model.fit(X, y)
     store.save(model, out)
     _say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
 
@@ -105,7 +115,8 @@ def predict(
     data = tables.read_table(table, text=[id_column])
     ids, r = _draws(data, id_column, key, context, table.name)
     X = _features(forecaster, data, table.name)
-    forecast = forecaster.forecast(X, r)
+    with _about(table.name):
+        forecast = forecaster.forecast(X, r)
     tables.write_table(_forecast_table(id_column, ids, r, forecast, probabilities), out)
     _say(f"{len(ids):,} forecasts are in {out}")
 
@@ -152,7 +163,9 @@ def audit(
 ) -> None:
     """Audit a model on rows that it was not trained on, or the forecasts of another model."""
     from evenhand import audits, store, tables
+    from evenhand._checks import DiscreteOutcomeWarning, check_continuous
 
+    _check_seed(seed)
     if out is not None:
         tables.check_writable(out, (".json",))
     rows = source if table is None else table
@@ -163,13 +176,13 @@ def audit(
         raise InputError("--mean and --std are for tables without a model; leave them out, or leave the model out")
     data = tables.read_table(rows)
     y = tables.number_column(data, target, source=rows.name)
+    check_continuous(y, name=f"{rows.name}: column {target!r}")
     masks = tables.group_columns(data, _names(groups), source=rows.name)
-    if forecaster is None:
-        subject: Any = _normal_forecast(data, str(mean), str(std), rows.name)
-        found = audits.audit(subject, y=y, groups=masks, random_state=seed, name=rows.name)
-    else:
-        X = _features(forecaster, data, rows.name)
-        found = audits.audit(forecaster, X, y, groups=masks, random_state=seed, name=source.name)
+    X = None if forecaster is None else _features(forecaster, data, rows.name)
+    subject = _normal_forecast(data, str(mean), str(std), rows.name) if forecaster is None else forecaster
+    with _about(rows.name), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
+        found = audits.audit(subject, X, y, groups=masks, random_state=seed, name=source.name)
     if out is not None:
         found.to_json(out)
         _say(f"the audit is in {out}")
@@ -179,6 +192,7 @@ def audit(
 def main() -> None:
     """Run the command and turn bad input into one line and exit code 2."""
     warnings.showwarning = _warn
+    sys.unraisablehook = lambda raised: None  # pyarrow prints a traceback beside the error that it raises
     try:
         app()
     except (InputError, MissingExtraError) as error:
@@ -188,17 +202,23 @@ def main() -> None:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}")
+    except (RuntimeError, AssertionError) as error:
+        if "CUDA" not in str(error):
+            raise
+        reason = str(error).partition(". ")[0].splitlines()[0]
+        _fail(f"the CUDA device cannot be used ({reason}); train with --device cpu")
 
 
 def _fail(message: str) -> None:
-    _say("error: " + " ".join(message.split()))
+    # a damaged file must not steer the terminal
+    _say("error: " + "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split())))
     raise SystemExit(2)
 
 
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     # a reader of the command is helped by what, not by which line of which file
     if issubclass(category, UserWarning):
-        _say(f"warning: {message}")
+        _say("warning: " + " ".join(str(message).split()))
 
 
 def _say(message: str) -> None:
@@ -206,7 +226,23 @@ def _say(message: str) -> None:
 
 
 def _show(text: str) -> None:
-    print(text)
+    # lines of tables are more than some terminals and pipes can show
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "replace").decode(encoding))
+
+
+@contextmanager
+def _about(source: str) -> Iterator[None]:
+    """Name the table in complaints about its columns."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def _check_seed(seed: int | None) -> None:
+    if seed is not None and not 0 <= seed < 2**32:
+        raise bad_input("--seed", f"lie between 0 and {2**32 - 1}", seed)
 
 
 def _names(listed: str | None) -> list[str]:
@@ -221,8 +257,6 @@ def _present(data: pd.DataFrame, names: list[str], source: str) -> list[str]:
 
 
 def _levels(listed: str) -> list[float]:
-    from evenhand._checks import bad_input
-
     try:
         levels = [float(level) for level in _names(listed)]
     except ValueError as error:
@@ -250,8 +284,14 @@ def _draws(data: pd.DataFrame, column: str, key: bytes, context: str, source: st
     from evenhand import tables
     from evenhand.draws import KeyedDraws
 
+    if not context.isprintable():
+        raise bad_input("--context", "be printable text", ascii(context))
     ids = tables.id_column(data, column, source=source)
-    return ids, KeyedDraws(key, context)(ids)
+    if all(isinstance(value, str) and DECIMAL.fullmatch(value) for value in ids):
+        remedy = "write ids as whole numbers: as decimal numbers they lose digits"
+        raise bad_input(f"{source}: column {column!r}, row 1", "hold text or a whole number", ids[0], remedy)
+    with _about(f"{source}: column {column!r}"):
+        return ids, KeyedDraws(key, context)(ids)
 
 
 def _features(forecaster: Any, data: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -280,6 +320,9 @@ def _normal_forecast(data: pd.DataFrame, mean: str, std: str, source: str) -> Fo
 def _forecast_table(id_column: str, ids: list[Any], r: Any, forecast: Forecast, levels: list[float]) -> pd.DataFrame:
     import pandas as pd
 
-    columns: dict[str, Any] = {id_column: ids, "r": r, "mean": forecast.mean(), "std": forecast.std()}
     quantiles = forecast.ppf(levels)
-    return pd.DataFrame(columns | {f"q{level:g}": quantiles[:, i] for i, level in enumerate(levels)})
+    columns: dict[str, Any] = {"r": r, "mean": forecast.mean(), "std": forecast.std()}
+    columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
+    if id_column in columns:
+        raise bad_input(f"the id column {id_column!r}", f"be none of {', '.join(columns)}", "one", "rename it")
+    return pd.DataFrame({id_column: ids} | columns)

@@ -31,8 +31,9 @@ def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
     from evenhand.audits import audit, compare
     from evenhand.datasets import load_diabetes
     from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
-    from evenhand.store import save
+    from evenhand.store import check_folder, save
 
+    check_folder(out)
     data = load_diabetes()
     X_train, X_test, y_train, y_test = train_test_split(data.X, data.y, test_size=TEST_SHARE, random_state=seed)
     say(f"{data.name}: training on {len(X_train)} rows, keeping {len(X_test)} for the audit ...")

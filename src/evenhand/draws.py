@@ -61,12 +61,13 @@ def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats
            [0, 1, 2, 3]])
     """
     uniform = fresh((n_samples, _count(m)), random_state)
-    return np.clip((np.arange(m) + uniform) / m, 2.0**-60, 1 - 2.0**-53)
+    cells: Floats = np.arange(m, dtype=np.float64)
+    return np.clip((cells + uniform) / m, 2.0**-60, 1 - 2.0**-53)
 
 
 def fresh(shape: int | tuple[int, ...], random_state: RandomState = None) -> Floats:
     """Independent uniform draws, strictly between 0 and 1."""
-    return (generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52
+    return np.asarray((generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52, dtype=np.float64)
 
 
 def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = None) -> Floats:
@@ -118,8 +119,9 @@ class KeyedDraws:
     Examples
     --------
     >>> draws = KeyedDraws(b"sixteen bytes or more", context="2026-11")
-    >>> draws([17, "17"])
-    array([0.5634773, 0.5634773])
+    >>> first, again = draws([17, "17"])
+    >>> bool(first == again), bool(0 < first < 1)
+    (True, True)
     """
 
     def __init__(self, key: bytes, context: str = "") -> None:
@@ -151,8 +153,8 @@ class KeyedDraws:
 
 
 def _listed(ids: Iterable[Any]) -> list[Any]:
-    if isinstance(ids, str | bytes):
-        raise bad_input("ids", "be a sequence of ids", f"one text {ids!r}", "wrap it in a list")
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise bad_input("ids", "be a sequence of ids", f"one value {ids!r}", "wrap it in a list")
     return list(ids)
 
 
@@ -163,7 +165,12 @@ def _canonical(value: Any, position: int) -> bytes:
     text = unicodedata.normalize("NFC", str(value))
     if not text.strip():
         raise bad_input(f"ids[{position}]", "not be empty", repr(value))
-    return text.encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise bad_input(
+            f"ids[{position}]", "be text that UTF-8 can hold", ascii(value), "read the ids again"
+        ) from error
 
 
 def _count(m: int) -> int:

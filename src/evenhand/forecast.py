@@ -34,8 +34,11 @@ class Forecast:
     >>> low, high = forecast.interval(0.9)
     >>> low.round(2), high.round(2)
     (array([-1.64,  6.71]), array([ 1.64, 13.29]))
-    >>> forecast.randomized(alpha=0.1, r=[0.2, 0.7]).pit([0.5, 9.0]).round(2)
-    array([0.29, 0.6 ])
+
+    The smaller alpha, the nearer a person's PIT is to the draw, whatever the outcome:
+
+    >>> forecast.randomized(alpha=0.001, r=[0.2, 0.7]).pit([0.5, 9.0]).round(2)
+    array([0.2, 0.7])
     """
 
     distribution: Distribution

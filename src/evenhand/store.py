@@ -1,8 +1,8 @@
 """Save and load forecasters as folders without pickle.
 
-`model.json` holds everything but arrays, and a hash of each other file; arrays are safetensors, scikit-learn parts
-skops files with a fixed list of allowed types. Other files carry their hash in their names and `model.json` is
-replaced last, in one step: a save that is interrupted leaves the old model as it was.
+`model.json` holds everything but arrays, a hash of each other file and one of itself; arrays are safetensors,
+scikit-learn parts skops files with a fixed list of allowed types. Other files carry their hash in their names and
+`model.json` is replaced last, in one step: a save that is interrupted leaves the old model as it was.
 """
 
 from __future__ import annotations
@@ -10,22 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evenhand._checks import InputError
+from evenhand._checks import InputError, MissingExtraError, bad_input
 from evenhand.forecasters import FORECASTERS, Forecaster, State
 
-__all__ = ["FORMAT", "load", "save"]
+__all__ = ["FORMAT", "check_folder", "load", "save"]
 
 FORMAT = 1
 """Version of the folder's layout that this release writes, and the newest that it reads."""
 
 MANIFEST = "model.json"
 
+_UNSEALED = "0" * 64
+"""Stands in the manifest where its own hash goes, while that is taken."""
+
+_OURS = re.compile(r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops)|\.draft-.*")
+"""Names of files that a save makes beside the manifest."""
+
+_DISTANCES = "Chebyshev Euclidean Manhattan Minkowski"
 _KERNELS = (
     "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel Product RBF "
     "RationalQuadratic Sum WhiteKernel"
@@ -33,17 +41,27 @@ _KERNELS = (
 
 ALLOWED_TYPES = frozenset(
     {
-        "sklearn.tree._tree.Tree",
+        "numpy.dtype",
+        "sklearn._loss.loss.HalfTweedieLoss",
+        "sklearn._loss.loss.HalfTweedieLossIdentity",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
         "sklearn.neighbors._ball_tree.BallTree",
         "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
         "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+        *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in _DISTANCES.split()),
         *(f"sklearn.gaussian_process.kernels.{name}" for name in _KERNELS.split()),
     }
 )
-"""Types that a stored scikit-learn part may hold besides those that skops trusts by itself."""
+"""Types that a stored scikit-learn part may hold besides those that skops trusts by itself; no functions.
+
+A made-up tree can crash the process when it predicts, and hashes show damage, not who wrote a file: load models of
+people you trust.
+"""
 
 Blob = tuple[str, bytes]
 
@@ -76,23 +94,21 @@ def save(model: Forecaster, folder: str | os.PathLike[str]) -> None:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    if type(model).__name__ not in FORECASTERS:
-        raise InputError(f"{type(model).__name__} cannot be saved; put it inside RandomizedRegressor(...) first")
+    target = check_folder(folder)
     blobs: dict[str, Blob] = {}
     entry = _pack(model, "model", blobs)
-    target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target} is a file; name a folder for the model")
-    target.mkdir(parents=True, exist_ok=True)
-    files = {}
+    files, contents = {}, {}
     for key, (ending, content) in blobs.items():
-        digest = hashlib.sha256(content).hexdigest()
+        digest = _digest(content)
         name = f"{key}-{digest[:16]}.{ending}"
-        _replace(target / name, content)
+        contents[name] = content
         files[key] = {"file": name, "sha256": digest}
-    manifest = {"format": FORMAT, "written_by": _version(), "model": entry, "files": files}
-    _replace(target / MANIFEST, (json.dumps(manifest, indent=2, allow_nan=False) + "\n").encode())
-    _sweep(target, {MANIFEST, *(str(file["file"]) for file in files.values())})
+    manifest = _sealed({"written_by": _version(), "model": entry, "files": files})
+    target.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        _replace(target / name, content)
+    _replace(target / MANIFEST, manifest)
+    _sweep(target, set(contents))
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
@@ -112,21 +128,55 @@ def load(folder: str | os.PathLike[str]) -> Any:
     ------
     InputError
         If the folder is missing, damaged, changed or of a newer format, or holds types that are not allowed.
+    MissingExtraError
+        If the model needs a package that is not installed.
+
+    Examples
+    --------
+    >>> load("no/such/folder")
+    Traceback (most recent call last):
+    evenhand._checks.InputError: no/such/folder: no such model folder; make one with evenhand fit or evenhand.save
     """
     source = Path(folder)
     manifest = _read_manifest(source)
     try:
         return _unpack(manifest["model"], manifest["files"], source)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{source / MANIFEST}: damaged, {type(error).__name__} at {error}; save the model anew"
-        ) from error
+    except (InputError, MissingExtraError, MemoryError):
+        raise
+    except ModuleNotFoundError as error:
+        remedy = "run: pip install 'evenhand[neural]'"
+        raise MissingExtraError(f"{source}: the model needs {error.name}, which is not installed; {remedy}") from error
+    except Exception as error:  # what is rebuilt from foreign bytes raises whatever it likes
+        reason = f"{type(error).__name__}: {_line(error)}"
+        raise InputError(f"{source}: damaged, cannot be rebuilt ({reason}); save the model anew") from error
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Return the folder if files could be written to it, there already or not; call this before long work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_folder(Path(folder, "models", "first")).name
+    'first'
+    """
+    target = Path(folder)
+    there = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise bad_input(str(target), "be a folder, there already or not", f"the file {there}", "name another")
+    if not os.access(there, os.W_OK):
+        raise bad_input(str(target), "lie in a folder that can be written to", str(there), "choose another")
+    return target
 
 
 def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]:
     """Describe a forecaster as JSON and add its arrays and parts to `blobs`."""
     from safetensors.numpy import save as to_bytes
 
+    if FORECASTERS.get(type(model).__name__) is not type(model):
+        remedy = "put a scikit-learn model inside RandomizedRegressor(...)"
+        raise bad_input("a model to save", f"be one of {', '.join(FORECASTERS)}", type(model).__name__, remedy)
     state = model.to_state()
     entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
     if state.arrays:
@@ -162,19 +212,35 @@ def _read_manifest(source: Path) -> dict[str, Any]:
     path = source / MANIFEST
     if not source.is_dir():
         raise InputError(f"{source}: no such model folder; make one with evenhand fit or evenhand.save")
+    if not path.exists():
+        raise InputError(f"{source}: not a model folder, it has no {MANIFEST}")
+    content = _read_plain(path)
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        text = content.decode()
+        manifest = dict(json.loads(text))
         version = manifest["format"]
-    except FileNotFoundError as error:
-        raise InputError(f"{source}: not a model folder, it has no {MANIFEST}") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: damaged, not a model description ({error}); save the model anew") from error
+        seal = str(manifest.get("sha256"))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}: damaged, not a model description ({_line(error)}); save the model anew") from error
     if not isinstance(version, int) or version < 1:
         raise InputError(f"{path}: damaged, format {version!r}; save the model anew")
     if version > FORMAT:
         written_by = manifest.get("written_by", "a newer release")
         raise InputError(f"{path}: format {version} is newer than {FORMAT}, which this release reads; use {written_by}")
-    return dict(manifest)
+    if _digest(text.replace(seal, _UNSEALED, 1).encode()) != seal:
+        raise InputError(f"{path}: damaged or changed since it was saved (its hash differs); save the model anew")
+    return manifest
+
+
+def _sealed(manifest: dict[str, Any]) -> bytes:
+    """Return the manifest as text that holds the hash of itself."""
+    try:
+        # the hash stands near the top, before any text that could look like its place
+        head = {"format": FORMAT, "sha256": _UNSEALED}
+        text = json.dumps(head | manifest, indent=2, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the model has a parameter that cannot be stored ({_line(error)})") from error
+    return text.replace(_UNSEALED, _digest(text.encode()), 1).encode()
 
 
 def _read(source: Path, file: dict[str, str]) -> bytes:
@@ -182,16 +248,22 @@ def _read(source: Path, file: dict[str, str]) -> bytes:
     name = str(file["file"])
     if Path(name).name != name or name in ("", ".", ".."):
         raise InputError(f"{source / MANIFEST}: file {name!r} leaves the model folder; do not use this model")
-    path = source / name
+    content = _read_plain(source / name)
+    if _digest(content) != file["sha256"]:
+        damage = "damaged or changed since it was saved (its hash differs)"
+        raise InputError(f"{source / name}: {damage}; save the model anew")
+    return content
+
+
+def _read_plain(path: Path) -> bytes:
     if path.is_symlink():
         raise InputError(f"{path}: is a link; model folders hold plain files only")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is not a plain file; save the model anew")
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); save the model anew") from error
-    if hashlib.sha256(content).hexdigest() != file["sha256"]:
-        raise InputError(f"{path}: damaged or changed since it was saved (its hash differs); save the model anew")
-    return content
 
 
 def _dump_part(part: Any) -> bytes:
@@ -199,9 +271,9 @@ def _dump_part(part: Any) -> bytes:
 
     try:
         content: bytes = skops.io.dumps(part)
+        refused = _refused(content)
     except Exception as error:  # skops raises whatever the foreign object raises
-        raise InputError(f"{type(part).__name__} cannot be stored without pickle ({error})") from error
-    refused = _refused(content)
+        raise InputError(f"{type(part).__name__} cannot be stored without pickle ({_line(error)})") from error
     if refused:
         raise InputError(f"{type(part).__name__} cannot be stored safely: it holds {', '.join(refused)}")
     return content
@@ -239,10 +311,19 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _sweep(folder: Path, keep: set[str]) -> None:
-    """Remove the files of an earlier model."""
+    """Remove the files of an earlier model, and of saves that were interrupted; nobody else's."""
     for path in folder.iterdir():
-        if path.name not in keep and path.suffix in (".safetensors", ".skops"):
+        if path.name not in keep and _OURS.fullmatch(path.name):
             path.unlink(missing_ok=True)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _line(error: BaseException) -> str:
+    """Return what another package says in one line of bearable length."""
+    return " ".join(str(error).split())[:200]
 
 
 def _version() -> str:

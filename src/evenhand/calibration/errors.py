@@ -37,7 +37,7 @@ def calibration_error(pit: ArrayLike, p: float = 1.0, sample_weight: ArrayLike |
     pit : array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws.
     p : float, default 1
-        Order, at least 1.
+        Order, finite and at least 1.
     sample_weight : array-like of shape (n,), optional
         Weights of the people.
 
@@ -56,8 +56,8 @@ def calibration_error(pit: ArrayLike, p: float = 1.0, sample_weight: ArrayLike |
     0.25
     """
     matrix = check_pit(pit)
-    if not p >= 1:
-        raise bad_input("p", "be at least 1", p)
+    if not 1 <= p < np.inf:
+        raise bad_input("p", "be finite and at least 1", p)
     weights = check_weights(sample_weight, matrix.shape[0])
     values = matrix.ravel()
     order = np.argsort(values, kind="stable")
@@ -120,12 +120,16 @@ def error_band(
     Returns
     -------
     low, high : float
-        Within 0 and 1/2.
+        Within 0 and 1/2; these limits for a single row, which cannot be resampled.
     """
     matrix = check_pit(pit)
     check_fraction("confidence", confidence)
+    weights = check_weights(sample_weight, matrix.shape[0])
+    # a row of weight 0 is no row: resamples made of such rows alone would have no law
+    matrix, weights = matrix[weights > 0], weights[weights > 0]
     n = matrix.shape[0]
-    weights = check_weights(sample_weight, n)
+    if n == 1:
+        return 0.0, 0.5
     error = calibration_error(matrix, sample_weight=weights)
     random = generator(random_state)
     # beyond so many rows a subset tells the spread, which shrinks as 1 / sqrt(n)
@@ -139,7 +143,7 @@ def error_band(
         counts = random.multinomial(rows.size, np.full(rows.size, 1 / rows.size), size=count) * w
         resampled = counts @ shares / counts.sum(axis=-1, keepdims=True)
         distances[start : start + count] = np.abs(resampled - centre).mean(axis=-1)
-    margin = float(np.quantile(distances, confidence)) * np.sqrt(rows.size / n)
+    margin = float(np.quantile(distances, confidence) * np.sqrt(rows.size / n))
     return max(error - margin, 0.0), min(error + margin, 0.5)
 
 

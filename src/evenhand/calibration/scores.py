@@ -66,6 +66,8 @@ def rounding_step(y: ArrayLike) -> float | None:
     0.2
     """
     values = np.unique(check_finite("y", y))
+    # 0.3 and 0.1 + 0.2 are one value of the grid
+    values = values[np.diff(values, prepend=-np.inf) > 1e-9 * (values[-1] - values[0])]
     if values.size < 2 or values.size > 0.9 * np.size(y):
         return None
     gaps = np.diff(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,16 +50,45 @@ class Rearranged(Distribution):
         return Rearranged(self.base.expand(), self.axis - 1)
 
     def logcdf(self, y: ArrayLike) -> Floats:
-        return np.sort(self.base.logcdf(y), axis=self.axis)
+        return self._by_draw(lambda at: np.sort(self.base.logcdf(at), axis=self.axis), np.asarray(y))
 
     def logsf(self, y: ArrayLike) -> Floats:
-        return np.flip(np.sort(self.base.logsf(y), axis=self.axis), axis=self.axis)
+        return self._by_draw(lambda at: self._descending(self.base.logsf(at)), np.asarray(y))
 
     def logpdf(self, y: ArrayLike) -> Floats:
+        return self._by_draw(self._sorted_logpdf, np.asarray(y))
+
+    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+        # the j-th smallest CDF has the j-th largest quantile
+        return self._by_draw(
+            lambda tail, is_upper: self._descending(self.base.quantile_from_tail(tail, is_upper)),
+            np.asarray(log_p),
+            np.asarray(upper),
+        )
+
+    def _sorted_logpdf(self, y: Floats) -> Floats:
         # by log odds, which keep their digits in both tails
         order = np.argsort(self.base.logcdf(y) - self.base.logsf(y), axis=self.axis)
         return np.take_along_axis(self.base.logpdf(y), order, axis=self.axis)
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
-        # the j-th smallest CDF has the j-th largest quantile
-        return np.flip(np.sort(self.base.quantile_from_tail(log_p, upper), axis=self.axis), axis=self.axis)
+    def _descending(self, values: Floats) -> Floats:
+        return np.flip(np.sort(values, axis=self.axis), axis=self.axis)
+
+    def _by_draw(self, evaluate: Callable[..., Floats], *arguments: Any) -> Floats:
+        """Evaluate at arguments that the draws share at once; where each draw has its own, draw by draw.
+
+        Sorting compares the draws at one outcome (at one probability), so what only one draw is asked for is
+        evaluated for all of them.
+        """
+        own = [array.ndim >= -self.axis and array.shape[self.axis] > 1 for array in arguments]
+        if not any(own):
+            return evaluate(*arguments)
+        n_draws = self.batch_shape[self.axis]
+        columns = []
+        for j in range(max(array.shape[self.axis] for array, varies in zip(arguments, own, strict=True) if varies)):
+            at = [
+                np.take(array, [j], axis=self.axis) if varies else array
+                for array, varies in zip(arguments, own, strict=True)
+            ]
+            columns.append(np.take(evaluate(*at), [j if n_draws > 1 else 0], axis=self.axis))
+        return np.concatenate(columns, axis=self.axis)

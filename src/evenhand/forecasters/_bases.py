@@ -64,7 +64,9 @@ class ForecasterBase(Base):
 
     @classmethod
     def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
-        return cls(_fitted(estimator, X, y, weight))
+        base = cls(_fitted(estimator, X, y, weight))
+        base.distribution(_rows(X, [0]))  # a randomized forecaster is refused here, not at the first forecast
+        return base
 
     def distribution(self, X: Any) -> Distribution:
         forecast = self.estimator.forecast(X)
@@ -82,6 +84,10 @@ class ReturnStdBase(Base):
 
     name: ClassVar[str] = "return_std"
 
+    def __init__(self, estimator: Any, least_std: float) -> None:
+        super().__init__(estimator)
+        self.least_std = least_std
+
     @classmethod
     def accepts(cls, estimator: Any) -> bool:
         inner = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
@@ -90,13 +96,19 @@ class ReturnStdBase(Base):
 
     @classmethod
     def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
-        return cls(_fitted(estimator, X, y, weight))
+        # a Gaussian process without noise says 0 at its training rows
+        return cls(_fitted(estimator, X, y, weight), 1e-9 * float(np.abs(y).max()) or 1e-300)
 
     def distribution(self, X: Any) -> Distribution:
         mean, std = self.estimator.predict(X, return_std=True)
-        # a Gaussian process without noise says 0 at its training rows
-        floor = 1e-9 * max(float(np.max(np.abs(mean))), float(np.max(std)), 1e-300)
-        return Normal(np.ravel(mean), np.maximum(np.ravel(std), floor))
+        return Normal(np.ravel(mean), np.maximum(np.ravel(std), self.least_std))
+
+    def to_arrays(self) -> dict[str, Floats]:
+        return {"least_std": np.array([self.least_std])}
+
+    @classmethod
+    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
+        return cls(estimator, float(arrays["least_std"][0]))
 
 
 class ResidualBase(Base):
@@ -117,11 +129,11 @@ class ResidualBase(Base):
 
     @classmethod
     def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
-        n = y.size
-        if n < 2 * cv:
+        n, is_frozen = y.size, isinstance(estimator, FrozenEstimator)
+        if n < 2 * cv and not is_frozen:
             raise bad_input("X", f"have at least {2 * cv} rows for cv={cv}", f"n_samples = {n}")
         fitted = _fitted(estimator, X, y, weight)
-        if isinstance(estimator, FrozenEstimator):
+        if is_frozen:
             residuals = y - np.ravel(fitted.predict(X))
         else:
             residuals = np.empty(n)
@@ -180,6 +192,8 @@ def _residual_law(residuals: Floats, weight: Floats | None) -> Quantiles:
 
     The number of steps, `2 n^(2/5)`, is that of a histogram with equal masses whose bias and noise are in balance.
     """
+    if weight is not None:
+        residuals, weight = residuals[weight > 0], weight[weight > 0]
     n_levels = int(np.clip(round(2 * residuals.size**0.4), 2, 200))
     levels = (np.arange(n_levels) + 0.5) / n_levels
     if weight is None:

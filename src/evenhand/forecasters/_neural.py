@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import Floats, InputError, bad_input, check_continuous, require_extra
+from evenhand._checks import Floats, InputError, bad_input, check_continuous, check_fraction, require_extra
 from evenhand.draws import generator
 from evenhand.encoding import TableEncoder
-from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.base import Forecaster, State, check_count
+
+COUNTS = ("n_members", "n_components", "batch_size", "max_steps", "patience", "check_every")
+"""Constructor parameters that count something."""
 
 
 class NeuralForecaster(Forecaster):
@@ -58,13 +61,14 @@ class NeuralForecaster(Forecaster):
         from evenhand.forecasters._stack import Shape
         from evenhand.forecasters._training import Rows, Settings, split_rows, train
 
+        self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
         self.encoder_ = TableEncoder()
         encoded = self.encoder_.fit_transform(table)
         self.y_offset_, self.y_unit_ = self._scale_outcomes(outcomes, weight)
-        rows = Rows(encoded, self._to_unit(outcomes), weight)
+        rows = Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
         if X_val is None and y_val is None:
             learning, validation = split_rows(rows, self.validation_fraction, random)
         else:
@@ -72,7 +76,8 @@ class NeuralForecaster(Forecaster):
         settings = Settings(
             self.learning_rate, self.weight_decay, self.batch_size, self.max_steps, self.patience, self.check_every
         )
-        self.shape_ = Shape(encoded.shape[1], self._n_outputs, tuple(self.hidden), self.takes_draw, self.dropout)
+        hidden = tuple(int(units) for units in self.hidden)
+        self.shape_ = Shape(encoded.shape[1], self._n_outputs, hidden, self.takes_draw, float(self.dropout))
         return train(
             self.shape_,
             n_networks,
@@ -84,6 +89,19 @@ class NeuralForecaster(Forecaster):
             random_state=random,
             verbose=self.verbose,
         )
+
+    def _check_parameters(self) -> None:
+        """Check the counts, the layers and the dropout."""
+        for name, value in self.get_params(deep=False).items():
+            if name in COUNTS:
+                check_count(name, value)
+        if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
+            # the draw joins the inputs of the second hidden layer: with fewer layers it would be ignored
+            least = "two hidden layers" if self.takes_draw else "one hidden layer"
+            raise bad_input("hidden", f"list the units of at least {least}", repr(self.hidden))
+        for i, units in enumerate(self.hidden):
+            check_count(f"hidden[{i}]", units)
+        check_fraction("dropout", self.dropout, low_open=False)
 
     def _validation_rows(self, X_val: Any, y_val: Any) -> Any:
         from evenhand.forecasters._training import Rows
@@ -113,6 +131,7 @@ class NeuralForecaster(Forecaster):
     def to_state(self) -> State:
         from dataclasses import asdict
 
+        check_is_fitted(self)
         learned: dict[str, Any] = {
             "shape": asdict(self.shape_),
             "encoder": self.encoder_.to_state(),
@@ -123,7 +142,11 @@ class NeuralForecaster(Forecaster):
         if hasattr(self, "feature_names_in_"):
             learned["feature_names_in"] = [str(name) for name in self.feature_names_in_]
         arrays = dict(self.weights_) | {"n_steps": self.n_steps_, "validation_loss": self.validation_loss_}
-        params = self.get_params(deep=False)
+        params = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in self.get_params(deep=False).items()
+        }
+        params["hidden"] = self.shape_.hidden
         if not isinstance(params["random_state"], int | None):
             # a generator is no longer in the state it had: the weights it led to are stored
             params["random_state"] = None

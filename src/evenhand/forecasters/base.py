@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,6 +19,9 @@ from evenhand.forecast import Forecast
 
 PREDICT_DRAWS = 64
 """Draws that `predict` averages over."""
+
+PREDICT_ROWS = 1024
+"""Rows whose means are taken at once: a mean over draws goes through a table of quantiles for each row."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         The average over draws is a deterministic forecast: it gives the guarantee for every group away.
         """
-        mean = self.forecast(X, nodes(PREDICT_DRAWS)).mean()
+        forecast = self.forecast(X, nodes(PREDICT_DRAWS))
+        starts = range(0, len(forecast), PREDICT_ROWS)
+        mean = np.concatenate([forecast.take(slice(start, start + PREDICT_ROWS)).mean() for start in starts])
         return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
@@ -90,7 +96,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
 
     def _check_training(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, Floats, Floats]:
-        """Check a training set: rows, finite outcomes and weights scaled to mean 1."""
+        """Check a training set: rows, finite outcomes and weights, ones if None."""
         if y is None:
             raise bad_input("y", "be given: this estimator requires y to be passed, but the target y is None", "None")
         rows = self._check_rows(X, reset=True)
@@ -105,9 +111,16 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         weight = np.asarray(_check_sample_weight(sample_weight, outcomes, dtype=np.float64, ensure_non_negative=True))
         if not weight.any():
             raise bad_input("sample_weight", "have a positive sum", "zeros only")
-        return rows, outcomes, weight / weight.mean()
+        return rows, outcomes, weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def check_count(name: str, value: Any, *, least: int = 1) -> int:
+    """Return a parameter that counts something as an int."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise bad_input(name, f"be an integer of at least {least}", repr(value))
+    return int(value)

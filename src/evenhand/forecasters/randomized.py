@@ -7,13 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import OnDiscrete, bad_input, check_continuous
+from evenhand._checks import OnDiscrete, check_continuous
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters._bases import KINDS, Base, kind_of, thawed
-from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.base import Forecaster, State, check_count
 from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
 from evenhand.links import Link, make_link
 
@@ -94,8 +95,7 @@ class RandomizedRegressor(Forecaster):
         self
         """
         make_link(self.link, self.alpha)
-        if isinstance(self.cv, bool) or not isinstance(self.cv, int) or self.cv < 2:
-            raise bad_input("cv", "be an integer of at least 2", repr(self.cv))
+        cv = check_count("cv", self.cv, least=2)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
@@ -106,7 +106,7 @@ class RandomizedRegressor(Forecaster):
                 random_state=int(random.integers(2**31)) if self.random_state is not None else None,
             )
         given = None if sample_weight is None else weight
-        self._base = kind_of(estimator).fit(estimator, table, outcomes, given, self.cv, random)
+        self._base = kind_of(estimator).fit(estimator, table, outcomes, given, cv, random)
         self.estimator_ = self._base.estimator
         return self
 
@@ -125,7 +125,7 @@ class RandomizedRegressor(Forecaster):
         if hasattr(self, "feature_names_in_"):
             learned["feature_names_in"] = [str(name) for name in self.feature_names_in_]
         seed = self.random_state if isinstance(self.random_state, int) else None
-        params = {"alpha": link.alpha, "link": link.name, "cv": self.cv, "random_state": seed}
+        params = {"alpha": link.alpha, "link": link.name, "cv": int(self.cv), "random_state": seed}
         params["on_discrete"] = self.on_discrete
         parts = {"estimator": thawed(self.estimator_)}
         return State(type(self).__name__, {"params": params, "learned": learned}, self._base.to_arrays(), parts)
@@ -141,3 +141,9 @@ class RandomizedRegressor(Forecaster):
         if "feature_names_in" in learned:
             model.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
         return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
+        return tags

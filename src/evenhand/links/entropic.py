@@ -76,7 +76,7 @@ class Entropic(Link):
     def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         potential = self._potential
         if potential is None:
-            return log_c
+            return log_c + np.zeros(np.shape(r))
         log_s, s, t = log_c + np.log(self.kappa), np.exp(log_c) * self.kappa, r * self.kappa
         low = potential.log_mass(np.minimum(s, t), np.minimum(log_s, np.log(t))) - t - potential.log_2g(t)
         return np.where(s <= t, low, _log1m(self._survival(np.maximum(s, t), t)))
@@ -93,7 +93,7 @@ class Entropic(Link):
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         potential = self._potential
         if potential is None:
-            return log_u
+            return log_u + np.zeros(np.shape(r))
         t = r * self.kappa
         log_2g = potential.log_2g(t)
         log_turn = potential.log_mass(t, np.log(t)) - t - log_2g

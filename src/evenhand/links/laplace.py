@@ -59,7 +59,7 @@ class Laplace(Link):
     def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         kappa = self.kappa
         if kappa == 0:
-            return log_c
+            return log_c + np.zeros(np.shape(r))
         c, log_d = np.exp(log_c), np.log(_normalizer(kappa, r))
         below = np.minimum(c, r)
         # c <= r: K = exp(-kappa r) (exp(kappa c) - 1) / D
@@ -71,7 +71,7 @@ class Laplace(Link):
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         kappa = self.kappa
         if kappa == 0:
-            return log_u
+            return log_u + np.zeros(np.shape(r))
         log_d = np.log(_normalizer(kappa, r))
         log_turn = np.log(-np.expm1(-kappa * r)) - log_d
         # u <= u*: exp(kappa H) - 1 = D u exp(kappa r)

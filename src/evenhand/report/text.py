@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
+    from rich.text import Text
 
     from evenhand.audits import Audit
 
@@ -18,7 +20,7 @@ WIDTH = 118
 def audit_text(audit: Audit) -> str:
     """Render one audit: what was audited, the scores, the groups, the oracle curve and what they say."""
     kind = f"randomized, {_count(audit.n_draws, 'draw')} per person" if audit.is_randomized else "deterministic"
-    head = f"Audit of {audit.name} ({kind}) on {_count(audit.n_samples, 'row')}"
+    head = _wrapped(f"Audit of {audit.name} ({kind}) on {_count(audit.n_samples, 'row')}")
     measures = [
         (row["measure"], _number(row["value"]), f"{_number(row['low'])} to {_number(row['high'])}", row["unit"])
         for row in audit.scores.to_dict("records")
@@ -38,7 +40,7 @@ def audit_text(audit: Audit) -> str:
             [("error", *(_number(row["error"]) for row in worst))],
             right=tuple(range(1, len(worst) + 1)),
         ),
-        "\n".join(_sentences(audit)),
+        "\n".join(_wrapped(sentence) for sentence in _sentences(audit)),
     ]
     return "\n\n".join(parts)
 
@@ -54,21 +56,26 @@ def comparison_text(table: pd.DataFrame, names: tuple[str, str]) -> str:
 
 def difference_in_words(measure: str, first: float, second: float, names: tuple[str, str]) -> str:
     """Say in one sentence what the second forecaster changes in a measure."""
-    if measure.startswith("log score"):
+    # behind the comma stands the name of a group, which may hold any word
+    kind = measure.partition(", ")[0]
+    if kind == "log score":
         gap = second - first
         if abs(gap) < 0.005:
             return f"{names[1]} is as sharp as {names[0]}"
-        return f"{names[1]} is {abs(gap):.2f} nats {'less' if gap > 0 else 'more'} sharp"
-    if measure.startswith("CRPS"):
-        return f"its whole distribution is {_ratio(first, second, ('farther from', 'nearer to'))} the outcome"
-    if measure.startswith("mean std") or "interval width" in measure:
-        what = "interval" if "interval" in measure else "forecast"
-        return f"a person's {what} is {_ratio(first, second, ('wider', 'narrower'))}"
-    if "coverage" in measure:
-        stated = measure.partition(" ")[0]
-        return f"a stated {stated} interval holds {_points(second)}% of outcomes, was {_points(first)}%"
-    verb = "were" if abs(second - first) >= 0.0005 else "as before,"
-    return f"stated chances are off by {_points(second)} points, {verb} {_points(first)}"
+        return f"{names[1]} is {abs(gap):.2f} nats {'less sharp' if gap > 0 else 'sharper'}"
+    if kind == "CRPS":
+        return (
+            f"its whole distribution is {_ratio(first, second, ('farther from', 'nearer to', 'far from'))} the outcome"
+        )
+    if kind == "mean std" or kind.endswith("interval width"):
+        what = "interval" if "interval" in kind else "forecast"
+        return f"a person's {what} is {_ratio(first, second, ('wider', 'narrower', 'wide'))}"
+    before, now = _points(first), _points(second)
+    change = "as before" if before == now else f"{'up' if second > first else 'down'} from {before}"
+    if kind.endswith("coverage"):
+        percent = "" if before == now else "%"
+        return f"a stated {kind.partition(' ')[0]} interval holds {now}% of outcomes, {change}{percent}"
+    return f"stated chances are off by {now} points, {change}"
 
 
 def _group_row(row: dict[Any, Any]) -> tuple[str, ...]:
@@ -99,8 +106,8 @@ def _sentences(audit: Audit) -> Iterable[str]:
     fifth = audit.worst_group_error(0.2)
     if audit.is_randomized and audit.n_draws > 1:
         yield (
-            f"Whichever fifth of these rows is picked in hindsight, its mean error is about {_points(fifth)} points; "
-            "this is an estimate on these rows, not yet a certificate."
+            f"Whichever fifth of these rows is picked in hindsight, its error is at most about {_points(fifth)} "
+            "points; this is an estimate on these rows, not yet a certificate."
         )
     else:
         yield (
@@ -111,7 +118,6 @@ def _sentences(audit: Audit) -> Iterable[str]:
 
 def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], right: tuple[int, ...] = ()) -> str:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -121,22 +127,41 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], right: tuple[int
     for row in rows:
         # names come from data: as Text, so that brackets are not read as markup
         table.add_row(*(Text(str(cell)) for cell in row))
+    return _printed(table)
+
+
+def _wrapped(sentence: str) -> str:
+    from rich.text import Text
+
+    return _printed(Text(sentence))
+
+
+def _printed(shown: Table | Text) -> str:
+    from rich.console import Console
+
     out = io.StringIO()
-    Console(file=out, width=WIDTH, color_system=None, force_terminal=False).print(table)
+    Console(file=out, width=WIDTH, color_system=None, force_terminal=False).print(shown)
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
-def _ratio(first: float, second: float, words: tuple[str, str]) -> str:
-    """Say by how much the second value exceeds the first: "20% wider", "2.1 times wider"."""
-    ratio = second / first if first else math.inf
+def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
+    """Compare the second value with the first: "20% wider", "20% narrower", "2.1 times as wide", "about as wide"."""
+    more, less, plain = words
+    ratio = 1.0 if first == second else second / first if first else math.inf
+    if ratio == math.inf:
+        return f"beyond comparison {more}"
     if ratio >= 2:
-        return f"{ratio:.1f} times as {'far from' if 'from' in words[0] else 'wide'}"
-    return f"{abs(ratio - 1):.0%} {words[0] if ratio >= 1 else words[1]}"
+        return f"{ratio:.1f} times as {plain}"
+    if abs(ratio - 1) < 0.005:
+        return f"about as {plain}"
+    return f"{abs(ratio - 1):.0%} {more if ratio > 1 else less}"
 
 
 def _number(value: float) -> str:
     if value is None or not math.isfinite(value):
         return "-"
+    if 0 < abs(value) < 0.001:
+        return f"{value:.2g}"
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) >= 10 else f"{value:.3f}"
 
 

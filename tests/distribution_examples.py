@@ -1,0 +1,168 @@
+"""One registry of example batches, which the common suite of `test_distributions.py` runs over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.distributions import (
+    Distribution,
+    LocationScale,
+    Normal,
+    NormalMixture,
+    Quantiles,
+    Randomized,
+    Rearranged,
+    Samples,
+)
+from evenhand.links import LINKS
+
+Floats = NDArray[np.float64]
+Shape = tuple[int, ...]
+Build = Callable[[Shape], Distribution]
+
+PLAIN_SHAPES: tuple[Shape, ...] = ((4,), (4, 1), (4, 3))
+DRAWN_SHAPES: tuple[Shape, ...] = ((4, 1), (4, 3))
+
+CLOSED = 2e-6
+"""Tolerance of moments and CRPS in closed form, in standard deviations: the test's own quadrature, at most 4e-7."""
+
+CLOSED_WITH_JUMP = 4e-5
+"""The same where two quantiles are tied and the CDF all but jumps, which that quadrature does not know."""
+
+SMOOTH = 6e-4
+"""The same by a table of quantiles 1/16 normal score apart: the trapezium rule errs by (1/16)^2 / 12 = 3.3e-4 of
+the standard deviation of a normal law, and up to 3.6e-4 was measured on the laws marked so."""
+
+LUMPY = 5e-3
+"""The same for laws with gaps between components, where quantiles jump between two nodes: up to 3e-3 was measured."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A way to build a batch of any of the shapes, and how exact its moments and its CRPS are."""
+
+    name: str
+    build: Build
+    tolerance: float
+    shapes: tuple[Shape, ...] = PLAIN_SHAPES
+
+
+def frozen(values: ArrayLike) -> Floats:
+    """Return the values as an array that nobody can write to."""
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
+def parts(distribution: Distribution) -> Iterator[Distribution]:
+    """Yield the distribution and the ones that it wraps."""
+    yield distribution
+    base = getattr(distribution, "base", None)
+    if base is not None:
+        yield from parts(base)
+
+
+def normal(shape: Shape) -> Normal:
+    rng = np.random.default_rng(1)
+    return Normal(frozen(rng.normal(0, 3, shape)), frozen(np.exp(rng.normal(0, 0.7, shape))))
+
+
+def mixture(shape: Shape) -> NormalMixture:
+    rng = np.random.default_rng(2)
+    loc, scale = rng.normal(0, 1.5, (*shape, 3)), np.exp(rng.normal(-0.3, 0.4, (*shape, 3)))
+    return NormalMixture(frozen([0.25, 0.6, 0.15]), frozen(loc), frozen(scale))
+
+
+def large_mixture(shape: Shape) -> NormalMixture:
+    rng = np.random.default_rng(3)
+    return NormalMixture(
+        frozen(rng.uniform(0.5, 1.5, 70)), frozen(rng.normal(0, 1, (*shape, 70))), frozen(np.full(70, 0.4))
+    )
+
+
+def quantiles(shape: Shape) -> Quantiles:
+    rng = np.random.default_rng(4)
+    steps = rng.uniform(0.3, 1.0, (*shape, 6))
+    return Quantiles(frozen([0.02, 0.11, 0.27, 0.52, 0.81, 0.97]), frozen(np.cumsum(steps, axis=-1) - 2))
+
+
+def crossing_quantiles(shape: Shape) -> Quantiles:
+    """Return quantiles out of order and tied, each row its own."""
+    values = np.random.default_rng(5).normal(0, 1, (*shape, 5))
+    values[..., 3] = values[..., 1]
+    return Quantiles(frozen([0.06, 0.21, 0.46, 0.74, 0.93]), frozen(values))
+
+
+def samples(shape: Shape) -> Samples:
+    return Samples(frozen(np.random.default_rng(6).gamma(3.0, 1.0, (*shape, 7))))
+
+
+def two_samples(shape: Shape) -> Samples:
+    return Samples(frozen(np.random.default_rng(7).normal(100, 1, (*shape, 2))))
+
+
+def randomized(base: Build, link: str, alpha: float) -> Build:
+    """Build with one draw per person in one dimension, with the same draws for everybody in two."""
+
+    def build(shape: Shape) -> Randomized:
+        draws = np.array([0.37, 0.004, 0.81, 0.55]) if len(shape) == 1 else np.array([[0.37, 0.004, 0.81]])
+        # (4, 3) from people (4, 1) and draws (1, 3)
+        people = shape if len(shape) == 1 else (shape[0], 1)
+        return Randomized(base(people), LINKS[link](alpha), frozen(draws[..., : shape[-1]]))
+
+    return build
+
+
+def moved(base: Build) -> Build:
+    def build(shape: Shape) -> LocationScale:
+        rng = np.random.default_rng(8)
+        return LocationScale(base((1,)), frozen(rng.normal(10, 5, shape)), frozen(rng.uniform(0.5, 3, shape)))
+
+    return build
+
+
+def rearranged(base: Build) -> Build:
+    return lambda shape: Rearranged(base(shape))
+
+
+def fixed_draw(shape: Shape) -> Randomized:
+    return Randomized(normal(shape), LINKS["laplace"](0.2), frozen(0.9))
+
+
+FAMILY_BUILDS: dict[str, tuple[Build, float]] = {
+    "normal": (normal, SMOOTH),
+    "mixture": (mixture, LUMPY),
+    "quantiles": (quantiles, SMOOTH),
+    "samples": (samples, LUMPY),
+}
+"""One build of each family to wrap, and the tolerance of a table over it."""
+
+EXAMPLES: tuple[Example, ...] = (
+    Example("normal", normal, CLOSED),
+    Example("mixture", mixture, CLOSED),
+    Example("large mixture", large_mixture, SMOOTH, ((4,),)),
+    Example("quantiles", quantiles, CLOSED),
+    Example("crossing quantiles", crossing_quantiles, CLOSED_WITH_JUMP),
+    Example("samples", samples, CLOSED),
+    Example("two samples", two_samples, CLOSED),
+    *(
+        Example(f"randomized {base} {link}", randomized(build, link, 0.15), tolerance)
+        for base, (build, tolerance) in FAMILY_BUILDS.items()
+        for link in LINKS
+    ),
+    *(
+        Example(f"randomized normal {link} {alpha}", randomized(normal, link, alpha), SMOOTH)
+        for link in LINKS
+        for alpha in (0.03, 1.0)
+    ),
+    *(Example(f"location-scale {base}", moved(build), CLOSED) for base, (build, _) in FAMILY_BUILDS.items()),
+    Example("randomized location-scale", randomized(moved(samples), "entropic", 0.3), LUMPY),
+    Example("location-scale randomized", moved(fixed_draw), SMOOTH),
+    Example("rearranged normal", rearranged(normal), SMOOTH, DRAWN_SHAPES),
+    Example("rearranged mixture", rearranged(mixture), LUMPY, DRAWN_SHAPES),
+    Example("rearranged randomized", rearranged(randomized(normal, "laplace", 0.2)), SMOOTH, DRAWN_SHAPES),
+)

@@ -1,0 +1,85 @@
+"""A small, quick example of every forecaster, for the tests that hold for all of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from evenhand.forecasters import Forecaster, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
+from evenhand.links import Gaussian, Laplace
+
+Floats = NDArray[np.float64]
+
+QUICK: dict[str, Any] = {"hidden": (16, 16), "max_steps": 60, "learning_rate": 0.02, "random_state": 0}
+
+
+@dataclass(frozen=True)
+class Example:
+    """How to make a forecaster, and what sets it apart from the others.
+
+    `make` takes further constructor parameters. `fit_is_random`: whether two fits without a seed differ.
+    `takes_mixed`: whether tables may hold text, dates and missing values. `takes_weights`: whether `fit` takes
+    `sample_weight`.
+    """
+
+    make: Callable[..., Forecaster]
+    is_randomized: bool = True
+    fit_is_random: bool = True
+    takes_mixed: bool = False
+    takes_weights: bool = True
+
+    @property
+    def is_neural(self) -> bool:
+        return self.takes_mixed
+
+
+def small_mixture(n_members: int = 2, n_components: int = 2, **params: Any) -> MixtureMLPRegressor:
+    return MixtureMLPRegressor(n_members, n_components, **(QUICK | {"max_steps": 30} | params))
+
+
+def small_paic(**params: Any) -> PAICRegressor:
+    return PAICRegressor(**(QUICK | params))
+
+
+def _around(make_estimator: Callable[[], Any], **defaults: Any) -> Callable[..., Forecaster]:
+    def make(**params: Any) -> RandomizedRegressor:
+        return RandomizedRegressor(make_estimator(), **({"random_state": 0} | defaults | params))
+
+    return make
+
+
+EXAMPLES: dict[str, Example] = {
+    "PAICRegressor": Example(small_paic, takes_mixed=True),
+    "MixtureMLPRegressor": Example(small_mixture, is_randomized=False, takes_mixed=True),
+    "RandomizedRegressor(None)": Example(_around(lambda: None, link=Laplace(0.4)), takes_mixed=True),
+    "RandomizedRegressor(Ridge)": Example(_around(Ridge)),
+    "RandomizedRegressor(BayesianRidge)": Example(
+        _around(BayesianRidge, link=Gaussian(0.2)), fit_is_random=False
+    ),
+    "RandomizedRegressor(Pipeline)": Example(
+        _around(lambda: make_pipeline(StandardScaler(), LinearRegression()), link="laplace"), takes_weights=False
+    ),
+}
+"""By name, which begins with the class' name."""
+
+
+def use_small_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `RandomizedRegressor(None)` make a small network: the real default takes seconds."""
+    smaller = functools.partial(small_mixture, 1, 2)
+    monkeypatch.setattr("evenhand.forecasters.randomized.MixtureMLPRegressor", smaller)
+
+
+def linear_task(n: int, seed: int = 0) -> tuple[Floats, Floats]:
+    """Three features and an outcome with normal noise of standard deviation 0.5."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 3))
+    return X, X @ [1.0, -0.5, 0.0] + 0.5 * random.normal(size=n)

@@ -1,0 +1,598 @@
+"""Audits against what SciPy and plain NumPy say of the same PITs, and the text that people read.
+
+The forecaster under audit is a stub whose randomized forecasts are normal again, so that all its scores are known:
+through the Gaussian link `H(u; r) = Phi(s Phi^-1(u) + rho Phi^-1(r))`, `s = sqrt(1 - rho^2)`, Normal(a, b) becomes
+Normal(a - b rho Phi^-1(r) / s, b / s).
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scoringrules
+from numpy.typing import NDArray
+from rich.cells import cell_len
+from scipy import special, stats
+
+from evenhand._checks import DiscreteOutcomeWarning, InputError
+from evenhand.audits import Audit, audit, compare
+from evenhand.distributions import Normal
+from evenhand.forecast import Forecast
+from evenhand.links import Gaussian
+from evenhand.report import difference_in_words
+
+Floats = NDArray[np.float64]
+
+N = 400
+STD = 1.5
+MASSES = np.arange(1, 11) / 10
+
+
+def randomized_normal(mean: Floats, r: Floats, rho: float) -> tuple[Floats, Floats]:
+    """Return means and standard deviations of Normal(mean, STD) behind the Gaussian link, shape (n, m)."""
+    s = np.sqrt(1 - rho**2)
+    loc = mean[:, None] - STD * rho * special.ndtri(r) / s
+    return loc, np.full(loc.shape, STD / s)
+
+
+class Stub:
+    """A fitted model: Normal(first column, STD), randomized where `rho` is given; remembers the draws it got."""
+
+    def __init__(self, rho: float | None = None, by_link: bool = False) -> None:
+        self.rho, self.by_link = rho, by_link
+        self.draws: list[Floats] = []
+
+    def forecast(self, X: Any, r: Floats) -> Forecast:
+        self.draws.append(r)
+        mean = np.asarray(X)[:, 0].astype(float)
+        base = Forecast.from_normal(mean, np.full(mean.size, STD))
+        if self.rho is None:
+            return base
+        if self.by_link:
+            return base.randomized(link=Gaussian.from_rho(self.rho), r=r)
+        return Forecast(Normal(*randomized_normal(mean, r, self.rho)), r)
+
+
+def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
+    """Return features and outcomes; people of the north earn more than the stub forecasts."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"score": rng.normal(size=n), "region": rng.choice(["north", "south"], size=n)})
+    bias = np.where(X["region"] == "north", 0.8, 0.0)
+    return X, (X["score"] + bias + STD * rng.normal(size=n)).to_numpy()
+
+
+def flat(n: int, std: float = 1.0) -> Forecast:
+    """Return the same centred normal for everybody."""
+    return Forecast.from_normal(np.zeros(n), np.full(n, std))
+
+
+def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """Return the message of the one-line InputError that the call must raise."""
+    with pytest.raises(InputError) as caught:
+        call(*args, **kwargs)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def w1(values: Floats) -> float:
+    """W1 to uniform from SciPy, on a grid that is 1 / 400 000 from uniform."""
+    return float(stats.wasserstein_distance(values.ravel(), (np.arange(100_000) + 0.5) / 100_000))
+
+
+# --- what the tables say ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rho", [None, 0.8])
+def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> None:
+    X, y = table()
+    found = audit(Stub(rho), X, y, groups=["region"], random_state=0)
+    assert list(found.scores.columns) == ["measure", "value", "low", "high", "unit"]
+    assert list(found.scores["measure"]) == [
+        "log score",
+        "CRPS",
+        "mean std",
+        "80% interval width",
+        "90% interval width",
+        "80% coverage",
+        "90% coverage",
+        "average error",
+    ]
+    bands = [f"coverage_{level}{end}" for level in (80, 90) for end in ("", "_low", "_high")]
+    head = ["group", "n", "error", "error_low", "error_high", "mean_pit"]
+    assert list(found.groups.columns) == [*head, *bands, "too_small"]
+    assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
+    assert list(found.worst_groups.columns) == ["mass", "n", "error"]
+    np.testing.assert_allclose(found.worst_groups["mass"], MASSES)
+    for frame in (found.scores, found.groups):
+        numbers = frame.select_dtypes("number")
+        assert np.isfinite(numbers.to_numpy()).all()
+
+
+def check_tables(found: Audit, X: pd.DataFrame, pit: Floats, scores: dict[str, Floats], rel: float) -> None:
+    """Compare an audit with PITs of shape (n, m) and scores per person, both from elsewhere."""
+    expected = scores | {f"{level:.0%} coverage": (np.abs(pit - 0.5) <= level / 2).mean(axis=1) for level in (0.8, 0.9)}
+    measured = found.scores.set_index("measure")
+    for measure, values in expected.items():
+        row = measured.loc[measure]
+        exact = 1e-9 if measure not in {"CRPS", "mean std"} else rel
+        assert row["value"] == pytest.approx(values.mean(), rel=exact, abs=1e-12)
+        assert found.score(measure) == row["value"]
+        # sem divides by n - 1, the band by n
+        margin = stats.norm.ppf(0.975) * stats.sem(values) * np.sqrt(1 - 1 / values.size)
+        assert row["high"] - row["value"] == pytest.approx(margin, rel=max(rel, 1e-6), abs=1e-9)
+        assert row["value"] - row["low"] == pytest.approx(margin, rel=max(rel, 1e-6), abs=1e-9)
+    north = (X["region"] == "north").to_numpy()
+    for name, rows in (("everyone", north | ~north), ("region = north", north), ("region = south", ~north)):
+        group = found.groups.set_index("group").loc[name]
+        assert group["n"] == rows.sum()
+        assert group["error"] == pytest.approx(w1(pit[rows]), abs=3e-6)
+        assert 0 <= group["error_low"] <= group["error"] <= group["error_high"] <= 0.5
+        assert group["mean_pit"] == pytest.approx(pit[rows].mean(), abs=1e-12)
+        for level in (80, 90):
+            share = (np.abs(pit[rows] - 0.5) <= level / 200).mean()
+            assert group[f"coverage_{level}"] == pytest.approx(share, abs=1e-12)
+            assert 0 <= group[f"coverage_{level}_low"] <= share <= group[f"coverage_{level}_high"] <= 1
+        assert not group["too_small"]
+    assert found.score("average error") == pytest.approx(w1(pit), abs=3e-6)
+    by_mean = pit[np.argsort(pit.mean(axis=1))]
+    for mass, size, error in found.worst_groups.itertuples(index=False):
+        k = int(np.ceil(mass * pit.shape[0] - 1e-9))
+        assert size == k
+        assert error == pytest.approx(max(w1(by_mean[:k]), w1(by_mean[-k:])), abs=3e-6)
+        assert found.worst_group_error(mass) == error
+
+
+@pytest.mark.parametrize("by_link", [True, False])
+def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link: bool) -> None:
+    X, y = table()
+    rho = 0.8
+    model = Stub(rho, by_link)
+    found = audit(model, X, y, groups=["region"], random_state=0)
+    assert (found.name, found.n_samples, found.n_draws, found.is_randomized) == ("Stub", N, 64, True)
+    assert found.rounding_step is None
+    # one draw in each cell of each person, apart for PITs and for what needs few draws
+    assert [r.shape for r in model.draws] == [(N, 64), (N, 16)]
+    for r in model.draws:
+        cells = np.floor(r * r.shape[1])
+        np.testing.assert_array_equal(cells, np.broadcast_to(np.arange(r.shape[1]), r.shape))
+    wide, few = (stats.norm(*randomized_normal(X["score"].to_numpy(), r, rho)) for r in model.draws)
+    std = STD / np.sqrt(1 - rho**2)
+    scores = {
+        "log score": -wide.logpdf(y[:, None]).mean(axis=1),
+        "CRPS": scoringrules.crps_normal(y[:, None], few.mean(), few.std()).mean(axis=1),
+        "mean std": np.full(N, std),
+        "80% interval width": np.full(N, 2 * std * stats.norm.ppf(0.9)),
+        "90% interval width": np.full(N, 2 * std * stats.norm.ppf(0.95)),
+    }
+    # CRPS and standard deviation of a link's forecast are sums over a table of quantiles, a sixteenth apart in score:
+    # the trapezoid adds about (1/16)^2 / 12 of the variance
+    check_tables(found, X, wide.cdf(y[:, None]), scores, rel=1e-3 if by_link else 1e-9)
+
+
+@pytest.mark.parametrize("given_as", ["model", "forecast"])
+def test_an_audit_of_a_deterministic_forecast_agrees_with_scipy(given_as: str) -> None:
+    X, y = table()
+    forecast = Forecast.from_normal(X["score"], np.full(N, STD))
+    subject: Any = Stub() if given_as == "model" else forecast
+    found = audit(subject, X, y, groups=["region"], random_state=0)
+    name = "Stub" if given_as == "model" else "forecast"
+    assert (found.name, found.n_samples, found.n_draws, found.is_randomized) == (name, N, 1, False)
+    peer = stats.norm(X["score"].to_numpy(), STD)
+    scores = {
+        "log score": -peer.logpdf(y),
+        "CRPS": scoringrules.crps_normal(y, peer.mean(), peer.std()),
+        "mean std": np.full(N, STD),
+        "80% interval width": np.full(N, 2 * STD * stats.norm.ppf(0.9)),
+        "90% interval width": np.full(N, 2 * STD * stats.norm.ppf(0.95)),
+    }
+    check_tables(found, X, peer.cdf(y)[:, None], scores, rel=1e-9)
+
+
+def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
+    X, y = table()
+    served = Forecast.from_normal(X["score"], np.full(N, STD)).randomized(0.2, random_state=0)
+    found = audit(served, y=y, random_state=0)
+    assert (found.is_randomized, found.n_draws) == (True, 1)
+    assert found.score("average error") == pytest.approx(w1(served.pit(y)), abs=3e-6)
+    assert "(randomized, 1 draw per person)" in found.summary()
+    assert "this measures what can be proven, not harm" in " ".join(found.summary().split())
+
+
+def test_planted_bias_is_seen_in_its_group_and_told() -> None:
+    X, y = table(4000)
+    found = audit(Stub(0.8), X, y, groups=["region"], random_state=0)
+    groups = found.groups.set_index("group")
+    # the group's mean PIT is E Phi(s (e + 0.8 / STD) + rho Z) = Phi(0.8 s / (STD sqrt 2)) with s = 0.6; the mean of
+    # a person's draws varies by less than 0.3 around it: five standard errors, a false alarm in 10^6
+    expected = special.ndtr(0.8 * 0.6 / (STD * np.sqrt(2)))
+    assert groups.loc["region = north", "mean_pit"] == pytest.approx(expected, abs=5 * 0.3 / np.sqrt(1900))
+    assert groups.loc["region = south", "mean_pit"] == pytest.approx(0.5, abs=5 * 0.3 / np.sqrt(1900))
+    assert groups.loc["region = north", "error_low"] > groups.loc["region = south", "error_high"]
+    lines = {line.split("  ")[0]: line for line in found.summary().splitlines()}
+    assert " higher " in lines["region = north"]
+    assert " as forecast " in lines["region = south"]
+    assert "Of the named groups, region = north (" in found.summary()
+
+
+def test_weights_are_repetitions_but_for_the_oracle() -> None:
+    X, y = table()
+    counts = np.random.default_rng(1).integers(0, 4, size=N)
+    repeats = np.repeat(np.arange(N), counts)
+    weighted = audit(Stub(), X, y, groups=["region"], sample_weight=counts, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
+        repeated = audit(Stub(), X.iloc[repeats], y[repeats], groups=["region"], random_state=0)
+    plain = audit(Stub(), X, y, groups=["region"], random_state=0)
+    for measure in weighted.scores["measure"]:
+        assert weighted.score(measure) == pytest.approx(repeated.score(measure), rel=1e-9)
+    for column in ("error", "mean_pit", "coverage_80", "coverage_90"):
+        np.testing.assert_allclose(weighted.groups[column], repeated.groups[column], rtol=1e-9)
+    pd.testing.assert_frame_equal(weighted.worst_groups, plain.worst_groups)
+
+
+def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
+    X, y = table()
+    rng = np.random.default_rng(2)
+    weight = rng.exponential(size=N)
+    row = audit(Stub(), X, y, sample_weight=weight, random_state=0).scores.set_index("measure").loc["log score"]
+    losses = -stats.norm(X["score"], STD).logpdf(y)
+    rows = rng.integers(0, N, size=(4000, N))
+    means = (losses[rows] * weight[rows]).sum(axis=1) / weight[rows].sum(axis=1)
+    # a standard deviation from 4000 means has a standard error of 1.1%, the linearization costs about as much
+    assert row["high"] - row["value"] == pytest.approx(stats.norm.ppf(0.975) * means.std(), rel=0.08)
+
+
+def test_bands_of_the_error_are_as_wide_as_the_weighted_rows_ask() -> None:
+    # a tenth of the rows holds all weight: sqrt(10) times as wide, twice as wide in all but rare bootstraps
+    X, y = table()
+    few = audit(Stub(), X, y, sample_weight=np.arange(N) < N // 10, random_state=0)
+    every = audit(Stub(), X, y, random_state=0)
+    for found in (few.scores.iloc[-1].rename({"value": "error", "high": "error_high"}), few.groups.iloc[0]):
+        assert found["error_high"] - found["error"] > 2 * (every.groups["error_high"] - every.groups["error"])[0]
+
+
+def test_a_group_of_weight_zero_is_left_out_with_a_warning() -> None:
+    X, y = table()
+    north = (X["region"] == "north").to_numpy()
+    with pytest.warns(UserWarning, match="group 'north' has zero weight and is left out"):
+        found = audit(Stub(), X, y, groups={"north": north, "south": ~north}, sample_weight=~north, random_state=0)
+    assert list(found.groups["group"]) == ["everyone", "south"]
+
+
+# --- groups ----------------------------------------------------------------------------------------------------
+
+
+def test_groups_come_from_columns_of_any_table_or_from_masks() -> None:
+    X, y = table()
+    north = (X["region"] == "north").to_numpy()
+    by_column = audit(Stub(), X, y, groups=["region", "score"], random_state=0)
+    polars = audit(Stub(), pl.from_pandas(X), y, groups=["region", "score"], random_state=0)
+    pd.testing.assert_frame_equal(by_column.groups, polars.groups)
+    median = X["score"] > X["score"].median()
+    masks = {"region = north": north, "region = south": (~north).tolist(), "low": ~median, "high": median}
+    by_mask = audit(Stub(), X, y, groups=masks, random_state=0)
+    assert list(by_mask.groups["group"]) == ["everyone", *masks]
+    pd.testing.assert_frame_equal(by_column.groups.drop(columns="group"), by_mask.groups.drop(columns="group"))
+    assert list(audit(Stub(), X, y, random_state=0).groups["group"]) == ["everyone"]
+
+
+def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
+    X, y = table()
+    found = audit(Forecast.from_normal(X["score"], np.full(N, STD)), X, y, groups=["region"], random_state=0)
+    assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ({"none": np.zeros(N, dtype=bool)}, "groups['none'] must hold at least one row, got none"),
+        ({"short": np.ones(3, dtype=bool)}, f"groups['short'] must be {N} booleans, got bool of shape (3,)"),
+        ({"ints": np.ones(N, dtype=int)}, f"groups['ints'] must be {N} booleans, got int64 of shape ({N},)"),
+        ({"flat": True}, f"groups['flat'] must be {N} booleans, got bool of shape ()"),
+        ({"everyone": np.arange(N) < 9}, "groups['everyone'] must have a name of its own, got 'everyone' twice"),
+        (
+            {1: np.arange(N) < 9, "1": np.arange(N) > 9},
+            "groups['1'] must have a name of its own, got '1' twice",
+        ),
+        ("region", "groups must be a list of column names or masks by name, got 'region'; write ['region']"),
+        (["town"], "X must have a column 'town', got the columns score, region"),
+    ],
+)
+def test_groups_that_cannot_be_formed_are_refused(groups: Any, said: str) -> None:
+    X, y = table()
+    assert complaint(audit, Stub(), X, y, groups=groups).startswith(said)
+
+
+def test_columns_are_refused_where_there_is_no_table_or_another_one() -> None:
+    X, y = table()
+    forecast = Forecast.from_normal(X["score"], np.full(N, STD))
+    rule = "groups must be masks by name where X is not a table, got "
+    assert complaint(audit, Stub(), X[["score"]].to_numpy(), y, groups=["region"]) == rule + "list"
+    assert complaint(audit, forecast, y=y, groups=np.ones(N, dtype=bool)) == rule + "ndarray"
+    assert complaint(audit, forecast, X.iloc[:9], y, groups=["region"]) == (
+        f"X must have one row per outcome ({N}), got 9 rows"
+    )
+
+
+@pytest.mark.parametrize(("size", "too_small"), [(1, True), (29, True), (30, False)])
+def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bool) -> None:
+    X, y = table()
+    found = audit(Stub(), X, y, groups={"few": np.arange(N) < size}, random_state=0)
+    assert found.groups["too_small"].tolist() == [False, too_small]
+    line = next(line for line in found.summary().splitlines() if line.startswith("few "))
+    assert ("too few rows to tell" in line) == too_small
+    assert ("%" in line) != too_small
+    assert ("Of the named groups" in found.summary()) != too_small
+
+
+# --- outcomes and input ----------------------------------------------------------------------------------------
+
+
+def test_discrete_outcomes_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    for y, said in (
+        (rng.integers(0, 2, size=N), "y has 2 distinct values"),
+        (np.full(N, 1.0), "y is constant"),
+        (np.where(rng.uniform(size=N) < 0.3, 0.0, rng.normal(size=N)), "y is 0 in"),
+    ):
+        assert complaint(audit, flat(N), y=y).startswith(said)
+
+
+def capped(n: int) -> tuple[Floats, Forecast]:
+    """Return outcomes on a 0.01 grid, 8% of them at the cap of 0.85, and the true forecast before rounding."""
+    y = np.random.default_rng(7).normal(0.5, 0.25, size=n)
+    return np.minimum(np.round(y, 2), 0.85), Forecast.from_normal(np.full(n, 0.5), np.full(n, 0.25))
+
+
+def test_mild_atoms_are_warned_about_and_spread_over_their_cells() -> None:
+    n = 5000
+    y, truth = capped(n)
+    share = (y == 0.85).mean()
+    with pytest.warns(DiscreteOutcomeWarning, match=f"^y is 0.85 in {share:.1%} of the rows: "):
+        found = audit(truth, y=y, random_state=0)
+    assert found.rounding_step == 0.01
+    # spread PITs of the truth are exactly uniform. DKW bounds W1 too: a false alarm in 10^6
+    assert found.score("average error") <= np.sqrt(np.log(2e6) / (2 * n))
+    # piled up at the CDF of the cap, 0.92, these rows would all count as covered: 0.95. Five standard errors
+    assert found.score("90% coverage") == pytest.approx(0.9, abs=5 * 0.3 / np.sqrt(n))
+    assert (truth.pit(y) <= 0.95).mean() > 0.99
+
+
+def test_the_cells_of_rounded_outcomes_are_scored() -> None:
+    y, truth = capped(500)
+    with pytest.warns(DiscreteOutcomeWarning):
+        found = audit(truth, y=y, random_state=0)
+    low, high = np.where(y == y.min(), -np.inf, y - 0.005), np.where(y == 0.85, np.inf, y + 0.005)
+    peer = stats.norm(0.5, 0.25)
+    expected = -np.log((peer.cdf(high) - peer.cdf(low)) / 0.01).mean()
+    assert found.score("log score, cells of 0.01") == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_random_state_repeats_an_audit_and_another_changes_it() -> None:
+    y, truth = capped(500)
+    X, _ = table(500)
+    for subject in (truth, Stub(0.8)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiscreteOutcomeWarning)
+            one, same, other = (
+                audit(subject, X, y, groups=["region"], random_state=seed).to_json() for seed in (0, 0, 1)
+            )
+        assert one == same != other
+
+
+def test_inputs_are_left_as_they_were() -> None:
+    X, y = table()
+    X_before, y_before = X.copy(), y.copy()
+    audit(Stub(0.8), X, y, groups=["region"], sample_weight=np.ones(N), random_state=0)
+    pd.testing.assert_frame_equal(X, X_before)
+    np.testing.assert_array_equal(y, y_before)
+
+
+@pytest.mark.parametrize("y", [pd.Series, list, tuple, pl.Series])
+def test_outcomes_of_any_container_are_taken(y: Callable[[Any], Any]) -> None:
+    X, outcomes = table()
+    expected = audit(Stub(), X, outcomes, random_state=0).to_json()
+    assert audit(Stub(), X.set_index(X.index[::-1]), y(outcomes), random_state=0).to_json() == expected
+
+
+def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
+    X, y = table()
+    holed = np.where(np.arange(N) == 3, np.nan, y)
+    assert complaint(audit, Stub(), X) == "y must be given: an audit needs outcomes, got None"
+    assert complaint(audit, Stub(), X, holed) == "y[3] must be finite, got nan; drop or fill the 1 such value(s)"
+    assert complaint(audit, Stub(), X, y[:, None]) == f"y must have 1 dimension, got shape ({N}, 1)"
+    assert complaint(audit, Stub(), None, y) == "X must be given with a forecaster, got None"
+    assert complaint(audit, Stub(), X[:50], y) == f"y must have one outcome per row of X (50), got {N} outcomes"
+    assert complaint(audit, flat(50), y=y) == f"y must have one outcome per forecast (50), got {N} outcomes"
+    assert complaint(audit, object(), X, y).startswith(
+        "model_or_forecast must be a forecaster or a Forecast, got object; "
+    )
+    assert complaint(audit, Stub(), X, y, sample_weight=[1.0]).startswith("sample_weight must have one value per row")
+    assert complaint(audit, Stub(), X, y, random_state="a").startswith("random_state must be None")
+
+
+def test_what_was_not_audited_is_refused_with_what_was() -> None:
+    X, y = table()
+    found = audit(Stub(), X, y, random_state=0)
+    said = complaint(found.worst_group_error, 0.25)
+    assert said == "mass must be one of [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], got 0.25"
+    said = complaint(found.score, "crps")
+    assert said.startswith("measure must be one of ['log score', 'CRPS', ")
+    assert said.endswith(", got 'crps'")
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------
+
+
+def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
+    X, y = table()
+    one = np.arange(N) == 0
+    found = audit(Stub(0.8), X, y, groups={"größer": ~one, "one": one}, random_state=0, name="naïve")
+    held = found.to_dict()
+    assert json.loads(found.to_json()) == held
+    path = tmp_path / "audit.json"
+    assert found.to_json(path) == found.to_json()
+    assert json.loads(path.read_text(encoding="utf-8")) == held
+    head = {"schema": "evenhand.audit/1", "name": "naïve", "n_samples": N, "n_draws": 64}
+    assert {key: held[key] for key in head} == head
+    assert (held["is_randomized"], held["rounding_step"]) == (True, None)
+    assert list(held) == [*head, "is_randomized", "rounding_step", "scores", "groups", "worst_groups"]
+    for key in ("scores", "groups", "worst_groups"):
+        # every digit; what is missing, such as a band from one row, is null
+        frame = pd.DataFrame(held[key])
+        pd.testing.assert_frame_equal(frame, getattr(found, key), check_dtype=False, rtol=0, atol=0)
+    assert held["groups"][2]["coverage_80_low"] is None
+    json.dumps(held, allow_nan=False)
+
+
+def test_json_keeps_the_digits_of_small_units() -> None:
+    y = np.random.default_rng(0).normal(size=N)
+    small = audit(flat(N, 1e-12), y=y * 1e-12, random_state=0)
+    assert small.to_dict()["scores"][1]["value"] == small.score("CRPS") > 0
+
+
+# --- comparison ------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_lines_two_audits_up() -> None:
+    X, y = table()
+    first = audit(Stub(), X, y, groups=["region"], random_state=0, name="base")
+    second = audit(Stub(0.8), X, y, groups=["region"], random_state=0, name="randomized")
+    comparison = compare(first, second)
+    assert comparison.names == ("base", "randomized")
+    rows = comparison.table
+    assert list(rows.columns) == ["measure", "base", "randomized", "in_words"]
+    groups = [f"{what}, region = {region}" for region in ("north", "south") for what in ("error", "90% coverage")]
+    oracle = [f"oracle worst {mass:.0%}" for mass in MASSES]
+    assert list(rows["measure"]) == [*first.scores["measure"], *groups, *oracle]
+    for name, found in (("base", first), ("randomized", second)):
+        column = rows.set_index("measure")[name]
+        for measure in found.scores["measure"]:
+            assert column[measure] == found.score(measure)
+        north = found.groups.set_index("group").loc["region = north"]
+        assert column["error, region = north"] == north["error"]
+        assert column["90% coverage, region = north"] == north["coverage_90"]
+        assert column["oracle worst 20%"] == found.worst_group_error(0.2)
+    for row in rows.itertuples(index=False):
+        assert row.in_words == difference_in_words(row.measure, row.base, row.randomized, ("base", "randomized"))
+    lines = comparison.summary().splitlines()
+    assert all(any(line.startswith(measure) for line in lines) for measure in rows["measure"])
+
+
+def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
+    X, y = table()
+    base = audit(Stub(), X, y, groups=["region"], random_state=0, name="base")
+    fewer = audit(Stub(), X[:300], y[:300], groups=["region"], random_state=0, name="fewer")
+    other = audit(Stub(), X, y, groups=["score"], random_state=0, name="other")
+    moved = audit(Stub(), *table(seed=1), groups=["region"], random_state=0, name="moved")
+    for different in (fewer, other, moved):
+        said = complaint(compare, base, different)
+        assert said.startswith("audits must be of the same rows and groups, got everyone (400), region = north (")
+    said = complaint(compare, base, base)
+    assert said == "audits must have different names, got 'base'; pass name= to audit"
+
+
+NAMES = ("base", "link")
+
+
+@pytest.mark.parametrize(
+    ("measure", "first", "second", "sentence"),
+    [
+        ("log score", 1.0, 1.62, "link is 0.62 nats less sharp"),
+        ("log score", 1.0, 0.5, "link is 0.50 nats sharper"),
+        ("log score", 1.0, 1.004, "link is as sharp as base"),
+        ("log score, cells of 0.01", -1.0, -0.5, "link is 0.50 nats less sharp"),
+        ("CRPS", 1.0, 1.2, "its whole distribution is 20% farther from the outcome"),
+        ("CRPS", 1.0, 0.8, "its whole distribution is 20% nearer to the outcome"),
+        ("CRPS", 1.0, 1.001, "its whole distribution is about as far from the outcome"),
+        ("CRPS", 1.0, 2.13, "its whole distribution is 2.1 times as far from the outcome"),
+        ("mean std", 1.0, 1.2, "a person's forecast is 20% wider"),
+        ("mean std", 1.0, 0.8, "a person's forecast is 20% narrower"),
+        ("mean std", 1.0, 1.0, "a person's forecast is about as wide"),
+        ("mean std", 0.0, 0.0, "a person's forecast is about as wide"),
+        ("mean std", 0.0, 1.0, "a person's forecast is beyond comparison wider"),
+        ("mean std", 1.0, np.inf, "a person's forecast is beyond comparison wider"),
+        ("mean std", np.inf, np.inf, "a person's forecast is about as wide"),
+        ("mean std", 1.0, 2.0, "a person's forecast is 2.0 times as wide"),
+        ("90% interval width", 1.0, 3.26, "a person's interval is 3.3 times as wide"),
+        ("80% interval width", 2.0, 1.0, "a person's interval is 50% narrower"),
+        ("90% coverage", 0.8, 0.91, "a stated 90% interval holds 91% of outcomes, up from 80%"),
+        ("80% coverage", 0.91, 0.8, "a stated 80% interval holds 80% of outcomes, down from 91%"),
+        ("90% coverage, sex = 1", 0.8, 0.8, "a stated 90% interval holds 80% of outcomes, as before"),
+        ("average error", 0.031, 0.012, "stated chances are off by 1.2 points, down from 3.1"),
+        ("error, sex = 1", 0.031, 0.31, "stated chances are off by 31 points, up from 3.1"),
+        ("error, sex = 1", 0.031, 0.0312, "stated chances are off by 3.1 points, as before"),
+        ("oracle worst 20%", 0.404, 0.203, "stated chances are off by 20 points, down from 40"),
+        ("oracle worst 80%", 0.121, 0.116, "stated chances are off by 12 points, as before"),
+        # a group's name may hold any word
+        ("error, health coverage = no", 0.1, 0.2, "stated chances are off by 20 points, up from 10"),
+        ("error, interval width > 3", 0.1, 0.2, "stated chances are off by 20 points, up from 10"),
+        ("90% coverage, mean std", 0.8, 0.9, "a stated 90% interval holds 90% of outcomes, up from 80%"),
+    ],
+)
+def test_a_difference_is_said_in_a_sentence(measure: str, first: float, second: float, sentence: str) -> None:
+    assert difference_in_words(measure, first, second, NAMES) == sentence
+
+
+# --- text ------------------------------------------------------------------------------------------------------
+
+LONG = "people who moved to another district within the last two years and whose employer has not been verified yet"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["[bold]x[/bold]", "[red]", "a]b[", LONG, LONG.replace(" ", "_"), "東京" * 40, "two\nlines", "%s {}", "🙂 = 1"],
+)
+@pytest.mark.parametrize("rho", [None, 0.8])
+def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> None:
+    X, y = table(100)
+    found = audit(
+        Stub(rho), X, y, groups={name: np.arange(100) < 60, "one": np.arange(100) == 0}, random_state=0, name=name
+    )
+    other = audit(
+        Stub(0.5), X, y, groups={name: np.arange(100) < 60, "one": np.arange(100) == 0}, random_state=0, name="other"
+    )
+    for text in (found.summary(), compare(found, other).summary(), compare(other, found).summary()):
+        assert max(cell_len(line) for line in text.splitlines()) <= 118
+        assert "nan" not in text.lower()
+        assert "inf" not in text.lower()
+        assert "\x1b" not in text
+    if len(name) < 20 and "\n" not in name:
+        assert found.summary().count(name) >= 3
+    # folded over lines if need be, but whole
+    assert "".join(name.split()) in "".join(found.summary().split())
+
+
+def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
+    X, y = table(1000)
+    assert (
+        audit(Stub(), X, y, random_state=0, name="m").summary().startswith("Audit of m (deterministic) on 1,000 rows\n")
+    )
+    text = audit(Stub(0.8), X, y, random_state=0, name="m").summary()
+    assert text.startswith("Audit of m (randomized, 64 draws per person) on 1,000 rows\n")
+    assert "not yet a certificate" in text
+
+
+def test_small_units_are_not_shown_as_zero() -> None:
+    y = np.random.default_rng(0).normal(size=N)
+    text = audit(flat(N, 1e-5), y=y * 1e-5, random_state=0).summary()
+    line = next(line for line in text.splitlines() if line.startswith("mean std"))
+    assert line.split()[2:] == ["1e-05", "1e-05", "to", "1e-05", "units", "of", "y"]
+
+
+def test_a_forecast_over_many_draws_is_audited_as_given() -> None:
+    y = np.random.default_rng(0).normal(size=N)
+    r = np.array([[0.25, 0.75]])
+    loc = np.broadcast_to(special.ndtri(1 - r), (N, 2))
+    found = audit(Forecast(Normal(loc, np.ones((N, 2))), r), y=y, random_state=0)
+    assert (found.n_draws, found.is_randomized) == (2, True)
+    assert found.score("log score") == pytest.approx(-stats.norm(loc, 1).logpdf(y[:, None]).mean(), rel=1e-9)

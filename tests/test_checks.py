@@ -1,0 +1,265 @@
+"""Bad input is said in one form, on one line, and good input comes back as documented."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand._checks import (
+    DiscreteOutcomeWarning,
+    InputError,
+    MissingExtraError,
+    bad_input,
+    check_choice,
+    check_continuous,
+    check_draws,
+    check_finite,
+    check_fraction,
+    check_weights,
+    largest_atom,
+    require_extra,
+)
+
+
+def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """Return the message of the one-line InputError that the call must raise."""
+    with pytest.raises(InputError) as caught:
+        call(*args, **kwargs)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+# --- the form of a message -------------------------------------------------------------------------------------
+
+
+def test_a_message_names_parameter_rule_value_and_remedy() -> None:
+    error = bad_input("alpha", "fulfil 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
+    assert isinstance(error, InputError)
+    assert isinstance(error, ValueError)
+    assert str(error) == "alpha must fulfil 0 < alpha <= 1, got 1.2; use 0.1 to begin with"
+    assert str(bad_input("y", "be finite", math.nan)) == "y must be finite, got nan"
+
+
+def test_a_missing_extra_is_named_with_the_line_that_installs_it() -> None:
+    assert require_extra("json", "neural").dumps([1]) == "[1]"
+    with pytest.raises(MissingExtraError) as caught:
+        require_extra("no_such_module_of_anyone.sub", "neural")
+    assert isinstance(caught.value, ImportError)
+    assert str(caught.value) == ("no_such_module_of_anyone.sub is not installed; run: pip install 'evenhand[neural]'")
+
+
+def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "extra_with_a_hole.py").write_text("import no_such_module_of_anyone\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_of_anyone") as caught:
+        require_extra("extra_with_a_hole", "neural")
+    assert not isinstance(caught.value, MissingExtraError)
+    assert "extra_with_a_hole" not in sys.modules
+
+
+# --- numbers and choices ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("low_open", [True, False])
+@pytest.mark.parametrize("high_open", [True, False])
+def test_the_ends_of_a_fraction_are_taken_as_asked(low_open: bool, high_open: bool) -> None:
+    ends = {"low_open": low_open, "high_open": high_open}
+    sign = {True: "<", False: "<="}
+    rule = f"level must fulfil 0 {sign[low_open]} level {sign[high_open]} 1, got "
+    for end, is_open in ((0.0, low_open), (1.0, high_open)):
+        if is_open:
+            assert complaint(check_fraction, "level", end, **ends) == f"{rule}{end}"
+        else:
+            assert check_fraction("level", end, **ends) == end
+    inside = check_fraction("level", np.float32(0.5), **ends)
+    assert (inside, type(inside)) == (0.5, float)
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [
+        (90, "90; fractions everywhere: 0.9, not 90"),
+        (np.float64(1.5), "1.5; fractions everywhere: 0.9, not 90"),
+        (math.inf, "inf; fractions everywhere: 0.9, not 90"),
+        (-0.1, "-0.1"),
+        (math.nan, "nan"),
+        (None, "None"),
+        ("high", "'high'"),
+        ("two\nlines", r"'two\nlines'"),
+    ],
+)
+def test_what_is_no_fraction_is_refused_as_received(value: Any, got: str) -> None:
+    assert complaint(check_fraction, "mass", value) == f"mass must fulfil 0 < mass < 1, got {got}"
+
+
+def test_a_choice_is_one_of_those_named() -> None:
+    assert check_choice("link", "laplace", ("entropic", "laplace")) == "laplace"
+    for value, got in (("Laplace", "'Laplace'"), (None, "None"), (3, "3")):
+        message = complaint(check_choice, "link", value, ("entropic", "laplace"))
+        assert message == f"link must be one of 'entropic', 'laplace', got {got}"
+
+
+@pytest.mark.parametrize("r", [0.5, [0.2, 0.8], [[1e-300], [1 - 2.0**-53]]])
+def test_draws_strictly_inside_come_back_in_their_shape(r: Any) -> None:
+    draws = check_draws(r)
+    assert draws.dtype == np.float64
+    assert draws.shape == np.shape(r)
+    np.testing.assert_array_equal(draws, r)
+
+
+@pytest.mark.parametrize(
+    ("r", "said"),
+    [
+        (0.0, "r must lie strictly between 0 and 1, got 0.0"),
+        ([0.5, 1.0], "r[1] must lie strictly between 0 and 1, got 1.0"),
+        ([[0.5, 0.1], [0.2, math.nan]], "r[1, 1] must lie strictly between 0 and 1, got nan"),
+        ([0.5, -2.0, 7.0], "r[1] must lie strictly between 0 and 1, got -2.0"),
+    ],
+)
+def test_a_draw_outside_is_named_with_its_place(r: Any, said: str) -> None:
+    assert complaint(check_draws, r) == said
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2], (1.5, 2.5), np.array([True, False]), pd.Series([1.0, 2.0], index=[7, 7]), pd.array([1, 2])]
+)
+def test_numbers_of_any_container_become_floats(values: Any) -> None:
+    array = check_finite("y", values)
+    assert array.dtype == np.float64
+    np.testing.assert_array_equal(array, [float(value) for value in values])
+
+
+@pytest.mark.parametrize(
+    ("values", "ndim", "said"),
+    [
+        ([1.0, math.nan, math.inf], 1, "y[1] must be finite, got nan; drop or fill the 2 such value(s)"),
+        ([-math.inf], 1, "y[0] must be finite, got -inf; drop or fill the 1 such value(s)"),
+        (pd.Series([1.0, None], index=["a", "b"]), 1, "y[1] must be finite, got nan; drop or fill the 1 such value(s)"),
+        ([[1.0, 2.0], [3.0, math.nan]], 2, "y[1, 1] must be finite, got nan; drop or fill the 1 such value(s)"),
+        ([[1.0]], 1, "y must have 1 dimension, got shape (1, 1)"),
+        (3.0, 1, "y must have 1 dimension, got shape ()"),
+        ([1.0], 2, "y must have 2 dimensions, got shape (1,)"),
+        ([], 1, "y must hold at least one value, got none"),
+    ],
+)
+def test_values_that_cannot_be_used_are_named_with_place_and_remedy(values: Any, ndim: int, said: str) -> None:
+    assert complaint(check_finite, "y", values, ndim=ndim) == said
+
+
+@pytest.mark.parametrize("values", [["a"], ["a\nb", "1"], [object()], [[1.0], [1.0, 2.0]]])
+def test_what_holds_no_numbers_is_refused_on_one_line(values: Any) -> None:
+    assert complaint(check_finite, "y", values).startswith("y must hold numbers only, got values that are not numbers")
+
+
+def test_no_weights_mean_equal_weights() -> None:
+    np.testing.assert_array_equal(check_weights(None, 3), [1.0, 1.0, 1.0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.just(0.0) | st.floats(1e-6, 1e6), min_size=1, max_size=20).filter(any))
+def test_weights_are_scaled_to_mean_one_in_equal_proportion(values: list[float]) -> None:
+    given_weights = np.array(values)
+    weights = check_weights(given_weights, len(values))
+    # both are a handful of roundings: 1e-12 leaves a factor of 1000
+    assert weights.mean() == pytest.approx(1, rel=1e-12)
+    np.testing.assert_allclose(weights * given_weights.sum(), given_weights * len(values), rtol=1e-12)
+    np.testing.assert_array_equal(given_weights, values)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([1.0, 2.0], "sample_weight must have one value per row (3), got shape (2,)"),
+        ([1.0, -2.0, -3.0], "sample_weight[1] must be at least 0, got -2.0"),
+        ([0.0, 0.0, 0.0], "sample_weight must have a positive sum, got zeros only"),
+        ([1.0, math.nan, 1.0], "sample_weight[1] must be finite, got nan; drop or fill the 1 such value(s)"),
+        ([[1.0, 1.0, 1.0]], "sample_weight must have 1 dimension, got shape (1, 3)"),
+    ],
+)
+def test_weights_that_weigh_nothing_are_refused(weights: Any, said: str) -> None:
+    assert complaint(check_weights, weights, 3) == said
+
+
+# --- continuous outcomes ---------------------------------------------------------------------------------------
+
+
+def with_atom(n: int, share: float, value: float = 7.0) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return `n` outcomes of which exactly `round(share * n)` are `value` and the others are distinct."""
+    count = round(share * n)
+    return np.concatenate((np.full(count, value), 100.0 + np.arange(n - count)))
+
+
+def test_the_largest_atom_is_the_most_frequent_value_and_its_share() -> None:
+    assert largest_atom(np.array([3.0, 1.0, 3.0, 2.0])) == (3.0, 0.5)
+
+
+def silent(y: Any, **kwargs: Any) -> None:
+    """Check outcomes, and fail on any warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_continuous(y, **kwargs)
+
+
+def test_nineteen_distinct_values_are_refused_and_twenty_are_not() -> None:
+    # 1000 rows in equal shares: 19 or 20 values, each below the largest share
+    message = complaint(check_continuous, np.arange(1000.0) % 19)
+    assert message.startswith("y has 19 distinct values in 1000 rows and must have at least 20: ")
+    assert message.endswith("; use a classifier for classes")
+    with pytest.warns(DiscreteOutcomeWarning):
+        check_continuous(np.arange(1000.0) % 20)
+
+
+def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more() -> None:
+    with pytest.warns(DiscreteOutcomeWarning, match=r"^y is 7 in 10.0% of the rows"):
+        check_continuous(with_atom(1000, 0.100))
+    message = complaint(check_continuous, with_atom(1000, 0.101), name="price")
+    assert message.startswith("price is 7 in 10.1% of the rows and no value may hold more than 10%: ")
+    assert message.endswith("; model that value apart")
+
+
+@pytest.mark.parametrize("n", [50, 100, 150, 1000])
+def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n: int) -> None:
+    silent(with_atom(n, 0.02))
+    with pytest.warns(DiscreteOutcomeWarning, match=r"^y is 7 in .*% of the rows"):
+        check_continuous(with_atom(n, 0.02 + 1 / n + 1e-9))
+
+
+@pytest.mark.parametrize("n", [20, 25, 49])
+def test_a_few_distinct_outcomes_hold_no_atom(n: int) -> None:
+    # each value holds more than 2% of so few rows, yet none is repeated
+    silent(np.random.default_rng(n).normal(size=n))
+
+
+def test_a_constant_is_called_constant() -> None:
+    assert complaint(check_continuous, np.full(30, 2.5)) == (
+        "y is constant (2.5 in all 30 rows): there is nothing to forecast"
+    )
+
+
+@pytest.mark.parametrize("y", [np.full(30, 2.5), np.arange(100.0) % 5, with_atom(200, 0.5)])
+def test_discrete_outcomes_are_refused_warned_about_or_passed_as_asked(y: Any) -> None:
+    message = complaint(check_continuous, y)
+    with pytest.warns(DiscreteOutcomeWarning) as caught:
+        check_continuous(y, on_discrete="warn")
+    assert [str(one.message) for one in caught] == [message]
+    silent(y, on_discrete="ignore")
+
+
+def test_an_unknown_way_to_treat_discrete_outcomes_is_refused() -> None:
+    message = complaint(check_continuous, np.arange(50.0), on_discrete="skip")
+    assert message == "on_discrete must be one of 'raise', 'warn', 'ignore', got 'skip'"

@@ -1,0 +1,744 @@
+"""Distributions: one suite over the registry of examples, then each family and wrapper against theory and peers.
+
+Random numbers are seeded. Where a test is statistical, its comment states how often it would fail by chance if the
+seed were redrawn and the code were right.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scoringrules
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, optimize, special, stats
+
+from distribution_examples import EXAMPLES, Build, Example, Shape, frozen, mixture, normal, parts, samples
+from evenhand import distributions
+from evenhand._checks import InputError
+from evenhand.distributions import (
+    FAMILIES,
+    WRAPPERS,
+    Distribution,
+    LocationScale,
+    Normal,
+    NormalMixture,
+    Quantiles,
+    Randomized,
+    Rearranged,
+    Samples,
+    _piecewise,
+)
+from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
+from quadrature import Floats, panels
+
+IN_EVERY_SHAPE = [
+    pytest.param(example, shape, id=f"{example.name}-{shape}") for example in EXAMPLES for shape in example.shapes
+]
+IN_ITS_LAST_SHAPE = [pytest.param(example, example.shapes[-1], id=example.name) for example in EXAMPLES]
+
+every_shape = pytest.mark.parametrize(("example", "shape"), IN_EVERY_SHAPE)
+last_shape = pytest.mark.parametrize(("example", "shape"), IN_ITS_LAST_SHAPE)
+every_link = pytest.mark.parametrize("link", [kind(alpha) for kind in LINKS.values() for alpha in (0.08, 0.4)], ids=str)
+
+DIRECT = ("cdf", "sf", "logcdf", "logsf", "logpdf")
+POINTWISE = (*DIRECT, "crps")
+TAILS = frozen([1e-12, 1e-9, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5])
+
+
+# --- the registry ----------------------------------------------------------------------------------------------
+
+
+def concrete(kind: type[Distribution]) -> set[type[Distribution]]:
+    below = {deeper for child in kind.__subclasses__() for deeper in concrete(child)}
+    return below | ({kind} if kind.__module__.startswith("evenhand.") and kind is not Distribution else set())
+
+
+def test_every_distribution_of_the_package_is_a_family_or_a_wrapper() -> None:
+    assert concrete(Distribution) == {*FAMILIES, *WRAPPERS}
+    assert {kind.__name__ for kind in (*FAMILIES, *WRAPPERS)} <= set(distributions.__all__)
+
+
+def test_no_family_wrapper_or_link_is_missing_from_the_examples() -> None:
+    chains = [list(parts(example.build(example.shapes[-1]))) for example in EXAMPLES]
+    assert {type(part) for chain in chains for part in chain} == {*FAMILIES, *WRAPPERS}
+    assert {type(chain[0]) for chain in chains} == {*FAMILIES, *WRAPPERS}
+    pairs = {(type(part.base), part.link.name) for chain in chains for part in chain if isinstance(part, Randomized)}
+    assert {(family, link) for family in FAMILIES for link in LINKS} <= pairs
+    assert {type(chain[1]) for chain in chains if isinstance(chain[0], LocationScale)} >= set(FAMILIES)
+    assert len({example.name for example in EXAMPLES}) == len(EXAMPLES)
+
+
+# --- what holds for each of them: shapes -----------------------------------------------------------------------
+
+
+@every_shape
+def test_shapes_and_dtype(example: Example, shape: Shape) -> None:
+    batch = example.build(shape)
+    assert batch.batch_shape == shape
+    centre = batch.ppf(0.5)
+    for result in (centre, batch.mean(), batch.std(), *(getattr(batch, name)(0.7) for name in POINTWISE)):
+        assert result.shape == shape
+        assert result.dtype == np.float64
+    rows = centre.reshape(4, -1)[:, 0]
+    for y in (3, np.arange(4).reshape(4, *[1] * (len(shape) - 1)), centre.astype(np.float32)):
+        for name in DIRECT:
+            result = getattr(batch, name)(y)
+            assert result.shape == shape
+            assert result.dtype == np.float64
+            np.testing.assert_array_equal(result, getattr(batch, name)(np.broadcast_to(np.float64(y), shape)))
+    wide = batch.expand()
+    assert wide.batch_shape == (*shape, 1)
+    for name in POINTWISE:
+        assert getattr(wide, name)(rows).shape == (*shape, 4)
+    assert wide.ppf(TAILS).shape == (*shape, TAILS.size)
+    assert wide.mean().shape == (*shape, 1)
+
+
+@pytest.mark.parametrize(("example", "shape"), [row for row in IN_EVERY_SHAPE if row.values[1] != (4, 1)])
+def test_expand_and_take_agree_with_direct_evaluation(example: Example, shape: Shape) -> None:
+    batch = example.build(shape)
+    wide, spread = batch.expand(), batch.std()
+    y, levels = np.quantile(batch.ppf(0.5), [0.1, 0.6]), TAILS[[0, 3, 6]]
+    # logarithms and quantiles of order one; Newton steps stop at 1e-13
+    exact = {"rtol": 1e-9, "atol": 1e-12}
+    for k, value in enumerate(y):
+        for name in DIRECT:
+            np.testing.assert_allclose(getattr(wide, name)(y)[..., k], getattr(batch, name)(value), **exact)
+    rough = np.abs(wide.crps(y)[..., 1] - batch.crps(y[1]))
+    assert (rough <= 2 * example.tolerance * spread).all()
+    quantiles = wide.ppf(levels)
+    for k, p in enumerate(levels):
+        np.testing.assert_allclose(quantiles[..., k], batch.ppf(p), **exact)
+    own = batch.ppf(0.3)
+    for rows in ([2, 0, 2], slice(1, 3), np.array([True, False, False, True])):
+        taken = batch.take(rows)
+        assert type(taken) is type(batch)
+        assert taken.batch_shape == own[rows].shape
+        np.testing.assert_allclose(taken.ppf(0.3), own[rows], **exact)
+        for name in DIRECT:
+            np.testing.assert_allclose(getattr(taken, name)(own[rows]), getattr(batch, name)(own)[rows], **exact)
+    # a table's nodes may depend on the draws in the batch
+    assert (np.abs(taken.std() - spread[rows]) <= 2 * example.tolerance * spread[rows]).all()
+
+
+@last_shape
+def test_each_cell_of_a_batch_depends_on_its_own_outcome_only(example: Example, shape: Shape) -> None:
+    batch = example.build(shape)
+    p = np.linspace(0.01, 0.99, batch.mean().size).reshape(shape)
+    y = batch.ppf(0.5) + (2 * p - 1) * batch.std()
+    together = {name: getattr(batch, name)(y) for name in POINTWISE}
+    quantiles = batch.ppf(p)
+    for cell in np.ndindex(*shape):
+        for name, values in together.items():
+            assert values[cell] == pytest.approx(getattr(batch, name)(y[cell])[cell], rel=1e-12, abs=1e-14)
+        assert quantiles[cell] == pytest.approx(batch.ppf(p[cell])[cell], rel=1e-10, abs=1e-12)
+
+
+@last_shape
+def test_inputs_are_not_changed(example: Example, shape: Shape) -> None:
+    # parameters in the registry are read-only, so building and evaluating would raise
+    batch = example.build(shape)
+    y, p, log_p, upper = batch.ppf(0.4), np.full(shape, 0.7), np.full(shape, -3.0), np.zeros(shape, bool)
+    kept = [array.copy() for array in (y, p, log_p, upper)]
+    for array in (y, p, log_p, upper):
+        array.flags.writeable = False
+    for name in POINTWISE:
+        getattr(batch, name)(y)
+    batch.ppf(p), batch.quantile_from_tail(log_p, upper), batch.mean(), batch.std()
+    for array, before in zip((y, p, log_p, upper), kept, strict=True):
+        np.testing.assert_array_equal(array, before)
+
+
+# --- what holds for each of them: the axioms -------------------------------------------------------------------
+
+
+def assert_quantiles_invert_both_tails(batch: Distribution, absolute: float = 0.0) -> None:
+    wide, log_p = batch.expand(), np.log(TAILS)
+    allowed = 1e-8 + absolute / TAILS
+    for upper, log_tail in ((False, wide.logcdf), (True, wide.logsf)):
+        y = wide.quantile_from_tail(log_p, np.full(TAILS.shape, upper))
+        assert np.isfinite(y).all()
+        back = log_tail(y)
+        # no float lies nearer to the quantile than its spacing, which the log tail turns into rate * spacing; on top
+        # of that 1e-8 for the links' tables, of which 1e-9 was seen
+        with np.errstate(over="ignore"):
+            rounding = 4 * np.spacing(np.abs(y) + batch_size(batch)) * np.exp(wide.logpdf(y) - back)
+        assert (np.abs(back - log_p) <= rounding + allowed).all()
+
+
+def batch_size(batch: Distribution) -> Floats:
+    """Return the size of the numbers that quantiles are sums of, which bounds their rounding."""
+    return (np.abs(batch.mean()) + batch.std())[..., None]
+
+
+def assert_tails_add_up_rise_and_stay_finite(batch: Distribution) -> None:
+    wide = batch.expand()
+    reach = np.concatenate((np.linspace(-40, 40, 81), np.linspace(-3, 3, 41)))
+    y = batch.ppf(0.5)[..., None] + batch.std()[..., None] * np.sort(reach)
+    lower, upper, density = wide.logcdf(y), wide.logsf(y), wide.logpdf(y)
+    for values in (lower, upper, density):
+        assert np.isfinite(values).all()
+    assert (lower <= 0).all()
+    assert (upper <= 0).all()
+    # sums of a few exponentials of logarithms: some units of rounding of 1
+    np.testing.assert_allclose(wide.cdf(y) + wide.sf(y), 1, atol=1e-13)
+    np.testing.assert_allclose(wide.cdf(y), np.exp(lower), rtol=1e-15)
+    for rising in (lower, -upper):
+        assert (np.diff(rising, axis=-1) >= -1e-13 * (1 + np.abs(rising[..., 1:]))).all()
+    for tail, nowhere in ((wide.cdf, -np.inf), (wide.sf, np.inf)):
+        np.testing.assert_array_equal(tail(nowhere), 0.0)
+        np.testing.assert_allclose(tail(-nowhere), 1.0, atol=1e-15)  # weights add up to 1 but for rounding
+
+
+def assert_density_is_the_slope(batch: Distribution, tolerance: float) -> None:
+    """Central differences of the log tails, whose derivative is density / tail, on steps of 1e-4 of its length."""
+    wide, p = batch.expand(), np.array([1e-10, 1e-6, 1e-3, 0.043, 0.31, 0.47])
+    for upper in (False, True):
+        y = wide.quantile_from_tail(np.log(p), np.full(p.shape, upper))
+        log_tail = wide.logsf if upper else wide.logcdf
+        rate = np.exp(wide.logpdf(y) - log_tail(y))
+        step = 1e-4 * np.minimum(1 / rate, batch.std()[..., None])
+        slope = (log_tail(y + step) - log_tail(y - step)) / ((y + step) - (y - step))
+        np.testing.assert_allclose(-slope if upper else slope, rate, rtol=tolerance)
+
+
+@last_shape
+def test_quantiles_invert_the_cdf_in_both_tails(example: Example, shape: Shape) -> None:
+    batch = example.build(shape)
+    assert_quantiles_invert_both_tails(batch)
+    wide = batch.expand()
+    # 1 - 1e-12 is a float with four digits of the tail, which 1 - p keeps
+    p = np.array([1e-12, 1e-5, 0.2, 0.5, 0.8, 1 - 1e-5, 1 - 1e-12])
+    back = np.where(p > 0.5, wide.sf(wide.ppf(p)), wide.cdf(wide.ppf(p)))
+    np.testing.assert_allclose(back, np.broadcast_to(np.where(p > 0.5, 1 - p, p), back.shape), rtol=1e-6)
+    np.testing.assert_array_equal(batch.ppf(0.0), -np.inf)
+    np.testing.assert_array_equal(batch.ppf(1.0), np.inf)
+
+
+@last_shape
+def test_tails_add_up_rise_and_stay_finite_forty_deviations_out(example: Example, shape: Shape) -> None:
+    assert_tails_add_up_rise_and_stay_finite(example.build(shape))
+
+
+@last_shape
+def test_density_is_the_slope_of_the_cdf(example: Example, shape: Shape) -> None:
+    # truncation of order 1e-8, and 1e-4 where a link's density has a kink within the step
+    assert_density_is_the_slope(example.build(shape), tolerance=1e-5)
+
+
+def by_quadrature(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, standard deviation and CRPS at the outcomes (on a last axis) by integrals of the tails over y.
+
+    E Y = c + integral_c^inf S - integral_-inf^c F, E (Y - c)^2 = 2 integral |y - c| (S or F),
+    CRPS = integral_-inf^y F^2 + integral_y^inf S^2; Gauss-Legendre with an edge at every outcome and at c.
+    """
+    wide = batch.expand()
+    scores = np.arange(-8.5, 8.51, 0.125)
+    edges = wide.quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
+    even = edges[..., :1] + (edges[..., -1:] - edges[..., :1]) * np.linspace(0, 1, 300)
+    edges = np.sort(np.concatenate((edges, even, outcomes), axis=-1), axis=-1)
+    y, weight = panels(edges, order=8)
+    cdf, sf = wide.cdf(y), wide.sf(y)
+    centre = edges[..., edges.shape[-1] // 2][..., None]
+    above = y > centre
+    mean = (weight * np.where(above, sf, -cdf)).sum(axis=-1)
+    square = 2 * (weight * np.abs(y - centre) * np.where(above, sf, cdf)).sum(axis=-1)
+    crps = [(weight * np.where(y > at[..., None], sf, cdf) ** 2).sum(-1) for at in np.moveaxis(outcomes, -1, 0)]
+    return mean + centre[..., 0], np.sqrt(square - mean**2), np.stack(crps, axis=-1)
+
+
+@last_shape
+def test_mean_deviation_and_crps_agree_with_quadrature(example: Example, shape: Shape) -> None:
+    batch = example.build(shape)
+    outcomes = batch.expand().ppf(np.array([0.004, 0.3, 0.6, 0.99]))
+    mean, std, crps = by_quadrature(batch, outcomes)
+    np.testing.assert_array_less(np.abs(batch.mean() - mean) / std, example.tolerance)
+    np.testing.assert_array_less(np.abs(batch.std() / std - 1), example.tolerance)
+    for k in range(outcomes.shape[-1]):
+        np.testing.assert_array_less(np.abs(batch.crps(outcomes[..., k]) - crps[..., k]) / std, example.tolerance)
+    # ten deviations out the score is the distance to the mean, less half the mean difference of two copies
+    far = batch.mean() + 50 * batch.std()
+    gap = far - batch.crps(far) - mean
+    assert ((gap > 0) & (gap < 0.6 * std)).all()
+
+
+@last_shape
+def test_probabilities_outside_zero_and_one_are_refused(example: Example, shape: Shape) -> None:
+    batch = example.build(shape)
+    for wrong in (90, -0.1, np.nan):
+        with pytest.raises(InputError, match=r"p must lie between 0 and 1.*fractions everywhere") as caught:
+            batch.ppf(wrong)
+        assert "\n" not in str(caught.value)
+
+
+# --- the same over drawn parameters ----------------------------------------------------------------------------
+
+finite = st.floats(-1e4, 1e4)
+positive = st.floats(-3, 3).map(lambda x: 10.0**x)
+
+
+@st.composite
+def families(draw: st.DrawFn) -> Distribution:
+    kind = draw(st.sampled_from(FAMILIES))
+    size = draw(st.integers(2, 6))
+    values = [draw(st.lists(finite, min_size=size, max_size=size))]
+    if kind is Normal:
+        return Normal(values[0][:1], draw(positive))
+    if kind is NormalMixture:
+        weights = draw(st.lists(st.floats(0.001, 1), min_size=size, max_size=size))
+        return NormalMixture(weights, values, draw(st.lists(positive, min_size=size, max_size=size)))
+    if kind is Quantiles:
+        levels = draw(st.lists(st.integers(1, 999), min_size=size, max_size=size, unique=True))
+        return Quantiles(np.sort(levels) / 1000, values)
+    values[0][0] = max(values[0]) + draw(positive)
+    return Samples(values)
+
+
+ALL_LINKS = [kind(alpha) for kind in LINKS.values() for alpha in (0.02, 0.1, 0.5, 1.0)]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(families())
+def test_axioms_hold_for_any_parameters(batch: Distribution) -> None:
+    assert_tails_add_up_rise_and_stay_finite(batch)
+    assert_quantiles_invert_both_tails(batch)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(families(), st.sampled_from(ALL_LINKS), st.floats(1e-5, 1 - 1e-5))
+def test_axioms_hold_for_any_draw_and_link(base: Distribution, link: Link, r: float) -> None:
+    batch = Randomized(base, link, [r])
+    assert_tails_add_up_rise_and_stay_finite(batch)
+    assert_quantiles_invert_both_tails(batch)
+
+
+@pytest.mark.parametrize("link", ALL_LINKS, ids=str)
+@pytest.mark.parametrize("family", [normal, mixture])
+def test_axioms_hold_for_the_most_extreme_draws(family: Build, link: Link) -> None:
+    batch = Randomized(family((5,)), link, [2.0**-53, 1e-12, 1e-7, 1 - 1e-8, 1 - 2.0**-53])
+    assert_tails_add_up_rise_and_stay_finite(batch)
+    # a tail that is cut at r differs from r by rounding of 1: such a draw has no more digits
+    assert_quantiles_invert_both_tails(batch, absolute=1e-15)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(ALL_LINKS),
+    st.floats(0.001, 0.999),
+    st.floats(0.001, 0.999),
+    st.tuples(finite, positive),
+)
+def test_integral_of_the_density_is_the_probability(
+    link: Link, r: float, p: float, moments: tuple[float, float]
+) -> None:
+    batch = Randomized(Normal(*moments), link, r)
+    low, high = (float(batch.ppf(level)) for level in sorted((p, 0.5)))
+    # the link's kink, where the randomized CDF is r, breaks the interval; adaptive quadrature to 1e-10, tables to 1e-9
+    kink = np.clip([float(batch.ppf(r))], low, high)
+    found = integrate.quad(lambda y: np.exp(batch.logpdf(y)), low, high, points=kink, limit=400, epsabs=1e-11)[0]
+    assert found == pytest.approx(abs(p - 0.5), abs=1e-8)
+
+
+def test_crps_of_many_rows_is_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    examples = [example for example in EXAMPLES if "quantiles" in example.name or "normal" in example.name]
+    batches = [example.build(example.shapes[-1]) for example in examples]
+    y = np.array([[0.3], [1.0], [-2.0], [5.0]])
+    whole = [batch.crps(y) for batch in batches]
+    monkeypatch.setattr(_piecewise, "CHUNK", 1)
+    for batch, scores in zip(batches, whole, strict=True):
+        np.testing.assert_array_equal(batch.crps(y), scores)
+
+
+# --- normal ----------------------------------------------------------------------------------------------------
+
+
+def test_normal_agrees_with_scipy_and_scoringrules() -> None:
+    rng = np.random.default_rng(10)
+    loc, scale, y = rng.normal(0, 5, 50), np.exp(rng.normal(size=50)), rng.normal(0, 8, 50)
+    batch, peer = Normal(loc, scale), stats.norm(loc, scale)
+    for name in DIRECT:
+        np.testing.assert_allclose(getattr(batch, name)(y), getattr(peer, name)(y), rtol=1e-11, atol=1e-300)
+    for p in (1e-9, 0.2, 0.5, 0.9):
+        np.testing.assert_allclose(batch.ppf(p), peer.ppf(p), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(batch.crps(y), scoringrules.crps_normal(y, loc, scale), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Normal([1.0, 2.0, 3.0], [1.0, 2.0]), r"loc and scale must have shapes.*loc of shape \(3,\)"),
+        (lambda: Normal([0.0, np.nan], 1.0), r"loc\[1\] must be finite, got nan"),
+        (lambda: Normal(0.0, [[1.0, 0.0]]), r"scale\[0, 1\] must be finite and positive, got 0.0"),
+        (lambda: Normal(0.0, -1.0), r"scale must be finite and positive, got -1.0"),
+        (lambda: NormalMixture([0.5, 0.5], np.zeros((2, 3)), 1.0), r"weights and loc and scale must have shapes"),
+        (lambda: NormalMixture([0.5, -0.5], [0.0, 1.0], 1.0), r"weights must be at least 0 with a positive sum"),
+        (lambda: NormalMixture([[0.0, 0.0]], [0.0, 1.0], 1.0), r"weights must be at least 0 with a positive sum"),
+        (lambda: NormalMixture(1.0, 0.0, 1.0), r"weights must have one entry per component"),
+        (lambda: Samples([[1.0], [2.0]]), r"values must hold at least two samples per row, got shape \(2, 1\)"),
+        (lambda: Samples(3.0), r"values must hold at least two samples per row"),
+        (lambda: Samples([[1.0, 2.0], [0.1, 0.1]]), r"values\[1\] must hold samples that differ, got equal samples"),
+        # the standard deviation of these is not 0 but 1.4e-17
+        (lambda: Samples([[0.1, 0.1, 0.1]]), r"values\[0\] must hold samples that differ, got equal samples"),
+        (lambda: Samples([[1.0, np.inf]]), r"values\[0, 1\] must be finite, got inf"),
+        (lambda: Quantiles([10, 50, 90], [[0.0, 1.0, 2.0]]), r"levels must lie strictly between 0 and 1.*not 90"),
+        (lambda: Quantiles([0.0, 0.5], [[0.0, 1.0]]), r"levels must lie strictly between 0 and 1, got 0 to 0.5"),
+        (lambda: Quantiles([0.5, 0.1], [[0.0, 1.0]]), r"levels must be at least two increasing probabilities"),
+        (lambda: Quantiles([0.5], [[0.0]]), r"levels must be at least two increasing probabilities"),
+        (lambda: Quantiles([0.1, 0.5, 0.9], [[0.0, 1.0]]), r"values must have one column per level \(3\)"),
+        (lambda: LocationScale(Normal(np.zeros(3), 1.0), np.zeros(2)), r"base and loc must have shapes"),
+        (lambda: LocationScale(Normal(0.0, 1.0), [0.0], [0.0]), r"scale\[0\] must be finite and positive"),
+        (lambda: Randomized(Normal(np.zeros(3), 1.0), Laplace(0.1), [0.1, 0.2]), r"base and r must have shapes"),
+        (lambda: Randomized(Normal([0.0], 1.0), Laplace(0.1), [1.0]), r"r\[0\] must lie strictly between 0 and 1"),
+        (lambda: Rearranged(Normal(np.zeros(3), 1.0)), r"base must hold several draws per person, shape \(n, m\)"),
+    ],
+)
+def test_unusable_parameters_are_refused_in_one_line(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        make()  # type: ignore[operator]
+    assert "\n" not in str(caught.value)
+
+
+# --- mixtures and samples --------------------------------------------------------------------------------------
+
+
+def mixture_cdf(y: float, weights: Floats, loc: Floats, scale: Floats) -> float:
+    return float((weights * special.ndtr((y - loc) / scale)).sum() / weights.sum())
+
+
+def mixture_quantile(p: float, weights: Floats, loc: Floats, scale: Floats) -> float:
+    ends = (loc - 9 * scale).min(), (loc + 9 * scale).max()
+    return float(optimize.brentq(lambda y: np.log(mixture_cdf(y, weights, loc, scale) / p), *ends, xtol=1e-13))
+
+
+def test_mixture_agrees_with_its_definition_and_with_scoringrules() -> None:
+    rng = np.random.default_rng(11)
+    weights, loc, scale = rng.uniform(0, 2, (30, 4)), rng.normal(0, 2, (30, 4)), np.exp(rng.normal(size=(30, 4)))
+    weights[:, 1] = 0
+    y = rng.normal(0, 3, 30)
+    batch = NormalMixture(weights, loc, scale)
+    by_hand = [mixture_cdf(*row) for row in zip(y, weights, loc, scale, strict=True)]
+    np.testing.assert_allclose(batch.cdf(y), by_hand, rtol=1e-12)
+    shares = weights / weights.sum(axis=-1, keepdims=True)
+    density = (shares * stats.norm(loc, scale).pdf(y[:, None])).sum(axis=-1)
+    np.testing.assert_allclose(batch.logpdf(y), np.log(density), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(batch.crps(y), scoringrules.crps_mixnorm(y, loc, scale, shares), rtol=1e-9)
+
+
+def test_crps_of_many_components_by_the_table_is_near_the_peer() -> None:
+    rng = np.random.default_rng(12)
+    loc, y = rng.normal(0, 1, (20, 90)), rng.normal(0, 1.5, 20)
+    for width, tolerance in ((0.4, 6e-4), (0.05, 4e-3)):
+        # narrow components are far apart in the tails: see LUMPY; measured 3e-4 and 1.6e-3 standard deviations
+        batch = NormalMixture(np.ones(90), loc, np.full(90, width))
+        peer = scoringrules.crps_mixnorm(y, loc, np.full_like(loc, width), np.full_like(loc, 1 / 90))
+        np.testing.assert_array_less(np.abs(batch.crps(y) - peer) / batch.std(), tolerance)
+
+
+def test_mixture_quantiles_agree_with_root_finding_however_far_apart_the_components() -> None:
+    rng = np.random.default_rng(13)
+    p = np.array([1e-12, 1e-5, 0.05, 0.3, 0.5])
+    for _ in range(60):
+        k = int(rng.integers(2, 6))
+        weights, loc = rng.dirichlet(np.full(k, 0.5)) + 1e-6, rng.normal(size=k) * 10 ** rng.uniform(-1, 2)
+        scale = 10 ** rng.uniform(-3, 1, k)
+        mirrored = NormalMixture(weights, -loc, scale).quantile_from_tail(np.log(p), np.full(5, True))
+        found = NormalMixture(weights, loc, scale).quantile_from_tail(np.log(p), np.full(5, False))
+        np.testing.assert_allclose(mirrored, -found, rtol=1e-9, atol=1e-12)
+        for level, y in zip(p, found, strict=True):
+            root = mixture_quantile(level, weights, loc, scale)
+            # where two components are far apart the CDF is flat and quantiles are ill-defined: compare levels there
+            level_error = abs(mixture_cdf(y, weights, loc, scale) / level - 1)
+            assert abs(y - root) <= 1e-9 * scale.min() or level_error <= 1e-9
+
+
+@pytest.mark.parametrize("log_p", [-600.0, -708.0, -745.0, -3000.0, -1e5])
+def test_mixture_quantiles_reach_tails_below_the_least_float(log_p: float) -> None:
+    weights, loc, scale = np.array([0.3, 0.7]), np.array([-1.0, 1.0]), np.array([0.5, 1.0])
+    y = float(NormalMixture(weights, loc, scale).quantile_from_tail(np.array(log_p), np.array(False)))
+    back = special.logsumexp(np.log(weights) + special.log_ndtr((y - loc) / scale))
+    assert back == pytest.approx(log_p, rel=1e-10)
+
+
+def silverman(values: Floats) -> tuple[Floats, Floats]:
+    """Centres and width of the kernel by the definition: 0.9 min(s, IQR / 1.349) n^(-1/5), variance kept."""
+    mean, std = values.mean(), values.std()
+    iqr = np.subtract(*np.quantile(values, [0.75, 0.25]))
+    width = 0.9 * min(std, iqr / 1.349) * values.size**-0.2
+    return mean + (values - mean) * np.sqrt(1 - width**2 / std**2), width
+
+
+@pytest.mark.parametrize(("n_draws", "tolerance"), [(2, 1e-9), (20, 1e-9), (100, 8e-3)])
+def test_samples_agree_with_scoringrules_and_keep_mean_and_variance(n_draws: int, tolerance: float) -> None:
+    # from 65 samples on the CRPS goes by a table: 4e-3 of the standard deviation was measured, where the largest
+    # sample stands alone
+    rng = np.random.default_rng(14)
+    values, y = rng.gamma(2.0, 3.0, (10, n_draws)), rng.gamma(2.0, 3.0, 10)
+    batch = Samples(values)
+    np.testing.assert_allclose(batch.mean(), values.mean(axis=-1), rtol=1e-12)
+    np.testing.assert_allclose(batch.std(), values.std(axis=-1), rtol=1e-12)
+    for i in range(10):
+        centres, width = silverman(values[i])
+        equal = np.full(n_draws, 1 / n_draws)
+        assert batch.cdf(y)[i] == pytest.approx(mixture_cdf(y[i], equal, centres, np.full(n_draws, width)), rel=1e-9)
+        peer = scoringrules.crps_mixnorm(y[i], centres, np.full(n_draws, width), equal)
+        assert abs(batch.crps(y)[i] - peer) <= tolerance * values[i].std()
+
+
+def test_samples_come_near_the_law_they_were_drawn_from() -> None:
+    # Dvoretzky-Kiefer-Wolfowitz: the empirical CDF of 4000 draws is off by 0.043 with probability 2 exp(-2 n eps^2)
+    # = 8e-7; smoothing a normal law at Silverman's width moves nothing but kurtosis, less than 0.002
+    values = np.random.default_rng(15).normal(size=4000)
+    grid = np.linspace(-4, 4, 200)
+    assert np.abs(Samples(values).cdf(grid) - special.ndtr(grid)).max() < 0.045
+
+
+# --- quantiles -------------------------------------------------------------------------------------------------
+
+LEVELS = np.array([0.03, 0.2, 0.45, 0.9])
+KNOTS = np.array([-2.0, 0.5, 1.0, 4.0])
+
+
+def quantiles_cdf(y: float) -> float:
+    """Straight lines between the knots, exponential tails that go on with the outermost slopes."""
+    slopes = np.diff(LEVELS) / np.diff(KNOTS)
+    if y < KNOTS[0]:
+        return float(LEVELS[0] * np.exp((y - KNOTS[0]) * slopes[0] / LEVELS[0]))
+    if y > KNOTS[-1]:
+        return float(1 - (1 - LEVELS[-1]) * np.exp(-(y - KNOTS[-1]) * slopes[-1] / (1 - LEVELS[-1])))
+    return float(np.interp(y, KNOTS, LEVELS))
+
+
+def test_quantiles_agree_with_their_definition() -> None:
+    batch = Quantiles(LEVELS, KNOTS[None, :])
+    for y in (-5.0, -2.0, -1.0, 0.7, 1.0, 3.9, 4.0, 6.0):
+        assert float(batch.cdf(y)[0]) == pytest.approx(quantiles_cdf(y), rel=1e-12)
+    np.testing.assert_allclose(batch.expand().ppf(LEVELS)[0], KNOTS, rtol=1e-12)
+    # the tails join with the density of their neighbours
+    for knot in KNOTS[[0, -1]]:
+        before, after = np.exp(batch.logpdf(knot - 1e-9)), np.exp(batch.logpdf(knot + 1e-9))
+        np.testing.assert_allclose(before, after, rtol=1e-7)
+
+
+def test_moments_and_crps_of_quantiles_agree_with_brute_force() -> None:
+    batch = Quantiles(LEVELS, KNOTS[None, :])
+
+    def integral(function: object, low: float, high: float) -> float:
+        # forty mean lengths of a tail: 1e-17 of its probability is left
+        cuts = sorted({low, *(knot for knot in (*KNOTS, 0.0) if low < knot < high), high})
+        return sum(integrate.quad(function, a, b, epsabs=1e-12)[0] for a, b in pairwise(cuts))
+
+    low, high = -60.0, 40.0
+    mean = integral(lambda y: float(y > 0) - quantiles_cdf(y), low, high)
+    square = integral(lambda y: 2 * abs(y) * (1 - quantiles_cdf(y) if y > 0 else quantiles_cdf(y)), low, high)
+    assert float(batch.mean()[0]) == pytest.approx(mean, abs=1e-9)
+    assert float(batch.std()[0]) == pytest.approx(np.sqrt(square - mean**2), rel=1e-9)
+    for y in (-6.0, -2.0, 0.1, 1.0, 3.0, 4.0, 9.0):
+        below = integral(lambda z: quantiles_cdf(z) ** 2, low, y)
+        crps = below + integral(lambda z: (1 - quantiles_cdf(z)) ** 2, y, high)
+        assert float(batch.crps(y)[0]) == pytest.approx(crps, abs=1e-9)
+
+
+def test_crossing_quantiles_are_sorted_and_ties_are_spread_in_their_own_row_only() -> None:
+    levels = [0.1, 0.5, 0.9]
+    crossing, sorted_row, tied = [3.0, 1.0, 2.0], [1.0, 2.0, 3.0], [0.0, 0.0, 1.0]
+    np.testing.assert_array_equal(Quantiles(levels, [crossing]).values, [sorted_row])
+    batch = Quantiles(levels, [crossing, tied])
+    np.testing.assert_array_equal(batch.values[0], sorted_row)
+    np.testing.assert_allclose(batch.values[1], tied, atol=1e-8)
+    np.testing.assert_array_equal(batch.take([1]).values, batch.values[1:])
+
+
+@pytest.mark.parametrize(
+    "values", [[5.0, 5.0, 5.0], [0.0, 0.0, 0.0], [1e6, 1e6, 1e6 + 1e-3], [-1e9, -1e9, -1e9 + 1e-6], [0.0, 0.0, 1e-300]]
+)
+def test_tied_quantiles_have_a_density_whatever_their_size(values: list[float]) -> None:
+    batch = Quantiles([0.1, 0.5, 0.9], [values])
+    for y in (values[0], values[0] + 1.0, values[0] - 1.0):
+        assert np.isfinite(batch.logpdf(y)).all()
+        assert np.isfinite(batch.logcdf(y)).all()
+        assert np.isfinite(batch.logsf(y)).all()
+    assert_quantiles_invert_both_tails(batch)
+
+
+# --- location and scale ----------------------------------------------------------------------------------------
+
+
+def test_moved_standard_normal_is_the_normal() -> None:
+    loc, scale, y = np.array([0.0, 5.0, -3.0]), np.array([1.0, 0.2, 7.0]), np.array([0.3, 4.9, 11.0])
+    moved, direct = LocationScale(Normal([0.0], 1.0), loc, scale), Normal(loc, scale)
+    for name in POINTWISE:
+        np.testing.assert_allclose(getattr(moved, name)(y), getattr(direct, name)(y), rtol=1e-12)
+    np.testing.assert_allclose(moved.ppf(0.03), direct.ppf(0.03), rtol=1e-12)
+    np.testing.assert_allclose((moved.mean(), moved.std()), (loc, scale))
+
+
+def test_rows_are_taken_from_what_has_rows_and_not_from_what_is_shared() -> None:
+    shared_loc = LocationScale(Normal(np.arange(5.0), 1.0), 3.0)
+    np.testing.assert_array_equal(shared_loc.take([4, 1]).mean(), [7.0, 4.0])
+    # three draws for each of three people: the draws are no rows
+    three = Randomized(Normal(np.zeros((3, 1)), 1.0), Gaussian(0.2), [0.1, 0.5, 0.9])
+    np.testing.assert_array_equal(three.take([0]).cdf(0.4), three.cdf(0.4)[[0]])
+    across = LocationScale(Normal(np.arange(3.0), 1.0), np.zeros((3, 1)))
+    np.testing.assert_array_equal(across.take([2]).cdf(0.4), across.cdf(0.4)[[2]])
+
+
+# --- randomized ------------------------------------------------------------------------------------------------
+
+DRAWS = np.array([1e-6, 0.004, 0.3, 0.5, 0.77, 0.9999])
+
+
+@pytest.mark.parametrize(
+    "link", [Gaussian.from_rho(0.3), Gaussian.from_rho(0.6), Gaussian(0.1), Gaussian(0.02), Gaussian(0.005)], ids=str
+)
+def test_gaussian_link_around_a_normal_is_a_normal(link: Gaussian) -> None:
+    loc, scale = np.array([[0.0], [50.0]]), np.array([[1.0], [4.0]])
+    root = np.sqrt((1 - link.rho) * (1 + link.rho))
+    direct = Normal(loc - scale * link.rho * special.ndtri(DRAWS) / root, scale / root)
+    batch = Randomized(Normal(loc, scale), link, DRAWS)
+    y = direct.loc + np.array([[-3.0, -0.5, 0.0, 0.2, 1.0, 5.0]]) * direct.scale
+    for name in DIRECT:
+        # 1 - rho^2 is 3e-4 at the last alpha, and scores of a thousand are squared: relative 1e-9
+        np.testing.assert_allclose(getattr(batch, name)(y), getattr(direct, name)(y), rtol=1e-8, atol=1e-8)
+    for p in (1e-12, 0.01, 0.5, 0.9, 1 - 1e-9):
+        np.testing.assert_allclose(batch.ppf(p), direct.ppf(p), rtol=1e-9, atol=1e-9)
+    for name, arguments in (("mean", ()), ("std", ()), ("crps", (y,))):
+        error = np.abs(getattr(batch, name)(*arguments) - getattr(direct, name)(*arguments)) / direct.scale
+        assert (error < 6e-4).all()  # the table of quantiles: see SMOOTH
+
+
+@pytest.mark.parametrize("link", LINKS.values())
+@pytest.mark.parametrize("base", [normal, mixture, samples])
+def test_at_alpha_one_every_link_leaves_the_base_as_it_is(base: Build, link: type[Link]) -> None:
+    people, draws = base((4, 1)), np.array([[0.01, 0.4, 0.95]])
+    batch = Randomized(people, link(1.0), draws)
+    for y in (-7.0, 0.0, 2.5, 12.0):
+        for name in DIRECT:
+            same = np.broadcast_to(getattr(people, name)(y), (4, 3))
+            np.testing.assert_allclose(getattr(batch, name)(y), same, rtol=1e-9, atol=1e-13, strict=True)
+    for p in (1e-9, 0.2, 0.5, 0.99):
+        np.testing.assert_allclose(batch.ppf(p), np.broadcast_to(people.ppf(p), (4, 3)), rtol=1e-9, strict=True)
+    for found, same in ((batch.mean(), people.mean()), (batch.std(), people.std()), (batch.crps(1), people.crps(1))):
+        assert found.shape == (4, 3)
+        assert (np.abs(found - same) < 5e-3 * people.std()).all()  # see LUMPY
+
+
+@every_link
+def test_randomized_is_the_link_at_the_pit_of_the_base(link: Link) -> None:
+    base, r, y = mixture((4, 1)), np.array([[0.02, 0.4, 0.97]]), np.linspace(-2, 2, 4)[:, None]
+    batch, u = Randomized(base, link, r), mixture((4, 1)).cdf(y)
+    pit = link.ppf(u, r)
+    np.testing.assert_allclose(batch.cdf(y), pit, rtol=1e-9)
+    np.testing.assert_allclose(batch.logpdf(y), base.logpdf(y) - link.logpdf(pit, r), rtol=1e-7)
+    for p in (0.03, 0.5, 0.8):
+        np.testing.assert_allclose(base.cdf(batch.ppf(p)), np.broadcast_to(link.cdf(p, r), (4, 3)), rtol=1e-8)
+    assert (np.diff(batch.cdf(y), axis=-1) > 0).all()
+
+
+@every_link
+@pytest.mark.parametrize("family", [normal, mixture])
+def test_over_the_truth_a_link_costs_its_price_and_errs_by_its_error(family: Build, link: Link) -> None:
+    # means of 4 x 5000 independent terms, 5 standard errors: each assertion fails by chance in 6 of 10 million seeds
+    rng = np.random.default_rng(16)
+    base = family((4,)).expand()
+    y, r = base.ppf(rng.uniform(size=(4, 5_000))), rng.uniform(size=(4, 5_000))
+    batch = Randomized(base, link, r)
+    for values, expected in (
+        (base.logpdf(y) - batch.logpdf(y), link.price),
+        (np.abs(batch.cdf(y) - r), link.mean_error),
+    ):
+        assert abs(values.mean() - expected) < 5 * values.std() / np.sqrt(values.size)
+
+
+@pytest.mark.parametrize("link", [Entropic(0.05), Entropic(0.3), Gaussian(0.05), Gaussian(0.3)], ids=str)
+def test_exact_links_keep_a_calibrated_base_calibrated_for_each_person(link: Link) -> None:
+    # Kolmogorov-Smirnov at 1e-6, for each of four people: fails by chance in 4 of a million seeds
+    rng = np.random.default_rng(17)
+    base = samples((4,)).expand()
+    pit = Randomized(base, link, rng.uniform(size=(4, 10_000))).cdf(base.ppf(rng.uniform(size=(4, 10_000))))
+    for person in pit:
+        assert stats.kstest(person, "uniform").pvalue > 1e-6
+
+
+def test_laplace_keeps_a_calibrated_base_within_its_bound_but_not_exactly() -> None:
+    # W1 of 200000 PITs has a standard error below 0.001; the method states at most 0.014. And the same test that the
+    # exact links pass at this size does see the difference, so it has power
+    rng = np.random.default_rng(18)
+    base, r = Normal([0.0], 1.0), rng.uniform(size=200_000)
+    y = base.ppf(rng.uniform(size=200_000))
+    pit = Randomized(base, Laplace(0.3), r).cdf(y)
+    distance = np.abs(np.sort(pit) - (np.arange(pit.size) + 0.5) / pit.size).mean()
+    assert distance < 0.014 + 0.003
+    assert stats.kstest(pit, "uniform").pvalue < 1e-6
+    assert stats.kstest(Randomized(base, Entropic(0.3), r).cdf(y), "uniform").pvalue > 1e-6
+
+
+# --- rearranged ------------------------------------------------------------------------------------------------
+
+
+def wavy(n: int, m: int) -> Normal:
+    """Return a forecaster that is far from monotone in its draw."""
+    rng = np.random.default_rng(19)
+    return Normal(rng.normal(0, 1, (n, m)), np.exp(rng.normal(0, 0.8, (n, m))))
+
+
+def cell_error(pit: Floats) -> Floats:
+    """Integral of |h_r(y) - r| over r for a forecaster that is constant on each of m equal cells."""
+    m = pit.shape[-1]
+    edges = np.arange(m + 1) / m
+    signed = (edges - pit[..., None]) * np.abs(edges - pit[..., None]) / 2
+    each = np.take_along_axis(np.diff(signed, axis=-1), np.arange(m)[None, :, None], axis=-1)
+    return np.asarray(each[..., 0].sum(axis=-1))
+
+
+def test_rearranging_sorts_the_same_cdfs_and_keeps_the_mean_log_density() -> None:
+    base = wavy(30, 7)
+    batch = Rearranged(base)
+    for y in (-300.0, -2.0, 0.0, 0.4, 3.0, 300.0):
+        np.testing.assert_array_equal(batch.cdf(y), np.sort(base.cdf(y), axis=-1))
+        np.testing.assert_array_equal(batch.sf(y), -np.sort(-base.sf(y), axis=-1))
+        np.testing.assert_array_equal(np.sort(batch.logpdf(y), axis=-1), np.sort(base.logpdf(y), axis=-1))
+        np.testing.assert_allclose(batch.logpdf(y).mean(axis=-1), base.logpdf(y).mean(axis=-1), rtol=1e-12)
+    assert (np.diff(batch.expand().ppf([0.001, 0.2, 0.9]), axis=1) <= 0).all()
+
+
+def test_rearranging_never_raises_the_pathwise_error() -> None:
+    rng = np.random.default_rng(20)
+    base, y = wavy(400, 9), rng.normal(0, 2, (400, 1))
+    before, after = base.cdf(y), Rearranged(base).cdf(y)
+    assert (cell_error(after) <= cell_error(before) + 1e-15).all()
+    # the example is not monotone to begin with, so most rows gain
+    assert (cell_error(after) < cell_error(before) - 1e-3).mean() > 0.5
+    # the exact W1 of the step law sees the multiset alone
+    for row_before, row_after in zip(before[:20], after[:20], strict=True):
+        grid = (np.arange(4000) + 0.5) / 4000
+        assert stats.wasserstein_distance(row_before, grid) == stats.wasserstein_distance(row_after, grid)
+
+
+def test_rearranged_density_belongs_to_its_own_cdf_in_a_far_tail() -> None:
+    # in the upper tail the CDFs of mixtures round to 1 and only the survival functions tell them apart
+    scale = np.array([[1.0, 3.0, 2.0]])
+    base = NormalMixture([0.5, 0.5], np.array([[[-0.1, 0.1]]]) * scale[..., None], scale[..., None] * np.ones(2))
+    for y in (50.0, -50.0):
+        expected = base.logpdf(y)[0, [1, 2, 0]] if y > 0 else base.logpdf(y)[0, [0, 2, 1]]
+        np.testing.assert_array_equal(Rearranged(base).logpdf(y)[0], expected)
+
+
+def test_a_draw_asked_for_its_own_outcome_is_sorted_among_all_draws_there() -> None:
+    base, m = wavy(5, 4), 4
+    batch = Rearranged(base)
+    y = np.random.default_rng(21).normal(size=(5, m))
+    p = np.random.default_rng(22).uniform(0.05, 0.95, size=(5, m))
+    for i, j in np.ndindex(5, m):
+        direct = Normal(base.loc[i], base.scale[i])
+        assert batch.cdf(y)[i, j] == np.sort(direct.cdf(y[i, j]))[j]
+        assert batch.ppf(p)[i, j] == np.sort(direct.ppf(p[i, j]))[m - 1 - j]
+
+
+def test_rearranging_draws_in_order_of_a_monotone_forecaster_changes_nothing() -> None:
+    base = Randomized(normal((4, 1)), Entropic(0.1), np.array([[0.1, 0.3, 0.8]]))
+    batch = Rearranged(base)
+    for name in ("logcdf", "logsf", "logpdf"):
+        np.testing.assert_array_equal(getattr(batch, name)(0.7), getattr(base, name)(0.7))

@@ -1,0 +1,373 @@
+"""Draws: independent of row order, replayable, uniform, and refused where an id could change its formatting.
+
+Where a test is statistical, its comment states how often it would fail by chance if the seed (or key) were redrawn.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import math
+import unicodedata
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from evenhand._checks import InputError
+from evenhand.draws import KeyedDraws, as_draws, fresh, generator, jittered, nodes
+from quadrature import Floats
+
+KEY = bytes(range(32))
+N = 20_000
+
+ids_of_people = st.one_of(
+    st.integers(),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text.strip() != ""),
+)
+
+
+def line(error: pytest.ExceptionInfo[InputError]) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+# --- keyed draws -----------------------------------------------------------------------------------------------
+
+
+def by_hashlib(key: bytes, context: str, person: str) -> float:
+    """Compute the draw as the method states it: keyed BLAKE2b, 52 bits plus a half; lengths before the context."""
+    context_bytes = unicodedata.normalize("NFC", context).encode("utf-8")
+    message = len(context_bytes).to_bytes(8, "big") + context_bytes + unicodedata.normalize("NFC", person).encode()
+    digest = hashlib.blake2b(message, key=key, digest_size=8, person=b"evenhand draw").digest()
+    top = int.from_bytes(digest, "big") // 2**12
+    return math.ldexp(top + 0.5, -52)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.binary(min_size=16, max_size=64), st.text(st.characters(exclude_categories=["Cs"])), ids_of_people)
+def test_draw_is_the_keyed_hash_of_context_and_id(key: bytes, context: str, person: int | str) -> None:
+    draw = KeyedDraws(key, context)([person])
+    assert draw.dtype == np.float64
+    assert draw.tolist() == [by_hashlib(key, context, str(person))]
+
+
+def test_known_answers_computed_apart_from_the_package() -> None:
+    # the formula of the test above, written out: a change of the hash would change everybody's luck
+    message = bytes(7) + b"\x07" + b"2026-11" + b"17"
+    digest = hashlib.blake2b(message, key=b"sixteen bytes or more", digest_size=8, person=b"evenhand draw").hexdigest()
+    expected = (int(digest[:13], 16) + 0.5) / 2**52
+    assert KeyedDraws(b"sixteen bytes or more", context="2026-11")(["17"])[0] == expected
+
+
+def test_keys_longer_than_the_hash_takes_are_hashed_first() -> None:
+    long = bytes(range(200))
+    assert KeyedDraws(long)(["a"])[0] == by_hashlib(hashlib.blake2b(long).digest(), "", "a")
+    assert KeyedDraws(bytearray(KEY))(["a"])[0] == by_hashlib(KEY, "", "a")
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(ids_of_people, max_size=8), st.randoms(use_true_random=False))
+def test_a_draw_depends_on_its_id_and_not_on_order_or_batch(ids: list[int | str], random: Any) -> None:
+    draws = KeyedDraws(KEY, "spring")
+    whole = draws(ids)
+    assert whole.shape == (len(ids),)
+    order = list(range(len(ids)))
+    random.shuffle(order)
+    np.testing.assert_array_equal(draws([ids[i] for i in order]), whole[order])
+    for person, draw in zip(ids, whole, strict=True):
+        assert draws([person])[0] == KeyedDraws(KEY, "spring")([person])[0] == draw
+        assert 0 < draw < 1
+
+
+def test_numbers_and_their_digits_are_one_id_in_any_container() -> None:
+    draws = KeyedDraws(KEY)
+    one = draws(["1"])[0]
+    for ids in (
+        [1],
+        (1,),
+        {1},
+        iter([1]),
+        np.array([1]),
+        np.array([1], dtype=np.uint8),
+        np.array(["1"]),
+        pd.Series([1], index=[7]),
+        pd.Series(["1"], dtype="string"),
+    ):
+        np.testing.assert_array_equal(draws(ids), [one])
+    assert draws([10**30])[0] == draws([str(10**30)])[0]
+    assert draws(["01"])[0] != one
+    assert draws([-1])[0] == draws(["-1"])[0] != one
+    assert draws([]).shape == (0,)
+
+
+def test_text_is_compared_in_its_composed_form() -> None:
+    composed, apart = "Zo\u00eb", "Zoe\u0308"
+    assert composed != apart
+    assert KeyedDraws(KEY)([composed])[0] == KeyedDraws(KEY)([apart])[0]
+    assert KeyedDraws(KEY, composed)(["a"])[0] == KeyedDraws(KEY, apart)(["a"])[0]
+    assert KeyedDraws(KEY)(["a"])[0] != KeyedDraws(KEY)(["A"])[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1.0, "float 1.0"),
+        (np.float64(3), "float64"),
+        (float("nan"), "nan"),
+        (True, "bool True"),
+        (np.True_, "bool"),
+        (None, "NoneType None"),
+        (b"17", "bytes b'17'"),
+        (("a", 1), "tuple"),
+        (pd.NA, "NAType"),
+        (pd.Timestamp("2026-11-01"), "Timestamp"),
+    ],
+    ids=repr,
+)
+def test_ids_that_are_no_integers_or_text_are_refused_with_their_position(value: object, shown: str) -> None:
+    with pytest.raises(InputError, match=r"^ids\[2\] must be an integer or text, got ") as caught:
+        KeyedDraws(KEY)(["a", 5, value, "b"])
+    assert shown in line(caught)
+
+
+@pytest.mark.parametrize("value", ["", "  ", "\t\n", "\u00a0"])
+def test_empty_ids_are_refused_with_their_position(value: str) -> None:
+    with pytest.raises(InputError, match=r"^ids\[1\] must not be empty") as caught:
+        KeyedDraws(KEY)(["a", value])
+    line(caught)
+
+
+def test_text_that_has_no_bytes_is_refused_with_its_position() -> None:
+    with pytest.raises(InputError, match=r"^ids\[1\] must be text that UTF-8 can hold") as caught:
+        KeyedDraws(KEY)(["a", "broken \udcff"])
+    line(caught).encode()
+
+
+@pytest.mark.parametrize("ids", ["alice", b"alice", 17, None])
+def test_one_id_that_is_not_in_a_list_is_refused(ids: Any) -> None:
+    with pytest.raises(InputError, match=r"^ids must be a sequence of ids.*wrap it in a list") as caught:
+        KeyedDraws(KEY)(ids)
+    line(caught)
+
+
+def test_keys_that_are_short_or_no_bytes_are_refused() -> None:
+    assert KeyedDraws(b"x" * 16)(["a"]).shape == (1,)
+    with pytest.raises(InputError, match=r"^key must have at least 16 bytes, got 15; make one with: python") as caught:
+        KeyedDraws(b"x" * 15)
+    assert "xxx" not in line(caught)
+    with pytest.raises(InputError, match=r"^key must be bytes, got str") as caught:
+        KeyedDraws("secret secret secret")  # type: ignore[arg-type]
+    assert "secret secret" not in line(caught)
+    with pytest.raises(InputError, match=r"^context must be text, got 2026"):
+        KeyedDraws(KEY, 2026)  # type: ignore[arg-type]
+
+
+def test_the_key_is_not_shown() -> None:
+    shown = repr(KeyedDraws(b"a key of the sixteen", "spring"))
+    assert shown == "KeyedDraws(key=<secret>, context='spring')"
+
+
+def test_lengths_keep_context_and_id_apart() -> None:
+    pairs = [("a", "bc"), ("ab", "c"), ("abc", " "), ("", "abc")]
+    draws = {KeyedDraws(KEY, context)([person])[0] for context, person in pairs if person.strip()}
+    assert len(draws) == 3
+
+
+def test_draws_are_uniform_and_unrelated_between_keys_contexts_and_neighbours() -> None:
+    # Kolmogorov-Smirnov at 1e-6; a correlation of N independent pairs is beyond 5 / sqrt(N) with probability 6e-7:
+    # eight assertions, at most 8 in a million keys fail
+    ids = range(N)
+    first = KeyedDraws(KEY, "2026-11")(ids)
+    assert np.unique(first).size == N
+    assert first.min() > 0
+    assert first.max() < 1
+    others = [
+        KeyedDraws(KEY, "2026-12")(ids),
+        KeyedDraws(KEY, "")(ids),
+        KeyedDraws(bytes([1]) + KEY[1:], "2026-11")(ids),
+    ]
+    for draws in (first, *others):
+        assert stats.kstest(draws, "uniform").pvalue > 1e-6
+    for other in (*others, np.roll(first, 1)):
+        assert abs(np.corrcoef(first, other)[0, 1]) < 5 / np.sqrt(N)
+
+
+def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Digest:
+        def __init__(self, digest: bytes) -> None:
+            self.bytes = digest
+
+        def copy(self) -> Digest:
+            return self
+
+        def update(self, text: bytes) -> None:
+            pass
+
+        def digest(self) -> bytes:
+            return self.bytes
+
+    draws = KeyedDraws(KEY)
+    for digest, expected in ((b"\x00" * 8, 2.0**-53), (b"\xff" * 8, 1 - 2.0**-53)):
+        monkeypatch.setattr(draws, "_hash", Digest(digest))
+        assert draws(["a"])[0] == expected
+        assert 0 < expected < 1
+
+
+def test_text_of_a_string_enum_is_its_value() -> None:
+    class Person(enum.StrEnum):
+        ANN = "ann"
+
+    assert KeyedDraws(KEY)([Person.ANN])[0] == KeyedDraws(KEY)(["ann"])[0]
+
+
+# --- nodes, cells and fresh draws ------------------------------------------------------------------------------
+
+
+def test_nodes_are_the_midpoints_of_equal_cells() -> None:
+    np.testing.assert_array_equal(nodes(5), [[0.1, 0.3, 0.5, 0.7, 0.9]])
+    np.testing.assert_array_equal(nodes(1), [[0.5]])
+    assert nodes(1000).min() > 0
+    assert nodes(1000).max() < 1
+
+
+@pytest.mark.parametrize("m", [0, -3, 2.0, True, None, "4"])
+def test_a_number_of_draws_that_is_no_count_is_refused(m: Any) -> None:
+    for make in (nodes, lambda count: jittered(3, count)):
+        with pytest.raises(InputError, match=r"^m must be an integer of at least 1, got") as caught:
+            make(m)
+        line(caught)
+
+
+def test_jittered_draws_lie_one_in_each_cell_and_uniformly_within() -> None:
+    # Kolmogorov-Smirnov at 1e-6 for each of 8 cells, and a correlation beyond 5 / sqrt(n) has probability 6e-7
+    n, m = 5000, 8
+    r = jittered(n, m, random_state=1)
+    assert r.shape == (n, m)
+    assert r.dtype == np.float64
+    within = r * m - np.arange(m)
+    assert (within >= 0).all()
+    assert (within <= 1).all()
+    for j in range(m):
+        assert stats.kstest(within[:, j], "uniform").pvalue > 1e-6
+    assert abs(np.corrcoef(within[:, 0], within[:, 1])[0, 1]) < 5 / np.sqrt(n)
+    np.testing.assert_array_equal(jittered(n, m, random_state=1), r)
+    assert (jittered(n, m, random_state=2) != r).any()
+
+
+def test_jittered_columns_never_understate_a_pathwise_error_on_average() -> None:
+    m = 20
+
+    def pit(r: Floats) -> Floats:
+        # equals r at every midpoint and is larger elsewhere, by 0.15 (1 - r) on average
+        return np.asarray(r + 0.3 * (1 - r) * np.sin(np.pi * (m * r - 0.5)) ** 2)
+
+    def step_error(row: Floats) -> float:
+        """Exact W1 between the step law of a row and the uniform: cells of |u_(j) - t| integrated."""
+        edges = np.arange(row.size + 1) / row.size
+        low, high = edges[:-1] - np.sort(row), edges[1:] - np.sort(row)
+        return float((high * np.abs(high) - low * np.abs(low)).sum() / 2)
+
+    # h >= r, so the true error is at least the difference of means, integral 0.15 (1 - r) dr = 0.075, while the
+    # midpoints see none of it but their own 1 / (4 m). The mean of 400 rows has a standard error below 0.001
+    jittered_errors = [step_error(pit(row)) for row in jittered(400, m, random_state=3)]
+    assert step_error(pit(nodes(m)[0])) == pytest.approx(1 / (4 * m))
+    assert np.mean(jittered_errors) >= 0.075 - 5 * np.std(jittered_errors) / np.sqrt(400)
+
+
+@pytest.mark.parametrize("random_state", [0, 7, np.int64(3)])
+def test_fresh_draws_are_uniform_open_and_repeatable(random_state: int) -> None:
+    # Kolmogorov-Smirnov at 1e-6
+    draws = fresh(N, random_state)
+    assert draws.shape == (N,)
+    assert draws.dtype == np.float64
+    assert draws.min() > 0
+    assert draws.max() < 1
+    assert stats.kstest(draws, "uniform").pvalue > 1e-6
+    np.testing.assert_array_equal(fresh(N, random_state), draws)
+    assert fresh((2, 3), random_state).shape == (2, 3)
+
+
+def test_fresh_draws_stay_open_at_the_ends_of_the_generator() -> None:
+    class Ends(np.random.Generator):
+        def integers(self, low: int, high: int, size: Any = None) -> Any:  # type: ignore[override]
+            return np.array([low, high - 1])
+
+    low, high = fresh(2, Ends(np.random.PCG64()))
+    assert low == 2.0**-53
+    assert high == 1 - 2.0**-53 < 1
+    cells = jittered(1, 2, Ends(np.random.PCG64()))
+    assert 0 < cells.min() < cells.max() < 1
+
+
+# --- as_draws and generator ------------------------------------------------------------------------------------
+
+
+def test_draws_are_taken_in_any_of_their_shapes() -> None:
+    np.testing.assert_array_equal(as_draws(0.3, 4), np.full(4, 0.3))
+    for r in (np.full(4, 0.2), np.full((1, 7), 0.2), np.full((4, 7), 0.2), np.full((4, 1), 0.2)):
+        kept = r.copy()
+        np.testing.assert_array_equal(as_draws(r, 4), kept, strict=True)
+    assert as_draws([0.1, 0.2], 2).dtype == as_draws(np.float32([0.5, 0.25]), 2).dtype == np.float64
+    assert as_draws(None, 6, random_state=1).shape == (6,)
+    np.testing.assert_array_equal(as_draws(None, 6, random_state=1), fresh(6, 1))
+    # fresh means one for each person, and others next time
+    assert np.unique(as_draws(None, 100)).size == 100
+    assert (as_draws(None, 100) != as_draws(None, 100)).all()
+
+
+@pytest.mark.parametrize("shape", [(3,), (1,), (3, 2), (2, 4), (0,), (4, 0), (1, 0), (4, 2, 1)])
+def test_draws_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=r"^r must be a number or have shape \(4,\), \(1, m\) or \(4, m\)") as caught:
+        as_draws(np.full(shape, 0.5), 4)
+    assert f"shape {shape}" in line(caught)
+
+
+@pytest.mark.parametrize(
+    ("r", "place"),
+    [
+        ([0.5, 0.0], r"r\[1\]"),
+        ([1.0, 0.5], r"r\[0\]"),
+        ([[0.5, np.nan]], r"r\[0, 1\]"),
+        (50, "r"),
+        (True, "r"),
+        ([[-0.1], [0.5]], r"r\[0, 0\]"),
+    ],
+)
+def test_draws_outside_the_open_interval_are_refused_with_their_position(r: Any, place: str) -> None:
+    with pytest.raises(InputError, match=rf"^{place} must lie strictly between 0 and 1, got") as caught:
+        as_draws(r, 2)
+    line(caught)
+
+
+def test_generators_come_from_seeds_generators_and_legacy_states() -> None:
+    assert generator(5).integers(1 << 40) == np.random.default_rng(5).integers(1 << 40)
+    own = np.random.default_rng(0)
+    assert generator(own) is own
+    legacy = [generator(np.random.RandomState(3)).integers(1 << 40) for _ in range(2)]
+    assert legacy[0] == legacy[1]
+    assert generator(np.random.RandomState(4)).integers(1 << 40) != legacy[0]
+    state = np.random.RandomState(3)
+    assert generator(state).integers(1 << 40) != generator(state).integers(1 << 40)
+    assert generator(None).integers(1 << 60) != generator(None).integers(1 << 60)
+
+
+@pytest.mark.parametrize("random_state", [-1, 1.5, "seed"])
+def test_what_is_no_seed_is_refused(random_state: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"^random_state must be None, a non-negative integer or a generator"
+    ) as caught:
+        generator(random_state)
+    line(caught)
+
+
+def test_global_random_state_is_left_alone() -> None:
+    np.random.seed(0)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
+    fresh(3), fresh(3, 1), jittered(2, 3, 1), KeyedDraws(KEY)(["a"])
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # type: ignore[index]  # noqa: NPY002

@@ -1,0 +1,371 @@
+"""Forecasts: constructors, PITs, scores, intervals and what is refused, against scipy and against theory.
+
+Where a test is statistical, its comment states how often it would fail by chance if the seed were redrawn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evenhand import Forecast
+from evenhand._checks import InputError
+from evenhand.distributions import Normal, NormalMixture, Quantiles, Randomized, Rearranged, Samples
+from evenhand.draws import fresh, jittered, nodes
+from evenhand.forecast import cell_ends
+from evenhand.links import LINKS, Entropic, Gaussian
+
+MEAN = np.array([0.0, 10.0, -3.0])
+STD = np.array([1.0, 2.0, 0.5])
+
+
+def three() -> Forecast:
+    return Forecast.from_normal(MEAN, STD)
+
+
+def drawn(m: int = 4) -> Forecast:
+    return three().randomized(alpha=0.2, r=nodes(m))
+
+
+def refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+# --- constructors ----------------------------------------------------------------------------------------------
+
+
+def test_constructors_make_deterministic_forecasts_of_the_right_family() -> None:
+    values = np.sort(np.random.default_rng(0).normal(size=(5, 7)), axis=-1)
+    for forecast, family, n in (
+        (three(), Normal, 3),
+        (Forecast.from_normal([1, 2], 3), Normal, 2),
+        (Forecast.from_normal(1.0, 3.0), Normal, 1),
+        (Forecast.from_quantiles(np.arange(1, 8) / 8, values), Quantiles, 5),
+        (Forecast.from_quantiles([0.1, 0.9], [2.0, 5.0]), Quantiles, 1),
+        (Forecast.from_samples(values), Samples, 5),
+        (Forecast.from_samples(values[0]), Samples, 1),
+    ):
+        assert type(forecast.distribution) is family
+        assert len(forecast) == forecast.n_samples == n
+        assert not forecast.is_randomized
+        assert forecast.r is None
+        for result in (forecast.mean(), forecast.std(), forecast.cdf(0.3), forecast.logpdf(np.zeros(n))):
+            assert result.shape == (n,)
+            assert result.dtype == np.float64
+
+
+def test_a_normal_forecast_agrees_with_scipy() -> None:
+    y, peer = np.array([0.4, 7.0, -2.0]), stats.norm(MEAN, STD)
+    np.testing.assert_allclose(three().cdf(y), peer.cdf(y), rtol=1e-12)
+    np.testing.assert_allclose(three().pit(y), peer.cdf(y), rtol=1e-12)
+    np.testing.assert_allclose(three().cdf(0.4), peer.cdf(0.4), rtol=1e-12)
+    np.testing.assert_allclose(three().logpdf(y), peer.logpdf(y), rtol=1e-12)
+    np.testing.assert_allclose(three().interval(0.8), peer.interval(0.8), rtol=1e-12)
+    np.testing.assert_allclose((three().mean(), three().std()), (MEAN, STD))
+    # Gneiting & Raftery (2007), equation 5: E|Y - y| - E|Y - Y'| / 2, the latter 1/sqrt(pi) of the deviation
+    absolute = [stats.norm(m, s).expect(lambda x, at=at: abs(x - at)) for m, s, at in zip(MEAN, STD, y, strict=True)]
+    np.testing.assert_allclose(three().crps(y), absolute - STD / np.sqrt(np.pi), rtol=1e-6)
+
+
+def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
+    mean, std = MEAN.copy(), STD.copy()
+    mean.flags.writeable = std.flags.writeable = False
+    forecast = Forecast.from_normal(mean, std).randomized(0.1, r=nodes(2))
+    for method in (forecast.mean, forecast.std, forecast.sample):
+        method()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        forecast.r = None  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Forecast.from_normal([1.0, 2.0, 3.0], [1.0, 2.0]), r"^loc and scale must have shapes that broadcast"),
+        (lambda: Forecast.from_normal([1.0, 2.0], [1.0, 0.0]), r"^scale\[1\] must be finite and positive, got 0.0"),
+        (lambda: Forecast.from_normal([1.0, np.nan], 1.0), r"^loc\[1\] must be finite, got nan"),
+        (lambda: Forecast.from_normal([], 1.0), r"^distribution must be a batch of shape \(n,\) or \(n, m\), n >= 1"),
+        (lambda: Forecast.from_normal([[1.0, 2.0]], 1.0), r"^r must be given for a batch over draws, got None"),
+        (lambda: Forecast.from_quantiles([10, 90], [[1, 2]]), r"^levels must lie strictly between.*0.9, not 90"),
+        (lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2, 3]]), r"^values must have one column per level \(2\)"),
+        (lambda: Forecast.from_samples([[1.0, 1.0]]), r"^values\[0\] must hold samples that differ"),
+        (lambda: Forecast.from_samples([[1.0], [2.0]]), r"^values must hold at least two samples per row"),
+        (lambda: Forecast(Normal(0.0, 1.0)), r"^distribution must be a batch of shape"),
+        (lambda: Forecast(Normal(np.zeros((2, 3, 4)), 1.0), nodes(4)), r"^distribution must be a batch of shape"),
+        (
+            lambda: Forecast(Normal(np.zeros(5), 1.0), np.full(3, 0.5)),
+            r"^r must fit the batch \(5,\), got shape \(3,\)",
+        ),
+        (lambda: Forecast(Normal(np.zeros(3), 1.0), nodes(3)), r"^r must fit the batch \(3,\), got shape \(1, 3\)"),
+        # (3,) broadcasts against (3, 3), but its entries would be draws to some methods and people to others
+        (lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)), r"^r must fit the batch \(3, 3\)"),
+        (lambda: Forecast(Normal(np.zeros((3, 2)), 1.0), np.full((2, 2), 0.5)), r"^r must fit the batch \(3, 2\)"),
+    ],
+)
+def test_unusable_parameters_are_refused_in_one_line(make: Callable[[], object], message: str) -> None:
+    refused(make, message)
+
+
+def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
+    y = [0.0, 1.0, 2.0]
+    for call in (three().cdf, three().pit, three().logpdf, three().crps, drawn().pit, drawn().crps):
+        refused(lambda call=call: call([1.0, 2.0]), r"^y must be a number or have shape \(3,\), got shape \(2,\)")
+        refused(lambda call=call: call(np.zeros((3, 4))), r"^y must be a number or have shape \(3,\)")
+    for call in (lambda y: three().pit(y, step=0.1), lambda y: three().log_cell(y, 0.1)):
+        refused(lambda call=call: call([1.0, 2.0]), r"^y must be a number or have shape \(3,\)")
+        refused(lambda call=call: call([1.0, np.nan, 0.0]), r"^y\[1\] must be finite, got nan")
+        refused(lambda call=call: call(1.0), r"^y must have 1 dimension, got shape \(\)")
+    for step in (0.0, -0.1, np.nan):
+        refused(lambda step=step: three().pit(y, step=step), r"^step must be positive, got")
+        refused(lambda step=step: three().log_cell(y, step), r"^step must be positive, got")
+    for level in (0, 1, -0.1, np.nan):
+        refused(lambda level=level: three().interval(level), r"^level must fulfil 0 < level < 1")
+    refused(lambda: three().interval(90), r"^level must fulfil.*got 90; fractions everywhere: 0.9, not 90")
+    refused(lambda: three().ppf(95), r"^p must lie between 0 and 1, got 95.0; fractions everywhere")
+    refused(lambda: three().ppf([0.5, 1.5]), r"^p must lie between 0 and 1, got 1.5")
+    refused(lambda: three().ppf([[0.5]]), r"^p must be a number or a list of numbers, got shape \(1, 1\)")
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("r", "shape"),
+    [
+        (None, (3,)),
+        (0.3, (3,)),
+        ([0.1, 0.5, 0.9], (3,)),
+        (nodes(5), (3, 5)),
+        (nodes(1), (3, 1)),
+        (jittered(3, 4, 1), (3, 4)),
+        (np.full((3, 1), 0.2), (3, 1)),
+    ],
+)
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("alpha", [0.1, 1.0])
+def test_shapes_of_a_randomized_forecast(r: Any, shape: tuple[int, ...], link: str, alpha: float) -> None:
+    forecast = three().randomized(alpha, link, r, random_state=0)
+    y = np.array([0.1, 9.0, -3.0])
+    assert forecast.is_randomized
+    assert forecast.n_samples == 3
+    assert forecast.distribution.batch_shape == shape
+    results = (forecast.pit(y), forecast.pit(y, step=0.5), forecast.logpdf(y), forecast.crps(y), forecast.cdf(2.0))
+    for result in (*results, forecast.log_cell(y, 0.5), forecast.mean(), forecast.std(), forecast.sample(1)):
+        assert result.shape == shape
+        assert result.dtype == np.float64
+    assert forecast.ppf(0.3).shape == shape
+    assert forecast.ppf([0.3]).shape == (*shape, 1)
+    assert forecast.ppf([0.3, 0.5, 0.9]).shape == (*shape, 3)
+    for end in forecast.interval(0.5):
+        assert end.shape == shape
+
+
+def test_columns_of_a_forecast_are_its_draws_and_rows_its_people() -> None:
+    y, r = np.array([0.1, 9.0, -3.0]), jittered(3, 4, 2)
+    forecast = three().randomized(0.1, r=r)
+    for j in range(4):
+        column = three().randomized(0.1, r=r[:, j])
+        np.testing.assert_allclose(forecast.pit(y)[:, j], column.pit(y), rtol=1e-13)
+        np.testing.assert_allclose(forecast.ppf([0.1, 0.6])[:, j], column.ppf([0.1, 0.6]), rtol=1e-12)
+    for k, p in enumerate((0.1, 0.6)):
+        np.testing.assert_allclose(forecast.ppf([0.1, 0.6])[..., k], forecast.ppf(p), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [[2, 0], slice(0, 2), np.array([False, True, True]), [1, 1, 1]], ids=str)
+@pytest.mark.parametrize("r", [None, [0.1, 0.5, 0.9], nodes(3), jittered(3, 2, 0)])
+def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> None:
+    y = np.array([0.1, 9.0, -3.0])
+    whole = three() if r is None else three().randomized(0.1, r=r)
+    part = whole.take(rows)
+    assert part.n_samples == len(y[rows])
+    np.testing.assert_allclose(part.pit(y[rows]), whole.pit(y)[rows], rtol=1e-13)
+    if whole.r is None:
+        assert part.r is None
+    else:
+        every = np.broadcast_to(whole.r, whole.distribution.batch_shape)
+        np.testing.assert_array_equal(np.broadcast_to(part.r, part.distribution.batch_shape), every[rows])
+
+
+def test_rows_of_one_person_are_taken_as_often_as_asked() -> None:
+    one = Forecast.from_normal([1.0], [2.0]).randomized(0.1, r=nodes(3))
+    np.testing.assert_array_equal(one.take([0, 0]).pit([0.5, 0.5]), np.repeat(one.pit([0.5]), 2, axis=0))
+
+
+# --- PITs, samples and intervals of calibrated forecasts -------------------------------------------------------
+
+
+def many(n: int, seed: int) -> Forecast:
+    rng = np.random.default_rng(seed)
+    return Forecast(NormalMixture([0.3, 0.7], rng.normal(0, 2, (n, 2)), np.exp(rng.normal(size=(n, 2)))))
+
+
+@pytest.mark.parametrize("alpha", [None, 0.1])
+def test_own_samples_have_uniform_pits_and_fall_into_intervals_as_often_as_promised(alpha: float | None) -> None:
+    # Kolmogorov-Smirnov at 1e-6, and coverage within 5 standard errors: fails by chance in 4 of a million seeds
+    n = 20_000
+    forecast = many(n, 1)
+    if alpha is not None:
+        forecast = forecast.randomized(alpha, random_state=2)
+    y = forecast.sample(random_state=3)
+    assert stats.kstest(forecast.pit(y), "uniform").pvalue > 1e-6
+    for level in (0.5, 0.8, 0.95):
+        low, high = forecast.interval(level)
+        covered = ((low <= y) & (y <= high)).mean()
+        assert abs(covered - level) < 5 * np.sqrt(level * (1 - level) / n)
+    np.testing.assert_array_equal(forecast.sample(random_state=3), y)
+
+
+def test_samples_of_a_rearranged_forecast_follow_each_draws_own_law() -> None:
+    # Kolmogorov-Smirnov at 1e-6 for each of 4 draws: fails by chance in 4 of a million seeds
+    rng = np.random.default_rng(4)
+    loc = np.broadcast_to(rng.normal(size=4), (5000, 4))
+    forecast = Forecast(Normal(loc, np.broadcast_to([1.0, 2.0, 0.5, 1.5], (5000, 4))), nodes(4)).rearranged()
+    y = forecast.sample(random_state=5)
+    for j in range(4):
+        # F_(j)(y) is the j-th smallest of the four CDFs at y
+        pit = np.sort(stats.norm(loc[0], [1.0, 2.0, 0.5, 1.5]).cdf(y[:, [j]]), axis=-1)[:, j]
+        assert stats.kstest(pit, "uniform").pvalue > 1e-6
+
+
+# --- rounding cells --------------------------------------------------------------------------------------------
+
+
+def test_cells_of_the_least_and_the_greatest_outcome_are_open() -> None:
+    low, high = cell_ends(np.array([1.0, 2.0, 3.0, 1.0, 3.0]), 0.5)
+    np.testing.assert_array_equal(low, [-np.inf, 1.75, 2.75, -np.inf, 2.75])
+    np.testing.assert_array_equal(high, [1.25, 2.25, np.inf, 1.25, np.inf])
+    np.testing.assert_array_equal(cell_ends(np.array([7.0]), 0.1), [[-np.inf], [np.inf]])
+
+
+@pytest.mark.parametrize("step", [0.01, 0.5, 4.0])
+def test_log_cell_is_the_log_probability_of_the_cell_per_unit(step: float) -> None:
+    y = np.array([-0.3, 9.0, -2.5])
+    peer = stats.norm(MEAN, STD)
+    low = np.array([y[0] - step / 2, y[1] - step / 2, -np.inf])
+    high = np.array([y[0] + step / 2, np.inf, y[2] + step / 2])
+    expected = np.log((peer.cdf(high) - peer.cdf(low)) / step)
+    np.testing.assert_allclose(three().log_cell(y, step), expected, rtol=1e-10)
+    by_draw = drawn(3)
+    wide = np.log((by_draw.distribution.cdf(high[:, None]) - by_draw.distribution.cdf(low[:, None])) / step)
+    np.testing.assert_allclose(by_draw.log_cell(y, step), wide, rtol=1e-9, atol=1e-9)
+
+
+def test_log_cell_nears_the_log_density_as_cells_shrink() -> None:
+    y = np.linspace(-3, 3, 21)
+    forecast = Forecast.from_normal(np.zeros(21), 1.0)
+    # the mean of the density over a cell differs by step^2 / 24 * (y^2 - 1) relative
+    np.testing.assert_allclose(forecast.log_cell(y, 1e-3)[1:-1], forecast.logpdf(y)[1:-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_log_cell_keeps_its_digits_in_both_far_tails(sign: float) -> None:
+    # in a far tail F(b) - F(a) = density(a) (1 - exp(-a w)) / a to first order: here by scipy's log tails
+    step, distance = 0.01, np.array([5.0, 8.2, 8.29, 8.3, 9.0, 15.0, 38.0, 45.0, 100.0])
+    ends = [-150.0 * sign, 150.0 * sign]
+    y = np.concatenate((sign * distance, ends))
+    near, far = stats.norm.logsf(distance - step / 2), stats.norm.logsf(distance + step / 2)
+    expected = near + np.log(-np.expm1(far - near)) - np.log(step)
+    found = Forecast.from_normal(np.zeros(y.size), 1.0).log_cell(y, step)[:-2]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_stepped_pits_are_uniform_within_the_probability_of_the_cell() -> None:
+    # Kolmogorov-Smirnov at 1e-6, three times
+    n, step = 8000, 0.5
+    y = np.concatenate(([-4.0, 4.0], np.full(n, 0.25)))
+    forecast = Forecast.from_normal(np.zeros(y.size), 1.0)
+    pit = forecast.pit(y, step=step, random_state=6)
+    low, high = stats.norm.cdf([0.0, 0.5])
+    assert (pit[2:] >= low).all()
+    assert (pit[2:] <= high).all()
+    assert stats.kstest((pit[2:] - low) / (high - low), "uniform").pvalue > 1e-6
+    assert 0 < pit[0] < stats.norm.cdf(-3.75)
+    assert stats.norm.cdf(3.75) < pit[1] < 1
+    np.testing.assert_array_equal(forecast.pit(y, step=step, random_state=6), pit)
+    np.testing.assert_array_equal(forecast.pit(y, step=step, random_state=np.random.default_rng(6)), pit)
+    assert (forecast.pit(y, step=step, random_state=7) != pit).all()
+    # outcomes of the forecast itself, rounded to the grid, have uniform PITs again; unrounded PITs do not
+    rng = np.random.default_rng(8)
+    rounded = np.round(rng.normal(size=n) / step) * step
+    truth = Forecast.from_normal(np.zeros(n), 1.0)
+    assert stats.kstest(truth.pit(rounded, step=step, random_state=9), "uniform").pvalue > 1e-6
+    assert stats.kstest(truth.pit(rounded), "uniform").pvalue < 1e-6
+
+
+def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
+    y, forecast = np.array([-0.3, 9.0, -2.5]), drawn(4)
+    pit = forecast.pit(y, step=0.5, random_state=1)
+    low, high = (forecast.distribution.cdf(end[:, None]) for end in cell_ends(y, 0.5))
+    share = (pit - low) / (high - low)
+    np.testing.assert_allclose(share, np.broadcast_to(share[:, :1], share.shape), rtol=1e-9)
+    np.testing.assert_allclose(share[:, 0], fresh(3, 1), rtol=1e-9)
+
+
+# --- randomizing and rearranging -------------------------------------------------------------------------------
+
+
+def test_randomizing_wraps_the_link_asked_for() -> None:
+    for link, kind in LINKS.items():
+        made = three().randomized(0.3, link, 0.4).distribution
+        assert isinstance(made, Randomized)
+        assert type(made.link) is kind
+        assert made.link.alpha == 0.3
+    own = Gaussian.from_rho(0.7)
+    assert three().randomized(link=own, r=0.4).distribution.link is own  # type: ignore[attr-defined]
+    assert three().randomized(r=0.4).distribution.link == Entropic(0.1)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(three().randomized(random_state=3).r, three().randomized(random_state=3).r)
+    np.testing.assert_array_equal(three().randomized(random_state=3).r, fresh(3, 3))
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_at_alpha_one_a_forecast_stays_what_it_is(link: str) -> None:
+    y = np.array([0.4, 7.0, -2.0])
+    same = three().randomized(1.0, link, nodes(3))
+    np.testing.assert_allclose(same.pit(y), np.repeat(three().pit(y)[:, None], 3, axis=1), rtol=1e-12, strict=True)
+    np.testing.assert_allclose(same.logpdf(y), np.repeat(three().logpdf(y)[:, None], 3, axis=1), rtol=1e-12)
+
+
+def test_a_person_with_a_greater_draw_gets_the_greater_pit() -> None:
+    pit = three().randomized(0.05, r=nodes(50)).pit([0.4, 7.0, -2.0])
+    assert (np.diff(pit, axis=-1) > 0).all()
+
+
+def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
+    once = three().randomized(0.1, r=0.5)
+    refused(lambda: once.randomized(0.1), "randomized already; randomize the deterministic forecast instead")
+    refused(lambda: drawn().rearranged().randomized(0.1), "randomized already")
+    refused(lambda: three().randomized(10), r"^alpha must fulfil 0 < alpha <= 1, got 10")
+    refused(lambda: three().randomized(0), r"^alpha must fulfil 0 < alpha <= 1, got 0")
+    refused(lambda: three().randomized(link="logistic"), r"^link must be one of 'laplace', 'entropic', 'gaussian'")
+    refused(lambda: three().randomized(r=[0.1, 0.2]), r"^r must be a number or have shape \(3,\), \(1, m\) or \(3, m\)")
+    refused(lambda: three().randomized(r=[0.1, 0.2, 1.0]), r"^r\[2\] must lie strictly between 0 and 1, got 1.0")
+    refused(lambda: three().randomized(random_state=-1), r"^random_state must be")
+
+
+def test_rearranging_needs_several_draws_in_order() -> None:
+    message = r"only a forecast with several draws per person, r of shape \(1, m\) or \(n, m\), is rearranged"
+    refused(three().rearranged, message)
+    refused(three().randomized(0.1, r=[0.1, 0.5, 0.9]).rearranged, message)
+    refused(three().randomized(0.1, r=[[0.5, 0.1]]).rearranged, r"^r must increase along each row")
+    refused(three().randomized(0.1, r=[[0.5, 0.5]]).rearranged, r"^r must increase along each row")
+
+
+def test_rearranged_pits_increase_with_the_draw_and_keep_log_density_and_draws() -> None:
+    rng = np.random.default_rng(11)
+    base = Forecast(Normal(rng.normal(size=(50, 6)), np.exp(rng.normal(size=(50, 6)))), jittered(50, 6, 12))
+    y, sorted_forecast = rng.normal(size=50), base.rearranged()
+    assert isinstance(sorted_forecast.distribution, Rearranged)
+    assert sorted_forecast.r is base.r
+    np.testing.assert_array_equal(sorted_forecast.pit(y), np.sort(base.pit(y), axis=-1))
+    np.testing.assert_allclose(sorted_forecast.logpdf(y).mean(axis=-1), base.logpdf(y).mean(axis=-1), rtol=1e-12)
+    assert base.r is not None
+    before, after = (np.abs(forecast.pit(y) - base.r).mean(axis=-1) for forecast in (base, sorted_forecast))
+    assert (after <= before + 1e-15).all()
+    assert (before - after).mean() > 0.01  # the example is not monotone to begin with
+    np.testing.assert_array_equal(sorted_forecast.take([3, 1]).pit(y[[3, 1]]), sorted_forecast.pit(y)[[3, 1]])

@@ -1,0 +1,619 @@
+"""A stored forecaster is the one that was saved, and a folder that is not what `save` wrote is refused."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import BayesianRidge, Ridge, TweedieRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, load, save, store
+from evenhand.forecasters import FORECASTERS
+
+ROWS = 80
+RANDOM = np.random.default_rng(7)
+NUMBERS = RANDOM.normal(size=(ROWS, 3))
+Y = NUMBERS[:, 0] + 0.5 * RANDOM.normal(size=ROWS)
+TABLE = pd.DataFrame(NUMBERS, columns=["age", "income", "debt"]).assign(
+    job=np.where(NUMBERS[:, 1] > 0, "cook", "nurse"),
+    since=pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(ROWS), unit="D"),
+)
+TABLE.loc[3, "age"] = np.nan
+TABLE.loc[4, "job"] = None
+COLUMNS = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["job"]), (SimpleImputer(), ["age", "debt"]))
+
+small_mixture = partial(MixtureMLPRegressor, n_members=2, hidden=(8, 8), max_steps=20, random_state=0)
+around = partial(RandomizedRegressor, link="laplace", cv=2, random_state=3)
+
+# name -> forecaster and the rows that it is fitted on
+EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "PAICRegressor": lambda: (PAICRegressor(hidden=(8, 8, 8), max_steps=20, random_state=0), TABLE),
+    "PAICRegressor, raw rows": lambda: (PAICRegressor(0.3, hidden=(8, 8), max_steps=20, standardize_y=True), NUMBERS),
+    "MixtureMLPRegressor": lambda: (small_mixture(), TABLE),
+    "RandomizedRegressor": lambda: (around(small_mixture(), alpha=0.2, link="entropic"), TABLE),
+    "forest": lambda: (around(RandomForestRegressor(5, random_state=0), link="gaussian"), NUMBERS),
+    "boosting": lambda: (around(HistGradientBoostingRegressor(max_iter=5)), NUMBERS),
+    "scaled": lambda: (around(make_pipeline(StandardScaler(), Ridge())), NUMBERS),
+    "mixed columns": lambda: (around(make_pipeline(COLUMNS, RandomForestRegressor(5, random_state=0))), TABLE),
+    "log of a column": lambda: (around(make_pipeline(FunctionTransformer(np.arcsinh), Ridge())), NUMBERS),
+    "Bayesian ridge": lambda: (around(BayesianRidge(), alpha=1.0), NUMBERS),
+    "Gaussian process": lambda: (around(GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel())), NUMBERS),
+    "scaled Gaussian process": lambda: (
+        around(make_pipeline(StandardScaler(), GaussianProcessRegressor(RBF(1.0, "fixed")))),
+        NUMBERS,
+    ),
+    "network of scikit-learn": lambda: (
+        around(MLPRegressor(hidden_layer_sizes=[4], tol=1.0, random_state=0)),
+        NUMBERS,
+    ),
+    "neighbours": lambda: (around(KNeighborsRegressor(metric="manhattan")), NUMBERS),
+    "Tweedie": lambda: (around(TweedieRegressor(power=0)), NUMBERS),
+    "search": lambda: (around(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2)), NUMBERS),
+    "frozen": lambda: (around(FrozenEstimator(Ridge().fit(NUMBERS[:40], Y[:40]))), NUMBERS),
+    "frozen mixture": lambda: (around(FrozenEstimator(small_mixture().fit(NUMBERS[:40], Y[:40]))), NUMBERS),
+}
+
+DRAWS = (
+    0.3,
+    np.linspace(0.01, 0.99, ROWS),
+    np.array([[1e-6, 0.5, 1 - 1e-6]]),
+    np.linspace(0.2, 0.8, ROWS * 2).reshape(ROWS, 2),
+)
+
+
+def fitted(name: str) -> tuple[Any, Any]:
+    model, rows = EXAMPLES[name]()
+    return model.fit(rows, Y), rows
+
+
+@pytest.fixture(scope="module")
+def ridge() -> RandomizedRegressor:
+    """Return a model with files of both kinds beside its manifest."""
+    return fitted("scaled")[0]
+
+
+@pytest.fixture
+def folder(ridge: RandomizedRegressor, tmp_path: Path) -> Path:
+    save(ridge, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def refused(place: Path, *words: str, error: type[Exception] = InputError) -> str:
+    with pytest.raises(error) as caught:
+        load(place)
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in (str(place), *words):
+        assert word in message
+    return message
+
+
+def manifest_of(place: Path) -> dict[str, Any]:
+    return dict(json.loads((place / "model.json").read_text()))
+
+
+def rewrite(place: Path, manifest: dict[str, Any]) -> None:
+    """Write a manifest whose own hash is right, as somebody with bad intent would."""
+    (place / "model.json").write_bytes(store._sealed({k: v for k, v in manifest.items() if k != "sha256"}))
+
+
+def plant(place: Path, content: bytes, ending: str) -> Path:
+    """Put `content` in the place of a file of the model, with its hash in the manifest."""
+    manifest = manifest_of(place)
+    entry = next(file for file in manifest["files"].values() if file["file"].endswith(ending))
+    entry["sha256"] = store._digest(content)
+    (place / entry["file"]).write_bytes(content)
+    rewrite(place, manifest)
+    return place / entry["file"]
+
+
+def same_forecasts(first: Any, second: Any, rows: Any) -> bool:
+    return all(
+        np.abs(first.forecast(rows, r).pit(Y) - second.forecast(rows, r).pit(Y)).max() < 1e-9 for r in (0.2, 0.7)
+    )
+
+
+# What is loaded is what was saved.
+
+
+def test_every_forecaster_has_an_example() -> None:
+    assert set(FORECASTERS) <= set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_loaded_forecaster_gives_the_same_forecasts_at_the_same_draws(name: str, tmp_path: Path) -> None:
+    model, rows = fitted(name)
+    save(model, tmp_path)
+    again = load(tmp_path)
+    assert type(again) is type(model)
+    for r in DRAWS:
+        ours, theirs = model.forecast(rows, r), again.forecast(rows, r)
+        for what in ("pit", "logpdf"):
+            np.testing.assert_allclose(getattr(theirs, what)(Y), getattr(ours, what)(Y), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(theirs.ppf([0.05, 0.5, 0.95]), ours.ppf([0.05, 0.5, 0.95]), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(again.predict(rows), model.predict(rows), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_parameters_and_learned_names_come_back_and_a_second_save_is_the_same(name: str, tmp_path: Path) -> None:
+    model, _ = fitted(name)
+    save(model, tmp_path / "first")
+    again = load(tmp_path / "first")
+    known = {key: value for key, value in model.get_params(deep=False).items() if key != "estimator"}
+    assert {key: again.get_params(deep=False)[key] for key in known} == known
+    assert again.n_features_in_ == model.n_features_in_
+    assert hasattr(again, "feature_names_in_") == hasattr(model, "feature_names_in_")
+    if hasattr(model, "feature_names_in_"):
+        assert list(again.feature_names_in_) == list(model.feature_names_in_)
+    save(again, tmp_path / "second")
+    first, second = manifest_of(tmp_path / "first"), manifest_of(tmp_path / "second")
+    assert first["model"] == second["model"]
+
+
+def test_a_generator_as_seed_is_not_stored(tmp_path: Path) -> None:
+    model = PAICRegressor(hidden=(4, 4), max_steps=5, random_state=np.random.default_rng(0)).fit(NUMBERS, Y)
+    save(model, tmp_path)
+    again = load(tmp_path)
+    assert again.random_state is None
+    assert same_forecasts(model, again, NUMBERS)
+
+
+def without_torch(code: str, place: Path) -> str:
+    """Run code in a fresh process in which torch is not installed."""
+    head = """
+import sys
+class NoTorch:
+    def find_spec(self, name, *rest):
+        if name == "torch":
+            raise ModuleNotFoundError("no torch", name=name)
+sys.meta_path.insert(0, NoTorch())
+import evenhand
+"""
+    run = [sys.executable, "-c", head + code, str(place)]
+    return subprocess.run(run, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_model_loads_in_a_fresh_process(ridge: RandomizedRegressor, folder: Path) -> None:
+    code = """
+import numpy as np
+X = np.random.default_rng(7).normal(size=(80, 3))
+print(*evenhand.load(sys.argv[1]).forecast(X, 0.3).ppf(0.5).tolist())
+"""
+    medians = [float(value) for value in without_torch(code, folder).split()]
+    np.testing.assert_allclose(medians, ridge.forecast(NUMBERS, 0.3).ppf(0.5), rtol=0, atol=1e-9)
+
+
+def test_a_neural_model_without_torch_says_which_extra_is_missing(tmp_path: Path) -> None:
+    code = """
+try:
+    evenhand.load(sys.argv[1]).forecast([[0.0, 0.0, 0.0]])
+except evenhand.MissingExtraError as error:
+    print(error)
+"""
+    save(small_mixture().fit(NUMBERS, Y), tmp_path)
+    (message,) = without_torch(code, tmp_path).splitlines()
+    assert "pip install 'evenhand[neural]'" in message
+
+
+# What is stored.
+
+
+@pytest.mark.parametrize("name", ["RandomizedRegressor", "boosting", "mixed columns", "Gaussian process"])
+def test_no_file_holds_a_pickle(name: str, tmp_path: Path) -> None:
+    save(fitted(name)[0], tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"model.json", *(file["file"] for file in manifest_of(tmp_path)["files"].values())}
+    for path in tmp_path.iterdir():
+        content = path.read_bytes()
+        assert not content.startswith(b"\x80")
+        if path.suffix == ".skops":
+            parts = zipfile.ZipFile(io.BytesIO(content))
+            for entry in parts.namelist():
+                assert not parts.read(entry).startswith(b"\x80")
+                if entry.endswith(".npy"):
+                    np.load(io.BytesIO(parts.read(entry)), allow_pickle=False)
+
+
+def test_the_manifest_names_format_and_release_and_hashes_each_file(folder: Path) -> None:
+    manifest = manifest_of(folder)
+    assert manifest["format"] == store.FORMAT == 1
+    assert manifest["written_by"].startswith("evenhand ")
+    assert {store._digest((folder / file["file"]).read_bytes()) for file in manifest["files"].values()} == {
+        file["sha256"] for file in manifest["files"].values()
+    }
+
+
+def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: Path) -> None:
+    for name in ("notes.txt", "weights.safetensors", "other-model.skops"):
+        (folder / name).write_text("mine")
+    (folder / ".draft-left-by-a-kill").write_text("")
+    save(fitted("Bayesian ridge")[0], folder)
+    ours = {"model.json", *(file["file"] for file in manifest_of(folder)["files"].values())}
+    assert {path.name for path in folder.iterdir()} == ours | {"notes.txt", "weights.safetensors", "other-model.skops"}
+
+
+# What cannot be stored is refused at save, before anything is written.
+
+
+def cubed(x: Any) -> Any:
+    return x**3
+
+
+class Foreign(RegressorMixin, BaseEstimator):
+    """An estimator that is not of scikit-learn."""
+
+    def fit(self, X: Any, y: Any) -> Foreign:
+        self.mean_ = float(np.mean(y))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.mean_)
+
+
+class Renamed(PAICRegressor):
+    """A forecaster of somebody else."""
+
+
+FOREIGN: dict[str, tuple[Callable[[], Any], str]] = {
+    "own function": (lambda: FunctionTransformer(cubed), "test_store.cubed"),
+    "lambda": (lambda: FunctionTransformer(lambda x: x), "lambda"),
+    "eval": (lambda: FunctionTransformer(eval), "builtins.eval"),
+    "exec": (lambda: FunctionTransformer(exec), "builtins.exec"),
+    "import": (lambda: FunctionTransformer(__import__), "builtins.__import__"),
+    "getattr": (lambda: FunctionTransformer(getattr), "builtins.getattr"),
+    "os.system": (lambda: FunctionTransformer(os.system), "system"),
+    "numpy.load": (lambda: FunctionTransformer(np.load), "numpy.load"),
+    "pickle.loads": (lambda: FunctionTransformer(pickle.loads), "pickle.loads"),
+    "partial": (lambda: FunctionTransformer(partial(np.add, 1)), "functools.partial"),
+    "methodcaller": (lambda: FunctionTransformer(methodcaller("sum")), "operator.methodcaller"),
+    "method": (lambda: FunctionTransformer(StandardScaler().set_params), "StandardScaler"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_functions_are_refused_at_save_and_at_load(name: str, folder: Path, tmp_path: Path) -> None:
+    make, called = FOREIGN[name]
+    # fitted by hand: some of these functions cannot be called at all
+    model = fitted("scaled")[0]
+    model.estimator_ = model._base.estimator = make_pipeline(make(), Ridge().fit(NUMBERS, Y))
+    with pytest.raises(InputError, match="cannot be stored") as caught:
+        save(model, tmp_path / "new")
+    assert called in str(caught.value)
+    assert not (tmp_path / "new").exists()
+    plant(folder, skops.io.dumps(model.estimator_), ".skops")
+    refused(folder, called)
+
+
+def test_a_foreign_class_is_refused_at_save_and_at_load(folder: Path, tmp_path: Path) -> None:
+    model = around(make_pipeline(StandardScaler(), Foreign())).fit(NUMBERS, Y)
+    with pytest.raises(InputError, match=r"Pipeline cannot be stored safely: it holds .*Foreign"):
+        save(model, tmp_path / "new")
+    plant(folder, skops.io.dumps(model.estimator_), ".skops")
+    refused(folder, "types that are not allowed", "Foreign")
+
+
+@pytest.mark.parametrize("make", [Ridge, partial(Renamed, hidden=(4, 4), max_steps=2), Foreign])
+def test_only_our_forecasters_are_saved(make: Callable[[], Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"must be one of .*, got {type(make()).__name__}"):
+        save(make().fit(NUMBERS, Y), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_foreign_forecaster_inside_is_refused_at_save(tmp_path: Path) -> None:
+    class Mine(MixtureMLPRegressor):
+        pass
+
+    model = around(Mine(n_members=1, hidden=(4,), max_steps=2)).fit(NUMBERS, Y)
+    with pytest.raises(InputError, match="got Mine"):
+        save(model, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unfitted_forecaster_is_refused(tmp_path: Path) -> None:
+    for model in (PAICRegressor(), RandomizedRegressor()):
+        with pytest.raises(ValueError, match="not fitted"):
+            save(model, tmp_path / "new")
+
+
+def test_a_file_in_the_way_is_refused_and_kept(ridge: RandomizedRegressor, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file", tmp_path / "file" / "model"):
+        with pytest.raises(InputError, match="must be a folder"):
+            save(ridge, place)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+# Damage is noticed.
+
+
+def test_a_changed_byte_in_any_file_is_refused(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        step = 3 if path.name == "model.json" else max(1, len(content) // 40)
+        for at in {*range(0, len(content), step), len(content) - 1}:
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+            with pytest.raises(InputError):
+                load(folder)
+        path.write_bytes(content)
+    load(folder)
+
+
+def test_a_truncated_or_longer_file_is_refused(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        for changed in (b"", content[:1], content[: len(content) // 2], content[:-1], content + b"\n", b"\x00" * 100):
+            path.write_bytes(changed)
+            refused(folder)
+        path.unlink()
+        refused(folder)
+        path.write_bytes(content)
+    load(folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not JSON",
+        "null",
+        "[]",
+        "{}",
+        "3",
+        '"text"',
+        "[" * 100_000,
+        '{"format": "1"}',
+        '{"format": 0}',
+        '{"format": null}',
+        '{"format": 1}',
+        '{"format": 1, "sha256": 5, "model": {}, "files": {}}',
+        '{"format": 1, "sha256": "", "model": {}, "files": {}}',
+        "\udcff",
+    ],
+)
+def test_a_manifest_that_describes_no_model_is_refused(text: str, folder: Path) -> None:
+    (folder / "model.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    refused(folder, "model.json", "damaged")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest.pop("model"),
+        lambda manifest: manifest.pop("files"),
+        lambda manifest: manifest.update(files=[]),
+        lambda manifest: manifest.update(model=[]),
+        lambda manifest: manifest["model"].pop("params"),
+        lambda manifest: manifest["model"].update(kind=[]),
+        lambda manifest: manifest["model"].update(kind="Unknown"),
+        lambda manifest: manifest["model"].update(arrays="elsewhere"),
+        lambda manifest: manifest["model"].update(parts={}),
+        lambda manifest: manifest["model"]["params"]["learned"].update(kind="unknown"),
+        lambda manifest: manifest["model"]["params"]["params"].update(surprise=1),
+    ],
+)
+def test_a_manifest_with_missing_or_odd_entries_is_refused(change: Callable[[Any], Any], folder: Path) -> None:
+    manifest = manifest_of(folder)
+    change(manifest)
+    rewrite(folder, manifest)
+    refused(folder)
+
+
+def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
+    from safetensors.numpy import load as arrays_of
+    from safetensors.numpy import save as to_bytes
+
+    save(small_mixture().fit(NUMBERS, Y), tmp_path)
+    arrays = arrays_of(next(tmp_path.glob("*.safetensors")).read_bytes())
+    arrays["kernel_0"] = arrays["kernel_0"][:, :-1].copy()
+    plant(tmp_path, to_bytes(arrays), ".safetensors")
+    with pytest.raises(InputError, match="kernel_0"):
+        load(tmp_path)
+
+
+def test_a_newer_format_is_refused_with_both_versions_and_the_release(folder: Path) -> None:
+    rewrite(folder, manifest_of(folder) | {"format": 7, "written_by": "evenhand 9.2"})
+    refused(folder, "format 7 is newer than 1", "evenhand 9.2")
+
+
+def test_a_missing_folder_manifest_or_file_is_named(folder: Path, tmp_path: Path) -> None:
+    refused(tmp_path / "nowhere", "no such model folder")
+    refused(folder / "model.json", "no such model folder")
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "no model.json")
+    path = next(folder.glob("*.skops"))
+    path.unlink()
+    refused(folder, path.name, "No such file")
+    path.mkdir()
+    refused(folder, path.name, "not a plain file")
+
+
+# Nothing outside the folder is opened, and nothing is unpickled.
+
+
+@pytest.mark.parametrize("name", ["../outside", "{folder}/outside", "sub/inside", "..", ".", "", "sub/../../outside"])
+def test_a_path_that_leaves_the_folder_is_refused(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = name.format(folder=folder.parent)
+    manifest = manifest_of(folder)
+    entry = next(file for file in manifest["files"].values() if file["file"].endswith(".skops"))
+    content = (folder / entry["file"]).read_bytes()
+    (folder / "sub").mkdir()
+    (folder.parent / "outside").write_bytes(content)
+    (folder / "sub" / "inside").write_bytes(content)
+    entry["file"] = name
+    rewrite(folder, manifest)
+    opened: list[Path] = []
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: opened.append(path) or read(path))
+    refused(folder, "leaves the model folder")
+    assert {path.parent for path in opened} == {folder}
+
+
+def test_a_name_that_no_file_can_have_is_refused(folder: Path) -> None:
+    manifest = manifest_of(folder)
+    next(iter(manifest["files"].values()))["file"] = "a\0b"
+    rewrite(folder, manifest)
+    refused(folder)
+
+
+@pytest.mark.parametrize("ending", [".skops", ".safetensors", ".json"])
+def test_a_link_is_refused(ending: str, folder: Path) -> None:
+    path = next(folder.glob("*" + ending))
+    shutil.move(path, folder.parent / "elsewhere")
+    path.symlink_to(folder.parent / "elsewhere")
+    refused(folder, path.name, "is a link")
+
+
+class Bomb:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.trace),)
+
+
+def test_the_bomb_goes_off_when_unpickled(tmp_path: Path) -> None:
+    pickle.loads(pickle.dumps(Bomb(tmp_path / "trace")))
+    assert (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize("ending", [".skops", ".safetensors"])
+def test_a_pickle_in_the_place_of_a_file_is_never_opened(ending: str, folder: Path, tmp_path: Path) -> None:
+    plant(folder, pickle.dumps(Bomb(tmp_path / "trace")), ending)
+    refused(folder, "damaged")
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_pickle_in_the_place_of_the_manifest_is_never_opened(folder: Path, tmp_path: Path) -> None:
+    (folder / "model.json").write_bytes(pickle.dumps(Bomb(tmp_path / "trace")))
+    refused(folder, "damaged")
+    assert not (tmp_path / "trace").exists()
+
+
+def test_pickles_beside_the_model_or_inside_a_part_are_never_opened(folder: Path, tmp_path: Path) -> None:
+    evil = pickle.dumps(Bomb(tmp_path / "trace"))
+    for name in ("model.pkl", "model.joblib", "__init__.pkl"):
+        (folder / name).write_bytes(evil)
+    part = next(folder.glob("*.skops")).read_bytes()
+    held = io.BytesIO(part)
+    with zipfile.ZipFile(held, "a") as parts:
+        parts.writestr("evil.pkl", evil)
+    plant(folder, held.getvalue(), ".skops")
+    load(folder)
+    assert not (tmp_path / "trace").exists()
+
+
+def test_an_array_of_pickled_objects_inside_a_part_is_refused(folder: Path, tmp_path: Path) -> None:
+    evil = io.BytesIO()
+    np.save(evil, np.array([Bomb(tmp_path / "trace")], dtype=object), allow_pickle=True)
+    old = zipfile.ZipFile(next(folder.glob("*.skops")))
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as parts:
+        for name in old.namelist():
+            parts.writestr(name, evil.getvalue() if name.endswith(".npy") else old.read(name))
+    plant(folder, held.getvalue(), ".skops")
+    refused(folder, "damaged")
+    assert not (tmp_path / "trace").exists()
+
+
+# An interrupted save leaves a model that loads.
+
+
+class Interrupted(BaseException):
+    """Like a Ctrl-C: no ordinary error, so that nobody catches it by mistake."""
+
+
+STEPS = ((tempfile, "mkstemp"), (os, "fdopen"), (os, "fsync"), (os, "chmod"), (os, "replace"), (Path, "unlink"))
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
+    """Raise at step number `last` of those that change files."""
+    count = itertools.count()
+
+    def broken(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if next(count) == last:
+            raise Interrupted
+        return step(*args, **kwargs)
+
+    for owner, name in STEPS:
+        step = getattr(owner, name)
+        # a function, not a partial: it must become a method of Path
+        monkeypatch.setattr(owner, name, lambda *args, _step=step, **kwargs: broken(_step, *args, **kwargs))
+
+
+def test_a_save_interrupted_at_any_step_leaves_the_old_model_or_the_new(tmp_path: Path) -> None:
+    old, new = (around(make_pipeline(StandardScaler(), Ridge(penalty))).fit(NUMBERS, Y) for penalty in (1.0, 1e3))
+    assert not same_forecasts(old, new, NUMBERS)
+    save(old, tmp_path / "old")
+    survivors = []
+    for last in itertools.count():
+        place = tmp_path / str(last)
+        shutil.copytree(tmp_path / "old", place)
+        with pytest.MonkeyPatch.context() as patch:
+            interrupt(patch, last)
+            try:
+                save(new, place)
+                break
+            except Interrupted:
+                pass
+        again = load(place)
+        survivors.append("old" if same_forecasts(again, old, NUMBERS) else "new")
+        assert survivors[-1] == "old" or same_forecasts(again, new, NUMBERS)
+        if last % 5 == 0:
+            save(new, place)
+            assert same_forecasts(load(place), new, NUMBERS)
+            assert len(list(place.iterdir())) == 3
+    # two files and the manifest take 5 steps each; then the two old files are swept
+    assert survivors == ["old"] * 15 + ["new"] * 2
+
+
+def test_a_first_save_that_is_interrupted_leaves_no_model(ridge: RandomizedRegressor, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt(patch, 14)
+        with pytest.raises(Interrupted):
+            save(ridge, tmp_path / "model")
+    refused(tmp_path / "model", "no model.json")
+
+
+def test_a_full_disk_leaves_the_old_model_and_no_draft(folder: Path, ridge: RandomizedRegressor) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            save(fitted("Bayesian ridge")[0], folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert same_forecasts(load(folder), ridge, NUMBERS)
