@@ -27,7 +27,7 @@ LEVELS = (0.12, 0.20, 0.31)
 MASSES = (0.1, 0.2, 0.5, 1.0)
 STEP = 0.01
 PAIC_ALPHAS = (0.02, 0.035, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.32, 0.4)
-LINK_ALPHAS = (0.04, 0.05, 0.065, 0.08, 0.1, 0.12, 0.15, 0.18)
+LINK_ALPHAS = (0.04, 0.05, 0.065, 0.08, 0.1, 0.12, 0.15, 0.18, 0.22)
 
 
 def measure(wide: Forecast, few: Forecast, y: np.ndarray, seed: int) -> dict[str, float]:

@@ -13,5 +13,5 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"evenhand {version}"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "inherited-members": False}
+autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
 napoleon_use_rtype = False

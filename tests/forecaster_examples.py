@@ -62,9 +62,7 @@ EXAMPLES: dict[str, Example] = {
     "MixtureMLPRegressor": Example(small_mixture, is_randomized=False, takes_mixed=True),
     "RandomizedRegressor(None)": Example(_around(lambda: None, link=Laplace(0.4)), takes_mixed=True),
     "RandomizedRegressor(Ridge)": Example(_around(Ridge)),
-    "RandomizedRegressor(BayesianRidge)": Example(
-        _around(BayesianRidge, link=Gaussian(0.2)), fit_is_random=False
-    ),
+    "RandomizedRegressor(BayesianRidge)": Example(_around(BayesianRidge, link=Gaussian(0.2)), fit_is_random=False),
     "RandomizedRegressor(Pipeline)": Example(
         _around(lambda: make_pipeline(StandardScaler(), LinearRegression()), link="laplace"), takes_weights=False
     ),

@@ -164,6 +164,7 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link: bool
     for r in model.draws:
         cells = np.floor(r * r.shape[1])
         np.testing.assert_array_equal(cells, np.broadcast_to(np.arange(r.shape[1]), r.shape))
+        assert np.unique(r).size == r.size
     wide, few = (stats.norm(*randomized_normal(X["score"].to_numpy(), r, rho)) for r in model.draws)
     std = STD / np.sqrt(1 - rho**2)
     scores = {
@@ -221,6 +222,14 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
     assert " higher " in lines["region = north"]
     assert " as forecast " in lines["region = south"]
     assert "Of the named groups, region = north (" in found.summary()
+
+
+@pytest.mark.parametrize(("shift", "lean"), [(-1.0, "lower"), (0.0, "as forecast"), (1.0, "higher")])
+def test_the_text_says_to_which_side_outcomes_lie(shift: float, lean: str) -> None:
+    # quantiles of a normal for outcomes: mean PITs are exactly 1/2, and far from it after a shift
+    y = special.ndtri((np.arange(N) + 0.5) / N) + shift
+    lines = audit(flat(N), y=y, random_state=0).summary().splitlines()
+    assert f" {lean} " in next(line for line in lines if line.startswith("everyone "))
 
 
 def test_weights_are_repetitions_but_for_the_oracle() -> None:
@@ -568,6 +577,7 @@ def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> 
         assert "\x1b" not in text
     if len(name) < 20 and "\n" not in name:
         assert found.summary().count(name) >= 3
+        assert name in compare(other, found).summary().splitlines()[0]
     # folded over lines if need be, but whole
     assert "".join(name.split()) in "".join(found.summary().split())
 

@@ -1,0 +1,165 @@
+"""What people import: it is all there, documented, and cheap until it is used."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenhand
+
+ROOMS = evenhand._ROOMS
+COMMANDS = ("demo", "fit", "predict", "randomize", "audit")
+
+# handed to people or raised, never called by them
+NOT_CALLED = {"Audit", "DiscreteOutcomeWarning", "InputError", "MissingExtraError"}
+WITHOUT_EXAMPLE = {"compare"}
+
+
+def fresh(code: str) -> str:
+    """Run code in a process of its own and return what it prints."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def public(room: str) -> list[tuple[str, Any]]:
+    module = importlib.import_module(f"evenhand.{room}")
+    return [(name, getattr(module, name)) for name in module.__all__]
+
+
+def test_every_public_name_resolves_and_has_a_home() -> None:
+    assert list(evenhand.__all__) == sorted(evenhand.__all__)
+    assert set(evenhand._HOMES) == set(evenhand.__all__)
+    for name, home in evenhand._HOMES.items():
+        found = getattr(evenhand, name)
+        assert found.__name__ == name
+        assert found is getattr(importlib.import_module(f"evenhand.{home}"), name)
+
+
+def test_dir_lists_the_public_names_the_rooms_and_the_version() -> None:
+    assert dir(evenhand) == sorted({*evenhand.__all__, *ROOMS, "__version__"})
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_are_reached_as_attributes_and_all_their_names_resolve(room: str) -> None:
+    module = getattr(evenhand, room)
+    assert module is importlib.import_module(f"evenhand.{room}")
+    assert module.__doc__
+    assert len(set(module.__all__)) == len(module.__all__)
+    for name, _ in public(room):
+        assert not name.startswith("_")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'evenhand' has no attribute 'forcast'"):
+        evenhand.forcast  # noqa: B018
+    with pytest.raises(ImportError, match="forcast"):
+        exec("from evenhand import forcast")
+
+
+def test_import_loads_nothing_heavy() -> None:
+    code = "import sys, evenhand; print([name for name in %r if name in sys.modules])"
+    heavy = ("torch", "sklearn", "scipy", "pandas", "pyarrow", "numpy", "matplotlib", "typer", "rich", "skops")
+    assert fresh(code % (heavy,)) == "[]\n"
+
+
+def test_what_needs_no_network_of_ours_leaves_torch_alone() -> None:
+    code = """
+import sys, numpy as np
+from evenhand import Forecast, RandomizedRegressor, audit
+from sklearn.linear_model import Ridge
+X = np.random.default_rng(0).normal(size=(200, 2))
+y = X[:, 0] + np.random.default_rng(1).normal(size=200)
+model = RandomizedRegressor(Ridge(), link="laplace").fit(X, y)
+audit(model, X, y, random_state=0).summary()
+print([name for name in ("torch", "skops", "typer", "matplotlib") if name in sys.modules])
+"""
+    assert fresh(code) == "[]\n"
+
+
+def test_a_star_import_brings_the_public_names() -> None:
+    names: dict[str, Any] = {}
+    exec("from evenhand import *", names)
+    assert set(names) - {"__builtins__"} == set(evenhand.__all__)
+
+
+def test_the_version_is_the_one_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert evenhand.__version__ == project["version"]
+    assert importlib.metadata.version("evenhand") == project["version"]
+
+
+@pytest.mark.parametrize("name", evenhand.__all__)
+def test_public_names_are_documented_with_an_example(name: str, request: pytest.FixtureRequest) -> None:
+    found = getattr(evenhand, name)
+    assert found.__doc__
+    assert found.__doc__.strip()[0].isupper()
+    if name in WITHOUT_EXAMPLE:
+        request.applymarker(pytest.mark.xfail(reason="has no example yet"))
+    if name not in NOT_CALLED:
+        assert "Examples\n--------\n>>> " in inspect.cleandoc(found.__doc__)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_names_of_rooms_are_documented(room: str) -> None:
+    for name, found in public(room):
+        if inspect.isclass(found) or inspect.isfunction(found):
+            assert found.__doc__, name
+            assert not found.__doc__.startswith(f"{name}("), f"{name} has the docstring that a dataclass makes"
+
+
+@pytest.mark.parametrize("name", sorted(set(evenhand.__all__) - NOT_CALLED))
+def test_parameters_are_documented(name: str) -> None:
+    found = getattr(evenhand, name)
+    section = inspect.cleandoc(found.__doc__).partition("Parameters\n----------\n")[2]
+    for parameter in inspect.signature(found).parameters:
+        assert parameter in section, f"{name}: {parameter} is not described"
+
+
+def help_of(*args: str) -> str:
+    script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
+    assert script is not None
+    run = [script, *args, "--help"]
+    done = subprocess.run(run, check=True, capture_output=True, text=True, env=os.environ | {"COLUMNS": "100"})
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_help_names_every_command() -> None:
+    shown = help_of()
+    for command in COMMANDS:
+        assert command in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_names_its_options(command: str) -> None:
+    from evenhand import cli
+
+    shown = help_of(command)
+    for annotation in inspect.get_annotations(getattr(cli, command), eval_str=True).values():
+        for option in getattr(annotation, "__metadata__", ()):
+            for flag in getattr(option, "param_decls", None) or ():
+                assert flag in shown
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = """
+import sys
+from evenhand.cli import main
+sys.argv = ["evenhand", "--help"]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code
+print([name for name in ("torch", "sklearn", "scipy", "pandas", "pyarrow") if name in sys.modules])
+"""
+    assert fresh(code).endswith("[]\n")

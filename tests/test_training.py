@@ -1,0 +1,679 @@
+"""Networks of a stack: architecture, scoring, dropout, and a training in which each network is on its own."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from evenhand import InputError
+from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, _stack, _training
+from evenhand.forecasters._stack import Shape, Stack, Weights
+from evenhand.forecasters._training import Rows, Settings, split_rows, train
+from forecaster_examples import linear_task
+
+Floats = NDArray[np.float64]
+
+SMALL = Shape(n_inputs=3, n_outputs=2, hidden=(8, 8), takes_draw=True, dropout=0.0)
+DETERMINISTIC = Shape(n_inputs=3, n_outputs=2, hidden=(8, 8), takes_draw=False, dropout=0.0)
+
+
+def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats | None) -> Floats:
+    """Forward pass of one network as the paper draws it: the draw is one more input of the inner layers."""
+    n_layers = len(shape.hidden) + 1
+    for i in range(n_layers):
+        kernel, bias = (weights[f"{part}_{i}"][network].astype(np.float64) for part in ("kernel", "bias"))
+        if shape.takes_draw and 0 < i < n_layers - 1:
+            assert r is not None
+            x = np.column_stack([x, r])
+        x = x @ kernel + bias
+        if i < n_layers - 1:
+            x = np.where(x > 0, x, 0.01 * x)
+    return x
+
+
+def random_weights(shape: Shape, n_networks: int, seed: int = 0) -> Weights:
+    return Stack(shape, n_networks, torch.Generator().manual_seed(seed)).to_weights()
+
+
+def doubles(*arrays: Floats) -> list[torch.Tensor]:
+    return [torch.as_tensor(np.asarray(array, dtype=np.float64)) for array in arrays]
+
+
+# --- architecture ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def paper_model() -> tuple[PAICRegressor, Floats, Floats]:
+    X, y = linear_task(150)
+    return PAICRegressor(max_steps=20, random_state=0).fit(X, y), X, y
+
+
+def test_default_network_is_the_papers(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
+    model, X, _ = paper_model
+    # three hidden layers of 100, the draw joined to the inputs of the second and third only, mean and spread out
+    assert model.shape_.layers() == [(X.shape[1], 100), (101, 100), (101, 100), (100, 2)]
+    assert model.shape_.dropout == 0.5
+    sizes = {name: array.shape for name, array in model.weights_.items()}
+    for i, (n_in, n_out) in enumerate(model.shape_.layers()):
+        assert sizes.pop(f"kernel_{i}") == (1, n_in, n_out)
+        assert sizes.pop(f"bias_{i}") == (1, 1, n_out)
+    assert not sizes
+
+
+def test_a_deterministic_network_has_no_place_for_the_draw() -> None:
+    assert Shape(5, 12, (100, 100), takes_draw=False, dropout=0.3).layers() == [(5, 100), (100, 100), (100, 12)]
+
+
+def test_forecast_is_that_of_a_plain_forward_pass(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
+    model, X, y = paper_model
+    r = np.random.default_rng(1).uniform(size=len(y))
+    out = layered(model.shape_, model.weights_, 0, (X - X.mean(axis=0)) / X.std(axis=0), r)
+    law = stats.norm(out[:, 0], 5 / (1 + np.exp(-out[:, 1])) + 0.01)
+    forecast = model.forecast(X, r)
+    np.testing.assert_allclose(forecast.mean(), law.mean(), atol=1e-9)
+    np.testing.assert_allclose(forecast.std(), law.std(), atol=1e-9)
+    np.testing.assert_allclose(forecast.pit(y), law.cdf(y), atol=1e-9)
+    np.testing.assert_allclose(forecast.logpdf(y), law.logpdf(y), atol=1e-9)
+
+
+def test_mixture_forecast_is_that_of_a_plain_forward_pass() -> None:
+    X, y = linear_task(120)
+    y = 40 + 9 * y
+    model = MixtureMLPRegressor(3, 2, hidden=(16, 8), max_steps=20, random_state=0).fit(X, y)
+    assert model.shape_.layers() == [(3, 16), (16, 8), (8, 6)]
+    x = (X - X.mean(axis=0)) / X.std(axis=0)
+    cdf = np.zeros(len(y))
+    for network in range(3):
+        logits, loc, raw = np.split(layered(model.shape_, model.weights_, network, x, None), 3, axis=-1)
+        std = np.log1p(np.exp(raw)) + 0.02
+        parts = stats.norm(y.mean() + y.std() * loc, y.std() * std).cdf(y[:, None])
+        cdf += (special.softmax(logits, axis=-1) * parts).sum(axis=-1) / 3
+    np.testing.assert_allclose(model.forecast(X).pit(y), cdf, atol=1e-9)
+
+
+def test_standard_deviations_lie_between_the_papers_ends(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
+    model, X, _ = paper_model
+    spread = model.forecast(X, r=0.5).std()
+    assert ((spread > 0.01) & (spread < 5.01)).all()
+    for push, end in ((-60.0, 0.01), (60.0, 5.01)):
+        pushed = copy.deepcopy(model)
+        pushed.weights_["bias_3"][..., 1] = push
+        pushed.weights_["kernel_3"][..., 1] = 0.0
+        np.testing.assert_allclose(pushed.forecast(X, r=0.5).std(), end, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PAICRegressor(hidden=(16, 16), standardize_y=True, max_steps=20, random_state=0),
+        lambda: MixtureMLPRegressor(2, 2, hidden=(16,), max_steps=20, random_state=0),
+    ],
+    ids=["PAICRegressor", "MixtureMLPRegressor"],
+)
+def test_standardized_outcomes_make_the_forecast_follow_the_unit(make: Callable[[], Any]) -> None:
+    X, y = linear_task(150)
+    there = make().fit(X, y).forecast(X, r=0.3)
+    # a power of two changes no digit; another unit changes the last digit of float32 (6e-8), and 20 steps of
+    # training carry that to at most 1e-4
+    for scale, shift, tolerance in ((2.0**40, 0.0, 1e-12), (30.0, -700.0, 1e-4)):
+        here = make().fit(X, shift + scale * y).forecast(X, r=0.3)
+        np.testing.assert_allclose((here.mean() - shift) / scale, there.mean(), atol=tolerance)
+        np.testing.assert_allclose(here.std() / scale, there.std(), rtol=tolerance)
+        np.testing.assert_allclose(here.pit(shift + scale * y), there.pit(y), atol=tolerance)
+
+
+@pytest.mark.parametrize(("scale", "warned"), [(0.001, True), (1.0, False), (100.0, True)])
+def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(scale: float, warned: bool) -> None:
+    X, y = linear_task(60)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PAICRegressor(hidden=(4, 4), max_steps=1, random_state=0).fit(X, scale * y)
+        PAICRegressor(hidden=(4, 4), max_steps=1, standardize_y=True, random_state=0).fit(X, scale * y)
+    assert [("standardize_y=True" in str(warning.message)) for warning in caught] == [True] * warned
+
+
+# --- scoring ---------------------------------------------------------------------------------------------------
+
+
+DRAWS: dict[str, Callable[[int], Floats | None]] = {
+    "none": lambda n: None,
+    "(n,)": lambda n: np.random.default_rng(0).uniform(size=n),
+    "(1, m)": lambda n: np.random.default_rng(0).uniform(size=(1, 4)),
+    "(n, m)": lambda n: np.random.default_rng(0).uniform(size=(n, 4)),
+    "(n, 1)": lambda n: np.random.default_rng(0).uniform(size=(n, 1)),
+}
+
+
+@pytest.mark.parametrize("draws", DRAWS)
+def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
+    draws: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, n_networks = 23, 3
+    r = DRAWS[draws](n)
+    shape = Shape(5, 2, (20, 20, 20), takes_draw=r is not None, dropout=0.5)
+    weights, x = random_weights(shape, n_networks), np.random.default_rng(2).normal(size=(n, 5))
+    outs = {}
+    for chunk in (1, 7, 3 * 4 * 5, 10**6):
+        monkeypatch.setattr(_stack, "CHUNK", chunk)
+        outs[chunk] = _stack.score(shape, weights, x, r, "cpu")
+        assert outs[chunk].dtype == np.float64
+        # other sizes of a matrix product are summed in another order: 1e-16 times the sums of 20 terms
+        np.testing.assert_allclose(outs[chunk], outs[1], rtol=0, atol=1e-13)
+    columns = [None] if r is None else [r] if r.ndim == 1 else list(np.broadcast_to(r, (n, r.shape[1])).T)
+    plain = np.stack([[layered(shape, weights, k, x, column) for column in columns] for k in range(n_networks)])
+    plain = np.moveaxis(plain, 1, 2) if r is not None and r.ndim == 2 else plain[:, 0]
+    assert outs[1].shape == plain.shape
+    np.testing.assert_allclose(outs[1], plain, rtol=0, atol=1e-9)
+
+
+def test_a_row_alone_scores_as_it_does_among_others(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
+    model, X, y = paper_model
+    many, r = np.vstack([X] * 20), np.tile(np.linspace(0.01, 0.99, len(y)), 20)
+    together = model.forecast(many, r).pit(np.tile(y, 20))
+    alone = np.array([model.forecast(X[i : i + 1], r[i : i + 1]).pit(y[i : i + 1])[0] for i in range(20)])
+    np.testing.assert_allclose(together[:20], alone, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(together.reshape(20, -1), np.tile(together[: len(y)], (20, 1)), rtol=0, atol=1e-13)
+
+
+# --- dropout ---------------------------------------------------------------------------------------------------
+
+
+def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
+    """Factors by which training multiplies the last hidden layer's units, seen through an identity at the end."""
+    shape = Shape(3, 64, (16, 64, 64), takes_draw=True, dropout=dropout)
+    stack = Stack(shape, 2, torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        stack.kernels[3].copy_(torch.eye(64).expand(2, -1, -1))
+        stack.biases[3].zero_()
+    x, r = torch.randn((2, rows, 3), generator=torch.Generator().manual_seed(2)), torch.full((2, rows), 0.3)
+    with torch.no_grad():
+        whole = stack.eval()(x, r, None)
+        dropped = stack.train()(x, r, torch.Generator().manual_seed(seed))
+    return np.asarray((dropped / whole).numpy(), dtype=np.float64)
+
+
+@pytest.mark.parametrize("dropout", [0.5, 0.3, 0.05])
+def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) -> None:
+    mask = mask_of(dropout)
+    kept = round(256 * (1 - dropout)) / 256
+    assert abs(kept - (1 - dropout)) <= 1 / 512
+    # the units are either gone or scaled up: had an earlier layer lost units, other factors would show
+    zero = mask == 0
+    np.testing.assert_allclose(mask[~zero], 1 / kept, rtol=1e-4)
+    # binomial: 5 standard errors, a false alarm of 6e-7 each, over all units and over each network's
+    for part in (zero, zero[0], zero[1]):
+        assert abs(part.mean() - (1 - kept)) < 5 * np.sqrt(kept * (1 - kept) / part.size)
+    # units, rows and networks are dropped independently: correlations of neighbours, same bound
+    for first, second in ((zero[0], zero[1]), (zero[:, 1:], zero[:, :-1]), (zero[..., 1:], zero[..., :-1])):
+        assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
+
+
+def test_dropout_follows_its_generator() -> None:
+    assert np.array_equal(mask_of(0.5, seed=3, rows=50), mask_of(0.5, seed=3, rows=50))
+    assert not np.array_equal(mask_of(0.5, seed=3, rows=50), mask_of(0.5, seed=4, rows=50))
+
+
+@pytest.mark.parametrize(
+    "dropout",
+    [
+        0.0,
+        pytest.param(
+            0.001,
+            marks=pytest.mark.xfail(
+                strict=True, reason="_dropout_mask compares bytes with 256, which wraps to 0: all units are dropped"
+            ),
+        ),
+    ],
+)
+def test_next_to_no_dropout_leaves_next_to_all_units(dropout: float) -> None:
+    mask = mask_of(dropout)
+    assert (mask == 0).mean() < 0.005
+    np.testing.assert_allclose(mask.mean(), 1, atol=0.01)
+
+
+def test_dropout_is_off_when_scoring() -> None:
+    X, y = linear_task(80)
+    model = PAICRegressor(hidden=(8, 8), dropout=0.9, max_steps=5, random_state=0).fit(X, y)
+    once, again = (model.forecast(X, r=0.4).mean() for _ in range(2))
+    assert np.array_equal(once, again)
+    x = (X - X.mean(axis=0)) / X.std(axis=0)
+    plain = layered(model.shape_, model.weights_, 0, x, np.full(80, 0.4))
+    np.testing.assert_allclose(once, plain[:, 0], atol=1e-12)
+
+
+# --- each network on its own -----------------------------------------------------------------------------------
+
+
+def squared_loss(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+    """Loss that differs between networks by their number and depends on the draw."""
+    assert r is not None
+    return (1 + numbers[:, None]) * (out[..., 0] - y) ** 2 + (out[..., 1] - r).abs()
+
+
+def one_of(weights: Weights, network: int) -> Weights:
+    return {name: array[network : network + 1] for name, array in weights.items()}
+
+
+def test_gradients_in_a_stack_are_those_of_the_networks_alone() -> None:
+    random = np.random.default_rng(0)
+    weights = random_weights(SMALL, 3)
+    x, y, r = doubles(random.normal(size=(3, 20, 3)), random.normal(size=(3, 20)), random.uniform(size=(3, 20)))
+
+    def gradients(stack: Stack, rows: slice) -> list[torch.Tensor]:
+        numbers = torch.arange(3)[rows]
+        loss = squared_loss(stack(x[rows], r[rows], None), y[rows], r[rows], numbers)
+        loss.mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
+        return [parameter.grad for parameter in stack.parameters() if parameter.grad is not None]
+
+    together = gradients(Stack.from_weights(SMALL, weights).double(), slice(None))
+    assert len(together) == 6
+    for network in range(3):
+        alone = gradients(Stack.from_weights(SMALL, one_of(weights, network)).double(), slice(network, network + 1))
+        for whole, part in zip(together, alone, strict=True):
+            torch.testing.assert_close(whole[network : network + 1], part, rtol=1e-12, atol=1e-14)
+
+
+class Replay(_training._Run):
+    """A training in which the rows of each step belong to the network, whoever trains beside it."""
+
+    def __init__(self, weights: Weights, names: list[int]) -> None:
+        settings = Settings(0.01, 0.1, batch_size=10, max_steps=12, patience=1, check_every=1)
+        super().__init__(Stack.from_weights(DETERMINISTIC, weights).double(), self._loss, settings)
+        self.names = torch.tensor(names)
+        self.passed = 0
+
+    def _loss(self, out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+        return squared_loss(out, y, torch.zeros(1), self.names[numbers])
+
+    def _next_rows(self, n: int, random: torch.Generator) -> torch.Tensor:
+        self.passed += 1
+        rows = torch.randint(n, (3, 10), generator=torch.Generator().manual_seed(self.passed))
+        self.order = rows[self.names[self.numbers]]
+        return self.order
+
+
+def replayed(weights: Weights, names: list[int], *, first_stops: bool = False) -> Stack:
+    """Train for 12 steps; if asked, the first network stops after the sixth."""
+    run = Replay(weights, names)
+    random = np.random.default_rng(5)
+    x, y, weight = doubles(random.normal(size=(30, 3)), random.normal(size=30), random.uniform(0.5, 1.5, size=30))
+    for step in range(1, 13):
+        run.step(step, x, y, weight, torch.Generator())
+        if step == 6 and first_stops:
+            losses = torch.zeros(len(names))
+            losses[0] = torch.inf  # no better than at the start, and patience is 1
+            run.check(lambda stack, numbers: losses, step)  # type: ignore[arg-type]  # noqa: B023
+    assert run.n_running == len(names) - first_stops
+    return run.stack
+
+
+def test_a_stack_trains_each_network_as_if_it_were_alone() -> None:
+    weights = random_weights(DETERMINISTIC, 3)
+    together = replayed(weights, [0, 1, 2])
+    for network in range(3):
+        alone = replayed(one_of(weights, network), [network])
+        for whole, part in zip(together.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(whole[network : network + 1], part, rtol=1e-9, atol=1e-12)
+
+
+def test_networks_train_on_as_before_when_another_one_stops() -> None:
+    weights = random_weights(DETERMINISTIC, 3)
+    untouched, left = replayed(weights, [0, 1, 2]), replayed(weights, [0, 1, 2], first_stops=True)
+    for whole, part in zip(untouched.parameters(), left.parameters(), strict=True):
+        # the moments of the optimizer go with their networks, or the steps after the sixth would differ
+        torch.testing.assert_close(whole[1:], part, rtol=1e-9, atol=1e-12)
+
+
+def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
+    settings = Settings(0.01, 0.0, batch_size=10, max_steps=100, patience=5, check_every=10)
+    run = _training._Run(Stack(SMALL, 3, torch.Generator().manual_seed(0)), squared_loss, settings)
+    random = torch.Generator().manual_seed(0)
+    first, second = (torch.cat([run._next_rows(40, random) for _ in range(4)], dim=1) for _ in range(2))
+    for order in (*first, *second):
+        assert sorted(order.tolist()) == list(range(40))
+    assert len({tuple(order.tolist()) for order in (*first, *second)}) == 6
+
+
+def test_step_size_falls_along_a_half_cosine_to_a_tenth() -> None:
+    settings = Settings(0.2, 0.0, batch_size=10, max_steps=4, patience=5, check_every=10)
+    run = _training._Run(Stack(SMALL, 1, torch.Generator().manual_seed(0)), squared_loss, settings)
+    x, y, weight = (torch.zeros(size) for size in ((10, 3), (10,), (10,)))
+    rates = []
+    for step in range(1, 5):
+        run.step(step, x, y, weight, torch.Generator().manual_seed(0))
+        rates.append(run.optimizer.param_groups[0]["lr"])
+    # halves of the way down at 1/4, 1/2, 3/4 and the end: (1 + cos) / 2 is 0.8536, 0.5, 0.1464, 0
+    np.testing.assert_allclose(rates, [0.02 + 0.18 * share for share in (0.853553, 0.5, 0.146447, 0.0)], atol=1e-6)
+
+
+# --- weights ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_zero_weight_have_no_influence_on_gradients() -> None:
+    random = np.random.default_rng(0)
+    x, y, weight = random.normal(size=(10, 3)), random.normal(size=10), np.repeat([2.0, 0.0], 5)
+    settings = Settings(0.01, 0.0, batch_size=10, max_steps=10, patience=5, check_every=10)
+    ends = []
+    for other in (0.0, 1e6):
+        run = _training._Run(Stack.from_weights(SMALL, random_weights(SMALL, 2)), squared_loss, settings)
+        changed = [torch.as_tensor(a, dtype=torch.float32) for a in (x + other * (weight == 0)[:, None], y, weight)]
+        changed[1] = changed[1] + other * (changed[2] == 0)
+        for step in range(1, 6):
+            run.step(step, *changed, torch.Generator().manual_seed(step))
+        ends.append(torch.cat([parameter.flatten() for parameter in run.stack.parameters()]))
+    assert torch.equal(*ends)
+
+
+def test_a_weight_of_two_is_a_row_twice_in_the_gradient() -> None:
+    random = np.random.default_rng(0)
+    x, y, r = random.normal(size=(1, 6, 3)), random.normal(size=(1, 6)), random.uniform(size=(1, 6))
+    weight = np.array([1.0, 2.0, 0.0, 1.0, 2.0, 3.0])
+    twice = np.repeat(np.arange(6), weight.astype(int))
+
+    def slopes(rows: NDArray[np.intp], row_weight: Floats) -> torch.Tensor:
+        stack = Stack.from_weights(SMALL, random_weights(SMALL, 1)).double()
+        x_t, y_t, r_t, w_t = doubles(x[:, rows], y[:, rows], r[:, rows], row_weight)
+        losses = squared_loss(stack(x_t, r_t, None), y_t, r_t, torch.zeros(1))
+        ((losses * w_t).sum() / w_t.sum()).backward()  # type: ignore[no-untyped-call]
+        return torch.cat([p.grad.flatten() for p in stack.parameters() if p.grad is not None])
+
+    torch.testing.assert_close(slopes(np.arange(6), weight), slopes(twice, np.ones(9)), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("make", [PAICRegressor, MixtureMLPRegressor])
+def test_outcomes_of_rows_of_zero_weight_leave_the_model_as_it_is(make: type) -> None:
+    X, y = linear_task(120)
+    weight = np.where(np.arange(120) % 3 == 0, 0.0, 1.5)
+    params = {"hidden": (8, 8), "max_steps": 20, "random_state": 0}
+    models = [make(**params).fit(X, y + shift * (weight == 0), weight) for shift in (0.0, 1.0)]
+    for name, array in models[0].weights_.items():
+        assert np.array_equal(models[1].weights_[name], array), name
+    unweighted = make(**params).fit(X, y + 1.0 * (weight == 0))
+    assert not np.allclose(unweighted.weights_["bias_0"], models[0].weights_["bias_0"], atol=1e-3)
+
+
+def test_weights_count_relative_to_each_other_only() -> None:
+    X, y = linear_task(120)
+    weight = np.random.default_rng(0).uniform(0.1, 3, size=120)
+    params: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "random_state": 0}
+    once, scaled = (PAICRegressor(**params).fit(X, y, factor * weight) for factor in (1.0, 2.0**20))
+    assert np.array_equal(once.weights_["kernel_1"], scaled.weights_["kernel_1"])
+
+
+# --- validation rows and early stopping ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "fraction"), [(10, 0.15), (11, 0.99), (200, 0.15), (201, 0.5), (1000, 0.0001)])
+def test_split_rows_are_disjoint_and_cover_all_rows(n: int, fraction: float) -> None:
+    number = np.arange(n, dtype=np.float64)
+    learning, validation = split_rows(Rows(number[:, None], number, number + 1), fraction, 0)
+    assert validation.y.size == min(max(round(fraction * n), 1), n - 1)
+    assert sorted([*learning.y, *validation.y]) == number.tolist()
+    for part in (learning, validation):
+        assert np.array_equal(part.x[:, 0], part.y)
+        assert np.array_equal(part.weight, part.y + 1)
+
+
+def test_split_follows_its_seed_and_is_random() -> None:
+    rows = Rows(np.zeros((400, 1)), np.arange(400.0), np.ones(400))
+    held = [split_rows(rows, 0.25, seed)[1].y for seed in (0, 0, 1)]
+    assert np.array_equal(held[0], held[1])
+    assert not np.array_equal(held[0], held[2])
+    # mean rank of 100 of 400 rows: standard error 10.0; 5 of them, a false alarm of 6e-7
+    assert abs(held[0].mean() - 199.5) < 50
+
+
+def test_too_few_rows_to_split_serve_as_both() -> None:
+    rows = Rows(np.zeros((9, 1)), np.arange(9.0), np.ones(9))
+    assert split_rows(rows, 0.15, 0) == (rows, rows)
+
+
+def test_a_split_without_weight_is_refused() -> None:
+    weight = np.zeros(30)
+    weight[3] = 30.0
+    with pytest.raises(InputError, match="sample_weight is zero on all rows of a split"):
+        split_rows(Rows(np.zeros((30, 1)), np.arange(30.0), weight), 0.2, 0)
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rows, Rows]]:
+    """Record the learning and the validation rows of each training."""
+    seen: list[tuple[Rows, Rows]] = []
+
+    def recorded(shape: Any, n: Any, loss: Any, learning: Rows, validation: Rows, *rest: Any, **options: Any) -> Any:
+        seen.append((learning, validation))
+        return train(shape, n, loss, learning, validation, *rest, **options)
+
+    monkeypatch.setattr(_training, "train", recorded)
+    return seen
+
+
+def test_early_stopping_uses_given_rows_or_else_training_rows(trainings: list[tuple[Rows, Rows]]) -> None:
+    X, y = linear_task(100)
+    X_val, y_val = linear_task(37, seed=1)
+    model = PAICRegressor(hidden=(4, 4), max_steps=1, random_state=0)
+    model.fit(X, y)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    (learning, validation), (all_rows, given) = trainings
+    assert validation.y.size == 15
+    assert sorted([*learning.y, *validation.y]) == sorted(y)
+    assert np.array_equal(all_rows.y, y)
+    assert np.array_equal(given.y, y_val)
+    # encoded as the training rows are
+    np.testing.assert_allclose(given.x, (X_val - X.mean(axis=0)) / X.std(axis=0), rtol=1e-12)
+
+
+def validation_draws(n: int) -> Floats:
+    """The fixed draws of the validation loss: in each of m cells, moved on a little from row to row."""
+    m = -(-2000 // n)
+    rows, cells = np.arange(n)[:, None], np.arange(m)
+    return np.asarray((cells + 0.001 + 0.998 * rows / n) / m)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.5, 1.0])
+@pytest.mark.parametrize("standardize_y", [False, True])
+def test_validation_loss_is_the_papers_objective(alpha: float, standardize_y: bool) -> None:
+    X, y = linear_task(200)
+    X_val, y_val = linear_task(60, seed=1)
+    model = PAICRegressor(alpha, hidden=(16, 16), standardize_y=standardize_y, max_steps=60, random_state=0)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    r = validation_draws(60)
+    forecast = model.forecast(X_val, r)
+    log_density = forecast.logpdf(y_val) + np.log(y.std() if standardize_y else 1.0)  # in the network's unit
+    objective = np.mean((1 - alpha) * np.abs(forecast.pit(y_val) - r) - alpha * log_density)
+    # training works in float32: 1e-7 relative, and its sums of 2040 terms lose about two digits
+    assert model.validation_loss_ == pytest.approx([objective], rel=2e-5, abs=2e-6)
+    # those draws stand for all: the average over 2000 draws for each row is within 0.003
+    everywhere = (np.arange(2000)[None, :] + 0.5) / 2000
+    forecast = model.forecast(X_val, everywhere)
+    log_density = forecast.logpdf(y_val) + np.log(y.std() if standardize_y else 1.0)
+    average = np.mean((1 - alpha) * np.abs(forecast.pit(y_val) - everywhere) - alpha * log_density)
+    assert objective == pytest.approx(average, abs=0.003)
+
+
+def test_validation_loss_of_a_mixture_is_each_members_mean_log_loss() -> None:
+    X, y = linear_task(200)
+    X_val, y_val = linear_task(60, seed=1)
+    model = MixtureMLPRegressor(3, 2, hidden=(16,), max_steps=60, random_state=0)
+    model.fit(X, 5 * y, X_val=X_val, y_val=5 * y_val)
+    for member in range(3):
+        alone = copy.copy(model)
+        alone.weights_ = one_of(model.weights_, member)
+        log_loss = -alone.forecast(X_val).logpdf(5 * y_val).mean() - np.log((5 * y).std())
+        assert model.validation_loss_[member] == pytest.approx(log_loss, rel=2e-5, abs=2e-6)
+
+
+def test_validation_loss_is_weighted(trainings: list[tuple[Rows, Rows]]) -> None:
+    X, y = linear_task(200)
+    weight = np.random.default_rng(0).exponential(size=200)
+    model = PAICRegressor(0.3, hidden=(16, 16), max_steps=40, random_state=0).fit(X, y, weight)
+    (learning, validation), *_ = trainings
+    share = dict(zip(y, weight / weight.mean(), strict=True))
+    for part in (learning, validation):
+        np.testing.assert_allclose(part.weight, [share[value] for value in part.y], rtol=1e-12)
+    r = validation_draws(validation.y.size)
+    out = _stack.score(model.shape_, model.weights_, validation.x, r, "cpu")[0]
+    law = stats.norm(out[..., 0], 5 * special.expit(out[..., 1]) + 0.01)
+    y_val = validation.y[:, None]
+    losses = 0.7 * np.abs(law.cdf(y_val) - r) - 0.3 * law.logpdf(y_val)
+    expected = np.average(losses.mean(axis=1), weights=validation.weight)
+    assert model.validation_loss_ == pytest.approx([expected], rel=2e-5, abs=2e-6)
+
+
+def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = linear_task(60)
+    history: dict[int, list[tuple[float, Weights]]] = {}
+    judged = _training._Judge.__call__
+
+    def recorded(self: Any, stack: Stack, numbers: torch.Tensor) -> torch.Tensor:
+        values = judged(self, stack, numbers)
+        weights = stack.to_weights()
+        for place, network in enumerate(numbers.tolist()):
+            kept = {name: array.copy() for name, array in one_of(weights, place).items()}
+            history.setdefault(network, []).append((float(values[place]), kept))
+        return values
+
+    monkeypatch.setattr(_training._Judge, "__call__", recorded)
+    model = MixtureMLPRegressor(
+        6, 2, hidden=(32, 32), max_steps=200, check_every=5, patience=3, learning_rate=0.02, random_state=0
+    ).fit(X, y)
+    assert len(set(model.n_steps_)) > 2  # networks do stop apart
+    for network, checks in history.items():
+        losses = [loss for loss, _ in checks]
+        best = int(np.argmin(losses))
+        assert len(checks) == min(best + 1 + 3, 40)
+        assert model.n_steps_[network] == 5 * len(checks)
+        assert model.validation_loss_[network] == losses[best]
+        for name, array in checks[best][1].items():
+            assert np.array_equal(model.weights_[name][network], array[0]), name
+
+
+def test_a_training_that_diverges_is_an_error_with_a_remedy() -> None:
+    X, y = linear_task(60)
+    with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate"):
+        PAICRegressor(hidden=(4, 4), max_steps=3, learning_rate=1e30, random_state=0).fit(X, y)
+
+
+# --- path ------------------------------------------------------------------------------------------------------
+
+
+def test_path_gives_one_model_for_each_alpha_in_order() -> None:
+    X, y = linear_task(200)
+    X_val, y_val = linear_task(60, seed=1)
+    alphas = [0.3, 0.02, 1.0, 0.3]
+    params: dict[str, Any] = {"hidden": (32, 32), "max_steps": 300, "patience": 3, "learning_rate": 0.02}
+    models = PAICRegressor.path(X, y, alphas, X_val=X_val, y_val=y_val, **params, random_state=0)
+    assert [model.alpha for model in models] == alphas
+    assert len({float(model.n_steps_[0]) for model in models}) > 1
+    r = validation_draws(60)
+    for model, alpha in zip(models, alphas, strict=True):
+        assert model.n_steps_.shape == model.validation_loss_.shape == (1,)
+        assert model.get_params()["max_steps"] == 300
+        forecast = model.forecast(X_val, r)
+        objective = np.mean((1 - alpha) * np.abs(forecast.pit(y_val) - r) - alpha * forecast.logpdf(y_val))
+        assert model.validation_loss_ == pytest.approx([objective], rel=2e-5, abs=2e-6)
+    # models of one alpha differ by chance, and sharper ones are further from their draws
+    assert not np.array_equal(models[0].weights_["bias_0"], models[3].weights_["bias_0"])
+    errors = [float(np.abs(model.forecast(X_val, r).pit(y_val) - r).mean()) for model in models]
+    assert errors[1] < errors[0] < errors[2]
+
+
+def test_path_of_one_alpha_is_a_fit() -> None:
+    X, y = linear_task(100)
+    params: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "random_state": 3}
+    (of_path,) = PAICRegressor.path(X, y, [0.2], **params)
+    fitted = PAICRegressor(0.2, **params).fit(X, y)
+    assert all(np.array_equal(of_path.weights_[name], array) for name, array in fitted.weights_.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    list(
+        itertools.chain(
+            itertools.product(["max_steps", "batch_size", "patience", "check_every"], [0, 1.5, True]),
+            itertools.product(["dropout"], [1.0, -0.1]),
+            itertools.product(["hidden"], [(), (16,), 16, (16, 0), (16, 2.5)]),
+            itertools.product(["learning_rate"], [0.0, -1.0]),
+            itertools.product(["validation_fraction"], [0.0, 1.0]),
+            itertools.product(["device"], ["tpu"]),
+            itertools.product(["alpha"], [0.0, 1.5]),
+            itertools.product(["on_discrete"], ["maybe"]),
+            itertools.product(["random_state"], ["seed", -1]),
+        )
+    ),
+)
+def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
+    X, y = linear_task(40)
+    with pytest.raises(InputError, match=rf"^{name}.* must ") as caught:
+        PAICRegressor(**({"hidden": (4, 4), "max_steps": 1} | {name: value})).fit(X, y)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_members", 0), ("n_members", 2.0), ("n_components", 0)])
+def test_an_ensemble_has_members_and_components(name: str, value: Any) -> None:
+    X, y = linear_task(40)
+    with pytest.raises(InputError, match=f"{name} must be an integer of at least 1"):
+        MixtureMLPRegressor(**{"max_steps": 1, name: value}).fit(X, y)
+
+
+# --- what training leaves alone --------------------------------------------------------------------------------
+
+
+@pytest.mark.xfail(strict=True, reason="Stack.__init__ without a generator draws from torch's global generator")
+def test_torch_and_numpy_global_generators_are_left_alone() -> None:
+    X, y = linear_task(60)
+    before = torch.random.get_rng_state(), pickle.dumps(np.random.get_state())  # noqa: NPY002
+    model = PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0).fit(X, y)
+    model.forecast(X, r=0.5)
+    model.predict(X)
+    assert pickle.dumps(np.random.get_state()) == before[1]  # noqa: NPY002
+    assert torch.equal(before[0], torch.random.get_rng_state())
+
+
+def test_training_does_not_depend_on_global_generators() -> None:
+    X, y = linear_task(60)
+    models = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        models.append(PAICRegressor(hidden=(4, 4), max_steps=5, random_state=0).fit(X, y))
+    assert all(np.array_equal(models[1].weights_[name], array) for name, array in models[0].weights_.items())
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_number_of_threads_is_what_it_was_before(n_threads: int) -> None:
+    X, y = linear_task(60)
+    outer = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        model = PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0).fit(X, y)
+        assert torch.get_num_threads() == n_threads
+        model.predict(X)
+        assert torch.get_num_threads() == n_threads
+        with pytest.raises(InputError):
+            PAICRegressor(hidden=(4, 4), max_steps=2, learning_rate=1e30, random_state=0).fit(X, y)
+        assert torch.get_num_threads() == n_threads
+    finally:
+        torch.set_num_threads(outer)
+
+
+def test_gradients_are_recorded_as_before() -> None:
+    X, y = linear_task(60)
+    PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0).fit(X, y).predict(X)
+    assert torch.is_grad_enabled()
+    assert not torch.is_inference_mode_enabled()
+
+
+def test_a_progress_bar_is_not_shown_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = linear_task(60)
+    PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0, verbose=True).fit(X, y)
+    assert capsys.readouterr() == ("", "")
