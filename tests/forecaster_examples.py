@@ -14,7 +14,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand.forecasters import Forecaster, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
+from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
 from evenhand.links import Gaussian, Laplace
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ class Example:
     `sample_weight`.
     """
 
-    make: Callable[..., Forecaster]
+    make: Callable[..., Any]
     is_randomized: bool = True
     fit_is_random: bool = True
     takes_mixed: bool = False
@@ -50,7 +50,7 @@ def small_paic(**params: Any) -> PAICRegressor:
     return PAICRegressor(**(QUICK | params))
 
 
-def _around(make_estimator: Callable[[], Any], **defaults: Any) -> Callable[..., Forecaster]:
+def _around(make_estimator: Callable[[], Any], **defaults: Any) -> Callable[..., Any]:
     def make(**params: Any) -> RandomizedRegressor:
         return RandomizedRegressor(make_estimator(), **({"random_state": 0} | defaults | params))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -84,20 +85,24 @@ class Distribution(ABC):
         """Mean, shape `batch_shape`."""
         from evenhand.distributions._piecewise import mean
 
-        return mean(*self._table())
+        return mean(*self._cached_table)
 
     def std(self) -> Floats:
         """Standard deviation, shape `batch_shape`."""
         from evenhand.distributions._piecewise import std
 
-        return std(*self._table())
+        return std(*self._cached_table)
 
     def crps(self, y: ArrayLike) -> Floats:
         """Continuous ranked probability score at `y`, in units of `y`; smaller is better (Gneiting & Raftery 2007)."""
         from evenhand.distributions._piecewise import crps
 
-        levels, values = self._table()
+        levels, values = self._cached_table
         return crps(levels, values, np.asarray(y, dtype=np.float64))
+
+    @cached_property
+    def _cached_table(self) -> tuple[Floats, Floats]:
+        return self._table()
 
     def _table(self) -> tuple[Floats, Floats]:
         """CDF levels and quantiles, each broadcasting to `batch_shape + (q,)`, close enough for integrals."""

@@ -189,5 +189,5 @@ def warn_about_unit(y: Floats, low: float, high: float) -> None:
             f"the outcome has standard deviation {spread:g}, and the paper's network says standard deviations from "
             f"{low:g} to {high:g} in raw units of y; set standardize_y=True",
             UserWarning,
-            stacklevel=4,
+            stacklevel=6,  # the line that calls fit or path
         )
