@@ -127,7 +127,15 @@ def check_tables(found: Audit, X: pd.DataFrame, pit: Floats, scores: dict[str, F
         assert row["value"] == pytest.approx(values.mean(), rel=exact, abs=1e-12)
         assert found.score(measure) == row["value"]
         # sem divides by n - 1, the band by n
-        margin = stats.norm.ppf(0.975) * stats.sem(values) * np.sqrt(1 - 1 / values.size)
+        error = stats.sem(values) * np.sqrt(1 - 1 / values.size)
+        margin = stats.norm.ppf(0.975) * error
+        if row["unit"] == "share":
+            # Wilson's ends are the shares at which the one found is 1.96 standard errors away
+            n = row["value"] * (1 - row["value"]) / error**2
+            ends = np.array([row["low"], row["high"]])
+            away = np.abs(ends - row["value"]) / np.sqrt(ends * (1 - ends) / n)
+            np.testing.assert_allclose(away, stats.norm.ppf(0.975), rtol=1e-5)
+            continue
         assert row["high"] - row["value"] == pytest.approx(margin, rel=max(rel, 1e-6), abs=1e-9)
         assert row["value"] - row["low"] == pytest.approx(margin, rel=max(rel, 1e-6), abs=1e-9)
     north = (X["region"] == "north").to_numpy()

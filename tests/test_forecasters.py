@@ -384,7 +384,7 @@ def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
 
 @NEURAL
 def test_mixed_tables_are_learned_from_end_to_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = {"max_steps": 250, "hidden": (32, 32)}
+    steps: dict[str, Any] = {"max_steps": 250, "hidden": (32, 32)}
     table, y = mixed_table(400)
     fresh, outcomes = mixed_table(200, seed=1)
     if isinstance(model := EXAMPLES[name].make(), RandomizedRegressor):

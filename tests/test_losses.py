@@ -117,7 +117,7 @@ def difference_quotient(function: Callable[[Floats], float], at: Floats, step: f
 
 def gradient(function: Callable[[torch.Tensor], torch.Tensor], at: Floats) -> Floats:
     variable = tensor(at).requires_grad_()
-    function(variable).backward()  # type: ignore[no-untyped-call]
+    function(variable).backward()
     assert variable.grad is not None
     return np.asarray(variable.grad.numpy())
 

@@ -370,7 +370,7 @@ def test_rows_of_zero_weight_have_no_influence_on_gradients() -> None:
         changed = [torch.as_tensor(a, dtype=torch.float32) for a in (x + other * (weight == 0)[:, None], y, weight)]
         changed[1] = changed[1] + other * (changed[2] == 0)
         for step in range(1, 6):
-            run.step(step, *changed, torch.Generator().manual_seed(step))
+            run.step(step, changed[0], changed[1], changed[2], torch.Generator().manual_seed(step))
         ends.append(torch.cat([parameter.flatten() for parameter in run.stack.parameters()]))
     assert torch.equal(*ends)
 
@@ -616,7 +616,8 @@ def test_path_of_one_alpha_is_a_fit() -> None:
 def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
     X, y = linear_task(40)
     with pytest.raises(InputError, match=rf"^{name}.* must ") as caught:
-        PAICRegressor(**({"hidden": (4, 4), "max_steps": 1} | {name: value})).fit(X, y)
+        params: dict[str, Any] = {"hidden": (4, 4), "max_steps": 1, name: value}
+        PAICRegressor(**params).fit(X, y)
     assert "\n" not in str(caught.value)
 
 

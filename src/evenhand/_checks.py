@@ -81,7 +81,10 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 def check_draws(r: ArrayLike) -> Floats:
     """Return draws as floats, each strictly between 0 and 1; shape as given."""
-    draws = np.asarray(r, dtype=np.float64)
+    try:
+        draws = np.asarray(r, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise bad_input("r", "hold numbers only", f"values that are not numbers ({error})") from error
     wrong = ~((draws > 0) & (draws < 1))
     if wrong.any():
         first = np.argwhere(wrong)[0]

@@ -54,7 +54,8 @@ class Audit:
         One row per measure: `measure`, `value`, `low`, `high` (95%), `unit`.
     groups : DataFrame
         One row per named group, "everyone" first: `group`, `n`, `error` with its 95% band, the mean PIT (below 1/2
-        the outcomes are lower than forecast), and for each interval its coverage with a 95% band.
+        the outcomes are lower than forecast), and for each interval its coverage with a 95% band, and
+        whether the group is `too_small` to tell (under 30 rows).
     worst_groups : DataFrame
         The oracle worst group: `mass`, `n`, `error`.
     """
@@ -225,6 +226,15 @@ def compare(first: Audit, second: Audit) -> Comparison:
     ------
     InputError
         If they are not of the same rows and groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> sharp = Forecast.from_normal(np.zeros(500), np.full(500, 0.5))
+    >>> found = [audit(f, y=y, name=n) for f, n in ((sharp, "sharp"), (sharp.randomized(0.1), "randomized"))]
+    >>> list(compare(*found).table.columns)
+    ['measure', 'sharp', 'randomized', 'in_words']
     """
     sizes = [
         [f"{name} ({n})" for name, n in zip(a.groups["group"], a.groups["n"], strict=True)] for a in (first, second)
@@ -322,7 +332,10 @@ def _scores(
     for level in LEVELS:
         rows.append((f"{level:.0%} interval width", calibration.interval_width(few, level), "units of y"))
     rows += [(f"{level:.0%} coverage", calibration.covered(pit, level), "share") for level in LEVELS]
-    found = [{"measure": name, **_mean_band(values, weight), "unit": unit} for name, values, unit in rows]
+    found = [
+        {"measure": name, **(_share_band if unit == "share" else _mean_band)(values, weight), "unit": unit}
+        for name, values, unit in rows
+    ]
     error = calibration.calibration_error(pit, sample_weight=weight)
     low, high = calibration.error_band(pit, sample_weight=weight, random_state=random)
     found.append({"measure": "average error", "value": error, "low": low, "high": high, "unit": "probability"})
@@ -336,6 +349,20 @@ def _mean_band(values: Floats, weight: Floats) -> dict[str, float]:
     # linearized variance of a weighted mean
     se = float(np.sqrt((share**2 * (values - mean) ** 2).sum())) if values.size > 1 else np.nan
     return {"value": mean, "low": mean - Z95 * se, "high": mean + Z95 * se}
+
+
+def _share_band(values: Floats, weight: Floats) -> dict[str, float]:
+    """Weighted mean of shares with Wilson's 95% band, which has a width even where all agree.
+
+    The number of rows is an effective one: that at which single trials would vary as these shares do.
+    """
+    mean = min(max(float(np.average(values, weights=weight)), 0.0), 1.0)
+    share = weight / weight.sum()
+    variance = float((share**2 * (values - mean) ** 2).sum())
+    n = mean * (1 - mean) / variance if variance > 0 and values.size > 1 else 1 / float((share**2).sum())
+    centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+    half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
+    return {"value": mean, "low": max(float(centre - half), 0.0), "high": min(float(centre + half), 1.0)}
 
 
 def _group_table(
@@ -353,9 +380,9 @@ def _group_table(
         row |= {"error": calibration.calibration_error(part, sample_weight=w), "error_low": low, "error_high": high}
         row["mean_pit"] = float(np.average(part.mean(axis=-1), weights=w))
         for level in LEVELS:
-            band = _mean_band(calibration.covered(part, level), w)
+            band = _share_band(calibration.covered(part, level), w)
             key = f"coverage_{level * 100:.0f}"
-            row |= {key: band["value"], f"{key}_low": max(band["low"], 0.0), f"{key}_high": min(band["high"], 1.0)}
+            row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
         row["too_small"] = row["n"] < SMALL_GROUP
         rows.append(row)
     return pd.DataFrame(rows)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._checks import Floats, check_finite, check_fraction
 from evenhand.calibration.errors import check_pit
 from evenhand.forecast import Forecast
+
+BLOCK = 1000
 
 __all__ = ["cell_log_score", "covered", "crps", "interval_width", "log_score", "rounding_step", "spread"]
 
@@ -28,12 +32,13 @@ def cell_log_score(forecast: Forecast, y: ArrayLike, step: float) -> Floats:
 
 def crps(forecast: Forecast, y: ArrayLike) -> Floats:
     """Continuous ranked probability score of each outcome, mean over draws, in units of `y`."""
-    return _over_draws(forecast.crps(check_finite("y", y)))
+    outcomes = check_finite("y", y)
+    return _in_blocks(forecast, lambda part, rows: part.crps(outcomes[rows]))
 
 
 def spread(forecast: Forecast) -> Floats:
     """Standard deviation of each person's forecasts, mean over draws, in units of `y`."""
-    return _over_draws(forecast.std())
+    return _in_blocks(forecast, lambda part, rows: part.std())
 
 
 def interval_width(forecast: Forecast, level: float = 0.9) -> Floats:
@@ -78,6 +83,14 @@ def rounding_step(y: ArrayLike) -> float | None:
     # the least gap carries a rounding error of its own: divide the whole range instead
     step = float((values[-1] - values[0]) / np.round(multiples).sum())
     return float(np.format_float_positional(step, precision=10, fractional=False))
+
+
+def _in_blocks(forecast: Forecast, measure: Callable[[Forecast, slice], Floats]) -> Floats:
+    """Measure block by block: a randomized forecast is tabulated for it, rows by draws by some 300 knots."""
+    if forecast.n_samples <= BLOCK:
+        return _over_draws(measure(forecast, slice(None)))
+    blocks = [slice(start, start + BLOCK) for start in range(0, forecast.n_samples, BLOCK)]
+    return np.concatenate([_over_draws(measure(forecast.take(rows), rows)) for rows in blocks])
 
 
 def _over_draws(values: Floats) -> Floats:

@@ -154,6 +154,7 @@ class NeuralForecaster(Forecaster):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
+        require_extra("torch", "neural")
         from evenhand.forecasters._stack import Shape
 
         params, learned = dict(state.params["params"]), state.params["learned"]

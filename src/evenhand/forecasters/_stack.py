@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenhand._checks import Floats, check_choice
+from evenhand._checks import Floats, bad_input, check_choice
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -100,9 +100,11 @@ def _dropout_mask(x: torch.Tensor, dropout: float, generator: torch.Generator | 
 
 def pick_device(device: str) -> torch.device:
     """Return the torch device; "auto" takes a CUDA device if there is one."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(check_choice("device", device, ("auto", "cpu", "cuda")))
+    check_choice("device", device, ("auto", "cpu", "cuda"))
+    has_cuda = torch.cuda.is_available()
+    if device == "cuda" and not has_cuda:
+        raise bad_input("device", "be one that this machine has", repr(device), "set_params(device='auto')")
+    return torch.device("cuda" if device != "cpu" and has_cuda else "cpu")
 
 
 def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: str) -> Floats:
