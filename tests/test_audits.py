@@ -464,10 +464,10 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     assert list(held) == [*head, "is_randomized", "rounding_step", "scores", "groups", "worst_groups"]
     for key in ("scores", "groups", "worst_groups"):
-        # every digit; what is missing, such as a band from one row, is null
+        # every digit
         frame = pd.DataFrame(held[key])
         pd.testing.assert_frame_equal(frame, getattr(found, key), check_dtype=False, rtol=0, atol=0)
-    assert held["groups"][2]["coverage_80_low"] is None
+    assert held["groups"][2]["coverage_80_high"] - held["groups"][2]["coverage_80_low"] > 0.5  # one row tells little
     json.dumps(held, allow_nan=False)
 
 
