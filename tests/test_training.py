@@ -615,8 +615,8 @@ def test_path_of_one_alpha_is_a_fit() -> None:
 )
 def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
     X, y = linear_task(40)
+    params: dict[str, Any] = {"hidden": (4, 4), "max_steps": 1, name: value}
     with pytest.raises(InputError, match=rf"^{name}.* must ") as caught:
-        params: dict[str, Any] = {"hidden": (4, 4), "max_steps": 1, name: value}
         PAICRegressor(**params).fit(X, y)
     assert "\n" not in str(caught.value)
 
