@@ -50,6 +50,8 @@ class Stack(torch.nn.Module):
 
     def __init__(self, shape: Shape, n_networks: int, generator: torch.Generator | None = None) -> None:
         super().__init__()
+        # never torch's global generator, which belongs to the caller
+        generator = generator or torch.Generator()
         self.shape, self.n_networks = shape, n_networks
         self.kernels, self.biases = torch.nn.ParameterList(), torch.nn.ParameterList()
         for n_in, n_out in shape.layers():
@@ -92,7 +94,8 @@ class Stack(torch.nn.Module):
 
 def _dropout_mask(x: torch.Tensor, dropout: float, generator: torch.Generator | None) -> torch.Tensor:
     """Zeros and 1/keep, with the share of zeros a multiple of 1/256: eight units from one random integer."""
-    n_kept = max(round(256 * (1 - dropout)), 1)
+    # a byte is at most 255: next to no dropout drops one unit in 256
+    n_kept = min(max(round(256 * (1 - dropout)), 1), 255)
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device)
     bits = words.random_(-(2**63), None, generator=generator).view(torch.uint8)[: x.numel()]
     return (bits < n_kept).view(x.shape) * (256 / n_kept)
