@@ -106,8 +106,8 @@ def _sentences(audit: Audit) -> Iterable[str]:
     fifth = audit.worst_group_error(0.2)
     if audit.is_randomized and audit.n_draws > 1:
         yield (
-            f"Whichever fifth of these rows is picked in hindsight, its error is at most about {_points(fifth)} "
-            "points; this is an estimate on these rows, not yet a certificate."
+            f"The worst fifth of these rows that was found in hindsight is off by {_points(fifth)} points; this is an "
+            "estimate on these rows, not yet a certificate."
         )
     else:
         yield (
