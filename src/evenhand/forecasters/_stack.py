@@ -106,7 +106,7 @@ def pick_device(device: str) -> torch.device:
     check_choice("device", device, ("auto", "cpu", "cuda"))
     has_cuda = torch.cuda.is_available()
     if device == "cuda" and not has_cuda:
-        raise bad_input("device", "be one that this machine has", repr(device), "set_params(device='auto')")
+        raise bad_input("device", "be 'auto' or 'cpu' where there is no CUDA device", repr(device))
     return torch.device("cuda" if device != "cpu" and has_cuda else "cpu")
 
 
