@@ -45,7 +45,7 @@ def one_run(seed: int, data: str | None) -> list[dict[str, float]]:
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--data", help="communities.data, if it is not fetched or in EVENHAND_DATA")
     parser.add_argument("--reference", type=Path, help="figures of the published code, one JSON entry per run")
     options = parser.parse_args()
