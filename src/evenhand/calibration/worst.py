@@ -54,7 +54,7 @@ def worst_group_curve(pit: ArrayLike, masses: ArrayLike) -> WorstGroupCurve:
     --------
     >>> curve = worst_group_curve([[0.1, 0.6], [0.4, 0.9], [0.2, 0.8], [0.0, 0.3]], masses=[0.25, 1.0])
     >>> curve.errors, curve.rows[0]
-    (array([0.35   , 0.10625]), array([3]))
+    (array([0.35    , 0.090625]), array([3]))
     """
     matrix = check_pit(pit)
     shares = np.atleast_1d(np.asarray(masses, dtype=np.float64))
