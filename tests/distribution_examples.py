@@ -16,6 +16,7 @@ from evenhand.distributions import (
     Quantiles,
     Randomized,
     Rearranged,
+    Recalibrated,
     Samples,
 )
 from evenhand.links import LINKS
@@ -129,6 +130,23 @@ def rearranged(base: Build) -> Build:
     return lambda shape: Rearranged(base(shape))
 
 
+def recalibrated(base: Build) -> Build:
+    """Build with a map shared by all rows in one dimension, with a map for each row in two."""
+
+    def build(shape: Shape) -> Recalibrated:
+        rng = np.random.default_rng(9)
+        rows = () if len(shape) == 1 else (shape[0], 1)
+        levels, values = (np.cumsum(rng.uniform(0.3, 1.0, (*rows, 8)), axis=-1) / 10 for _ in range(2))
+        ends = np.zeros((*rows, 1)), np.ones((*rows, 1))
+        return Recalibrated(
+            base(shape),
+            frozen(np.concatenate((ends[0], levels, ends[1]), axis=-1)),
+            frozen(np.concatenate((ends[0], values, ends[1]), axis=-1)),
+        )
+
+    return build
+
+
 def fixed_draw(shape: Shape) -> Randomized:
     return Randomized(normal(shape), LINKS["laplace"](0.2), frozen(0.9))
 
@@ -162,6 +180,9 @@ EXAMPLES: tuple[Example, ...] = (
     *(Example(f"location-scale {base}", moved(build), CLOSED) for base, (build, _) in FAMILY_BUILDS.items()),
     Example("randomized location-scale", randomized(moved(samples), "entropic", 0.3), LUMPY),
     Example("location-scale randomized", moved(fixed_draw), SMOOTH),
+    Example("recalibrated normal", recalibrated(normal), SMOOTH),
+    Example("recalibrated mixture", recalibrated(mixture), LUMPY),
+    Example("randomized recalibrated", randomized(recalibrated(normal), "laplace", 0.2), SMOOTH),
     Example("rearranged normal", rearranged(normal), SMOOTH, DRAWN_SHAPES),
     Example("rearranged mixture", rearranged(mixture), LUMPY, DRAWN_SHAPES),
     Example("rearranged randomized", rearranged(randomized(normal, "laplace", 0.2)), SMOOTH, DRAWN_SHAPES),

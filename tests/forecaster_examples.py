@@ -14,7 +14,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
+from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, RecalibratedRegressor
 from evenhand.links import Gaussian, Laplace
 
 Floats = NDArray[np.float64]
@@ -65,6 +65,9 @@ EXAMPLES: dict[str, Example] = {
     "RandomizedRegressor(BayesianRidge)": Example(_around(BayesianRidge, link=Gaussian(0.2)), fit_is_random=False),
     "RandomizedRegressor(Pipeline)": Example(
         _around(lambda: make_pipeline(StandardScaler(), LinearRegression()), link="laplace"), takes_weights=False
+    ),
+    "RecalibratedRegressor(BayesianRidge)": Example(
+        lambda **params: RecalibratedRegressor(BayesianRidge(), **({"random_state": 0} | params)), is_randomized=False
     ),
 }
 """By name, which begins with the class' name."""

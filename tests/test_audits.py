@@ -8,6 +8,7 @@ Normal(a - b rho Phi^-1(r) / s, b / s).
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,9 @@ from rich.cells import cell_len
 from scipy import special, stats
 
 from evenhand._checks import DiscreteOutcomeWarning, InputError
-from evenhand.audits import Audit, audit, compare
+from evenhand.audits import Audit, audit_pit, certify, compare
+from evenhand.audits import audit as full_audit
+from evenhand.calibration import pathwise_errors
 from evenhand.distributions import Normal
 from evenhand.forecast import Forecast
 from evenhand.links import Gaussian
@@ -59,6 +62,11 @@ class Stub:
         if self.by_link:
             return base.randomized(link=Gaussian.from_rho(self.rho), r=r)
         return Forecast(Normal(*randomized_normal(mean, r, self.rho)), r)
+
+
+def audit(*args: Any, **kwargs: Any) -> Audit:
+    """Audit with few simulations and without a learner, which take most of the time and have tests of their own."""
+    return full_audit(*args, **({"n_simulations": 2, "learned_masses": ()} | kwargs))
 
 
 def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
@@ -107,17 +115,19 @@ def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> N
         "average error",
     ]
     bands = [f"coverage_{level}{end}" for level in (80, 90) for end in ("", "_low", "_high")]
-    head = ["group", "n", "error", "error_low", "error_high", "mean_pit"]
+    head = ["group", "n", "error", "error_low", "error_high", "mean_pit", "bias", "bias_low", "bias_high"]
     assert list(found.groups.columns) == [*head, *bands, "too_small"]
     assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
-    assert list(found.worst_groups.columns) == ["mass", "n", "error"]
+    null = ["null_mean", "null_low", "null_high"]
+    assert list(found.worst_groups.columns) == ["mass", "n", "error", *null, "certified"]
+    assert set(found.scan["group"]) >= {"score <= 0.0163868", "region = south"} or len(found.scan) >= 3
     np.testing.assert_allclose(found.worst_groups["mass"], MASSES)
-    for frame in (found.scores, found.groups):
+    for frame in (found.scores, found.groups, found.worst_groups):
         numbers = frame.select_dtypes("number")
         assert np.isfinite(numbers.to_numpy()).all()
 
 
-def check_tables(found: Audit, X: pd.DataFrame, pit: Floats, scores: dict[str, Floats], rel: float) -> None:
+def check_tables(found: Audit, X: pd.DataFrame, y: Floats, pit: Floats, scores: dict[str, Floats], rel: float) -> None:
     """Compare an audit with PITs of shape (n, m) and scores per person, both from elsewhere."""
     expected = scores | {f"{level:.0%} coverage": (np.abs(pit - 0.5) <= level / 2).mean(axis=1) for level in (0.8, 0.9)}
     measured = found.scores.set_index("measure")
@@ -145,6 +155,8 @@ def check_tables(found: Audit, X: pd.DataFrame, pit: Floats, scores: dict[str, F
         assert group["error"] == pytest.approx(w1(pit[rows]), abs=3e-6)
         assert 0 <= group["error_low"] <= group["error"] <= group["error_high"] <= 0.5
         assert group["mean_pit"] == pytest.approx(pit[rows].mean(), abs=1e-12)
+        # over draws the mean of a forecast is that of one outcome from each of 64 cells
+        assert group["bias"] == pytest.approx((y - X["score"])[rows].mean(), abs=0.02 if pit.shape[1] > 1 else 1e-9)
         for level in (80, 90):
             share = (np.abs(pit[rows] - 0.5) <= level / 200).mean()
             assert group[f"coverage_{level}"] == pytest.approx(share, abs=1e-12)
@@ -152,10 +164,13 @@ def check_tables(found: Audit, X: pd.DataFrame, pit: Floats, scores: dict[str, F
         assert not group["too_small"]
     assert found.score("average error") == pytest.approx(w1(pit), abs=3e-6)
     by_mean = pit[np.argsort(pit.mean(axis=1))]
-    for mass, size, error in found.worst_groups.itertuples(index=False):
+    worst_first = np.sort(pathwise_errors(pit))[::-1]
+    for mass, size, error, *_, certified in found.worst_groups.itertuples(index=False):
         k = int(np.ceil(mass * pit.shape[0] - 1e-9))
         assert size == k
-        assert error == pytest.approx(max(w1(by_mean[:k]), w1(by_mean[-k:])), abs=3e-6)
+        # no worse than the mean of the k largest pathwise errors (Jensen), no better than the paper's groups
+        assert max(w1(by_mean[:k]), w1(by_mean[-k:])) - 3e-6 <= error <= worst_first[:k].mean() + 1e-12
+        assert error <= certified <= 0.5
         assert found.worst_group_error(mass) == error
 
 
@@ -184,7 +199,7 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link: bool
     }
     # CRPS and standard deviation of a link's forecast are sums over a table of quantiles, a sixteenth apart in score:
     # the trapezoid adds about (1/16)^2 / 12 of the variance
-    check_tables(found, X, wide.cdf(y[:, None]), scores, rel=1e-3 if by_link else 1e-9)
+    check_tables(found, X, y, wide.cdf(y[:, None]), scores, rel=1e-3 if by_link else 1e-9)
 
 
 @pytest.mark.parametrize("given_as", ["model", "forecast"])
@@ -203,7 +218,7 @@ def test_an_audit_of_a_deterministic_forecast_agrees_with_scipy(given_as: str) -
         "80% interval width": np.full(N, 2 * STD * stats.norm.ppf(0.9)),
         "90% interval width": np.full(N, 2 * STD * stats.norm.ppf(0.95)),
     }
-    check_tables(found, X, peer.cdf(y)[:, None], scores, rel=1e-9)
+    check_tables(found, X, y, peer.cdf(y)[:, None], scores, rel=1e-9)
 
 
 def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
@@ -213,7 +228,7 @@ def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
     assert (found.is_randomized, found.n_draws) == (True, 1)
     assert found.score("average error") == pytest.approx(w1(served.pit(y)), abs=3e-6)
     assert "(randomized, 1 draw per person)" in found.summary()
-    assert "this measures what can be proven, not harm" in " ".join(found.summary().split())
+    assert "Nothing is proven here for groups that were not named" in " ".join(found.summary().split())
 
 
 def test_planted_bias_is_seen_in_its_group_and_told() -> None:
@@ -226,18 +241,21 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
     assert groups.loc["region = north", "mean_pit"] == pytest.approx(expected, abs=5 * 0.3 / np.sqrt(1900))
     assert groups.loc["region = south", "mean_pit"] == pytest.approx(0.5, abs=5 * 0.3 / np.sqrt(1900))
     assert groups.loc["region = north", "error_low"] > groups.loc["region = south", "error_high"]
-    lines = {line.split("  ")[0]: line for line in found.summary().splitlines()}
-    assert " higher " in lines["region = north"]
-    assert " as forecast " in lines["region = south"]
+    sure = found.scan[found.scan["p_adjusted"] < 0.05]
+    assert "region = north" in set(sure["group"])
+    assert set(sure["direction"]) == {"outcomes higher than forecast"}
     assert "Of the named groups, region = north (" in found.summary()
 
 
-@pytest.mark.parametrize(("shift", "lean"), [(-1.0, "lower"), (0.0, "as forecast"), (1.0, "higher")])
-def test_the_text_says_to_which_side_outcomes_lie(shift: float, lean: str) -> None:
-    # quantiles of a normal for outcomes: mean PITs are exactly 1/2, and far from it after a shift
+@pytest.mark.parametrize("shift", [-1.0, 0.0, 1.0])
+def test_the_text_says_by_how_much_outcomes_miss_the_forecast(shift: float) -> None:
     y = special.ndtri((np.arange(N) + 0.5) / N) + shift
     lines = audit(flat(N), y=y, random_state=0).summary().splitlines()
-    assert f" {lean} " in next(line for line in lines if line.startswith("everyone "))
+    line = next(line for line in lines if line.startswith("everyone "))
+    # the standard error of 400 standard normal outcomes is 0.05, their deviation here 0.998
+    half = 1.96 * y.std() / np.sqrt(N)
+    bias, low, high = re.search(r"(\S+) \((\S+) to (\S+)\)", line).groups()  # type: ignore[union-attr]
+    np.testing.assert_allclose([float(bias), float(low), float(high)], shift + half * np.array([0, -1, 1]), atol=6e-4)
 
 
 def test_weights_are_repetitions_but_for_the_oracle() -> None:
@@ -253,7 +271,9 @@ def test_weights_are_repetitions_but_for_the_oracle() -> None:
         assert weighted.score(measure) == pytest.approx(repeated.score(measure), rel=1e-9)
     for column in ("error", "mean_pit", "coverage_80", "coverage_90"):
         np.testing.assert_allclose(weighted.groups[column], repeated.groups[column], rtol=1e-9)
-    pd.testing.assert_frame_equal(weighted.worst_groups, plain.worst_groups)
+    np.testing.assert_array_equal(weighted.worst_groups["error"], plain.worst_groups["error"])
+    assert weighted.certificate is None
+    assert any(note.startswith("no certificate: rows with weights") for note in weighted.notes)
 
 
 def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
@@ -459,14 +479,22 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
-    head = {"schema": "evenhand.audit/1", "name": "naïve", "n_samples": N, "n_draws": 64}
+    head = {"schema": "evenhand.audit/2", "name": "naïve", "n_samples": N, "n_draws": 64}
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
-    assert list(held) == [*head, "is_randomized", "rounding_step", "scores", "groups", "worst_groups"]
+    tables = ["scores", "groups", "scan", "learned", "worst_groups"]
+    assert list(held) == [*head, "is_randomized", "rounding_step", *tables, "certificate", "notes"]
     for key in ("scores", "groups", "worst_groups"):
         # every digit
         frame = pd.DataFrame(held[key])
         pd.testing.assert_frame_equal(frame, getattr(found, key), check_dtype=False, rtol=0, atol=0)
+    for plain, row in zip(held["scan"], found.scan.to_dict("records"), strict=True):
+        assert plain == {**row, "features": list(row["features"])} or "too small to tell" in row["direction"]
+    proof = found.certificate
+    assert proof is not None
+    assert held["certificate"]["average_error"] == proof.average_error()
+    assert held["certificate"]["every_group"][1]["group_error"] == proof.group_error(0.2)
+    assert held["certificate"]["groups"][1]["low"] == 0.0
     assert held["groups"][2]["coverage_80_high"] - held["groups"][2]["coverage_80_low"] > 0.5  # one row tells little
     json.dumps(held, allow_nan=False)
 
@@ -490,7 +518,8 @@ def test_a_comparison_lines_two_audits_up() -> None:
     assert list(rows.columns) == ["measure", "base", "randomized", "in_words"]
     groups = [f"{what}, region = {region}" for region in ("north", "south") for what in ("error", "90% coverage")]
     oracle = [f"oracle worst {mass:.0%}" for mass in MASSES]
-    assert list(rows["measure"]) == [*first.scores["measure"], *groups, *oracle]
+    certified = [f"certified, any {mass:.0%}" for mass in MASSES[:-1]]
+    assert list(rows["measure"]) == [*first.scores["measure"], *groups, *oracle, *certified]
     for name, found in (("base", first), ("randomized", second)):
         column = rows.set_index("measure")[name]
         for measure in found.scores["measure"]:
@@ -499,6 +528,7 @@ def test_a_comparison_lines_two_audits_up() -> None:
         assert column["error, region = north"] == north["error"]
         assert column["90% coverage, region = north"] == north["coverage_90"]
         assert column["oracle worst 20%"] == found.worst_group_error(0.2)
+        assert column["certified, any 20%"] == found.certificate.group_error(0.2)  # type: ignore[union-attr]
     for row in rows.itertuples(index=False):
         assert row.in_words == difference_in_words(row.measure, row.base, row.randomized, ("base", "randomized"))
     lines = comparison.summary().splitlines()
@@ -516,6 +546,10 @@ def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
         assert said.startswith("audits must be of the same rows and groups, got everyone (400), region = north (")
     said = complaint(compare, base, base)
     assert said == "audits must have different names, got 'base'; pass name= to audit"
+    named = audit(Stub(), X, y, groups=["region"], random_state=0, name="measure")
+    assert complaint(compare, base, named) == (
+        "audits must have names other than measure and in_words, got 'measure'; pass name="
+    )
 
 
 NAMES = ("base", "link")
@@ -549,6 +583,7 @@ NAMES = ("base", "link")
         ("error, sex = 1", 0.031, 0.31, "stated chances are off by 31 points, up from 3.1"),
         ("error, sex = 1", 0.031, 0.0312, "stated chances are off by 3.1 points, as before"),
         ("oracle worst 20%", 0.404, 0.203, "stated chances are off by 20 points, down from 40"),
+        ("certified, any 20%", 0.47, 0.28, "proven for any such group: off by at most 28 points; of base 47"),
         ("oracle worst 80%", 0.121, 0.116, "stated chances are off by 12 points, as before"),
         # a group's name may hold any word
         ("error, health coverage = no", 0.1, 0.2, "stated chances are off by 20 points, up from 10"),
@@ -597,7 +632,7 @@ def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
     )
     text = audit(Stub(0.8), X, y, random_state=0, name="m").summary()
     assert text.startswith("Audit of m (randomized, 64 draws per person) on 1,000 rows\n")
-    assert "not yet a certificate" in " ".join(text.split())
+    assert "Proven with 95% confidence: for every group of at least 20% of people" in " ".join(text.split())
 
 
 def test_small_units_are_not_shown_as_zero() -> None:
@@ -614,3 +649,98 @@ def test_a_forecast_over_many_draws_is_audited_as_given() -> None:
     found = audit(Forecast(Normal(loc, np.ones((N, 2))), r), y=y, random_state=0)
     assert (found.n_draws, found.is_randomized) == (2, True)
     assert found.score("log score") == pytest.approx(-stats.norm(loc, 1).logpdf(y[:, None]).mean(), rel=1e-9)
+
+
+# --- everything together -----------------------------------------------------------------------------------------
+
+
+def test_a_learned_group_a_scan_and_notes_are_part_of_an_audit() -> None:
+    X, y = table(1000)
+    X = X.assign(same=1.0)
+    found = full_audit(Stub(), X, y, learned_masses=[0.5], masses=[0.2, 1.0], n_simulations=2, random_state=0)
+    assert found.learned_group_error(0.5) == found.learned["error"].iloc[0]
+    assert found.learned["low"].iloc[0] > 0
+    assert found.learned["features"].iloc[0][0] == "region"
+    assert any("'same' was not scanned" in note for note in found.notes)
+    assert found.worst_groups["mass"].tolist() == [0.2, 1.0]
+    assert complaint(found.learned_group_error, 0.2) == "mass must be one of [0.5], got 0.2"
+
+
+def test_features_beyond_those_of_the_model_are_searched() -> None:
+    X, y = table(1000)
+    rng = np.random.default_rng(3)
+    found = audit(Stub(), X[["score"]], y, features=X.assign(noise=rng.normal(size=1000)), random_state=0)
+    assert found.scan["group"].iloc[0].startswith(("region = north", "noise", "score"))
+    assert "region = north" in set(found.scan["group"])
+    assert audit(Stub(), X[["score"]], y, random_state=0).scan["features"].map(len).max() == 1
+
+
+def test_few_rows_leave_notes_instead_of_numbers() -> None:
+    X, y = table(60)
+    found = full_audit(Stub(), X, y, random_state=0, n_simulations=2)
+    assert found.scan.empty
+    assert found.learned.empty
+    assert sum(note.startswith("no group") for note in found.notes) == 4
+
+
+def test_one_row_of_each_person_is_audited() -> None:
+    X, y = table(200)
+    rows = np.repeat(np.arange(200), 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
+        found = audit(Stub(), X.iloc[rows], y[rows], cluster=rows, groups=["region"], random_state=0)
+    once = audit(Stub(), X, y, groups=["region"], random_state=0)
+    assert found.n_samples == 200
+    assert found.notes[0] == "one row of each of 200 people is audited, of 600 rows"
+    # the rows of a person are alike here, so whichever is chosen the estimates are those of the 200 people
+    for measure in ("log score", "CRPS", "average error", "80% coverage"):
+        assert found.score(measure) == pytest.approx(once.score(measure), rel=1e-12)
+
+
+def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
+    X, y = table(1000)
+    forecast = Forecast.from_normal(X["score"], np.full(1000, STD))
+    whole = audit(forecast, y=y, features=X, groups={"north": X["region"] == "north"}, random_state=0)
+    alone = full_audit_of_pits(forecast.pit(y), X, residual=y - X["score"].to_numpy())
+    for column in ("group", "n", "error", "direction", "bias", "coverage_80", "p_value"):
+        left, right = (a.scan.sort_values("group")[column].to_numpy() for a in (whole, alone))
+        np.testing.assert_array_equal(left, right) if left.dtype == object else np.testing.assert_allclose(left, right)
+    np.testing.assert_allclose(whole.worst_groups["error"], alone.worst_groups["error"])
+    assert alone.scores["measure"].tolist() == ["80% coverage", "90% coverage", "average error"]
+    assert "nan" not in alone.summary().lower()
+
+
+def full_audit_of_pits(pit: Floats, X: pd.DataFrame, residual: Floats) -> Audit:
+    groups = {"north": (X["region"] == "north").to_numpy()}
+    options: dict[str, Any] = {"n_simulations": 2, "learned_masses": ()}
+    return audit_pit(pit, X=X, residual=residual, groups=groups, random_state=0, **options)
+
+
+def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:
+    X, y = table(1000)
+    proof = certify(Stub(0.8), X, y, groups=["region"], random_state=0)
+    assert (proof.n_samples, proof.n_draws, proof.is_randomized) == (1000, 64, True)
+    assert proof.r is not None
+    # h = Normal(a - b rho z / s, b / s) at y: Phi(s e + rho z), e the standardized residual
+    e, rho = (y - X["score"].to_numpy()) / STD, 0.8
+    np.testing.assert_allclose(proof.pit, special.ndtr(np.sqrt(1 - rho**2) * e[:, None] + rho * special.ndtri(proof.r)))
+    assert proof.named("region = north") > proof.named("region = south")
+    assert complaint(certify, Stub(0.8), X) == "y must be given: a certificate needs outcomes, got None"
+    assert complaint(certify, Stub(), X, y, sample_weight=np.ones(1000)).startswith("a certificate takes no")
+
+
+def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = table(900)
+    whole = audit(Stub(), X, y, groups=["region"], random_state=0)
+    monkeypatch.setattr("evenhand.audits._subject.BLOCK", 250)
+    parts = audit(Stub(), X, y, groups=["region"], random_state=0)
+    # PITs and groups are of all rows; scores of 250 rows chosen at random
+    np.testing.assert_allclose(parts.groups["error"], whole.groups["error"], rtol=1e-12)
+    np.testing.assert_allclose(parts.groups["bias"], whole.groups["bias"], rtol=1e-9)
+    assert parts.notes == ("scores are taken on 250 rows chosen at random",)
+    spread = 1.96 * np.std(stats.norm(X["score"], STD).logpdf(y)) / np.sqrt(250)
+    # a band of 250 rows holds the score of all in 95%; three times it is missed in 10^-8
+    assert parts.score("log score") == pytest.approx(whole.score("log score"), abs=3 * spread)
+    randomized = audit(Stub(0.8), X, y, random_state=0)
+    assert randomized.n_draws == 64
+    assert np.unique(randomized.certificate.r).size == 900 * 64  # type: ignore[union-attr, arg-type]

@@ -22,7 +22,7 @@ ROOMS = evenhand._ROOMS
 COMMANDS = ("demo", "fit", "predict", "randomize", "audit")
 
 # handed to people or raised, never called by them
-NOT_CALLED = {"Audit", "DiscreteOutcomeWarning", "InputError", "MissingExtraError"}
+NOT_CALLED = {"Audit", "Certificate", "DiscreteOutcomeWarning", "InputError", "MissingExtraError"}
 
 
 def fresh(code: str) -> str:

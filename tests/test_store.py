@@ -36,7 +36,16 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, load, save, store
+from evenhand import (
+    InputError,
+    MixtureMLPRegressor,
+    PAICRegressor,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+    load,
+    save,
+    store,
+)
 from evenhand.forecasters import FORECASTERS
 
 ROWS = 80
@@ -60,6 +69,7 @@ EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "PAICRegressor, raw rows": lambda: (PAICRegressor(0.3, hidden=(8, 8), max_steps=20, standardize_y=True), NUMBERS),
     "MixtureMLPRegressor": lambda: (small_mixture(), TABLE),
     "RandomizedRegressor": lambda: (around(small_mixture(), alpha=0.2, link="entropic"), TABLE),
+    "RecalibratedRegressor": lambda: (RecalibratedRegressor(small_mixture(), by=["job", "age"], cv=2), TABLE),
     "forest": lambda: (around(RandomForestRegressor(5, random_state=0), link="gaussian"), NUMBERS),
     "boosting": lambda: (around(HistGradientBoostingRegressor(max_iter=5)), NUMBERS),
     "scaled": lambda: (around(make_pipeline(StandardScaler(), Ridge())), NUMBERS),

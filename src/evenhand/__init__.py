@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand._checks import DiscreteOutcomeWarning, InputError, MissingExtraError
-    from evenhand.audits import Audit, audit, compare
+    from evenhand.audits import Audit, audit, audit_pit, certify, compare
+    from evenhand.calibration import Certificate, certify_pit
     from evenhand.forecast import Forecast
-    from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
+    from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, RecalibratedRegressor
     from evenhand.store import load, save
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Audit": "audits",
+    "Certificate": "calibration",
     "DiscreteOutcomeWarning": "_checks",
     "Forecast": "forecast",
     "InputError": "_checks",
@@ -26,15 +28,20 @@ _HOMES = {
     "MixtureMLPRegressor": "forecasters",
     "PAICRegressor": "forecasters",
     "RandomizedRegressor": "forecasters",
+    "RecalibratedRegressor": "forecasters",
     "audit": "audits",
+    "audit_pit": "audits",
+    "certify": "audits",
+    "certify_pit": "calibration",
     "compare": "audits",
     "load": "store",
     "save": "store",
 }
-_ROOMS = ("calibration", "datasets", "distributions", "draws", "forecasters", "links", "losses")
+_ROOMS = ("calibration", "datasets", "distributions", "draws", "figures", "forecasters", "links", "losses")
 
 __all__ = [
     "Audit",
+    "Certificate",
     "DiscreteOutcomeWarning",
     "Forecast",
     "InputError",
@@ -42,7 +49,11 @@ __all__ = [
     "MixtureMLPRegressor",
     "PAICRegressor",
     "RandomizedRegressor",
+    "RecalibratedRegressor",
     "audit",
+    "audit_pit",
+    "certify",
+    "certify_pit",
     "compare",
     "load",
     "save",

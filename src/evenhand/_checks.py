@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import warnings
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, Literal
 
@@ -125,6 +126,37 @@ def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
     if not weights.any():
         raise bad_input("sample_weight", "have a positive sum", "zeros only")
     return np.asarray(weights / weights.mean())
+
+
+def check_groups(groups: Mapping[str, ArrayLike], n_samples: int) -> dict[str, NDArray[np.bool_]]:
+    """Return named groups as masks over the rows, each with a name of its own and at least one row."""
+    masks: dict[str, NDArray[np.bool_]] = {}
+    for name, mask in groups.items():
+        array = np.asarray(mask)
+        if array.shape != (n_samples,) or array.dtype != np.bool_:
+            raise bad_input(f"groups[{name!r}]", f"be {n_samples} booleans", f"{array.dtype} of shape {array.shape}")
+        if str(name) == "everyone" or str(name) in masks:
+            raise bad_input(f"groups[{name!r}]", "have a name of its own", f"{str(name)!r} twice")
+        if not array.any():
+            raise bad_input(f"groups[{name!r}]", "hold at least one row", "none")
+        masks[str(name)] = array
+    return masks
+
+
+def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
+    """Return labels of people as numbers from 0, one per row; several rows may belong to one person."""
+    import pandas as pd  # slow to import, and seldom needed here
+
+    labels = np.asarray(cluster)
+    if labels.shape != (n_samples,):
+        raise bad_input("cluster", f"have one label per row ({n_samples})", f"shape {labels.shape}")
+    missing = np.asarray(pd.isna(labels))
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise bad_input(f"cluster[{row}]", "name a person", "a missing value", "give each row a label")
+    if labels.dtype == object:
+        labels = labels.astype(str)
+    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
 
 
 def largest_atom(y: Floats) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """The command `evenhand`: parses, calls one thing below, prints.
 
-Results go to standard output, messages to standard error. Exit codes: 0 done, 2 bad input, told in one line.
+Results go to standard output, messages to standard error. Exit codes: 0 done, 1 a `--fail-if`
+held, 2 bad input, told in one line.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from evenhand._checks import InputError, MissingExtraError, bad_input
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.audits import Condition
     from evenhand.forecast import Forecast
 
 app = typer.Typer(
@@ -135,7 +137,7 @@ def randomize(
     levels: Levels = DEFAULT_LEVELS,
 ) -> None:
     """Randomize the forecasts of another model, given as columns of a table."""
-    from evenhand import tables
+    from evenhand import foreign, tables
     from evenhand.links import make_link
 
     probabilities = _levels(levels)
@@ -144,7 +146,8 @@ def randomize(
     key = _read_key(key_file)
     data = tables.read_table(table, text=[id_column])
     ids, r = _draws(data, id_column, key, context, table.name)
-    forecast = _normal_forecast(data, mean, std, table.name).randomized(alpha, chosen, r)
+    base, _ = foreign.forecast_from_columns(data, mean=mean, std=std, source=table.name)
+    forecast = base.randomized(alpha, chosen, r)
     tables.write_table(_forecast_table(id_column, ids, r, forecast, probabilities), out)
     _say(f"{len(ids):,} randomized forecasts are in {out}")
 
@@ -156,37 +159,111 @@ def audit(
     table: Annotated[Path | None, typer.Argument(show_default=False, metavar="", hidden=True)] = None,
     mean: Annotated[str | None, typer.Option(help="without a model: column with another model's means")] = None,
     std: Annotated[str | None, typer.Option(help="without a model: column with its standard deviations")] = None,
+    quantiles: Annotated[
+        str | None, typer.Option(help="without a model: columns with quantiles, such as q0.05,q0.5,q0.95, or just q")
+    ] = None,
+    samples: Annotated[
+        str | None, typer.Option(help="without a model: columns with samples, or what their names begin with")
+    ] = None,
     groups: Annotated[str | None, typer.Option(help="columns that name groups, with commas between")] = None,
-    out: Annotated[Path | None, typer.Option(help="audit.json file to write")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="columns that groups are searched in; the model's own, or all others, by default")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="column that names each person; an id that comes twice is refused")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="column that names people who have several rows; one row of each is audited")
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='exit with code 1 if this holds, such as "certified_group_error(0.2) > 0.3"; may be repeated'
+        ),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="of what is proven")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="report.html or audit.json file to write")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False,
-    seed: Annotated[int, typer.Option(help="of the draws and the bands")] = 0,
+    seed: Annotated[int, typer.Option(help="of the draws, the bands and the searches")] = 0,
 ) -> None:
     """Audit a model on rows that it was not trained on, or the forecasts of another model."""
-    from evenhand import audits, store, tables
-    from evenhand._checks import DiscreteOutcomeWarning, check_continuous
+    from evenhand import audits, foreign, store, tables
+    from evenhand._checks import DiscreteOutcomeWarning, check_continuous, check_fraction
 
     _check_seed(seed)
+    check_fraction("--confidence", confidence)
+    conditions = [audits.parse_condition(text) for text in fail_if or []]
     if out is not None:
-        tables.check_writable(out, (".json",))
+        tables.check_writable(out, (".html", ".json"))
     rows = source if table is None else table
     forecaster = None if table is None else store.load(source)
-    if forecaster is None and (mean is None or std is None):
-        raise InputError(f"{source}: give a model folder before the table, or --mean and --std columns of the table")
-    if forecaster is not None and (mean is not None or std is not None):
-        raise InputError("--mean and --std are for tables without a model; leave them out, or leave the model out")
-    data = tables.read_table(rows)
+    columns = {"mean": mean, "std": std, "quantiles": quantiles, "samples": samples}
+    given = [name for name, value in columns.items() if value is not None]
+    if forecaster is None and not given:
+        remedy = "--mean and --std, --quantiles or --samples columns of the table"
+        raise InputError(f"{source}: give a model folder before the table, or {remedy}")
+    if forecaster is not None and given:
+        raise InputError(f"--{given[0]} is for tables without a model; leave it out, or leave the model out")
+    data = tables.read_table(rows, text=[name for name in (id_column, cluster) if name])
     y = tables.number_column(data, target, source=rows.name)
     check_continuous(y, name=f"{rows.name}: column {target!r}")
+    people = _people(data, id_column, cluster, rows.name)
     masks = tables.group_columns(data, _names(groups), source=rows.name)
-    X = None if forecaster is None else _features(forecaster, data, rows.name)
-    subject = _normal_forecast(data, str(mean), str(std), rows.name) if forecaster is None else forecaster
+    if forecaster is None:
+        subject, used = foreign.forecast_from_columns(data, **columns, source=rows.name)
+        unused = {target, *used, *(name for name in (id_column, cluster) if name)}
+        X, searched = None, [name for name in data.columns if name not in unused]
+    else:
+        subject, X = forecaster, _features(forecaster, data, rows.name)
+        searched = list(X.columns)
+    if features is not None:
+        searched = _present(data, _names(features), rows.name)
     with _about(rows.name), warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
-        found = audits.audit(subject, X, y, groups=masks, random_state=seed, name=source.name)
+        found = audits.audit(
+            subject,
+            X,
+            y,
+            groups=masks,
+            cluster=people,
+            features=data[searched] if searched else None,
+            confidence=confidence,
+            masses=_masses(conditions, "oracle_group_error", audits.MASSES),
+            learned_masses=_masses(conditions, "learned_group_error", audits.LEARNED_MASSES),
+            random_state=seed,
+            name=source.name,
+        )
     if out is not None:
-        found.to_json(out)
+        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         _say(f"the audit is in {out}")
     _show(found.to_json() if as_json else found.summary())
+    failed = [condition for condition in conditions if condition.holds(found)]
+    for condition in failed:
+        _say(f"failed: {condition.text} holds, the value is {condition.value(found):.4f}")
+    if failed:
+        raise SystemExit(1)
+
+
+def _masses(conditions: list[Condition], quantity: str, usual: tuple[float, ...]) -> list[float]:
+    """Group sizes to audit: the usual ones and those that conditions ask about."""
+    asked = {condition.arguments[-1] for condition in conditions if condition.quantity == quantity}
+    return sorted({*usual, *asked})
+
+
+def _people(data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str) -> Any:
+    """Labels of people who have several rows, or None; an id that comes twice is refused."""
+    from evenhand import tables
+
+    if id_column is not None and cluster is None:
+        ids = [str(value) for value in tables.id_column(data, id_column, source=source)]
+        first: dict[str, int] = {}
+        for row, value in enumerate(ids, start=1):
+            if value in first:
+                place = f"{source}: column {id_column!r}, row {row}"
+                remedy = f"rows of one person are not independent; to take one row of each: --cluster {id_column}"
+                raise InputError(f"{place}: {value} is the id of row {first[value]} too; {remedy}")
+            first[value] = row
+    return None if cluster is None else [str(value) for value in tables.id_column(data, cluster, source=source)]
 
 
 def main() -> None:
@@ -302,19 +379,6 @@ def _features(forecaster: Any, data: pd.DataFrame, source: str) -> pd.DataFrame:
     if missing:
         raise InputError(f"{source}: no column {', '.join(map(repr, missing))}, which the model was trained on"[:400])
     return data[wanted]
-
-
-def _normal_forecast(data: pd.DataFrame, mean: str, std: str, source: str) -> Forecast:
-    from evenhand import tables
-    from evenhand.forecast import Forecast
-
-    loc, scale = (tables.number_column(data, column, source=source) for column in (mean, std))
-    if not (scale > 0).all():
-        row = int((scale <= 0).argmax())
-        raise InputError(
-            f"{source}: column {std!r}, row {row + 1}: a standard deviation must be positive, got {scale[row]:g}"
-        )
-    return Forecast.from_normal(loc, scale)
 
 
 def _forecast_table(id_column: str, ids: list[Any], r: Any, forecast: Forecast, levels: list[float]) -> pd.DataFrame:

@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, bad_input, check_draws
+from evenhand._checks import Floats, bad_input, check_cluster, check_draws
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 MIN_KEY_BYTES = 16
 """Shortest secret key that is taken: 128 bits."""
 
-__all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes"]
+__all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes", "one_row_each"]
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
@@ -95,6 +95,22 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
         return draws
     rule = f"be a number or have shape ({n_samples},), (1, m) or ({n_samples}, m)"
     raise bad_input("r", rule, f"shape {draws.shape}", "one row per person, one column per draw")
+
+
+def one_row_each(cluster: ArrayLike, n_samples: int, random_state: RandomState = None) -> NDArray[np.intp]:
+    """Choose one row of each person at random: row numbers in increasing order, one per distinct label.
+
+    Rows of one person are not independent: what treats rows as a sample of people takes one of each.
+
+    Examples
+    --------
+    >>> one_row_each(["a", "b", "b", "c"], 4, random_state=0).size
+    3
+    """
+    person = check_cluster(cluster, n_samples)
+    shuffled = generator(random_state).permutation(n_samples)
+    _, first = np.unique(person[shuffled], return_index=True)
+    return np.sort(shuffled[first]).astype(np.intp)
 
 
 class KeyedDraws:

@@ -11,13 +11,13 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evenhand._checks import InputError, MissingExtraError, bad_input
+from evenhand._files import replace_file
 from evenhand.forecasters import FORECASTERS, Forecaster, State
 
 __all__ = ["FORMAT", "check_folder", "load", "save"]
@@ -106,8 +106,8 @@ def save(model: Forecaster, folder: str | os.PathLike[str]) -> None:
     manifest = _sealed({"written_by": _version(), "model": entry, "files": files})
     target.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
-        _replace(target / name, content)
-    _replace(target / MANIFEST, manifest)
+        replace_file(target / name, content)
+    replace_file(target / MANIFEST, manifest)
     _sweep(target, set(contents))
 
 
@@ -293,21 +293,6 @@ def _refused(content: bytes) -> list[str]:
 
     untrusted = skops.io.get_untrusted_types(data=content)
     return [name for name in untrusted if name not in ALLOWED_TYPES]
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file in one step: what is there stays until the new content is on disk."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
 
 
 def _sweep(folder: Path, keep: set[str]) -> None:

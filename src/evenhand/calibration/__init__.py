@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from evenhand.calibration.errors import calibration_error, error_band, pathwise_errors
+from evenhand.calibration.certificates import Certificate, Method, certify_pit
+from evenhand.calibration.errors import calibration_error, check_pit, error_band, pathwise_errors
+from evenhand.calibration.learned import FoundGroup, find_group
+from evenhand.calibration.null import NullCurve, null_curve
+from evenhand.calibration.scan import scan_groups
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,
@@ -15,16 +19,25 @@ from evenhand.calibration.scores import (
 from evenhand.calibration.worst import WorstGroupCurve, worst_group_curve
 
 __all__ = [
+    "Certificate",
+    "FoundGroup",
+    "Method",
+    "NullCurve",
     "WorstGroupCurve",
     "calibration_error",
     "cell_log_score",
+    "certify_pit",
+    "check_pit",
     "covered",
     "crps",
     "error_band",
+    "find_group",
     "interval_width",
     "log_score",
+    "null_curve",
     "pathwise_errors",
     "rounding_step",
+    "scan_groups",
     "spread",
     "worst_group_curve",
 ]

@@ -11,6 +11,9 @@ from evenhand.draws import RandomState, generator
 BAND_GRID = 200
 BAND_ROWS = 20_000
 
+BLOCK = 10_000
+"""Rows worked on at once, so that memory stays that of the PITs."""
+
 
 def check_pit(pit: ArrayLike) -> Floats:
     """Return PITs as a matrix: rows are people, columns draws; one column for a deterministic forecaster."""
@@ -76,9 +79,10 @@ def pathwise_errors(pit: ArrayLike) -> Floats:
     >>> pathwise_errors([[0.25, 0.75], [0.5, 0.5]])
     array([0.125, 0.25 ])
     """
-    matrix = np.sort(check_pit(pit), axis=-1)
+    matrix = check_pit(pit)
     ends = np.linspace(0.0, 1.0, matrix.shape[1] + 1)
-    return _quantile_distance(matrix, ends, 1.0)
+    blocks = (matrix[start : start + BLOCK] for start in range(0, matrix.shape[0], BLOCK))
+    return np.concatenate([_quantile_distance(np.sort(block, axis=-1), ends, 1.0) for block in blocks])
 
 
 def _quantile_distance(values: Floats, ends: Floats, p: float) -> Floats:

@@ -57,7 +57,8 @@ def covered(pit: ArrayLike, level: float = 0.9) -> Floats:
     """
     check_fraction("level", level)
     matrix = check_pit(pit)
-    return np.asarray((np.abs(matrix - 0.5) <= level / 2).mean(axis=-1))
+    low, high = (1 - level) / 2, (1 + level) / 2
+    return np.asarray(((matrix >= low) & (matrix <= high)).mean(axis=-1))
 
 
 def rounding_step(y: ArrayLike) -> float | None:

@@ -12,11 +12,12 @@ from evenhand.distributions.normal import Normal
 from evenhand.distributions.quantiles import Quantiles
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.rearranged import Rearranged
+from evenhand.distributions.recalibrated import Recalibrated
 from evenhand.distributions.samples import Samples
 
 FAMILIES: tuple[type[Distribution], ...] = (Normal, NormalMixture, Quantiles, Samples)
 
-WRAPPERS: tuple[type[Distribution], ...] = (LocationScale, Randomized, Rearranged)
+WRAPPERS: tuple[type[Distribution], ...] = (LocationScale, Randomized, Rearranged, Recalibrated)
 
 __all__ = [
     "FAMILIES",
@@ -28,5 +29,6 @@ __all__ = [
     "Quantiles",
     "Randomized",
     "Rearranged",
+    "Recalibrated",
     "Samples",
 ]

@@ -9,9 +9,19 @@ from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
 from evenhand.forecasters.paic import PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
+from evenhand.forecasters.recalibrated import RecalibratedRegressor
 
 FORECASTERS: dict[str, type[Forecaster]] = {
-    forecaster.__name__: forecaster for forecaster in (PAICRegressor, MixtureMLPRegressor, RandomizedRegressor)
+    forecaster.__name__: forecaster
+    for forecaster in (PAICRegressor, MixtureMLPRegressor, RandomizedRegressor, RecalibratedRegressor)
 }
 
-__all__ = ["FORECASTERS", "Forecaster", "MixtureMLPRegressor", "PAICRegressor", "RandomizedRegressor", "State"]
+__all__ = [
+    "FORECASTERS",
+    "Forecaster",
+    "MixtureMLPRegressor",
+    "PAICRegressor",
+    "RandomizedRegressor",
+    "RecalibratedRegressor",
+    "State",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.report.html import audit_html
 from evenhand.report.text import audit_text, comparison_text, difference_in_words
 
-__all__ = ["audit_text", "comparison_text", "difference_in_words"]
+__all__ = ["audit_html", "audit_text", "comparison_text", "difference_in_words"]

@@ -1,0 +1,21 @@
+"""One audit of everything: sharpness, groups named, scanned and learned, the oracle worst group, a certificate."""
+
+from __future__ import annotations
+
+from evenhand.audits._audit import LEARNED_MASSES, MASSES, audit, audit_pit, certify
+from evenhand.audits._compare import Comparison, compare
+from evenhand.audits._conditions import Condition, parse_condition
+from evenhand.audits._result import Audit
+
+__all__ = [
+    "LEARNED_MASSES",
+    "MASSES",
+    "Audit",
+    "Comparison",
+    "Condition",
+    "audit",
+    "audit_pit",
+    "certify",
+    "compare",
+    "parse_condition",
+]

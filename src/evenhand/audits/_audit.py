@@ -1,0 +1,280 @@
+"""`audit`, `audit_pit` and `certify`: from forecasts on held-out rows to everything that can be said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand import calibration
+from evenhand._checks import Floats, bad_input, check_finite
+from evenhand.audits import _tables
+from evenhand.audits._held_out import HeldOut, Search, certificate, hold_out, learn_groups, scan_groups
+from evenhand.audits._result import Audit
+from evenhand.audits._subject import check_rows, read_subject
+from evenhand.draws import RandomState, generator
+from evenhand.forecast import Forecast
+
+MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+LEARNED_MASSES = (0.1, 0.2, 0.5)
+MIN_SIZE = 150
+
+
+def audit(
+    model_or_forecast: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    groups: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+    features: Any = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    masses: Sequence[float] = MASSES,
+    learned_masses: Sequence[float] = LEARNED_MASSES,
+    min_size: int = MIN_SIZE,
+    confidence: float = 0.95,
+    n_simulations: int = 20,
+    random_state: RandomState = None,
+    name: str | None = None,
+) -> Audit:
+    """Audit a forecaster, or anybody's forecasts, on rows that it was not trained on.
+
+    Parameters
+    ----------
+    model_or_forecast : forecaster or Forecast
+        A fitted forecaster, which is asked for forecasts over 64 jittered draws, or forecasts that are made already.
+    X : DataFrame or array-like of shape (n, n_features), optional
+        Rows for the forecaster, and the table that columns in `groups` are taken from.
+    y : array-like of shape (n,)
+        Outcomes.
+    groups : list of column names, or dict of name to mask, optional
+        Named groups. A column with few values gives one group per value, another its halves at the median.
+    features : DataFrame or array-like of shape (n, n_features), optional
+        What groups are scanned and learned from, which may be more than the forecaster sees; X by default.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows for estimates; worst groups ignore them, and a certificate is not given with them.
+    cluster : array-like of shape (n,), optional
+        Labels of people who have several rows: one row of each, chosen at random, is audited.
+    masses : sequence of float
+        Group sizes of the oracle worst group and of the certificate, as shares of the rows.
+    learned_masses : sequence of float
+        Group sizes of the learned worst group.
+    min_size : int, default 150
+        Fewest rows of a scanned group.
+    confidence : float, default 0.95
+        Of the certificate and of the learned groups' lower bounds.
+    n_simulations : int, default 20
+        Simulated calibrated forecasters behind `null_mean` and its band.
+    random_state : int, generator or None
+        Seed of draws, of PITs within rounding cells, of bands and searches.
+    name : str, optional
+        What to call the forecaster in what people see.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        If outcomes are missing, infinite, constant or not continuous, or do not fit the forecasts.
+
+    Notes
+    -----
+    Of more than 20,000 rows a random 20,000 are scored; PITs, groups and certificate use all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=500)
+    >>> found = audit(Forecast.from_normal(np.zeros(500), np.full(500, 2.0)), y=y, random_state=0)
+    >>> round(found.score("90% coverage"), 2)
+    1.0
+    """
+    if y is None:
+        raise bad_input("y", "be given: an audit needs outcomes", "None")
+    random, outcomes = generator(random_state), check_finite("y", y)
+    table = check_rows(model_or_forecast, X, outcomes.size)
+    held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random)
+    subject_of = model_or_forecast
+    if cluster is not None and isinstance(subject_of, Forecast):
+        subject_of = subject_of.take(held.kept)
+    subject = read_subject(subject_of, held.X, outcomes[held.kept], random)
+    if subject.scored.size < held.kept.size:
+        held.notes.append(f"scores are taken on {subject.scored.size:,} rows chosen at random")
+    return _audit_pits(
+        name or _default_name(model_or_forecast),
+        subject.pit,
+        subject.r,
+        subject.residual,
+        _tables.score_table(subject, held.weight, random),
+        held,
+        Search(masses, learned_masses, min_size, confidence, n_simulations),
+        random,
+        step=subject.step,
+    )
+
+
+def audit_pit(
+    pit: ArrayLike,
+    r: ArrayLike | None = None,
+    X: Any = None,
+    *,
+    residual: ArrayLike | None = None,
+    groups: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    masses: Sequence[float] = MASSES,
+    learned_masses: Sequence[float] = LEARNED_MASSES,
+    min_size: int = MIN_SIZE,
+    confidence: float = 0.95,
+    n_simulations: int = 20,
+    random_state: RandomState = None,
+    name: str = "PITs",
+) -> Audit:
+    """Audit a forecaster of which only PITs are known; sharpness is then not judged.
+
+    Parameters
+    ----------
+    pit : array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws; one column for a deterministic forecaster.
+    r : array-like of shape (n,) or (n, m), optional
+        The draws behind the PITs.
+    X : DataFrame or array-like of shape (n, n_features), optional
+        Features that groups are scanned and learned from.
+    residual : array-like of shape (n,), optional
+        Outcome minus mean forecast, for the bias of groups in units of y.
+    groups, sample_weight, cluster, masses, learned_masses, min_size, confidence, n_simulations, random_state, name
+        As in `audit`.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = audit_pit(np.random.default_rng(0).beta(2, 2, size=500), random_state=0)
+    >>> found.score("80% coverage") > 0.9  # forecasts too wide: PITs crowd about one half
+    True
+    """
+    matrix = calibration.check_pit(pit)
+    n, random = matrix.shape[0], generator(random_state)
+    draws = None if r is None else np.asarray(r, dtype=np.float64)
+    if draws is not None and draws.size != matrix.size:
+        raise bad_input("r", f"have the shape of pit {matrix.shape}", f"shape {draws.shape}")
+    bias = None if residual is None else check_finite("residual", residual)
+    if bias is not None and bias.size != n:
+        raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
+    held = hold_out(n, None, X, groups, sample_weight, cluster, random)
+    matrix = matrix[held.kept]
+    return _audit_pits(
+        name,
+        matrix,
+        None if draws is None else draws.reshape(n, -1)[held.kept],
+        None if bias is None else bias[held.kept],
+        pd.DataFrame(_tables.pit_scores(matrix, held.weight, random)),
+        held,
+        Search(masses, learned_masses, min_size, confidence, n_simulations),
+        random,
+    )
+
+
+def certify(
+    model_or_forecast: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    confidence: float = 0.95,
+    groups: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+    method: calibration.Method = "local-levels",
+    mass: float | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> calibration.Certificate:
+    """Certify a forecaster, or anybody's forecasts, on rows that it, and whatever chose it, has not seen.
+
+    Parameters
+    ----------
+    model_or_forecast : forecaster or Forecast
+        A fitted forecaster, which is asked for forecasts over 64 jittered draws, or forecasts that are made already.
+    X : DataFrame or array-like of shape (n, n_features), optional
+        Rows for the forecaster, and the table that columns in `groups` are taken from.
+    y : array-like of shape (n,)
+        Outcomes.
+    confidence, method, mass, cluster, sample_weight, random_state
+        As in `calibration.certify_pit`.
+    groups : list of column names, or dict of name to mask, optional
+        Groups named before the rows were seen. The cut of a numeric column is its median here, which is nearly so.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    InputError
+        If the input does not fit, or could not carry a guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> forecast = Forecast.from_normal(np.zeros(400), np.ones(400))
+    >>> certify(forecast, y=rng.normal(size=400), random_state=0).average_error() < 0.15
+    True
+    """
+    if y is None:
+        raise bad_input("y", "be given: a certificate needs outcomes", "None")
+    random, outcomes = generator(random_state), check_finite("y", y)
+    masks = _tables.named_groups(groups, X, outcomes.size)
+    subject = read_subject(model_or_forecast, check_rows(model_or_forecast, X, outcomes.size), outcomes, random)
+    return calibration.certify_pit(
+        subject.pit,
+        subject.r,
+        confidence=confidence,
+        groups=masks,
+        method=method,
+        mass=mass,
+        cluster=cluster,
+        sample_weight=sample_weight,
+        random_state=random,
+    )
+
+
+def _audit_pits(
+    name: str,
+    pit: Floats,
+    r: Floats | None,
+    residual: Floats | None,
+    scores: pd.DataFrame,
+    held: HeldOut,
+    search: Search,
+    random: np.random.Generator,
+    *,
+    step: float | None = None,
+) -> Audit:
+    proof = certificate(pit, r, held, search.confidence, random)
+    return Audit(
+        name=name,
+        n_samples=pit.shape[0],
+        n_draws=pit.shape[1],
+        is_randomized=r is not None or pit.shape[1] > 1,
+        rounding_step=step,
+        scores=scores,
+        groups=_tables.group_table(pit, residual, held.groups, held.weight, random),
+        scan=scan_groups(pit, residual, held, search, random),
+        learned=learn_groups(pit, residual, held, search, random),
+        worst_groups=_tables.worst_group_table(pit, search.masses, proof, search.n_simulations, random),
+        certificate=proof,
+        notes=tuple(held.notes),
+    )
+
+
+def _default_name(model: Any) -> str:
+    return "forecast" if isinstance(model, Forecast) else type(model).__name__

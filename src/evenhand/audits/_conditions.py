@@ -1,0 +1,125 @@
+"""Conditions on an audit, for a gate in continuous integration: a small fixed grammar, nothing is evaluated."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evenhand._checks import InputError, bad_input, check_fraction
+from evenhand.audits._result import Audit
+
+RELATIONS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+ARGUMENTS = {
+    "certified_group_error": ("mass",),
+    "oracle_group_error": ("mass",),
+    "learned_group_error": ("mass",),
+    "average_error": (),
+    "coverage": ("level", "mass"),
+}
+EXAMPLE = 'write for example "certified_group_error(0.2) > 0.3"'
+SHAPE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(>=|<=|>|<)\s*(\S+)\s*")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A comparison of one quantity of an audit with a number.
+
+    Parameters
+    ----------
+    text : str
+        The condition as it was written.
+    quantity : str
+        `certified_group_error`, `oracle_group_error`, `learned_group_error`, `average_error`, or `coverage`: the
+        certified least coverage of the central interval of a level in every group of a mass.
+    arguments : tuple of float
+        The mass, or the level and the mass; fractions.
+    relation : {">", ">=", "<", "<="}
+        The comparison.
+    limit : float
+        The number compared with.
+    """
+
+    text: str
+    quantity: str
+    arguments: tuple[float, ...]
+    relation: str
+    limit: float
+
+    def value(self, audit: Audit) -> float:
+        """Return the quantity; InputError if the audit could not find it."""
+        value = _quantity(audit, self.quantity, self.arguments)
+        if not math.isfinite(value):
+            reason = "; ".join(audit.notes) or "the audit did not find it"
+            raise InputError(f"{self.text!r} cannot be judged: {reason}")
+        return value
+
+    def holds(self, audit: Audit) -> bool:
+        """Whether the condition is true of an audit."""
+        return RELATIONS[self.relation](self.value(audit), self.limit)
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition such as `certified_group_error(0.2) > 0.3`.
+
+    Raises
+    ------
+    InputError
+        If it is not of that form; the message says what is wrong with it.
+
+    Examples
+    --------
+    >>> condition = parse_condition("coverage(0.8, 0.2) < 0.6")
+    >>> condition.quantity, condition.arguments, condition.relation, condition.limit
+    ('coverage', (0.8, 0.2), '<', 0.6)
+    """
+    match = SHAPE.fullmatch(text)
+    if match is None:
+        raise bad_input("--fail-if", "compare a quantity with a number", repr(text), EXAMPLE)
+    quantity, listed, relation, limit = match.groups()
+    if quantity not in ARGUMENTS:
+        raise bad_input("--fail-if", f"name one of {', '.join(ARGUMENTS)}", repr(quantity), EXAMPLE)
+    names = ARGUMENTS[quantity]
+    given = [part for part in (listed or "").split(",") if part.strip()]
+    if len(given) != len(names):
+        form = f"{quantity}({', '.join(names)})" if names else quantity
+        raise bad_input("--fail-if", f"be written as {form}", repr(text), EXAMPLE)
+    values = tuple(
+        check_fraction(name, _number(part, text), high_open=name == "level")
+        for name, part in zip(names, given, strict=True)
+    )
+    # every quantity is a fraction; a limit such as 30 would never be reached
+    return Condition(
+        text.strip(),
+        quantity,
+        values,
+        relation,
+        check_fraction("limit", _number(limit, text), low_open=False, high_open=False),
+    )
+
+
+def _number(text: str, whole: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise bad_input("--fail-if", "hold numbers only", f"{text.strip()!r} in {whole!r}", EXAMPLE) from error
+
+
+def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> float:
+    if quantity == "average_error":
+        return audit.score("average error")
+    *level, mass = arguments
+    if quantity == "oracle_group_error":
+        return audit.worst_group_error(mass)
+    if quantity == "learned_group_error":
+        return audit.learned_group_error(mass) if len(audit.learned) else math.nan
+    if audit.certificate is None:
+        return math.nan
+    return audit.certificate.coverage(level[0], mass)[0] if level else audit.certificate.group_error(mass)

@@ -1,0 +1,154 @@
+"""`Audit`: what an audit found."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand import calibration
+from evenhand._checks import bad_input
+from evenhand._files import write_text
+from evenhand.report import audit_html, audit_text
+
+SCHEMA = "evenhand.audit/2"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found.
+
+    Parameters
+    ----------
+    name : str
+        What was audited.
+    n_samples : int
+        Rows.
+    n_draws : int
+        Draws per row, 1 for a deterministic forecaster or for one served draw per person.
+    is_randomized : bool
+        Whether a draw stands behind the forecasts.
+    rounding_step : float or None
+        Grid that the outcomes lie on, if they are rounded.
+    scores : DataFrame
+        One row per measure: `measure`, `value`, `low`, `high` (95%), `unit`.
+    groups : DataFrame
+        One row per named group, "everyone" first: `group`, `n`, `error` with its 95% band, the mean PIT (below 1/2
+        the outcomes are lower than forecast), `bias` (outcome minus forecast, units of y) and, for each interval, its
+        coverage, all with 95% bands, and whether the group is `too_small` to tell (under 30 rows).
+    scan : DataFrame
+        Features' halves, values and their intersections, the surest deviations first: see
+        `calibration.scan_groups`. Empty without features.
+    learned : DataFrame
+        The worst group of each mass that features can define, found on some rows and judged on others: see
+        `calibration.find_group`. Empty without features.
+    worst_groups : DataFrame
+        The oracle worst group: `mass`, `n`, `error`; `null_mean`, `null_low` and `null_high`, what the same search
+        finds in calibrated forecasts of the same kind (mean, 5% and 95%); `certified`, the bound for every group.
+    certificate : Certificate or None
+        What is proven; None where nothing can be, for the reason in `notes`.
+    notes : tuple of str
+        What was left out or done otherwise, and why.
+    """
+
+    name: str
+    n_samples: int
+    n_draws: int
+    is_randomized: bool
+    rounding_step: float | None
+    scores: pd.DataFrame
+    groups: pd.DataFrame
+    scan: pd.DataFrame
+    learned: pd.DataFrame
+    worst_groups: pd.DataFrame
+    certificate: calibration.Certificate | None
+    notes: tuple[str, ...] = field(default=())
+
+    def score(self, measure: str) -> float:
+        """Return one measure of `scores`."""
+        found = self.scores.loc[self.scores["measure"] == measure, "value"]
+        if found.empty:
+            raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(measure))
+        return float(found.iloc[0])
+
+    def worst_group_error(self, mass: float) -> float:
+        """Oracle worst-group error at one of the masses audited."""
+        return _at_mass(self.worst_groups, mass, "error")
+
+    def learned_group_error(self, mass: float) -> float:
+        """Estimated error of the learned worst group at one of the masses searched."""
+        return _at_mass(self.learned, mass, "error")
+
+    def summary(self) -> str:
+        """Return the findings as text, with sentences that a person reads."""
+        return audit_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the findings as plain values; the layout is documented in docs/audit-schema.rst."""
+        head = {
+            "schema": SCHEMA,
+            "name": self.name,
+            "n_samples": self.n_samples,
+            "n_draws": self.n_draws,
+            "is_randomized": self.is_randomized,
+            "rounding_step": self.rounding_step,
+        }
+        tables = ("scores", "groups", "scan", "learned", "worst_groups")
+        records = {key: _plain_records(getattr(self, key)) for key in tables}
+        proof = None if self.certificate is None else _plain_certificate(self.certificate)
+        return head | records | {"certificate": proof, "notes": list(self.notes)}
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the findings as JSON, and write them to `path` if one is given."""
+        text = json.dumps(self.to_dict(), indent=2)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the findings as one HTML page that opens offline, and write it to `path` if one is given."""
+        text = audit_html(self.to_dict())
+        if path is not None:
+            write_text(path, text)
+        return text
+
+
+def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
+    at = np.isclose(table["mass"].to_numpy(dtype=float), mass)
+    if not at.any():
+        raise bad_input("mass", f"be one of {list(table['mass'])}", mass)
+    return float(table.loc[at, column].iloc[0])
+
+
+def _plain_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table with all digits, as JSON can hold them."""
+    return [{str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: there is no NaN and no infinity, so they become None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain_certificate(certificate: calibration.Certificate) -> dict[str, Any]:
+    return {
+        "confidence": certificate.confidence,
+        "method": certificate.method,
+        "n_samples": certificate.n_samples,
+        "n_draws": certificate.n_draws,
+        "average_error": certificate.average_error(),
+        "groups": _plain_records(certificate.named_table()),
+        "every_group": _plain_records(certificate.table()),
+        "questions": _plain_records(certificate.questions),
+        "assumptions": list(certificate.assumptions),
+        "not_covered": list(certificate.not_covered),
+    }

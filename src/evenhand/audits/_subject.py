@@ -1,0 +1,153 @@
+"""What an audit looks at: the PITs of a forecaster, or of forecasts that are made already, on held-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand import calibration
+from evenhand._checks import MILD_ATOM, Floats, bad_input, check_continuous, check_finite, largest_atom
+from evenhand.draws import fresh, jittered
+from evenhand.forecast import Forecast, cell_ends
+
+PIT_DRAWS = 64
+SCORE_DRAWS = 16
+"""Draws for CRPS and spread, whose means over draws settle with few."""
+
+BLOCK = 20_000
+"""Rows forecast at once, so that memory stays that of the PITs; also the most rows that scores are taken on."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Forecasts on held-out rows, as numbers.
+
+    Parameters
+    ----------
+    pit : ndarray of shape (n, m)
+        PITs: rows are people, columns draws.
+    r : ndarray of shape (n, m) or None
+        The draws; None for a deterministic forecaster.
+    outcomes : ndarray of shape (n,)
+        The outcomes.
+    residual : ndarray of shape (n,)
+        Outcome minus the mean of the forecasts, units of y.
+    step : float or None
+        Grid that the outcomes lie on, if they are rounded.
+    wide, few : Forecast
+        Forecasts of the scored rows over many draws and over few; the same where they are given.
+    scored : ndarray of int
+        The rows that scores are taken on: all, or a random part of very many.
+    """
+
+    pit: Floats
+    r: Floats | None
+    outcomes: Floats
+    residual: Floats
+    step: float | None
+    wide: Forecast
+    few: Forecast
+    scored: NDArray[np.intp]
+
+
+def read_subject(model_or_forecast: Any, X: Any, y: ArrayLike | None, random: np.random.Generator) -> Subject:
+    """Take the PITs of a fitted forecaster over jittered draws, or of forecasts as they are."""
+    if y is None:
+        raise bad_input("y", "be given: an audit needs outcomes", "None")
+    outcomes = check_finite("y", y)
+    check_continuous(outcomes)
+    n = outcomes.size
+    rows = check_rows(model_or_forecast, X, n)
+    step = calibration.rounding_step(outcomes)
+    # an outcome that many rows share piles their PITs up: spread them over the cell's probability
+    is_spread = step is not None and largest_atom(outcomes)[1] > MILD_ATOM
+    low, high = cell_ends(outcomes, step) if is_spread and step is not None else (outcomes, outcomes)
+    shares = fresh(n, random)
+    pits, draws, means = [], [], []
+    for block in _blocks(n):
+        part = _forecast(model_or_forecast, rows, block, random)
+        pits.append(_pit(part, low[block], high[block], shares[block]))
+        draws.append(_draws(part))
+        means.append(_mean(part, random))
+    r = None if part.r is None else np.concatenate([d for d in draws if d is not None])
+    scored = np.arange(n) if n <= BLOCK else np.sort(random.choice(n, BLOCK, replace=False))
+    wide, few = _score_forecasts(model_or_forecast, rows, part if n <= BLOCK else None, scored, random)
+    residual = outcomes - np.concatenate(means)
+    return Subject(np.concatenate(pits), r, outcomes, residual, step, wide, few, scored)
+
+
+def check_rows(model: Any, X: Any, n: int) -> Any:
+    """Return X so that rows can be taken from it; refuse what is neither forecaster nor forecast."""
+    if isinstance(model, Forecast):
+        if model.n_samples != n:
+            raise bad_input("y", f"have one outcome per forecast ({model.n_samples})", f"{n} outcomes")
+        return X
+    if not hasattr(model, "forecast"):
+        remedy = "put a link around it: RandomizedRegressor(model), or make a Forecast of its output"
+        raise bad_input("model_or_forecast", "be a forecaster or a Forecast", type(model).__name__, remedy)
+    if X is None:
+        raise bad_input("X", "be given with a forecaster", "None")
+    if len(X) != n:
+        raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
+    return X if hasattr(X, "columns") else np.asarray(X)
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Rows of a table or an array."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+
+
+def _forecast(model: Any, X: Any, block: slice, random: np.random.Generator) -> Forecast:
+    if isinstance(model, Forecast):
+        return model if block == slice(0, len(model)) else model.take(block)
+    count = block.stop - block.start
+    forecast: Forecast = model.forecast(
+        X if count == len(X) else take_rows(X, block), jittered(count, PIT_DRAWS, random)
+    )
+    return forecast
+
+
+def _pit(forecast: Forecast, low: Floats, high: Floats, share: Floats) -> Floats:
+    """PITs of shape (n, m), drawn from the probability of the rounding cell where it has a width."""
+    pit = forecast.cdf(low)
+    if low is not high and not np.array_equal(low, high):
+        pit = pit + (share[:, None] if pit.ndim == 2 else share) * (forecast.cdf(high) - pit)
+    return pit if pit.ndim == 2 else pit[:, None]
+
+
+def _draws(forecast: Forecast) -> Floats | None:
+    if forecast.r is None:
+        return None
+    r = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
+    return np.broadcast_to(r, (len(forecast), r.shape[1]))
+
+
+def _mean(forecast: Forecast, random: np.random.Generator) -> Floats:
+    """Mean of each person's forecasts over the draws.
+
+    Over draws it is that of one outcome drawn from each forecast, the probabilities spread over cells and dealt to
+    the draws at random: without bias, and without a table of quantiles for each draw.
+    """
+    shape = forecast.distribution.batch_shape
+    if len(shape) == 1:
+        return forecast.mean()
+    levels = random.permuted(jittered(shape[0], shape[1], random), axis=-1)
+    return np.asarray(forecast.distribution.ppf(levels).mean(axis=-1))
+
+
+def _score_forecasts(
+    model: Any, X: Any, whole: Forecast | None, scored: NDArray[np.intp], random: np.random.Generator
+) -> tuple[Forecast, Forecast]:
+    if isinstance(model, Forecast):
+        given = model if whole is not None else model.take(scored)
+        return given, given
+    rows = X if whole is not None else take_rows(X, scored)
+    wide = whole or model.forecast(rows, jittered(scored.size, PIT_DRAWS, random))
+    return wide, model.forecast(rows, jittered(scored.size, SCORE_DRAWS, random)) if wide.is_randomized else wide

@@ -1,0 +1,168 @@
+"""The tables of an audit: scores, named groups, worst groups."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand import calibration
+from evenhand._checks import Floats, bad_input, check_groups
+from evenhand.audits._subject import Subject
+from evenhand.tables import group_columns
+
+LEVELS = (0.8, 0.9)
+Z95 = 1.959964
+SMALL_GROUP = 30
+
+SCAN_COLUMNS = (
+    "group",
+    "n",
+    "error",
+    "direction",
+    "bias",
+    "coverage_80",
+    "p_value",
+    "p_adjusted",
+    "features",
+)
+LEARNED_COLUMNS = (
+    "mass",
+    "n",
+    "error",
+    "low",
+    "p_value",
+    "direction",
+    "bias",
+    "coverage_80",
+    "description",
+    "features",
+)
+
+Masks = dict[str, NDArray[np.bool_]]
+
+
+def named_groups(groups: Any, X: Any, n: int) -> Masks:
+    """Return the named groups as masks, from masks or from columns of X."""
+    if groups is None:
+        return {}
+    if isinstance(groups, Mapping):
+        return check_groups(groups, n)
+    if isinstance(groups, str):
+        raise bad_input("groups", "be a list of column names or masks by name", repr(groups), f"write [{groups!r}]")
+    if X is None or not hasattr(X, "columns"):
+        raise bad_input("groups", "be masks by name where X is not a table", type(groups).__name__)
+    if len(X) != n:
+        raise bad_input("X", f"have one row per outcome ({n})", f"{len(X)} rows")
+    import narwhals as nw
+
+    return group_columns(nw.from_native(X).to_pandas(), list(groups), source="X")
+
+
+def score_table(subject: Subject, weight: Floats, random: np.random.Generator) -> pd.DataFrame:
+    """Scores with 95% bands, one row per measure."""
+    y, w = subject.outcomes[subject.scored], weight[subject.scored]
+    measured = [("log score", calibration.log_score(subject.wide, y), "nats")]
+    if subject.step is not None:
+        cells = calibration.cell_log_score(subject.wide, y, subject.step)
+        measured.append((f"log score, cells of {subject.step:g}", cells, "nats"))
+    measured.append(("CRPS", calibration.crps(subject.few, y), "units of y"))
+    measured.append(("mean std", calibration.spread(subject.few), "units of y"))
+    for level in LEVELS:
+        width = calibration.interval_width(subject.few, level)
+        measured.append((f"{level:.0%} interval width", width, "units of y"))
+    rows = [{"measure": name, **_mean_band(values, w), "unit": unit} for name, values, unit in measured]
+    return pd.DataFrame(rows + pit_scores(subject.pit, weight, random))
+
+
+def pit_scores(pit: Floats, weight: Floats, random: np.random.Generator) -> list[dict[str, Any]]:
+    """Rows of the score table that PITs alone give."""
+    rows: list[dict[str, Any]] = [
+        {"measure": f"{level:.0%} coverage", **_share_band(calibration.covered(pit, level), weight), "unit": "share"}
+        for level in LEVELS
+    ]
+    error = calibration.calibration_error(pit, sample_weight=weight)
+    low, high = calibration.error_band(pit, sample_weight=weight, random_state=random)
+    rows.append({"measure": "average error", "value": error, "low": low, "high": high, "unit": "probability"})
+    return rows
+
+
+def _mean_band(values: Floats, weight: Floats) -> dict[str, float]:
+    """Weighted mean with a normal 95% band from the spread between people."""
+    mean = float(np.average(values, weights=weight))
+    share = weight / weight.sum()
+    # linearized variance of a weighted mean
+    se = float(np.sqrt((share**2 * (values - mean) ** 2).sum())) if values.size > 1 else np.nan
+    return {"value": mean, "low": mean - Z95 * se, "high": mean + Z95 * se}
+
+
+def _share_band(values: Floats, weight: Floats) -> dict[str, float]:
+    """Weighted mean of shares with Wilson's 95% band, which has a width even where all agree.
+
+    The number of rows is an effective one: that at which single trials would vary as these shares do.
+    """
+    mean = min(max(float(np.average(values, weights=weight)), 0.0), 1.0)
+    share = weight / weight.sum()
+    variance = float((share**2 * (values - mean) ** 2).sum())
+    n = mean * (1 - mean) / variance if variance > 0 and values.size > 1 else 1 / float((share**2).sum())
+    centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+    half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
+    return {"value": mean, "low": max(float(centre - half), 0.0), "high": min(float(centre + half), 1.0)}
+
+
+def group_table(
+    pit: Floats, residual: Floats | None, groups: Masks, weight: Floats, random: np.random.Generator
+) -> pd.DataFrame:
+    """Error, lean and coverage of everybody and of each named group."""
+    everyone = {"everyone": np.ones(pit.shape[0], dtype=np.bool_)}
+    rows = []
+    for name, mask in (everyone | groups).items():
+        part, w = pit[mask], weight[mask]
+        if not w.any():
+            warnings.warn(f"group {name!r} has zero weight and is left out", UserWarning, stacklevel=3)
+            continue
+        low, high = calibration.error_band(part, sample_weight=w, random_state=random)
+        row: dict[str, Any] = {"group": name, "n": int(mask.sum())}
+        row |= {"error": calibration.calibration_error(part, sample_weight=w), "error_low": low, "error_high": high}
+        row["mean_pit"] = float(np.average(part.mean(axis=-1), weights=w))
+        bias = {"value": np.nan, "low": np.nan, "high": np.nan} if residual is None else _mean_band(residual[mask], w)
+        row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
+        for level in LEVELS:
+            band = _share_band(calibration.covered(part, level), w)
+            key = f"coverage_{level * 100:.0f}"
+            row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
+        row["too_small"] = row["n"] < SMALL_GROUP
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def worst_group_table(
+    pit: Floats,
+    masses: Sequence[float],
+    certificate: calibration.Certificate | None,
+    n_simulations: int,
+    random: np.random.Generator,
+) -> pd.DataFrame:
+    """Oracle worst group of each mass, what chance alone would give, and what is certified."""
+    curve = calibration.worst_group_curve(pit, masses)
+    table = pd.DataFrame({"mass": curve.masses, "n": [rows.size for rows in curve.rows], "error": curve.errors})
+    null = calibration.null_curve(pit, masses, n_simulations=n_simulations, random_state=random)
+    table["null_mean"], table["null_low"], table["null_high"] = null.mean, null.low, null.high
+    bounds = [np.nan if certificate is None else certificate.group_error(mass) for mass in table["mass"]]
+    return table.assign(certified=bounds)
+
+
+def learned_table(found: Sequence[calibration.FoundGroup]) -> pd.DataFrame:
+    """One row per mass of what the learned search found."""
+    # as objects: pandas would make NaN of a missing description
+    columns = {key: pd.Series([getattr(group, key) for group in found], dtype=object) for key in LEARNED_COLUMNS}
+    return pd.DataFrame(columns).infer_objects() if not found else _with_numbers(pd.DataFrame(columns))
+
+
+def _with_numbers(table: pd.DataFrame) -> pd.DataFrame:
+    numbers = [key for key in table.columns if key not in ("direction", "description", "features")]
+    return table.astype(dict.fromkeys(numbers, float)).astype({"n": int})

@@ -1,0 +1,174 @@
+"""A table as 0/1 group masks (method: worst groups)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._checks import InputError, bad_input
+from evenhand.tables import MAX_GROUPS, MAX_VALUES, group_columns
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.intp]
+
+CELLS = 4_000_000  # numbers in one working array, some 32 MB
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Groups of rows: mask `g` is column `column[g]`, or its complement.
+
+    Parameters
+    ----------
+    columns : ndarray of bool, shape (n, k)
+        Column 0 holds all rows, so that a sum over one mask is a sum over a pair. Two halves share one column.
+    names : list of str
+        Of the masks, such as `age <= 50`.
+    feature, column : ndarray of int, shape (g,)
+        What each mask is made of; masks are in the order of their columns.
+    complement : ndarray of bool, shape (g,)
+        True where the mask is the rows that the column does not hold.
+    labels : list of str
+        Names of the features; named groups are features of their own and come last.
+    n_unnamed : int
+        How many features are no named groups.
+    left_out : dict
+        Features without a mask, and why.
+    """
+
+    columns: Bools
+    names: list[str]
+    feature: Ints
+    column: Ints
+    complement: Bools
+    labels: list[str]
+    n_unnamed: int
+    left_out: dict[str, str]
+
+    def sizes(self) -> Ints:
+        """Return the number of rows of each mask."""
+        counts = np.array([np.count_nonzero(column) for column in self.columns.T])[self.column]
+        return np.where(self.complement, self.columns.shape[0] - counts, counts)
+
+    def keep(self, wanted: Bools) -> Masks:
+        """Return some of the masks, with the columns that they need."""
+        needed = np.unique(np.concatenate(([0], self.column[wanted])))
+        return Masks(
+            columns=self.columns if needed.size == self.columns.shape[1] else self.columns[:, needed],
+            names=[name for name, kept in zip(self.names, wanted, strict=True) if kept],
+            feature=self.feature[wanted],
+            column=np.searchsorted(needed, self.column[wanted]),
+            complement=self.complement[wanted],
+            labels=self.labels,
+            n_unnamed=self.n_unnamed,
+            left_out=self.left_out,
+        )
+
+
+def as_table(X: Any, n_samples: int) -> pd.DataFrame:
+    """Return features as a table of `n_samples` rows; the columns of an array are named x0, x1, ..."""
+    try:
+        table: pd.DataFrame = X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
+    except TypeError:
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise bad_input("X", "be a table or an array of shape (n, p)", f"shape {array.shape}") from None
+        table = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])], copy=False)
+        table = table.infer_objects() if array.dtype == object else table
+    if len(table) != n_samples:
+        raise bad_input("X", f"have one row per row of pit ({n_samples})", f"{len(table)} rows")
+    if not table.columns.is_unique:
+        twice = table.columns[table.columns.duplicated()][0]
+        raise bad_input("X", "have distinct column names", f"{str(twice)!r} twice", "rename one")
+    return table
+
+
+def check_groups(groups: Mapping[str, ArrayLike] | None, n_samples: int) -> dict[str, Bools]:
+    """Return named groups as boolean arrays of shape (n_samples,)."""
+    if groups is not None and not isinstance(groups, Mapping):
+        raise bad_input("groups", "be masks by name", type(groups).__name__)
+    checked = {str(name): np.asarray(mask) for name, mask in (groups or {}).items()}
+    for name, mask in checked.items():
+        if mask.dtype != np.bool_ or mask.shape != (n_samples,):
+            raise bad_input(f"groups[{name!r}]", f"be {n_samples} booleans", f"{mask.dtype} of shape {mask.shape}")
+    return checked
+
+
+def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
+    """Cut every feature into the groups of `group_columns`, and add the named ones.
+
+    A text column with too many values and a feature that is constant make no mask.
+    """
+    halves, left_out = _fast_halves(table), {}
+    columns: list[Bools] = [np.ones(len(table), dtype=np.bool_)]
+    made: list[tuple[str, int, int, bool]] = []  # name, feature, column, complement
+    for j, name in enumerate(table.columns):
+        if j in halves:
+            cut, high = halves[j]
+            made += [(f"{name} <= {cut:g}", j, len(columns), True), (f"{name} > {cut:g}", j, len(columns), False)]
+            columns.append(high)
+            continue
+        try:
+            masks = group_columns(table, [name], source="X")
+        except InputError:
+            left_out[str(name)] = f"more than {MAX_GROUPS} distinct values"
+            continue
+        if len(masks) < 2:
+            left_out[str(name)] = "constant"
+            continue
+        first, *others = masks
+        if len(others) == 1:  # the groups of a column leave no row out
+            made.append((first, j, len(columns), True))
+        else:
+            others = list(masks)
+        for other in others:
+            made.append((other, j, len(columns), False))
+            columns.append(masks[other])
+    for j, (name, mask) in enumerate(groups.items(), start=table.shape[1]):
+        made.append((name, j, len(columns), False))
+        columns.append(mask)
+    return Masks(
+        columns=_side_by_side(columns),
+        names=[name for name, *_ in made],
+        feature=np.array([feature for _, feature, _, _ in made], dtype=np.intp),
+        column=np.array([column for _, _, column, _ in made], dtype=np.intp),
+        complement=np.array([complement for *_, complement in made], dtype=np.bool_),
+        labels=[str(name) for name in table.columns] + list(groups),
+        n_unnamed=table.shape[1],
+        left_out=left_out,
+    )
+
+
+def _side_by_side(columns: list[Bools]) -> Bools:
+    out = np.empty((columns[0].size, len(columns)), dtype=np.bool_)
+    for j, column in enumerate(columns):
+        out[:, j] = column
+    return out
+
+
+def _fast_halves(table: pd.DataFrame) -> dict[int, tuple[float, Bools]]:
+    """Cut and upper half of each number column that is plain: all there, finite, many values, not mostly its maximum.
+
+    The cut is that of `group_columns`, many columns in one step; what is not plain is left to that function.
+    """
+    numeric = [j for j, dtype in enumerate(table.dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "iuf"]
+    n, found = len(table), {}
+    width = max(1, CELLS // n)
+    for start in range(0, len(numeric), width):
+        part = numeric[start : start + width]
+        values = np.ascontiguousarray(table.iloc[:, part].to_numpy(dtype=np.float64).T)
+        rising = np.partition(values, ((n - 1) // 2, n // 2), axis=-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            cuts = (rising[:, (n - 1) // 2] + rising[:, n // 2]) / 2
+            # that many values among the first rows are enough to know that there are that many
+            plain = (np.diff(np.sort(values[:, :100], axis=-1), axis=-1) > 0).sum(axis=-1) >= MAX_VALUES
+        plain &= np.isfinite(values).all(axis=-1) & (cuts < values.max(axis=-1))
+        high = values > cuts[:, None]
+        found.update({part[i]: (float(cuts[i]), high[i]) for i in np.flatnonzero(plain)})
+    return found

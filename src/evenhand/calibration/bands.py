@@ -1,0 +1,222 @@
+"""Bounds that hold at any sample size: for laws, shares and the mean of the worst share (method: proof).
+
+Values are independent and identically distributed, between 0 and a known top. The mean of their worst `mass`, the
+conditional value at risk, is `(1 / mass) * integral_0^top min(mass, P(V > t)) dt`; an upper band for `P(V > t)` that
+holds at all `t` at once therefore bounds it for every mass at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.signal import fftconvolve
+from scipy.special import betaincinv
+from scipy.stats import beta, poisson
+
+from evenhand._checks import Floats
+from evenhand.draws import RandomState, generator
+
+Ranks = NDArray[np.intp]
+
+DIRECT_RANKS = 100
+"""Ranks from the top that each have a bound of their own; farther down they stand a quarter of a deviation apart."""
+
+BLOCK_GROWTH = 1.05
+"""Bets are set anew whenever the rows seen have grown by this factor."""
+
+
+@dataclass(frozen=True)
+class SurvivalBand:
+    """An upper band for `P(V > t)`, a step function.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (k,)
+        Where the steps begin, increasing from 0.
+    upper : ndarray of shape (k,)
+        Bound for `P(V > t)` on each step, decreasing.
+    top : float
+        Largest possible value.
+    """
+
+    starts: Floats
+    upper: Floats
+    top: float
+
+    def cvar(self, mass: float) -> float:
+        """Upper bound for the mean of the worst `mass`, all masses at once."""
+        widths = np.diff(self.starts, append=self.top)
+        return min(float((widths * np.minimum(mass, self.upper)).sum() / mass), self.top)
+
+
+def cvar(values: Floats, mass: float) -> float:
+    """Mean of the largest `mass` of the values, the one at the edge counted in part."""
+    falling = np.sort(values)[::-1]
+    share = mass * falling.size
+    whole = int(share)
+    edge = (share - whole) * falling[whole] if whole < falling.size else 0.0
+    return float((falling[:whole].sum() + edge) / share)
+
+
+def local_levels_band(values: Floats, top: float, confidence: float) -> SurvivalBand:
+    """Band with equal local levels: the `i`-th largest value gets a quantile of its Beta(i, n - i + 1) law.
+
+    `P(V > V_(i))` has at most that law, whatever the law of the values. The level of all quantiles is set so that
+    the whole band holds with `confidence`.
+    """
+    falling = np.sort(values)[::-1]
+    ranks, bounds = _local_levels(falling.size, confidence)
+    # below the value of a rank nothing better than the next rank's bound is known
+    starts, upper = np.append(falling[ranks - 1], 0.0), np.append(bounds, 1.0)
+    return SurvivalBand(starts[::-1], upper[::-1], top)
+
+
+def dkw_band(values: Floats, top: float, confidence: float) -> SurvivalBand:
+    """Band of constant width, Dvoretzky-Kiefer-Wolfowitz with Massart's constant: the baseline."""
+    rising = np.sort(values)
+    margin = np.sqrt(np.log(1 / (1 - confidence)) / (2 * rising.size))
+    upper = 1 - np.arange(rising.size + 1) / rising.size + margin
+    return SurvivalBand(np.concatenate(([0.0], rising)), np.minimum(upper, 1.0), top)
+
+
+@lru_cache(maxsize=64)
+def _local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
+    """Ranks and their bounds, for a band over `n` values."""
+    ranks = _ranks(n)
+
+    def excess(log_level: float) -> float:
+        bounds = np.asarray(betaincinv(ranks, n - ranks + 1, -np.expm1(log_level)), dtype=np.float64)
+        return _probability_within(ranks, bounds, n) - confidence
+
+    risk = np.log1p(-confidence)
+    # one rank alone would take all of the risk, equal shares by Bonferroni the least
+    log_level = float(brentq(excess, risk - np.log(ranks.size) - 1e-9, risk + 1e-9, xtol=1e-3))
+    while excess(log_level) < 0:  # the root is approximate: stay on the safe side
+        log_level -= 1e-3
+    return ranks, np.asarray(betaincinv(ranks, n - ranks + 1, -np.expm1(log_level)))
+
+
+def _ranks(n: int) -> Ranks:
+    ranks, rank = [], 0
+    while rank < n:
+        rank += 1 if rank < DIRECT_RANKS else max(1, int(np.sqrt(rank) / 4), rank // 400)
+        ranks.append(min(rank, n))
+    return np.array(ranks, dtype=np.intp)
+
+
+def _probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
+    """Probability that for each rank `i` the `i`-th smallest of `n` uniform values is at most its bound.
+
+    Equivalent: at each bound at least `i` values have come. The count is a Poisson process given that `n` come in
+    all (Moscovich & Nadler, Statistics & Probability Letters 2017); its law is carried from bound to bound.
+    """
+    law, low, time = np.ones(1), 0, 0.0
+    for rank, bound in zip(ranks, bounds, strict=True):
+        rate = n * (bound - time)
+        steps = np.arange(int(rate + 9 * np.sqrt(rate)) + 25)
+        arrivals = poisson.pmf(steps, rate)
+        law = np.convolve(law, arrivals) if min(law.size, steps.size) < 80 else fftconvolve(law, arrivals).clip(0)
+        # too few by now: the band is left. Far more than expected: such paths hold less than 1e-15
+        high = min(n, int(n * bound + 9 * np.sqrt(n * bound * (1 - bound))) + 30)
+        law = law[max(int(rank) - low, 0) : high - low + 1]
+        low, time = max(int(rank), low), float(bound)
+    left = n - low - np.arange(law.size)
+    whole = float((law * poisson.pmf(left, n * (1 - time))).sum())
+    return whole / float(poisson.pmf(n, n))
+
+
+def betting_cvar(values: Floats, mass: float, top: float, confidence: float, random_state: RandomState = None) -> float:
+    """Upper bound for the mean of the worst `mass`, for this one mass, by betting against larger ones.
+
+    A bettor stakes on `(V - q)_+` staying under `mass * (tau - q)`, where `q` and the stakes depend on rows already
+    seen. If the mean of the worst `mass` were `tau` or more, no stakes could be expected to gain, whatever `q`
+    (Rockafellar & Uryasev 2000); so where the capital ever reaches `1 / (1 - confidence)`, `tau` is refuted (Ville).
+    """
+    order = generator(random_state).permutation(values)
+    pivots, stakes = _bets(order, mass, top, confidence)
+    excess = np.maximum(order - pivots, 0.0)
+    goal = -np.log1p(-confidence)
+
+    def is_refuted(tau: float) -> bool:
+        gains = np.log1p(-stakes * (excess - mass * (tau - pivots)))
+        return bool(np.cumsum(gains).max() >= goal)
+
+    # stakes do not depend on tau, so the capital rises with it and one bisection finds the least tau refuted
+    low, high = 0.0, top
+    if not is_refuted(high):
+        return top
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_refuted(middle) else (middle, high)
+    return high
+
+
+def _bets(order: Floats, mass: float, top: float, confidence: float) -> tuple[Floats, Floats]:
+    """Pivot and stake of each row, shape (n,), from the rows before it."""
+    n = order.size
+    # the stake at which capital is expected to grow most by row n, were the excess normal
+    unit = np.sqrt(-2 * np.log1p(-confidence) / n)
+    pivots, stakes = np.empty(n), np.empty(n)
+    start = 0
+    while start < n:
+        stop = min(n, max(start + 1, int(start * BLOCK_GROWTH)))
+        # two rows at the ends stand in for what is not known at the start
+        seen = np.concatenate(([0.0, top], order[:start]))
+        pivot = float(np.quantile(seen, 1 - mass))
+        spread = float(np.maximum(seen - pivot, 0.0).std())
+        # the capital stays positive for every tau in [0, top]
+        most = 0.9 / (top - pivot + mass * pivot)
+        pivots[start:stop] = pivot
+        stakes[start:stop] = min(unit / spread, most) if spread > 0 else most
+        start = stop
+    return pivots, stakes
+
+
+def share_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
+    """Two-sided Clopper-Pearson interval for a probability from `hits` of `n` trials."""
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits > 0 else 0.0
+    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    return low, high
+
+
+def share_bound(hits: int, n: int, confidence: float) -> float:
+    """Upper Clopper-Pearson bound for a probability from `hits` of `n` trials."""
+    return float(beta.ppf(confidence, hits + 1, n - hits)) if hits < n else 1.0
+
+
+def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
+    """Interval for the W1 calibration error from one independent PIT per row, by a two-sided DKW band.
+
+    The true CDF lies in the band with the stated confidence; the interval holds the least and the largest distance
+    to uniform that any CDF in the band can have.
+    """
+    rising = np.sort(pit)
+    n = rising.size
+    margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
+    ends = np.concatenate(([0.0], rising, [1.0]))
+    share = np.arange(n + 1) / n
+    lower, upper = np.maximum(share - margin, 0.0), np.minimum(share + margin, 1.0)
+    left, right = ends[:-1], ends[1:]
+    # on a step the band is [lower, upper]; the least distance is that to the band, the largest that to its far side
+    least = _positive_part(lower, left, right, falling=True) + _positive_part(upper, left, right, falling=False)
+    middle = (lower + upper) / 2
+    largest = (upper - lower) / 2 * (right - left) + _absolute(middle, left, right)
+    return float(least.sum()), min(float(largest.sum()), 0.5)
+
+
+def _absolute(level: Floats, left: Floats, right: Floats) -> Floats:
+    """Integral of `|level - c|` over `[left, right]`."""
+    return _positive_part(level, left, right, falling=True) + _positive_part(level, left, right, falling=False)
+
+
+def _positive_part(level: Floats, left: Floats, right: Floats, *, falling: bool) -> Floats:
+    """Integral over `[left, right]` of `(level - c)_+` if falling, else of `(c - level)_+`."""
+    cut = np.clip(level, left, right)
+    if falling:
+        return np.asarray(((level - left) ** 2 - (level - cut) ** 2) / 2 * (level > left))
+    return np.asarray(((right - level) ** 2 - (cut - level) ** 2) / 2 * (right > level))

@@ -1,0 +1,429 @@
+"""What held-out PITs prove about a forecaster: bounds that hold with stated confidence (method: proof)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._checks import (
+    Floats,
+    InputError,
+    bad_input,
+    check_choice,
+    check_draws,
+    check_fraction,
+    check_groups,
+)
+from evenhand.calibration.bands import (
+    SurvivalBand,
+    betting_cvar,
+    dkw_band,
+    error_interval,
+    local_levels_band,
+    share_bound,
+)
+from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
+from evenhand.calibration.scores import covered
+from evenhand.draws import RandomState, generator, one_row_each
+
+__all__ = ["Certificate", "certify_pit"]
+
+Method = Literal["local-levels", "betting", "dkw"]
+
+WORST = 0.5
+"""Largest W1 error there is."""
+
+FLOOR = 0.25
+"""Least pathwise error of a deterministic forecaster; the paper's impossibility result has 1/8 for groups."""
+
+AVERAGE_SHARE = 0.1
+"""Share of the risk of error that `group_error` spends on the error over everybody, which helps at large masses."""
+
+ASSUMPTIONS = (
+    "the rows are a sample of the people the statement is about, exchangeable and independent of each other",
+    "the forecaster, its recalibration and its randomization were fixed before these rows were seen",
+    "each draw is uniform, independent of the person and of other people's draws",
+)
+NOT_COVERED = (
+    "a shift in time or population after these rows",
+    "groups formed after seeing the draws, such as the people who were approved",
+    "groups smaller than the stated mass",
+    "outcomes that are not continuous",
+)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on the calibration of a forecaster, each of which holds with the stated confidence.
+
+    A group here is any share of the people that is chosen without seeing the draws: by features, by outcomes, by
+    any reweighting whose density ratio is at most `1 / mass`. Each method states one thing with `confidence`:
+    `group_error` all masses at once, `named` all named groups at once, `coverage` all masses at once for one level,
+    `mpaic` one threshold. To hold `k` of them together use `confidence = 1 - (1 - confidence) / k`.
+
+    Parameters
+    ----------
+    confidence : float
+        Probability, over the rows and draws, that a statement is true.
+    method : {"local-levels", "betting", "dkw"}
+        How the bounds for every group are made.
+    mass : float or None
+        The one mass that bets are laid for; None where all masses are covered.
+    n_samples : int
+        Rows, one per person.
+    n_draws : int
+        Draws per person.
+    is_randomized : bool
+        Whether a draw stands behind the forecasts.
+    pit : ndarray of shape (n, m)
+        The PITs that prove it.
+    r : ndarray of shape (n, m) or None
+        Their draws, where known.
+    one_draw : ndarray of shape (n,)
+        One PIT per person, its draw chosen at random.
+    gaps : ndarray of shape (n,) or None
+        `|h[x, r](y) - r|` of the same draw.
+    groups : dict of str to ndarray of bool
+        The named groups.
+    seed : int
+        Of the order of the rows in bets.
+    """
+
+    confidence: float
+    method: Method
+    mass: float | None
+    n_samples: int
+    n_draws: int
+    is_randomized: bool
+    pit: Floats
+    r: Floats | None
+    one_draw: Floats
+    gaps: Floats | None
+    groups: Mapping[str, NDArray[np.bool_]]
+    seed: int
+
+    assumptions = ASSUMPTIONS
+    not_covered = NOT_COVERED
+
+    def average_error(self) -> float:
+        """Upper bound for the W1 error over everybody, 0 to 1/2; for any forecaster."""
+        return error_interval(self.one_draw, self.confidence)[1]
+
+    def named(self, group: str) -> float:
+        """Upper bound for the W1 error of a named group, 0 to 1/2; all named groups at once, for any forecaster."""
+        table = self.named_table()
+        found = table.loc[table["group"] == group, "high"]
+        if found.empty:
+            raise bad_input("group", f"be one of {list(self.groups)}", repr(group))
+        return float(found.iloc[0])
+
+    def named_table(self) -> pd.DataFrame:
+        """Bounds for the W1 errors of the named groups, all at once (Bonferroni): `group`, `n`, `error`, `low`, `high`.
+
+        A group without rows has the bounds 0 and 1/2: nothing is known.
+        """
+        return self._named.copy()
+
+    def group_error(self, mass: float) -> float:
+        """Upper bound for the W1 error of every group of at least this share of people, 0 to 1/2.
+
+        For a deterministic forecaster it is never below 1/4: what is bounded is the pathwise error, and no other
+        quantity can be. See `questions`.
+        """
+        check_fraction("mass", mass, high_open=False)
+        if self.method == "betting":
+            self._check_one_mass(mass)
+            return betting_cvar(self._errors, mass, WORST, self.confidence, self.seed)
+        everybody = error_interval(self.one_draw, 1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
+        if mass == 1:
+            return min(self._band.cvar(1.0), everybody)
+        # the errors of a group and of its complement add up to at least the error over everybody
+        rest = (everybody + (1 - mass) * self._band.cvar(1 - mass)) / mass
+        return min(self._band.cvar(mass), rest, WORST)
+
+    def coverage(self, level: float, mass: float) -> tuple[float, float]:
+        """Bound the share of outcomes that the central interval of a level holds, in every group of this mass.
+
+        Parameters
+        ----------
+        level : float
+            Stated probability of the interval, such as 0.8.
+        mass : float
+            Least share of people in the group, 0 < mass <= 1.
+
+        Returns
+        -------
+        low, high : float
+            The coverage of every such group lies between them.
+        """
+        check_fraction("level", level)
+        check_fraction("mass", mass, high_open=False)
+        if self.method == "betting":
+            self._check_one_mass(mass)
+        inside = covered(self.pit, level)
+        one_sided = (1 + self.confidence) / 2
+        missed = self._worst_mean(1 - inside, mass, 1.0, one_sided)
+        return 1 - missed, self._worst_mean(inside, mass, 1.0, one_sided)
+
+    def mpaic(self, error: float) -> float:
+        """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC, at one threshold.
+
+        Clopper-Pearson on one draw per row. Needs the draws.
+        """
+        check_fraction("error", error, low_open=False, high_open=False)
+        gaps = self._known_gaps()
+        return share_bound(int((gaps >= error).sum()), gaps.size, self.confidence)
+
+    def chain(self, mass: float) -> float:
+        """Return the bound for every group that the paper's own results give, 0 to 1/2: looser than `group_error`.
+
+        A bound on mPAIC at all thresholds at once (the concentration proposition, in the direction that a
+        certificate needs), then PAIC, then groups, the two thresholds chosen best. Needs the draws.
+        """
+        check_fraction("mass", mass, high_open=False)
+        band = dkw_band(self._known_gaps(), 1.0, self.confidence)
+        threshold = np.linspace(0.0, WORST, 201)
+        # P(gap >= e) is at most the band just below e
+        before = np.searchsorted(band.starts, threshold, side="left") - 1
+        delta = np.where(before < 0, 1.0, band.upper[np.maximum(before, 0)])
+        e, target = threshold[:, None], threshold[None, :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            outside = np.where(target > e, delta[:, None] * (1 - e) / (target - e), np.inf)
+        bounds = np.where(outside < mass, target + outside / mass, WORST)
+        return min(float(bounds.min()), WORST)
+
+    @cached_property
+    def questions(self) -> pd.DataFrame:
+        """What the rows can answer for this kind of forecaster: `question`, `answered`, `why`."""
+        single = self.n_draws == 1
+        proof = "with several draws per person the error of each person's own forecasts is seen"
+        if not self.is_randomized:
+            proof = (
+                "one forecast per person: even the true distribution has pathwise error 1/4 or more, and whatever is "
+                "calibrated for one population is off by as much for another with the same rows (1/8 in the paper)"
+            )
+        elif single:
+            proof = "only one draw per person is known: give PITs over several draws of the same forecaster"
+        rows = [
+            ("is it calibrated on average", True, "one PIT per person suffices, for any forecaster"),
+            ("is it calibrated for groups named beforehand", True, "the same, group by group"),
+            ("is it calibrated for every group of a given size", not single, proof),
+            ("do intervals hold as often as stated in every group of a given size", not single, proof),
+            ("is it calibrated for groups formed after the draws", False, "such groups can single out lucky draws"),
+        ]
+        return pd.DataFrame(rows, columns=["question", "answered", "why"])
+
+    def summary(self) -> str:
+        """Return the statements as text, with what they assume and what they do not cover."""
+        lines = [f"With {self.confidence:.0%} confidence, from {self.n_samples:,} people, {self._kind}:"]
+        lines.append(f"- over everybody, stated chances are off by at most {_points(self.average_error())} points")
+        lines += [
+            f"- for group {row['group']!r} ({row['n']} rows), by {_points(row['low'])} to {_points(row['high'])} points"
+            for row in self._named.to_dict("records")
+        ]
+        if self.n_draws > 1:
+            lines += [
+                f"- for every group of at least {row['mass']:.0%} of people, by at most {_points(row['group_error'])} "
+                f"points; the 80% interval holds {row['coverage_80_low']:.0%} to {row['coverage_80_high']:.0%} there"
+                for row in self.table((0.1, 0.2, 0.5)).to_dict("records")
+            ]
+        lines.append("Off by 0 points is perfect, by 50 the worst, averaged over all probability levels.")
+        lines += [
+            f"Cannot be answered: {row['question']}? {row['why']}."
+            for row in self.questions.to_dict("records")
+            if not row["answered"]
+        ]
+        lines.append("Assumes: " + "; ".join(self.assumptions) + ".")
+        lines.append("Does not cover: " + "; ".join(self.not_covered) + ".")
+        return "\n".join(lines)
+
+    @property
+    def _kind(self) -> str:
+        if not self.is_randomized:
+            return "one deterministic forecast each"
+        return f"{self.n_draws} draw{'' if self.n_draws == 1 else 's'} each"
+
+    def table(self, masses: ArrayLike = (0.1, 0.2, 0.5, 1.0)) -> pd.DataFrame:
+        """Return the bounds for every group of some masses, the paper's chain beside the direct bound.
+
+        Columns: `mass`, `group_error`, `chain` (NaN where the draws are not known), `coverage_80_low`,
+        `coverage_80_high`.
+        """
+        shares = [self.mass] if self.mass is not None else [float(mass) for mass in np.atleast_1d(masses)]
+        columns = ["mass", "group_error", "chain", "coverage_80_low", "coverage_80_high"]
+        rows = [
+            (mass, self.group_error(mass), np.nan if self.gaps is None else self.chain(mass), *self.coverage(0.8, mass))
+            for mass in shares
+        ]
+        return pd.DataFrame(rows, columns=columns)
+
+    @cached_property
+    def _errors(self) -> Floats:
+        # from draws spread over cells the exact W1 of a row never understates in expectation (convexity)
+        return pathwise_errors(self.pit)
+
+    @cached_property
+    def _band(self) -> SurvivalBand:
+        confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)
+        return self._make_band(self._errors, WORST, confidence)
+
+    def _make_band(self, values: Floats, top: float, confidence: float) -> SurvivalBand:
+        return (dkw_band if self.method == "dkw" else local_levels_band)(values, top, confidence)
+
+    def _worst_mean(self, values: Floats, mass: float, top: float, confidence: float) -> float:
+        if self.method == "betting":
+            return betting_cvar(values, mass, top, confidence, self.seed)
+        return self._make_band(values, top, confidence).cvar(mass)
+
+    @cached_property
+    def _named(self) -> pd.DataFrame:
+        rows = []
+        for name, mask in self.groups.items():
+            pits = self.one_draw[mask]
+            interval = (0.0, WORST)
+            if pits.size:
+                interval = error_interval(pits, 1 - (1 - self.confidence) / len(self.groups))
+            error = calibration_error(self.pit[mask]) if pits.size else np.nan
+            rows.append((name, pits.size, error, *interval))
+        return pd.DataFrame(rows, columns=["group", "n", "error", "low", "high"])
+
+    def _known_gaps(self) -> Floats:
+        if self.gaps is None:
+            raise InputError("mPAIC compares PITs with their draws, which are not known here; give r")
+        return self.gaps
+
+    def _check_one_mass(self, mass: float) -> None:
+        if mass != self.mass:
+            remedy = "use method='local-levels' for all masses"
+            raise bad_input("mass", f"be {self.mass}, the one mass that bets were laid for", mass, remedy)
+
+
+def certify_pit(
+    pit: ArrayLike,
+    r: ArrayLike | None = None,
+    *,
+    confidence: float = 0.95,
+    groups: Mapping[str, ArrayLike] | None = None,
+    method: Method = "local-levels",
+    mass: float | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> Certificate:
+    """Certify a forecaster from its PITs on rows that it, and whatever chose it, has not seen.
+
+    Parameters
+    ----------
+    pit : array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws. One column without `r` is a deterministic forecaster.
+    r : array-like of shape (n,) or (n, m), optional
+        The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`). Draws shared by
+        all people, such as midpoints, are refused: they understate errors. Where PITs with several columns come
+        without `r`, such draws are assumed.
+    confidence : float, default 0.95
+        Probability that a statement is true.
+    groups : dict of name to mask, optional
+        Groups named before the rows were seen.
+    method : {"local-levels", "betting", "dkw"}, default "local-levels"
+        Bounds for every group: equal local levels hold for all masses at once; bets are tighter, for one mass; DKW
+        is the baseline.
+    mass : float, optional
+        The one mass of `method="betting"`.
+    cluster : array-like of shape (n,), optional
+        Labels of people who have several rows: one row of each, chosen at random, is used.
+    sample_weight : None
+        Refused: rows with weights are not a sample of the people. If the weights are known and at most `W` times
+        their mean, certify without weights and read `group_error(mass / W)`.
+    random_state : int, generator or None
+        Of the draw and the row chosen per person, and of the order of bets.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    InputError
+        If the input does not fit, or could not carry a guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.draws import jittered
+    >>> r = jittered(1000, 64, random_state=0)  # a forecaster that says r, whatever the person
+    >>> certificate = certify_pit(r, r, random_state=0)
+    >>> certificate.group_error(0.2) < 0.05, certificate.mpaic(0.0) == 1.0
+    (True, True)
+
+    A deterministic forecaster, even the true one, cannot be certified for every group:
+
+    >>> certify_pit(np.random.default_rng(0).uniform(size=1000)).group_error(0.2) > 0.25
+    True
+    """
+    if sample_weight is not None:
+        raise InputError(
+            "a certificate takes no sample_weight: rows with weights are not a sample of the people; if the weights "
+            "are known and at most W times their mean, certify without them and read the bounds at mass / W"
+        )
+    check_fraction("confidence", confidence)
+    check_choice("method", method, ("local-levels", "betting", "dkw"))
+    if (method == "betting") != (mass is not None):
+        raise bad_input("mass", "be given with method='betting', and only then", mass)
+    if mass is not None:
+        check_fraction("mass", mass, high_open=False)
+    matrix = check_pit(pit)
+    n, m = matrix.shape
+    draws = _check_own_draws(r, n, m)
+    masks = check_groups(groups or {}, n)
+    random = generator(random_state)
+    if cluster is not None:
+        rows = one_row_each(cluster, n, random)
+        matrix, draws = matrix[rows], None if draws is None else draws[rows]
+        masks = {name: mask[rows] for name, mask in masks.items()}
+        n = rows.size
+    column = random.integers(m, size=n)
+    one_draw = matrix[np.arange(n), column]
+    return Certificate(
+        confidence=float(confidence),
+        method=method,
+        mass=mass,
+        n_samples=n,
+        n_draws=m,
+        is_randomized=draws is not None or m > 1,
+        pit=matrix,
+        r=draws,
+        one_draw=one_draw,
+        gaps=None if draws is None else np.abs(one_draw - draws[np.arange(n), column]),
+        groups=masks,
+        seed=int(random.integers(2**31)),
+    )
+
+
+def _check_own_draws(r: ArrayLike | None, n: int, m: int) -> Floats | None:
+    """Draws of shape (n, m), each person's own and one in each cell."""
+    if r is None:
+        return None
+    draws = check_draws(r)
+    if draws.ndim == 1:
+        draws = draws[:, None]
+    remedy = "draw them with draws.jittered(n, m)"
+    if draws.shape != (n, m):
+        raise bad_input("r", f"have the shape of pit, ({n}, {m}): each person's own draws", f"{draws.shape}", remedy)
+    if n > 1 and (draws[0] == draws[1:]).all():
+        raise bad_input("r", "be drawn afresh for each person", "the same draws for everybody", remedy)
+    cells = np.sort(draws, axis=-1) * m - np.arange(m)
+    elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
+    if elsewhere.any():
+        row = int(np.argmax(elsewhere))
+        raise bad_input(f"r[{row}]", f"hold one draw in each of {m} equal cells of [0, 1]", "draws elsewhere", remedy)
+    return draws
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}"

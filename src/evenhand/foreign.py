@@ -1,0 +1,115 @@
+"""Forecasts of other models, from the columns of a table."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from evenhand._checks import Floats, InputError, bad_input
+from evenhand.forecast import Forecast
+from evenhand.tables import number_column
+
+__all__ = ["forecast_from_columns", "sample_columns"]
+
+LEVEL = re.compile(r"(0?\.[0-9]+)$")
+
+
+def forecast_from_columns(
+    table: pd.DataFrame,
+    *,
+    mean: str | None = None,
+    std: str | None = None,
+    quantiles: str | None = None,
+    samples: str | None = None,
+    source: str,
+) -> tuple[Forecast, list[str]]:
+    """Make forecasts of what another model wrote: means with standard deviations, quantiles or samples.
+
+    Parameters
+    ----------
+    table : DataFrame of n rows
+        The model's output.
+    mean, std : str, optional
+        Columns with means and with standard deviations (> 0).
+    quantiles : str, optional
+        Columns with quantiles, with commas between, each name ending in its level as in `q0.05`; or what all their
+        names begin with.
+    samples : str, optional
+        Columns with samples of the outcome, with commas between; or what all their names begin with.
+    source : str
+        File name for messages.
+
+    Returns
+    -------
+    forecast : Forecast
+        Deterministic forecasts of the n rows.
+    columns : list of str
+        The columns they were made of.
+
+    Raises
+    ------
+    InputError
+        If none or several kinds are named, or a column is missing or does not fit.
+
+    Examples
+    --------
+    >>> output = pd.DataFrame({"q0.25": [1.0], "q0.5": [2.0], "q0.75": [3.0]})
+    >>> forecast, columns = forecast_from_columns(output, quantiles="q", source="output.csv")
+    >>> forecast.ppf(0.5), columns
+    (array([2.]), ['q0.25', 'q0.5', 'q0.75'])
+    """
+    kinds = [mean is not None or std is not None, quantiles is not None, samples is not None]
+    if sum(kinds) != 1 or (mean is None) != (std is None):
+        rule = "name one kind of columns: --mean and --std, --quantiles, or --samples"
+        raise InputError(f"{source}: {rule}")
+    if quantiles is not None:
+        return _from_quantiles(table, quantiles, source)
+    if samples is not None:
+        names = sample_columns(table, samples, "--samples", source)
+        return Forecast.from_samples(_numbers(table, names, source)), names
+    names = [str(mean), str(std)]
+    loc, scale = _numbers(table, names, source).T
+    if not (scale > 0).all():
+        row = int((scale <= 0).argmax())
+        place = f"{source}: column {std!r}, row {row + 1}"
+        raise InputError(f"{place}: a standard deviation must be positive, got {scale[row]:g}")
+    return Forecast.from_normal(loc, scale), names
+
+
+def sample_columns(table: pd.DataFrame, listed: str, option: str, source: str) -> list[str]:
+    """Return the columns that are listed with commas between, or that begin with the one word given; two or more."""
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    present = [str(column) for column in table.columns]
+    if len(names) == 1 and names[0] not in present:
+        names = [name for name in present if name.startswith(names[0]) and name[len(names[0]) :][:1] in "0123456789._"]
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise InputError(f"{source}: no column {missing[0]!r}; it has {', '.join(present)}"[:400])
+    if len(names) < 2:
+        remedy = "list them with commas between, or give what their names begin with"
+        raise bad_input(option, "name at least two columns", repr(listed), remedy)
+    return names
+
+
+def _from_quantiles(table: pd.DataFrame, listed: str, source: str) -> tuple[Forecast, list[str]]:
+    names = sample_columns(table, listed, "--quantiles", source)
+    found = {name: LEVEL.search(name) for name in names}
+    unclear = [name for name, match in found.items() if match is None]
+    if unclear:
+        raise bad_input("--quantiles", "name columns that end in their level, such as q0.05", repr(unclear[0]))
+    levels = {name: float(match.group(1)) for name, match in found.items() if match is not None}
+    names.sort(key=lambda name: levels[name])
+    values = _numbers(table, names, source)
+    falls = np.diff(values, axis=-1) < 0
+    if falls.any():
+        row, column = (int(k) for k in np.argwhere(falls)[0])
+        place = f"{source}: column {names[column + 1]!r}, row {row + 1}"
+        raise InputError(f"{place}: quantiles must not fall with their level, got {values[row, column + 1]:g} "
+                         f"after {values[row, column]:g}; sort each row's quantiles")  # fmt: skip
+    return Forecast.from_quantiles([levels[name] for name in names], values), names
+
+
+def _numbers(table: pd.DataFrame, names: list[str], source: str) -> Floats:
+    return np.column_stack([number_column(table, name, source=source) for name in names])

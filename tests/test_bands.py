@@ -1,0 +1,435 @@
+"""Bounds at any sample size against closed forms, enumeration, quadrature, linear programmes and simulation.
+
+Random checks are seeded. Those on a stated confidence count the data sets in which a bound fails and compare the
+count with its exact binomial law at a level of 1e-6: that is the false-alarm rate of one check with a fresh seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import factorial, prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+from scipy import integrate, optimize, stats
+
+from evenhand.calibration.bands import (
+    SurvivalBand,
+    _local_levels,
+    _probability_within,
+    betting_cvar,
+    cvar,
+    dkw_band,
+    error_interval,
+    local_levels_band,
+    share_bound,
+    share_interval,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+FALSE_ALARM = 1e-6
+
+VALUES = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 0.5))
+PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1))
+MASSES = st.floats(0.01, 1)
+
+
+def most_failures(n_sets: int, risk: float) -> int:
+    """Return a number of failures that is exceeded with probability below `FALSE_ALARM` if each has `risk`."""
+    return int(stats.binom.isf(FALSE_ALARM, n_sets, risk))
+
+
+# --- the probability that a band holds -------------------------------------------------------------------------
+
+
+def compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (n,)
+        return
+    for first in range(n + 1):
+        for rest in compositions(n - first, parts - 1):
+            yield (first, *rest)
+
+
+def enumerated(ranks: Ints, bounds: Floats, n: int) -> float:
+    """Sum the multinomial law of the counts between bounds over all counts that reach each rank in time."""
+    widths = np.diff(bounds, prepend=0.0, append=1.0)
+    total = 0.0
+    for counts in compositions(n, widths.size):
+        if (np.cumsum(counts)[:-1] >= ranks).all():
+            ways = factorial(n) / prod(factorial(count) for count in counts)
+            total += ways * float(np.prod(widths ** np.array(counts)))
+    return total
+
+
+def test_probability_for_one_two_and_three_values_is_what_a_hand_finds() -> None:
+    a, b, c = 0.3, 0.55, 0.8
+    assert _probability_within(np.array([1]), np.array([a]), 1) == pytest.approx(a, rel=1e-12)
+    # both below b, but not both above a
+    two = b**2 - (b - a) ** 2
+    assert _probability_within(np.array([1, 2]), np.array([a, b]), 2) == pytest.approx(two, rel=1e-12)
+    # 3! times the integral of 1 over x < a, x < y < b, y < z < c
+    inner = integrate.dblquad(lambda y, x: c - y, 0, a, lambda x: x, lambda x: b)[0]
+    assert _probability_within(np.array([1, 2, 3]), np.array([a, b, c]), 3) == pytest.approx(6 * inner, rel=1e-9)
+    # the second rank left free: all below c, not all above a
+    skipped = c**3 - (c - a) ** 3
+    assert _probability_within(np.array([1, 3]), np.array([a, c]), 3) == pytest.approx(skipped, rel=1e-12)
+
+
+@given(st.integers(1, 6), st.data())
+@settings(max_examples=60, deadline=None)
+def test_probability_equals_enumeration_of_all_counts(n: int, data: st.DataObject) -> None:
+    ranks = np.array(sorted(data.draw(st.sets(st.integers(1, n), min_size=1))))
+    bounds = np.sort(data.draw(hnp.arrays(np.float64, ranks.size, elements=st.floats(0.01, 1))))
+    assert _probability_within(ranks, bounds, n) == pytest.approx(enumerated(ranks, bounds, n), rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60, 200, 1500])
+@pytest.mark.parametrize("slope", [0.02, 0.3, 0.9])
+def test_probability_for_a_line_through_the_corner_is_that_of_daniels(n: int, slope: float) -> None:
+    # Daniels 1945: P(U_(i) >= s i / n for all i) = 1 - s for every n; mirrored to upper bounds
+    ranks = np.arange(1, n + 1)
+    bounds = 1 - slope * (n + 1 - ranks) / n
+    assert _probability_within(ranks, bounds, n) == pytest.approx(1 - slope, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 20, 200, 1500])
+@pytest.mark.parametrize("scaled", [0.4, 0.8, 1.3])
+def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(n: int, scaled: float) -> None:
+    margin = scaled / np.sqrt(n)
+    ranks = np.arange(1, n + 1)
+    bounds = np.minimum((ranks - 1) / n + margin, 1.0)
+    assert _probability_within(ranks, bounds, n) == pytest.approx(stats.ksone.cdf(margin, n), abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "n_sets"), [(200, 20_000), (3000, 4000)])
+def test_local_levels_hold_as_often_as_stated_no_more_and_no_less(n: int, n_sets: int) -> None:
+    # two-sided exact binomial, by blocks of uniform samples
+    rng = np.random.default_rng(n)
+    for confidence in (0.6, 0.95):
+        ranks, bounds = _local_levels(n, confidence)
+        held = 0
+        for _ in range(20):
+            rising = np.sort(rng.uniform(size=(n_sets // 20, n)), axis=-1)
+            held += int((rising[:, ranks - 1] <= bounds).all(axis=-1).sum())
+        assert stats.binomtest(held, n_sets, confidence).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("n", "confidence"),
+    [(5000, 0.95), *((n, c) for n in (1, 2, 3, 5, 30, 400) for c in (0.05, 0.5, 0.95, 0.999, 0.999999))],
+)
+def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: float) -> None:
+    ranks, bounds = _local_levels(n, confidence)
+    assert ranks[0] == 1
+    assert ranks[-1] == n
+    assert (np.diff(ranks) > 0).all()
+    assert (np.diff(bounds) > 0).all()
+    levels = stats.beta.sf(bounds, ranks, n - ranks + 1)
+    # the last bound may lie within rounding of 1
+    np.testing.assert_allclose(levels, levels[0], rtol=1e-4)
+    # never below the stated confidence; the root is found to a thousandth of the level
+    held = _probability_within(ranks, bounds, n)
+    assert confidence <= held <= confidence + 3e-3 * (1 - confidence) * (1 + np.log(1 / (1 - confidence)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 6])
+def test_local_levels_of_few_values_hold_by_enumeration(n: int) -> None:
+    ranks, bounds = _local_levels(n, 0.9)
+    assert enumerated(ranks, bounds, n) == pytest.approx(0.9, abs=1e-3)
+    assert enumerated(ranks, bounds, n) >= 0.9 - 1e-12
+
+
+def test_one_value_has_the_bound_of_its_beta_law() -> None:
+    # P(V > V_(1)) is uniform for one value: its 95% quantile is 0.95
+    band = local_levels_band(np.array([0.2]), 0.5, 0.95)
+    np.testing.assert_allclose(band.upper, [1, 0.95])
+    np.testing.assert_allclose(band.starts, [0, 0.2])
+
+
+# --- bands for laws --------------------------------------------------------------------------------------------
+
+
+def at(band: SurvivalBand, t: Floats) -> Floats:
+    """Return the value of a step function: the last step that begins at or before `t`."""
+    return np.asarray(band.upper[np.searchsorted(band.starts, t, side="right") - 1])
+
+
+@given(VALUES)
+@settings(max_examples=60, deadline=None)
+def test_local_levels_band_is_the_least_bound_of_the_values_passed(values: Floats) -> None:
+    band = local_levels_band(values, 0.5, 0.9)
+    ranks, bounds = _local_levels(values.size, 0.9)
+    falling = np.sort(values)[::-1]
+    t = np.concatenate((np.linspace(0, 0.5, 101), values))
+    passed = falling[ranks - 1] <= t[:, None]
+    np.testing.assert_allclose(at(band, t), np.where(passed, bounds, 1.0).min(axis=-1))
+
+
+@given(VALUES)
+@settings(max_examples=60, deadline=None)
+def test_dkw_band_is_the_share_above_plus_a_margin(values: Floats) -> None:
+    band = dkw_band(values, 0.5, 0.9)
+    t = np.concatenate((np.linspace(0, 0.5, 101), values))
+    share = (values > t[:, None]).mean(axis=-1)
+    margin = np.sqrt(np.log(10) / (2 * values.size))
+    np.testing.assert_allclose(at(band, t), np.minimum(share + margin, 1), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 10, 100, 1000])
+@pytest.mark.parametrize("confidence", [0.05, 0.3, 0.5, 0.9, 0.99])
+def test_dkw_margins_cover_the_exact_law_of_the_largest_deviation(n: int, confidence: float) -> None:
+    margin = dkw_band(np.zeros(n), 0.5, confidence).upper[-1]
+    assert confidence <= stats.ksone.cdf(margin, n) <= confidence + 0.5 / np.sqrt(n)
+    # all PITs at 1/2: the least distance is the integral of (|1/2 - c| - ...) under a band of this half-width
+    half = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
+    if half < 0.5:
+        low = error_interval(np.full(n, 0.5), confidence)[0]
+        assert low == pytest.approx((0.5 - half) ** 2)
+        assert stats.kstwo.cdf(half, n) >= confidence
+
+
+def failures(draw: Callable[[int], Floats], survival: Callable[[Floats], Floats], n: int, n_sets: int) -> list[int]:
+    """Count data sets whose band lies below the true survival somewhere, for each kind of band at 90%."""
+    broken = [0, 0]
+    t = np.linspace(0, 0.5, 400, endpoint=False)
+    truth = survival(t)
+    for _ in range(n_sets):
+        values = draw(n)
+        for kind, make in enumerate((local_levels_band, dkw_band)):
+            band = make(values, 0.5, 0.9)
+            # the truth falls and a step is flat, so it can only pass the band where a step begins
+            above = (survival(band.starts) > band.upper + 1e-12).any() or (truth > at(band, t) + 1e-12).any()
+            broken[kind] += int(above)
+    return broken
+
+
+@pytest.mark.parametrize("n", [5, 40, 300])
+def test_bands_hold_for_continuous_values(n: int) -> None:
+    rng = np.random.default_rng(n)
+    n_sets = 1000
+    local, dkw = failures(lambda k: 0.5 * rng.uniform(size=k) ** 2, lambda t: 1 - np.sqrt(2 * t), n, n_sets)
+    assert stats.binomtest(local, n_sets, 0.1).pvalue > FALSE_ALARM
+    assert dkw <= most_failures(n_sets, 0.1)
+
+
+@pytest.mark.parametrize("n", [5, 40, 300])
+def test_bands_hold_with_ties_and_err_on_the_safe_side(n: int) -> None:
+    rng = np.random.default_rng(n)
+    support, chances = np.array([0.0, 0.1, 0.25, 0.5]), np.array([0.3, 0.4, 0.2, 0.1])
+
+    def survival(t: Floats) -> Floats:
+        return np.asarray((chances * (support > t[..., None])).sum(axis=-1))
+
+    n_sets = 1000
+    for broken in failures(lambda k: rng.choice(support, k, p=chances), survival, n, n_sets):
+        assert broken <= most_failures(n_sets, 0.1)
+
+
+# --- the mean of the worst share -------------------------------------------------------------------------------
+
+
+def test_worst_mean_counts_the_value_at_the_edge_in_part() -> None:
+    # the worst 3/8 of four values: one whole and a half of the next
+    assert cvar(np.array([0.1, 0.4, 0.3, 0.2]), 0.375) == pytest.approx((0.4 + 0.15) / 1.5)
+
+
+@given(VALUES, MASSES)
+@settings(max_examples=100, deadline=None)
+def test_worst_mean_equals_a_linear_programme_and_two_integrals(values: Floats, mass: float) -> None:
+    found = cvar(values, mass)
+    n = values.size
+    # weights that add up to 1, none above 1 / (mass n)
+    best = optimize.linprog(-values, A_eq=np.ones((1, n)), b_eq=[1], bounds=(0, 1 / (mass * n)))
+    assert found == pytest.approx(-best.fun, abs=1e-7)
+    # Rockafellar & Uryasev 2000; the minimum lies at one of the values
+    pivots = np.append(values, 0.0)
+    assert found == pytest.approx((pivots + np.maximum(values - pivots[:, None], 0).mean(axis=-1) / mass).min())
+    # the integral of min(mass, survival): the survival is flat between the values
+    edges = np.unique(np.concatenate(([0.0], values)))
+    survival = (values > edges[:-1, None]).mean(axis=-1)
+    assert found == pytest.approx((np.diff(edges) * np.minimum(mass, survival)).sum() / mass, abs=1e-12)
+
+
+def test_worst_mean_under_a_band_is_what_a_hand_finds() -> None:
+    band = SurvivalBand(np.array([0, 0.2, 0.4]), np.array([1, 0.5, 0.1]), 0.5)
+    # min(0.2, band) is 0.2 up to 0.4, then 0.1 to the top
+    assert band.cvar(0.2) == pytest.approx((0.4 * 0.2 + 0.1 * 0.1) / 0.2)
+    assert band.cvar(1) == pytest.approx(0.2 + 0.2 * 0.5 + 0.1 * 0.1)
+
+
+@given(VALUES, MASSES, st.sampled_from([local_levels_band, dkw_band]))
+@settings(max_examples=60, deadline=None)
+def test_worst_mean_under_a_band_equals_quadrature(
+    values: Floats, mass: float, make: Callable[[Floats, float, float], SurvivalBand]
+) -> None:
+    band = make(values, 0.5, 0.9)
+    t = (np.arange(40_000) + 0.5) / 80_000
+    # twelve steps, each placed within half a cell; the integrand is at most mass
+    assert band.cvar(mass) == pytest.approx(np.minimum(mass, at(band, t)).mean() * 0.5 / mass, abs=13 / 80_000)
+
+
+@given(VALUES, st.sampled_from([local_levels_band, dkw_band]))
+@settings(max_examples=60, deadline=None)
+def test_band_bounds_fall_with_mass_and_grow_with_confidence(
+    values: Floats, make: Callable[[Floats, float, float], SurvivalBand]
+) -> None:
+    masses = np.linspace(0.01, 1, 34)
+    sure, surer = (np.array([make(values, 0.5, c).cvar(mass) for mass in masses]) for c in (0.8, 0.99))
+    assert (np.diff(sure) <= 1e-12).all()
+    assert (sure <= surer + 1e-12).all()
+    assert (surer <= 0.5).all()
+    assert (sure >= [cvar(values, mass) - 1e-12 for mass in masses]).all()
+
+
+# --- bets ------------------------------------------------------------------------------------------------------
+
+
+def two_points(chance: float) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
+    """Values 1/2 with this chance, else 0: the worst mean is that of the ones among the worst."""
+    return lambda rng, n: 0.5 * (rng.uniform(size=n) < chance), lambda mass: 0.5 * min(1.0, chance / mass)
+
+
+def beta_law(a: float, b: float) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
+    """Half of a Beta(a, b) value: `E[X; X > q]` is a times a Beta(a + 1, b) tail over a + b."""
+
+    def worst(mass: float) -> float:
+        edge = stats.beta.isf(mass, a, b)
+        return float(0.5 * a / (a + b) * stats.beta.sf(edge, a + 1, b) / mass)
+
+    return lambda rng, n: 0.5 * rng.beta(a, b, n), worst
+
+
+LAWS = {
+    "seldom": two_points(0.01),
+    "as often as the mass": two_points(0.2),
+    "mostly": two_points(0.6),
+    "uniform": beta_law(1, 1),
+    "skewed": beta_law(0.4, 3),
+    "narrow": beta_law(40, 20),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_bets_bound_the_worst_mean_as_often_as_stated(law: str) -> None:
+    # 340 data sets for each law, 2040 together
+    rng = np.random.default_rng(sorted(LAWS).index(law))
+    draw, worst = LAWS[law]
+    n_sets, broken = 0, 0
+    for n, mass, repeats in ((100, 0.2, 150), (100, 0.05, 60), (300, 0.5, 60), (300, 1.0, 40), (2000, 0.2, 30)):
+        n_sets += repeats
+        bounds = [betting_cvar(draw(rng, n), mass, 0.5, 0.95, rng) for _ in range(repeats)]
+        broken += int((np.array(bounds) < worst(mass)).sum())
+    assert broken <= most_failures(n_sets, 0.05)
+
+
+def test_bets_close_in_on_the_worst_mean() -> None:
+    rng = np.random.default_rng(0)
+    draw, worst = LAWS["uniform"]
+    excess = [
+        np.mean([betting_cvar(draw(rng, n), 0.2, 0.5, 0.95, rng) - worst(0.2) for _ in range(30)])
+        for n in (200, 800, 3200)
+    ]
+    # an excess that shrinks as 1 / sqrt(n) halves from one to the next
+    assert excess[0] > 1.5 * excess[1] > 2.25 * excess[2] > 0
+
+
+def test_bets_use_no_more_than_the_order_and_the_rows() -> None:
+    values = np.random.default_rng(1).uniform(0, 0.5, 300)
+    before = values.copy()
+    first, again = (betting_cvar(values, 0.2, 0.5, 0.95, 7) for _ in range(2))
+    assert first == again
+    np.testing.assert_array_equal(values, before)
+
+
+@pytest.mark.parametrize("mass", [0.05, 0.2, 1.0])
+def test_bets_on_constant_values(mass: float) -> None:
+    assert betting_cvar(np.full(300, 0.5), mass, 0.5, 0.95, 0) == 0.5
+    # 0 in every row: a share p of 1/2 stays possible only while (1 - p)^n > 1 - confidence
+    bound = betting_cvar(np.zeros(300), mass, 0.5, 0.95, 0)
+    least = 0.5 * min(1.0, -np.expm1(np.log(0.05) / 300) / mass)
+    assert least <= bound <= 3 * least + 0.01
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_bets_know_nothing_from_few_rows(n: int) -> None:
+    # even n zeros leave a mean of the worst fifth of 1/2 possible: a share of 1/5 shows in none with 0.8^n > 5%
+    assert betting_cvar(np.zeros(n), 0.2, 0.5, 0.95, 0) == 0.5
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_bets_ask_more_for_more_confidence(law: str) -> None:
+    rng = np.random.default_rng(2)
+    values = LAWS[law][0](rng, 300)
+    bounds = [betting_cvar(values, 0.2, 0.5, confidence, 0) for confidence in (0.5, 0.8, 0.95, 0.99)]
+    assert (np.diff(bounds) >= 0).all()
+
+
+# --- probabilities and the error of an average -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 7, 300])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_shares_agree_with_scipy(n: int, confidence: float) -> None:
+    for hits in sorted({0, 1, n // 3, n - 1, n}):
+        exact = stats.binomtest(hits, n).proportion_ci(confidence, method="exact")
+        np.testing.assert_allclose(share_interval(hits, n, confidence), (exact.low, exact.high), atol=1e-9)
+        upper = stats.binomtest(hits, n, alternative="less").proportion_ci(confidence, method="exact").high
+        assert share_bound(hits, n, confidence) == pytest.approx(upper, abs=1e-9)
+
+
+@given(PITS, st.floats(0.01, 0.99))
+@settings(max_examples=60, deadline=None)
+def test_error_interval_is_the_least_and_largest_distance_to_the_band(pit: Floats, confidence: float) -> None:
+    low, high = error_interval(pit, confidence)
+    c = (np.arange(40_000) + 0.5) / 40_000
+    share = (pit <= c[:, None]).mean(axis=-1)
+    margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * pit.size))
+    lower, upper = np.maximum(share - margin, 0), np.minimum(share + margin, 1)
+    # at most twelve jumps, each placed within half a cell
+    assert low == pytest.approx(np.maximum(0, np.maximum(lower - c, c - upper)).mean(), abs=13 / 40_000)
+    largest = np.maximum(np.abs(upper - c), np.abs(lower - c)).mean()
+    assert high == pytest.approx(min(largest, 0.5), abs=13 / 40_000)
+    assert 0 <= low <= high <= 0.5
+
+
+def scaled_error(scale: float) -> float:
+    """W1 of Phi(scale Z) to uniform, by quadrature: quantile against quantile."""
+    return float(2 * integrate.quad(lambda q: abs(stats.norm.cdf(scale * stats.norm.ppf(q)) - q), 0, 0.5)[0])
+
+
+# a law that is stochastically ordered against uniform has the error |mean - 1/2|
+PIT_LAWS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
+    "uniform": (lambda rng, n: rng.uniform(size=n), 0.0),
+    "low": (lambda rng, n: rng.beta(1, 1.5, n), 0.5 - 1 / 2.5),
+    "very low": (lambda rng, n: rng.beta(1, 9, n), 0.5 - 1 / 10),
+    "shifted": (lambda rng, n: stats.norm.cdf(rng.normal(0.4, 1, n)), float(stats.norm.cdf(0.4 / np.sqrt(2)) - 0.5)),
+    "too narrow": (lambda rng, n: stats.norm.cdf(rng.normal(0, 2, n)), scaled_error(2)),
+    "all at one end": (lambda rng, n: np.ones(n), 0.5),
+}
+
+
+@pytest.mark.parametrize("law", PIT_LAWS)
+def test_error_interval_holds_the_true_error(law: str) -> None:
+    rng = np.random.default_rng(sorted(PIT_LAWS).index(law))
+    draw, truth = PIT_LAWS[law]
+    n_sets, missed = 0, 0
+    for n, repeats in ((10, 150), (100, 150), (1000, 150)):
+        intervals = np.array([error_interval(draw(rng, n), 0.9) for _ in range(repeats)])
+        n_sets += repeats
+        missed += int(((intervals[:, 0] > truth) | (truth > intervals[:, 1])).sum())
+    assert missed <= most_failures(n_sets, 0.1)
+
+
+def test_error_interval_narrows_onto_the_true_error() -> None:
+    rng = np.random.default_rng(3)
+    for draw, truth in PIT_LAWS.values():
+        low, high = error_interval(draw(rng, 100_000), 0.95)
+        # each end lies within twice the margin sqrt(log(40) / 2n) of the error
+        assert truth - 0.0086 <= low <= truth <= high <= truth + 0.0086

@@ -1,0 +1,566 @@
+"""Certificates against worlds whose truth is known, by quadrature, and against input that cannot carry a guarantee.
+
+Random checks are seeded. Those on a stated confidence count the data sets in which a statement is false and compare
+the count with its exact binomial law at a level of 1e-6: that is the false-alarm rate of one check with a fresh seed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import ndtr, ndtri
+
+from evenhand._checks import InputError
+from evenhand.calibration.bands import cvar, local_levels_band
+from evenhand.calibration.certificates import Certificate, certify_pit
+from evenhand.calibration.errors import calibration_error, pathwise_errors
+from evenhand.draws import jittered, nodes
+from evenhand.links import Entropic, Gaussian, Laplace, Link
+
+Floats = NDArray[np.float64]
+Masks = NDArray[np.bool_]
+
+FALSE_ALARM = 1e-6
+SLACK = 2e-4  # of truths that come from a grid
+CALIBRATED = ((0.0, 1.0), (0.0, 1.0))
+
+
+def most_failures(n_sets: int, risk: float = 0.05) -> int:
+    """Return a number of failures that is exceeded with probability below `FALSE_ALARM` if each has `risk`."""
+    return int(stats.binom.isf(FALSE_ALARM, n_sets, risk))
+
+
+# --- worlds with known truth -----------------------------------------------------------------------------------
+
+
+def unchanged(r: Floats) -> Floats:
+    return r
+
+
+def folded(r: Floats) -> Floats:
+    """Uniform again, but not monotone: the two halves of the draws do the same."""
+    return np.asarray(np.clip(2 * r % 1, 1e-12, 1 - 1e-12))
+
+
+def shuffled(r: Floats) -> Floats:
+    """Permute 64 cells of the draws, so that a cell of the draws no longer says where the PIT lies."""
+    order = np.random.default_rng(64).permutation(64)
+    cell, within = np.divmod(64 * r, 1)
+    return np.asarray(np.clip((order[cell.astype(int)] + within) / 64, 1e-12, 1 - 1e-12))
+
+
+@lru_cache
+def error_table(link: Link | None) -> tuple[Floats, Floats]:
+    """Pathwise errors over normal scores of the base's PIT."""
+    z = np.linspace(-8, 8, 1601)
+    u = ndtr(z)
+    return z, (u**2 + (1 - u) ** 2) / 2 if link is None else link.pathwise_error(u)
+
+
+@dataclass(frozen=True)
+class World:
+    """Base PITs are Phi(shift + scale Z), in two halves of the people; a link (or none) randomizes them."""
+
+    link: Link | None
+    halves: tuple[tuple[float, float], tuple[float, float]] = CALIBRATED
+    reorder: Callable[[Floats], Floats] = unchanged
+
+    def sample(self, n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats | None, Masks]:
+        """Return PITs, draws and who is in the first half."""
+        first = rng.uniform(size=n) < 0.5
+        shift, scale = np.where(first[:, None], *self.halves).T
+        u = ndtr(shift + scale * rng.normal(size=n))
+        if self.link is None:
+            return u[:, None], None, first
+        r = jittered(n, m, rng)
+        return self.link.ppf(u[:, None], self.reorder(r)), r, first
+
+    @cached_property
+    def _scores(self) -> Floats:
+        q = ndtri((np.arange(4000) + 0.5) / 4000)
+        return np.concatenate([shift + scale * q for shift, scale in self.halves])
+
+    @cached_property
+    def errors(self) -> Floats:
+        """Pathwise errors of 8000 equally likely people."""
+        return np.interp(self._scores, *error_table(self.link))
+
+    @cached_property
+    def misses(self) -> Floats:
+        """Probabilities over draws that the central 80% interval misses the outcome, for the same people."""
+        u = ndtr(self._scores)
+        if self.link is None:
+            return np.asarray(((u < 0.1) | (u > 0.9)).astype(float))
+        r = (np.arange(20_000) + 0.5) / 20_000
+        # H(u; r) <= c where u <= K(c; r)
+        at_low, at_high = np.sort(self.link.cdf(0.1, r)), np.sort(self.link.cdf(0.9, r))
+        below = 1 - np.searchsorted(at_low, u, side="left") / r.size
+        return np.asarray(below + np.searchsorted(at_high, u, side="left") / r.size)
+
+    def _law(self, u: Floats, half: int) -> Floats:
+        shift, scale = self.halves[half]
+        return np.asarray(ndtr((ndtri(u) - shift) / scale))
+
+    @cached_property
+    def half_errors(self) -> tuple[float, float, float]:
+        """Error of the first half, the second and of everybody: W1 of `P(PIT <= c)` from its mean over draws."""
+        c = (np.arange(500) + 0.5) / 500
+        r = (np.arange(500) + 0.5) / 500
+        k = c[:, None] if self.link is None else self.link.cdf(c[:, None], r)
+        laws = [self._law(k, half).mean(axis=-1) for half in (0, 1)]
+        first, second, both = (np.abs(law - c).mean() for law in (*laws, (laws[0] + laws[1]) / 2))
+        return float(first), float(second), float(both)
+
+    @cached_property
+    def group_errors(self) -> Floats:
+        """Least bounds on group errors that the law of pathwise errors and the average allow, over `MASSES`."""
+        worst = np.array([cvar(self.errors, mass) for mass in MASSES])
+        rest = np.array([(1 - mass) * cvar(self.errors, 1 - mass) if mass < 1 else 0.0 for mass in MASSES])
+        return np.minimum(worst, (self.half_errors[2] + rest) / MASSES)
+
+    @cached_property
+    def coverages(self) -> tuple[Floats, Floats]:
+        """Least and largest coverage of the 80% interval in groups, over `FEW_MASSES`."""
+        least = np.array([1 - cvar(self.misses, mass) for mass in FEW_MASSES])
+        return least, np.array([cvar(1 - self.misses, mass) for mass in FEW_MASSES])
+
+    def mpaic(self, error: float) -> float:
+        """P(|H(U; R) - R| >= error), given R by the law of U."""
+        assert self.link is not None
+        r = (np.arange(4000) + 0.5) / 4000
+        above = self.link.cdf(np.minimum(r + error, 1), self.reorder(r))
+        below = self.link.cdf(np.maximum(r - error, 0), self.reorder(r))
+        return float(np.mean([1 - self._law(above, half) + self._law(below, half) for half in (0, 1)]))
+
+
+APART = ((0.5, 1.0), (-0.5, 1.0))
+WORLDS = {
+    "deterministic, calibrated": World(None),
+    "deterministic, misfitted": World(None, ((0.3, 1.2), (-0.3, 0.8))),
+    "laplace 0.05": World(Laplace(0.05)),
+    "laplace 0.12": World(Laplace(0.12)),
+    "laplace 0.5": World(Laplace(0.5)),
+    "entropic 0.12": World(Entropic(0.12)),
+    "gaussian 0.2": World(Gaussian(0.2)),
+    "laplace, folded draws": World(Laplace(0.12), reorder=folded),
+    "gaussian, shuffled draws": World(Gaussian(0.2), reorder=shuffled),
+    "laplace, halves apart": World(Laplace(0.12), APART),
+    "entropic, too narrow": World(Entropic(0.12), ((0.0, 1.8), (0.0, 1.8))),
+    "gaussian, shifted": World(Gaussian(0.05), ((0.4, 1.3), (0.4, 0.7))),
+    "laplace, apart and shuffled": World(Laplace(0.3), APART, shuffled),
+}
+RANDOMIZED = [name for name in WORLDS if WORLDS[name].link is not None]
+MASSES = np.append(0.02, np.linspace(0.04, 1, 25))
+FEW_MASSES = (0.02, 0.1, 0.2, 0.5, 1.0)
+THRESHOLDS = (0.05, 0.15, 0.3)
+
+
+def certify(world: World, n: int, m: int, rng: np.random.Generator, **options: Any) -> Certificate:
+    pit, r, first = world.sample(n, m, rng)
+    return certify_pit(pit, r, groups={"first": first, "second": ~first}, random_state=rng, **options)
+
+
+def group_errors(certificate: Certificate, masses: Floats) -> Floats:
+    return np.array([certificate.group_error(mass) for mass in masses])
+
+
+def false_statements(world: World, certificate: Certificate, threshold: float) -> dict[str, bool]:
+    """Say for each statement that a certificate makes whether it is false."""
+    named = certificate.named_table()
+    halves = np.array(world.half_errors[:2])
+    low, high = np.array([certificate.coverage(0.8, mass) for mass in FEW_MASSES]).T
+    least, largest = world.coverages
+    false = {
+        "group_error": (group_errors(certificate, MASSES) < world.group_errors - SLACK).any(),
+        "coverage": ((low > least + SLACK) | (high < largest - SLACK)).any(),
+        "average_error": certificate.average_error() < world.half_errors[2] - SLACK,
+        "named": ((named["low"] > halves + SLACK) | (named["high"] < halves - SLACK)).any(),
+    }
+    if world.link is not None:
+        false["mpaic"] = certificate.mpaic(threshold) < world.mpaic(threshold) - SLACK
+        # more than the worst group error: the paper's results pass through the errors of each person
+        false["chain"] = any(certificate.chain(mass) < cvar(world.errors, mass) - SLACK for mass in (0.2, 1.0))
+    return {statement: bool(wrong) for statement, wrong in false.items()}
+
+
+def count_false(names: list[str], sizes: tuple[tuple[int, int, int], ...], **options: Any) -> Counter[tuple[str, str]]:
+    """Count data sets with a false statement, by world and statement; `sizes` hold rows, draws and data sets."""
+    wrong: Counter[tuple[str, str]] = Counter()
+    for name in names:
+        world, rng = WORLDS[name], np.random.default_rng(sorted(WORLDS).index(name))
+        for n, m, repeats in sizes:
+            for k in range(repeats):
+                certificate = certify(world, n, m, rng, **options)
+                false = false_statements(world, certificate, THRESHOLDS[k % 3])
+                wrong.update((name, statement) for statement in false if false[statement])
+    return wrong
+
+
+# --- statements hold as often as stated ------------------------------------------------------------------------
+
+
+def test_truths_agree_with_those_of_the_method() -> None:
+    # method: links, the table's error and CVaR at mass 0.2; deterministic truth: E err = 1/3, err >= 1/4
+    for alpha, mean, worst in ((0.05, 0.049, 0.124), (0.12, 0.115, 0.267), (0.5, 0.285, 0.441)):
+        errors = World(Laplace(alpha)).errors
+        assert (cvar(errors, 1), cvar(errors, 0.2)) == pytest.approx((mean, worst), abs=6e-4)
+    deterministic = World(None)
+    assert cvar(deterministic.errors, 1) == pytest.approx(1 / 3, abs=1e-4)
+    assert deterministic.errors.min() == pytest.approx(0.25, abs=1e-4)
+    assert deterministic.half_errors == pytest.approx((0, 0, 0), abs=1e-12)
+    # halves that are shifted by 1/2 and not randomized: Phi(shift / sqrt(2)) - 1/2
+    shifted = stats.norm.cdf(0.5 / np.sqrt(2)) - 0.5
+    assert World(None, APART).half_errors[:2] == pytest.approx((shifted, shifted), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", RANDOMIZED)
+def test_truths_agree_with_a_large_sample(name: str) -> None:
+    world = WORLDS[name]
+    pit, r, first = world.sample(20_000, 16, np.random.default_rng(0))
+    assert r is not None
+    # four standard errors of 20,000 rows and, for groups, the 0.313 / sqrt(n) of a sample
+    assert calibration_error(pit) == pytest.approx(world.half_errors[2], abs=0.01)
+    assert calibration_error(pit[first]) == pytest.approx(world.half_errors[0], abs=0.015)
+    assert ((pit < 0.1) | (pit > 0.9)).mean() == pytest.approx(world.misses.mean(), abs=0.01)
+    for threshold in THRESHOLDS:
+        assert (np.abs(pit - r) >= threshold).mean() == pytest.approx(world.mpaic(threshold), abs=0.012)
+    if world.reorder is unchanged:
+        assert pathwise_errors(pit).mean() == pytest.approx(world.errors.mean(), abs=0.006)
+
+
+def test_statements_are_false_in_at_most_one_data_set_of_twenty() -> None:
+    sizes = ((100, 8, 80), (300, 8, 50), (1000, 16, 22), (5000, 16, 2))
+    each = sum(repeats for *_, repeats in sizes)
+    wrong = count_false(list(WORLDS), sizes)
+    assert all(count <= most_failures(each) for count in wrong.values()), wrong
+    for statement in ("group_error", "coverage", "average_error", "named", "mpaic", "chain"):
+        n_sets = each * len(RANDOMIZED if statement in ("mpaic", "chain") else WORLDS)
+        assert sum(wrong[name, statement] for name in WORLDS) <= most_failures(n_sets), (statement, wrong)
+
+
+@pytest.mark.parametrize("method", ["betting", "dkw"])
+def test_other_methods_are_false_in_at_most_one_data_set_of_twenty(method: str) -> None:
+    names = ["deterministic, misfitted", "laplace 0.12", "gaussian, shuffled draws", "laplace, halves apart"]
+    options = {"method": method, "mass": 0.2 if method == "betting" else None}
+    rng = np.random.default_rng(1)
+    false: Counter[str] = Counter()
+    for name in names:
+        world = WORLDS[name]
+        for n in (100,) * 40 + (300,) * 10:
+            certificate = certify(world, n, 8, rng, **options)
+            low, high = certificate.coverage(0.8, 0.2)
+            false["group_error"] += certificate.group_error(0.2) < cvar(world.errors, 0.2) - SLACK
+            false["coverage"] += low > 1 - cvar(world.misses, 0.2) or high < cvar(1 - world.misses, 0.2)
+    assert max(false.values()) <= most_failures(50 * len(names)), false
+
+
+def test_the_chain_of_the_paper_is_looser_than_the_direct_bound() -> None:
+    rng = np.random.default_rng(2)
+    for alpha in (0.05, 0.12):
+        certificate = certify(World(Laplace(alpha)), 1000, 16, rng)
+        for mass in (0.1, 0.2, 0.5, 1.0):
+            assert certificate.group_error(mass) <= certificate.chain(mass)
+
+
+# --- how tight -------------------------------------------------------------------------------------------------
+
+
+@lru_cache
+def mean_excess(method: str, n: int, n_sets: int) -> float:
+    """Mean of the bound at mass 0.2 less the truth, over a laplace link at alpha 0.12 with 64 draws."""
+    world = WORLDS["laplace 0.12"]
+    rng = np.random.default_rng(n)
+    options = {"method": method, "mass": 0.2 if method == "betting" else None}
+    bounds = [certify(world, n, 64, rng, **options).group_error(0.2) for _ in range(n_sets)]
+    return float(np.mean(bounds) - cvar(world.errors, 0.2))
+
+
+def test_bounds_exceed_the_truth_by_no_more_than_the_method_says() -> None:
+    # method: proof, excess at n = 500: local levels 0.046, betting 0.026, DKW 0.082; a standard error is under 0.002
+    local, betting, dkw = (mean_excess(method, 500, 100) for method in ("local-levels", "betting", "dkw"))
+    assert 0 < betting < 0.03
+    assert betting < local < 0.05
+    assert local < dkw < 0.09
+
+
+@pytest.mark.parametrize(("method", "printed"), [("local-levels", 0.014), ("betting", 0.007), ("dkw", 0.027)])
+def test_excess_over_the_truth_shrinks_with_the_rows(method: str, printed: float) -> None:
+    # method: proof, excess at n = 5000; a standard error of 15 data sets is about 0.001
+    assert 0 < mean_excess(method, 5000, 15) < printed + 0.005
+
+
+# --- groups chosen with and without sight of the draws ----------------------------------------------------------
+
+
+def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
+    link = Laplace(0.12)
+    rng = np.random.default_rng(3)
+    n_sets, fresh = 40, 4000
+    broken: Counter[str] = Counter()
+    for _ in range(n_sets):
+        bound = certify(World(link), 500, 16, rng).group_error(0.2)
+        # new people, one draw each, under the true forecast N(x, 1) with a link
+        x, noise, r = rng.normal(size=fresh), rng.normal(size=fresh), rng.uniform(size=fresh)
+        pit = link.ppf(ndtr(noise), r)
+        for group, score in {"approved": pit, "x": x, "y": x + noise, "surprise": -np.abs(noise)}.items():
+            worst = np.argsort(score)[: fresh // 5]
+            broken[group] += calibration_error(pit[worst]) > bound
+    # PITs of the approved are about uniform on [0, 1/5], so their error is about 0.4; the bound is about 0.31
+    assert broken["approved"] >= 0.95 * n_sets
+    for group in ("x", "y", "surprise"):
+        assert broken[group] <= most_failures(n_sets)
+
+
+# --- what one forecast each can prove --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["local-levels", "dkw"])
+@pytest.mark.parametrize("is_randomized", [False, True])
+def test_one_forecast_each_is_never_proven_for_small_groups(method: str, is_randomized: bool) -> None:
+    rng = np.random.default_rng(4)
+    r = jittered(5000, 1, rng) if is_randomized else None
+    pit = Laplace(0.05).ppf(rng.uniform(size=(5000, 1)), r) if r is not None else np.linspace(0.4, 0.6, 5000)
+    certificate = certify_pit(pit, r, method=method, random_state=0)  # type: ignore[arg-type]
+    assert certificate.is_randomized == is_randomized
+    # err = u^2 / 2 + (1 - u)^2 / 2 >= 1/4; the complement helps only groups of more than half of the people
+    assert (group_errors(certificate, np.linspace(0.02, 0.5, 13)) >= 0.25).all()
+    if is_randomized:
+        # nearly everybody is nearly the average, which one forecast each does prove
+        assert certificate.group_error(1.0) < 0.05
+
+
+def test_questions_say_what_is_not_answered_and_why() -> None:
+    rng = np.random.default_rng(5)
+    r = jittered(200, 8, rng)
+    deterministic = certify_pit(rng.uniform(size=200)).questions
+    single = certify_pit(r[:, 0] * 8, r[:, 0] * 8).questions
+    several = certify_pit(r, r).questions
+    for table in (deterministic, single, several):
+        assert list(table.columns) == ["question", "answered", "why"]
+        answers = dict(zip(table["question"], table["answered"], strict=True))
+        assert answers["is it calibrated on average"]
+        assert answers["is it calibrated for groups named beforehand"]
+        assert not answers["is it calibrated for groups formed after the draws"]
+        assert table["why"].str.len().min() > 10
+    every = "is it calibrated for every group of a given size"
+    assert not deterministic.set_index("question").loc[every, "answered"]
+    assert not single.set_index("question").loc[every, "answered"]
+    assert several.set_index("question").loc[every, "answered"]
+    assert "1/4" in str(deterministic.set_index("question").loc[every, "why"])
+    assert "one draw" in str(single.set_index("question").loc[every, "why"])
+
+
+def test_summary_names_assumptions_and_what_is_not_covered() -> None:
+    rng = np.random.default_rng(6)
+    r = jittered(200, 8, rng)
+    half = np.arange(200) < 100
+    for certificate in (
+        certify_pit(r, r, groups={"half": half}),
+        certify_pit(r, r, method="betting", mass=0.2),
+        certify_pit(rng.uniform(size=200)),
+    ):
+        text = certificate.summary()
+        for part in (*certificate.assumptions, *certificate.not_covered):
+            assert part in text
+        assert "95%" in text
+        assert "200" in text
+
+
+def test_summary_does_not_round_in_favour_of_the_forecaster() -> None:
+    r = jittered(200, 8, random_state=0)
+    # 99.9% is not certainty, 97.5% is less than 98%, and groups of 2.5% are not groups of 2%
+    assert "100%" not in certify_pit(r, r, confidence=0.999).summary().splitlines()[0]
+    assert "98%" not in certify_pit(r, r, confidence=0.975).summary().splitlines()[0]
+    assert "at least 2% " not in certify_pit(r, r, method="betting", mass=0.025).summary()
+
+
+# --- input that cannot carry a guarantee -----------------------------------------------------------------------
+
+R = jittered(20, 4, random_state=0)
+HALF = np.arange(20) < 10
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "weights": (lambda: certify_pit(R, R, sample_weight=np.ones(20)), "mass / W"),
+    "NaN": (lambda: certify_pit([0.2, np.nan]), r"pit\[1, 0\] must lie between 0 and 1"),
+    "PIT above 1": (lambda: certify_pit([[0.2, 1.2]]), r"pit\[0, 1\]"),
+    "PIT below 0": (lambda: certify_pit([-0.1, 0.5]), r"pit\[0, 0\]"),
+    "no rows": (lambda: certify_pit([]), "pit must have shape"),
+    "three axes": (lambda: certify_pit(np.full((2, 2, 2), 0.5)), "pit must have shape"),
+    "text": (lambda: certify_pit(["a", "b"]), "pit"),
+    "ragged": (lambda: certify_pit([[0.1, 0.2], [0.3]]), "pit"),
+    "nodes": (lambda: certify_pit(R, nodes(4)), r"draws\.jittered"),
+    "nodes for each": (lambda: certify_pit(R, np.tile(nodes(4), (20, 1))), "the same draws for everybody"),
+    "one draw for all": (lambda: certify_pit(R[:, 0], np.full(20, 0.5)), "the same draws for everybody"),
+    "uniform draws": (lambda: certify_pit(R, np.random.default_rng(0).uniform(size=(20, 4))), "equal cells"),
+    "r of 1": (lambda: certify_pit([0.5, 0.5], [0.5, 1.0]), "r"),
+    "r too short": (lambda: certify_pit(R, R[:10]), r"\(20, 4\)"),
+    "r of one column": (lambda: certify_pit(R, R[:, 0]), r"\(20, 4\)"),
+    "percent": (lambda: certify_pit(R, R, confidence=95), "fractions everywhere"),
+    "confidence of 1": (lambda: certify_pit(R, R, confidence=1.0), "confidence"),
+    "method": (lambda: certify_pit(R, R, method="hoeffding"), "method must be one of"),  # type: ignore[arg-type]
+    "bets without mass": (lambda: certify_pit(R, R, method="betting"), "mass must be given"),
+    "mass without bets": (lambda: certify_pit(R, R, mass=0.2), "mass must be given"),
+    "bets on no mass": (lambda: certify_pit(R, R, method="betting", mass=0.0), "mass"),
+    "other mass": (lambda: certify_pit(R, R, method="betting", mass=0.2).group_error(0.3), "local-levels"),
+    "other mass held": (lambda: certify_pit(R, R, method="betting", mass=0.2).coverage(0.8, 0.3), "local-levels"),
+    "no mass": (lambda: certify_pit(R, R).group_error(0.0), "0 < mass <= 1"),
+    "mass of percent": (lambda: certify_pit(R, R).group_error(20), "fractions everywhere"),
+    "mass of coverage": (lambda: certify_pit(R, R).coverage(0.8, 1.1), "0 < mass <= 1"),
+    "mass of the chain": (lambda: certify_pit(R, R).chain(-0.2), "0 < mass <= 1"),
+    "level": (lambda: certify_pit(R, R).coverage(80, 0.2), "level"),
+    "threshold": (lambda: certify_pit(R, R).mpaic(1.5), "error"),
+    "mpaic without draws": (lambda: certify_pit(R).mpaic(0.1), "give r"),
+    "chain without draws": (lambda: certify_pit(R[:, 0]).chain(0.2), "give r"),
+    "cluster too short": (lambda: certify_pit(R, R, cluster=np.arange(19)), "cluster"),
+    "cluster with gaps": (lambda: certify_pit(R, R, cluster=np.array(["a", None] * 10)), r"cluster\[1\]"),
+    "cluster with NaN": (lambda: certify_pit(R, R, cluster=[1.0, np.nan] * 10), r"cluster\[1\]"),
+    "empty group": (lambda: certify_pit(R, R, groups={"none": np.zeros(20, bool)}), "at least one row"),
+    "group of numbers": (lambda: certify_pit(R, R, groups={"all": np.ones(20)}), "20 booleans"),
+    "group too short": (lambda: certify_pit(R, R, groups={"some": HALF[:19]}), "20 booleans"),
+    "unknown group": (lambda: certify_pit(R, R, groups={"half": HALF}).named("other"), "half"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_input_without_a_guarantee_is_refused_in_one_line(case: str) -> None:
+    attempt, words = REFUSED[case]
+    with pytest.raises(InputError, match=words) as refusal:
+        attempt()
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("n", [3, 5000])
+def test_a_confidence_near_one_is_bounded_or_refused(n: int) -> None:
+    try:
+        bound = certify_pit(np.full(n, 0.5), confidence=1 - 1e-12).group_error(0.2)
+    except InputError:
+        return
+    assert 0.25 <= bound <= 0.5
+
+
+# --- few rows, groups and people with several rows -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("method", ["local-levels", "betting", "dkw"])
+def test_few_rows_prove_next_to_nothing(n: int, method: str) -> None:
+    r = jittered(n, 16, random_state=0)
+    options: dict[str, Any] = {"method": method, "mass": 0.2 if method == "betting" else None}
+    certificate = certify_pit(r, r, random_state=0, **options)
+    # a fifth of the people with errors of 1/2 stays unseen in 5 rows with probability 0.8^5 = 0.33
+    assert certificate.group_error(0.2) > 0.45
+    assert certificate.coverage(0.8, 0.2)[0] < 0.1
+    assert certificate.average_error() > 0.3
+    assert certificate.mpaic(0.5) >= 0.45
+    assert certificate.chain(0.2) == 0.5
+    assert certificate.table()["group_error"].between(0, 0.5).all()
+    assert certificate.summary()
+
+
+def test_one_row_of_a_named_group_proves_nothing() -> None:
+    certificate = certify_pit(R, R, groups={"one": np.arange(20) == 3, "half": HALF}, random_state=0)
+    table = certificate.named_table()
+    assert list(table["group"]) == ["one", "half"]
+    assert list(table["n"]) == [1, 10]
+    assert (table.loc[0, "low"], table.loc[0, "high"]) == (0, 0.5)
+    assert certificate.named("one") == 0.5
+    assert certificate.named("half") == table.loc[1, "high"]
+
+
+def test_a_named_group_that_loses_its_rows_to_clusters_is_not_known() -> None:
+    # one person with two rows, one in each group: either group may keep it
+    for seed in range(8):
+        groups = {"first": [True, False], "second": [False, True]}
+        certificate = certify_pit(R[:2], R[:2], cluster=["a", "a"], groups=groups, random_state=seed)
+        table = certificate.named_table()
+        assert certificate.n_samples == 1
+        assert sorted(table["n"]) == [0, 1]
+        assert (table["low"] == 0).all()
+        assert (table["high"] == 0.5).all()
+
+
+def test_clusters_keep_one_row_of_each_person() -> None:
+    person = np.repeat(np.arange(5), 4)
+    certificate = certify_pit(R, R, cluster=person, groups={"half": HALF}, random_state=0)
+    assert certificate.n_samples == 5
+    assert certificate.pit.shape == (5, 4)
+    rows = [np.flatnonzero((row == R).all(axis=-1))[0] for row in certificate.pit]
+    assert sorted(person[rows]) == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(certificate.groups["half"], HALF[rows])
+
+
+def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
+    world, people, rows, n_sets = World(Laplace(0.3), APART), 60, 10, 150
+    rng = np.random.default_rng(7)
+    broken: Counter[str] = Counter()
+    for _ in range(n_sets):
+        pit, r, _ = world.sample(people, 8, rng)
+        assert r is not None
+        person = np.repeat(np.arange(people), rows)
+        for name, labels in (("as people", None), ("as rows", person)):
+            certificate = certify_pit(pit[person], r[person], cluster=labels, random_state=rng)
+            broken[name] += bool((group_errors(certificate, MASSES) < world.group_errors - SLACK).any())
+    assert broken["as rows"] <= most_failures(n_sets)
+    assert stats.binom.sf(broken["as people"] - 1, n_sets, 0.05) < FALSE_ALARM
+
+
+# --- what a certificate is -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["local-levels", "dkw"])
+def test_bounds_fall_with_mass_and_stay_above_the_sample(method: str) -> None:
+    pit, r, _ = WORLDS["laplace, halves apart"].sample(400, 8, np.random.default_rng(8))
+    certificate = certify_pit(pit, r, method=method, random_state=0)  # type: ignore[arg-type]
+    bounds = group_errors(certificate, MASSES)
+    assert (np.diff(bounds) <= 1e-12).all()
+    # groups of up to half of the people gain nothing from the complement
+    small = MASSES <= 0.5
+    assert (bounds[small] >= [cvar(pathwise_errors(pit), mass) - 1e-12 for mass in MASSES[small]]).all()
+    low, high = np.array([certificate.coverage(0.8, mass) for mass in MASSES]).T
+    assert (np.diff(low) >= -1e-12).all()
+    assert (np.diff(high) <= 1e-12).all()
+    assert (low <= high).all()
+
+
+def test_statements_that_hold_together_share_the_risk() -> None:
+    pit, r, first = WORLDS["laplace 0.12"].sample(300, 8, np.random.default_rng(10))
+    groups = {"first": first, "second": ~first, "some": np.arange(300) < 50}
+    certificate = certify_pit(pit, r, confidence=0.9, groups=groups, random_state=0)
+    # Bonferroni: a third of the risk for each of three groups
+    for name, mask in groups.items():
+        alone = certify_pit(certificate.one_draw[mask], confidence=1 - 0.1 / 3)
+        assert certificate.named(name) == pytest.approx(alone.average_error())
+    # both sides of the coverage, half each; the errors leave some of the risk to the average
+    low, high = certificate.coverage(0.8, 0.2)
+    inside = ((pit >= 0.1) & (pit <= 0.9)).mean(axis=-1)
+    assert 1 - low == pytest.approx(local_levels_band(1 - inside, 1, 0.95).cvar(0.2))
+    assert high == pytest.approx(local_levels_band(inside, 1, 0.95).cvar(0.2))
+    assert certificate.group_error(0.2) > local_levels_band(pathwise_errors(pit), 0.5, 0.9).cvar(0.2)
+    assert certificate.group_error(1.0) > certificate.average_error()
+
+
+def test_the_draw_of_each_row_is_one_of_its_own() -> None:
+    certificate = certify_pit(R, R, random_state=0)
+    assert (certificate.one_draw[:, None] == R).any(axis=-1).all()
+    np.testing.assert_array_equal(certificate.gaps, np.zeros(20))
+
+
+def test_one_seed_gives_one_certificate_and_the_input_stays() -> None:
+    pit, r, first = WORLDS["laplace 0.12"].sample(100, 8, np.random.default_rng(9))
+    before = pit.copy(), r.copy() if r is not None else None
+    options: dict[str, Any] = {"groups": {"first": first}, "method": "betting", "mass": 0.2}
+    one, again = (certify_pit(pit, r, random_state=5, **options) for _ in range(2))
+    assert one.group_error(0.2) == again.group_error(0.2)
+    assert one.named("first") == again.named("first")
+    pd.testing.assert_frame_equal(one.table(), again.table())
+    np.testing.assert_array_equal(pit, before[0])
+    np.testing.assert_array_equal(r, before[1])

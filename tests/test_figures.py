@@ -1,0 +1,267 @@
+"""Figures: what is drawn equals what was given, and nothing outside the axes is touched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle, StepPatch
+from scipy.stats import binom, binomtest
+
+from evenhand import figures
+from evenhand._checks import InputError
+from evenhand.figures import plot_calibration, plot_groups, plot_worst_group
+
+MASSES = [0.1, 0.5, 1.0]
+
+
+def worst_groups():
+    keys = ("mass", "n", "error", "null_mean", "null_low", "null_high", "certified")
+    values = [(0.1, 50, 0.31, 0.2, 0.15, 0.25, 0.4), (0.5, 250, 0.12, 0.1, 0.08, 0.12, 0.2)]
+    return [dict(zip(keys, row, strict=True)) for row in [*values, (1.0, 500, 0.03, 0.01, 0.0, 0.02, None)]]
+
+
+def groups():
+    keys = ("group", "n", "error", "error_low", "error_high", "too_small")
+    rows = [
+        ("everyone", 1500, 0.02, 0.0, 0.05, False),
+        ("old", 400, 0.1, 0.06, 0.17, False),
+        ("few", 12, 0.2, 0.0, 0.5, True),
+    ]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+def labelled(ax):
+    handles, labels = ax.get_legend_handles_labels()
+    return dict(zip(labels, handles, strict=True))
+
+
+def line(ax, start):
+    return next(handle for label, handle in labelled(ax).items() if label.startswith(start))
+
+
+def test_oracle_curve_and_certified_steps_are_the_numbers_given():
+    ax = plot_worst_group(worst_groups())
+    oracle, bound = line(ax, "Oracle"), line(ax, "Certified")
+    np.testing.assert_array_equal(oracle.get_xydata(), [[0.1, 0.31], [0.5, 0.12], [1.0, 0.03]])
+    np.testing.assert_array_equal(bound.get_xydata(), [[0.1, 0.4], [0.5, 0.2], [1.0, np.nan]])
+    # the bound at a mass holds for larger groups too, so the step reaches to the right
+    assert bound.get_drawstyle() == "steps-post"
+
+
+def test_null_band_runs_from_its_low_to_its_high_end():
+    ax = plot_worst_group(worst_groups())
+    corners = {tuple(vertex) for vertex in line(ax, "Same search").get_paths()[0].vertices}
+    assert {(0.1, 0.15), (0.1, 0.25), (0.5, 0.08), (0.5, 0.12), (1.0, 0.0), (1.0, 0.02)} <= corners
+    assert [list(drawn.get_ydata()) for drawn in ax.lines if drawn.get_linestyle() == "--"] == [[0.2, 0.1, 0.01]]
+
+
+def test_learned_estimates_have_a_bar_down_to_their_lower_bound_only():
+    learned = [{"mass": 0.1, "error": 0.2, "low": 0.12}, {"mass": 0.5, "error": -0.02, "low": 0.0}]
+    ax = plot_worst_group(worst_groups(), learned=learned)
+    points, _, (bars,) = line(ax, "Learned").lines
+    np.testing.assert_array_equal(points.get_xydata(), [[0.1, 0.2], [0.5, -0.02]])
+    np.testing.assert_allclose(bars.get_segments(), [[[0.1, 0.12], [0.1, 0.2]], [[0.5, -0.02], [0.5, -0.02]]])
+    assert ax.get_ylim()[0] < -0.02
+
+
+def test_what_is_not_known_is_not_drawn():
+    rows = [row | dict.fromkeys(("null_mean", "null_low", "null_high", "certified")) for row in worst_groups()]
+    ax = plot_worst_group(rows, learned=[])
+    assert list(labelled(ax)) == ["Oracle: picked with outcomes seen"]
+    assert len(ax.lines) == 1
+
+
+def test_tables_and_records_draw_the_same():
+    table = pd.DataFrame(worst_groups())  # None becomes NaN
+    first, second = plot_worst_group(table, learned=pd.DataFrame()), plot_worst_group(worst_groups())
+    for a, b in zip(first.lines, second.lines, strict=True):
+        np.testing.assert_array_equal(a.get_xydata(), b.get_xydata())
+    assert [t.get_text() for t in plot_groups(pd.DataFrame(groups())).get_yticklabels()] == [
+        t.get_text() for t in plot_groups(groups()).get_yticklabels()
+    ]
+
+
+def test_axes_read_in_points_and_percent():
+    ax = plot_worst_group(worst_groups())
+    ax.figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "10", "20", "30", "40", "50"]
+    assert "100%" in [label.get_text() for label in ax.get_xticklabels()]
+    assert ax.get_xlabel()
+    assert "percentage points" in ax.get_ylabel()
+
+
+def test_groups_are_dots_with_whiskers_from_top_to_bottom():
+    ax = plot_groups(groups())
+    known, small = ax.containers
+    np.testing.assert_array_equal(known.lines[0].get_xydata(), [[0.02, 0], [0.1, 1]])
+    np.testing.assert_allclose(known.lines[2][0].get_segments(), [[[0, 0], [0.05, 0]], [[0.06, 1], [0.17, 1]]])
+    np.testing.assert_array_equal(small.lines[0].get_xydata(), [[0.2, 2]])
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
+
+
+def test_groups_that_are_too_small_are_grey_and_say_so():
+    labels = plot_groups(groups()).get_yticklabels()
+    assert [label.get_text() for label in labels] == [
+        "everyone (1,500 rows)",
+        "old (400 rows)",
+        "few (too few rows: 12)",
+    ]
+    assert [to_hex(label.get_color()) for label in labels] == ["#000000", "#000000", figures.GREY]
+
+
+def test_unknown_ends_of_bands_are_no_whiskers():
+    rows = [row | {"error_low": None, "error_high": None, "n": None} for row in groups()]
+    ax = plot_groups([*rows, rows[0] | {"error": None}])
+    np.testing.assert_allclose([s[0] for s in ax.containers[1].lines[2][0].get_segments()], [[0.2, 2]])
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", ["$a_b$", r"a\$b", "$", r"\frac{1}{2}", "a_b^c"])
+def test_names_are_shown_as_they_are(name):
+    """Escaped dollars are what matplotlib shows as dollars; the renderer gets the name back unchanged."""
+    ax = plot_groups([groups()[1] | {"group": name}])
+    (label,) = ax.get_yticklabels()
+    shown, is_math = label._preprocess_math(label.get_text())
+    assert shown == f"{name} (400 rows)"
+    assert is_math is False
+    ax.figure.canvas.draw()
+
+
+def test_long_and_broken_names_become_one_short_line():
+    label = figures.plain_label("first\nsecond\x00 " + "long " * 100)
+    assert len(label) <= figures.LABEL_LENGTH
+    assert label.startswith("first second\ufffd long")
+    assert label.endswith("…")
+
+
+@pytest.mark.parametrize(("n", "n_bins"), [(200, 10), (1000, 20)])
+def test_histogram_has_the_densities_of_the_pits(n, n_bins):
+    pit = np.random.default_rng(0).beta(2, 3, size=n)
+    ax = plot_calibration(pit)
+    expected = np.histogram(pit, n_bins, (0, 1), density=True)[0]
+    np.testing.assert_allclose([bar.get_height() for bar in bars(ax)], expected)
+
+
+def test_histogram_counts_pits_of_0_and_1_and_weights():
+    ax = plot_calibration([0.0, 1.0, 0.55], sample_weight=[1, 2, 1])
+    heights = np.array([bar.get_height() for bar in bars(ax)])
+    np.testing.assert_allclose(heights, [2.5, 0, 0, 0, 0, 2.5, 0, 0, 0, 5])
+
+
+def bars(ax):
+    return [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+
+
+def band(ax):
+    (steps,) = (patch for patch in ax.patches if isinstance(patch, StepPatch))
+    return steps.get_data().baseline, steps.get_data().values
+
+
+def test_band_is_the_exact_binomial_one_for_one_draw():
+    low, high = band(plot_calibration(np.random.default_rng(1).uniform(size=1000)))
+    alpha = 0.05 / 20 / 2
+    np.testing.assert_allclose(low, np.full(20, binom.ppf(alpha, 1000, 0.05) / 50))
+    np.testing.assert_allclose(high, np.full(20, binom.isf(alpha, 1000, 0.05) / 50))
+
+
+def test_band_of_weighted_rows_is_that_of_fewer_rows():
+    """Half the people at weight 0 leave half the rows."""
+    pit = np.random.default_rng(2).uniform(size=2000)
+    weighted = band(plot_calibration(pit, sample_weight=np.repeat([0.0, 1.0], 1000)))
+    np.testing.assert_allclose(weighted, band(plot_calibration(pit[1000:])))
+
+
+def test_draws_that_repeat_each_other_count_once():
+    """Five copies of each PIT, equally many in each bin, have the band of one."""
+    pit = (np.arange(600) + 0.5) / 600
+    once, often = band(plot_calibration(pit)), band(plot_calibration(np.tile(pit[:, None], 5)))
+    np.testing.assert_allclose(often, once)
+
+
+def test_draws_in_every_bin_leave_no_room():
+    """People whose draws fill all bins evenly have no spread."""
+    pit = np.tile((np.arange(20) + 0.5) / 20, (600, 1))
+    np.testing.assert_allclose(band(plot_calibration(pit)), np.ones((2, 20)), atol=1e-3)
+
+
+def is_outside(pit):
+    share, low, high = figures._histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
+    return bool(((share < low) | (share > high)).any())
+
+
+def test_band_holds_all_bars_for_calibrated_forecasts():
+    """At most 5% of calibrated samples leave it; the check fails wrongly with probability below 1e-3."""
+    random = np.random.default_rng(4)
+    outside = sum(is_outside(random.uniform(size=(600, 1))) for _ in range(400))
+    assert binomtest(outside, 400, 0.05, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 1.0])
+def test_band_holds_all_bars_for_calibrated_randomized_forecasts(alpha):
+    """The band is approximate for several draws: at most 6% leave it; fails wrongly with probability below 1e-3."""
+    from evenhand.draws import jittered
+    from evenhand.links import Entropic
+
+    random, link = np.random.default_rng(5), Entropic(alpha)
+    outside = 0
+    for _ in range(200):
+        u = random.uniform(size=(600, 1))
+        outside += is_outside(link.ppf(u, jittered(600, 8, random)))
+    assert binomtest(outside, 200, 0.06, alternative="greater").pvalue > 1e-3
+
+
+def test_bars_outside_the_band_are_marked_by_colour_and_hatch():
+    pit = np.concatenate([np.linspace(0.001, 0.999, 900), np.full(100, 0.52)])
+    marked = [i for i, bar in enumerate(bars(plot_calibration(pit))) if bar.get_hatch()]
+    assert marked == [10]
+
+
+def test_level_of_the_band_is_stated():
+    ax = plot_calibration(np.linspace(0.01, 0.99, 300))
+    assert list(labelled(ax)) == ["95% band under calibration, all bars at once"]
+
+
+@pytest.mark.parametrize(
+    ("draw", "given"), [(plot_worst_group, worst_groups()), (plot_groups, groups()), (plot_calibration, [0.2, 0.7])]
+)
+def test_axes_given_are_used_and_input_is_left_alone(draw, given):
+    before, settings = [dict(row) if isinstance(row, dict) else row for row in given], dict(mpl.rcParams)
+    figure = Figure()
+    ax = figure.add_subplot()
+    assert draw(given, ax=ax) is ax
+    assert figure.axes == [ax]
+    assert given == before
+    assert dict(mpl.rcParams) == settings
+    assert draw(given) is not ax
+
+
+@pytest.mark.parametrize("draw", [plot_worst_group, plot_groups])
+@pytest.mark.parametrize("nothing", [[], pd.DataFrame()])
+def test_no_record_is_refused(draw, nothing):
+    with pytest.raises(InputError, match="records must hold at least one row, got none"):
+        draw(nothing)
+
+
+def test_pits_outside_0_and_1_are_refused():
+    with pytest.raises(InputError, match="lie between 0 and 1"):
+        plot_calibration([0.5, 1.2])
+
+
+def test_neither_importing_nor_drawing_starts_pyplot():
+    code = """
+import sys
+import evenhand.figures as figures, evenhand.report.html
+assert "matplotlib" not in sys.modules
+svg = figures.inline_svg(lambda: figures.plot_groups([{"group": "a", "n": 40, "error": 0.1}]), "a figure", "p")
+figures.plot_calibration([0.2, 0.4]).figure.canvas.draw()
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

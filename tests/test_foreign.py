@@ -1,0 +1,73 @@
+"""Forecasts of other models from the columns of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from evenhand._checks import InputError
+from evenhand.foreign import forecast_from_columns
+
+
+def test_means_and_standard_deviations_make_normal_forecasts() -> None:
+    table = pd.DataFrame({"mu": [0.0, 10.0], "sigma": [1.0, 2.0], "y": [1.0, 8.0]})
+    forecast, columns = forecast_from_columns(table, mean="mu", std="sigma", source="t.csv")
+    np.testing.assert_allclose(forecast.cdf(table["y"]), stats.norm.cdf([1.0, -1.0]), rtol=1e-12)
+    assert columns == ["mu", "sigma"]
+
+
+@pytest.mark.parametrize("listed", ["q", "q0.9,q0.1,q0.5", " q0.1, q0.5 ,q0.9"])
+def test_quantiles_are_put_in_the_order_of_their_levels(listed: str) -> None:
+    table = pd.DataFrame({"q0.9": [9.0], "q0.1": [1.0], "y": [3.0], "q0.5": [5.0], "quality": [1.0]})
+    forecast, columns = forecast_from_columns(table, quantiles=listed, source="t.csv")
+    assert columns == ["q0.1", "q0.5", "q0.9"]
+    np.testing.assert_allclose(forecast.ppf([0.1, 0.5, 0.9]), [[1.0, 5.0, 9.0]])
+
+
+def test_samples_are_found_by_what_their_names_begin_with() -> None:
+    draws = np.random.default_rng(0).normal(size=(3, 40))
+    table = pd.DataFrame(draws, columns=[f"sample_{i}" for i in range(40)]).assign(sampled_by="x")
+    forecast, columns = forecast_from_columns(table, samples="sample_", source="t.csv")
+    assert columns == [f"sample_{i}" for i in range(40)]
+    np.testing.assert_allclose(forecast.mean(), draws.mean(axis=1))
+
+
+TABLE = pd.DataFrame({"mu": [0.0, 1.0], "sigma": [1.0, 0.0], "q0.1": [0.0, 2.0], "q0.9": [1.0, 1.0], "s1": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples"),
+        ({"mean": "mu"}, "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples"),
+        (
+            {"mean": "mu", "std": "sigma", "samples": "s"},
+            "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples",
+        ),
+        (
+            {"mean": "mu", "std": "sigma"},
+            "t.csv: column 'sigma', row 2: a standard deviation must be positive, got 0",
+        ),
+        (
+            {"quantiles": "q"},
+            "t.csv: column 'q0.9', row 2: quantiles must not fall with their level, got 1 after 2; "
+            "sort each row's quantiles",
+        ),
+        (
+            {"quantiles": "mu,sigma"},
+            "--quantiles must name columns that end in their level, such as q0.05, got 'mu'",
+        ),
+        (
+            {"samples": "s1"},
+            "--samples must name at least two columns, got 's1'; list them with commas between, or give what their "
+            "names begin with",
+        ),
+        ({"samples": "s1,s2"}, "t.csv: no column 's2'; it has mu, sigma, q0.1, q0.9, s1"),
+    ],
+)
+def test_what_does_not_fit_is_told_in_one_line(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        forecast_from_columns(TABLE, **options, source="t.csv")
+    assert str(raised.value) == message

@@ -1,0 +1,418 @@
+"""The learned worst group: theory of its values and bound, false alarms, planted groups, tables, bad input.
+
+Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh seed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from evenhand._checks import InputError
+from evenhand.calibration import _group_learners, calibration_error
+from evenhand.calibration._group_bound import mean_lower_bound
+from evenhand.calibration._group_learners import top_rows
+from evenhand.calibration._group_patterns import (
+    CELLS,
+    WAVES,
+    direction_of,
+    pattern_of,
+    pattern_values,
+    starting_patterns,
+    wave_weights,
+    waves,
+)
+from evenhand.calibration.learned import FoundGroup, find_group
+from evenhand.draws import jittered
+from evenhand.links import Entropic
+
+Floats = NDArray[np.float64]
+
+ALPHA = 0.05
+CORNER = float(stats.norm.isf(0.1**0.5))
+
+
+def sign_at(pattern: Floats, c: Floats) -> Floats:
+    return pattern[np.minimum((c * CELLS).astype(int), CELLS - 1)]
+
+
+def most_allowed(n: int, rate: float, false_alarm: float = 1e-3) -> int:
+    """Largest count that a binomial of this rate exceeds with probability at most `false_alarm`."""
+    return int(stats.binom.isf(false_alarm, n, rate))
+
+
+# values of patterns
+
+
+@pytest.mark.parametrize("law", [stats.beta(2, 1), stats.beta(0.6, 0.6), stats.beta(2, 3)])
+def test_expected_pattern_value_is_the_signed_error(law: Any) -> None:
+    """E[Z] = integral s (F - c): midpoints in probability on one side, in level on the other."""
+    random, middles = np.random.default_rng(1), (np.arange(320_000) + 0.5) / 320_000
+    pit, deviation = law.ppf(middles)[:, None], law.cdf(middles) - middles
+    for pattern in [*starting_patterns(), random.choice([-1.0, 1.0], CELLS)]:
+        signed = (sign_at(pattern, middles) * deviation).mean()
+        assert pattern_values(pit, pattern).mean() == pytest.approx(signed, abs=2e-5)
+
+
+def test_pattern_value_of_a_row_is_the_integral_of_its_step_law() -> None:
+    random = np.random.default_rng(2)
+    pit, pattern = random.random((5, 3)), random.choice([-1.0, 1.0], CELLS)
+    c = (np.arange(320_000) + 0.5) / 320_000
+    for row, value in zip(pit, pattern_values(pit, pattern), strict=True):
+        law = (row[:, None] <= c).mean(axis=0)
+        assert value == pytest.approx((sign_at(pattern, c) * (law - c)).mean(), abs=1e-5)
+
+
+def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
+    random = np.random.default_rng(3)
+    for shape in (1.5, 0.5):
+        pit = random.random((2000, 1)) ** shape
+        values = [pattern_values(pit, s).mean() for s in starting_patterns()]
+        error = calibration_error(pit)
+        assert max(values) == pytest.approx(error, abs=2e-3)
+        assert all(v <= error + 1e-12 for v in values)
+    assert (np.abs(pattern_values(np.linspace(0, 1, 101)[:, None], -np.ones(CELLS))) <= 0.5).all()
+
+
+def test_waves_carry_the_error_of_laws_made_of_them() -> None:
+    """Density 1 + b sqrt(2) cos(k pi u): F(c) - c = b sqrt(2) sin(k pi c) / (k pi)."""
+    c = (np.arange(320_000) + 0.5) / 320_000
+    for k in range(1, WAVES + 1):
+        deviation = 0.3 * np.sqrt(2) * np.sin(k * np.pi * c) / (k * np.pi)
+        for pattern in starting_patterns():
+            expected = (sign_at(pattern, c) * deviation).mean()
+            assert 0.3 * wave_weights(pattern)[k - 1] == pytest.approx(expected, abs=1e-8)
+        mean_waves = np.where(np.arange(1, WAVES + 1) == k, 0.3, 0.0)
+        middles = (np.arange(CELLS) + 0.5) / CELLS
+        clear = np.abs(np.sin(k * np.pi * middles)) > 0.1
+        assert (pattern_of(mean_waves) == np.sign(np.sin(k * np.pi * middles)))[clear].all()
+    quantiles = (np.arange(10_000) + 0.5) / 10_000
+    gram = waves(quantiles[:, None]).T @ waves(quantiles[:, None]) / 10_000
+    np.testing.assert_allclose(gram, np.eye(WAVES), atol=1e-6)
+
+
+def test_directions_in_words() -> None:
+    assert [direction_of(s) for s in starting_patterns()] == [
+        "outcomes lower than forecast",
+        "outcomes higher than forecast",
+        "intervals too narrow",
+        "intervals too wide",
+    ]
+    assert direction_of(np.resize([1.0, -1.0], CELLS)) == "mixed"
+
+
+def test_top_rows_are_the_highest_with_ties_at_random() -> None:
+    random = np.random.default_rng(4)
+    assert sorted(top_rows(np.array([0.1, 0.9, 0.5, 0.7]), 0.5, random)) == [1, 3]
+    assert top_rows(np.arange(10.0), 0.3, random).size == 3  # 0.3 * 10 is above 3 in floats
+    picks = [int(top_rows(np.zeros(4), 0.25, random)[0]) for _ in range(400)]
+    # false alarm below 1e-6
+    assert stats.chisquare(np.bincount(picks, minlength=4)).pvalue > 1e-6
+
+
+# the bound
+
+
+@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("power", [1.0, 1.6, 3.0])
+def test_bound_stays_below_the_mean(n: int, power: float) -> None:
+    """PITs U^power: mean value under the constant pattern is 1/2 - 1/(1 + power). False alarm: 0.001 each."""
+    random, n_sets = np.random.default_rng(int(10 * power) + n), 1000
+    truth = 0.5 - 1 / (1 + power)
+    pits = random.random((n_sets, n)) ** power
+    lows = np.array([mean_lower_bound(pattern_values(p[:, None], np.ones(CELLS)))[0] for p in pits])
+    assert (lows > truth + 1e-12).sum() <= most_allowed(n_sets, ALPHA)
+
+
+def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None:
+    """Rows lean the more the better the last ones did; the bound is for the mean of what was to be expected."""
+    random, n_sets, n = np.random.default_rng(5), 1000, 100
+    values, expected = np.empty((n_sets, n)), np.empty((n_sets, n))
+    lean = np.zeros(n_sets)
+    for i in range(n):
+        # 1/2 with probability 1/2 + lean, else -1/2: expectation lean
+        values[:, i] = np.where(random.random(n_sets) < 0.5 + lean, 0.5, -0.5)
+        expected[:, i] = lean
+        lean = np.clip(lean + 0.1 * values[:, i], -0.3, 0.45)
+    exceed = sum(
+        mean_lower_bound(v, deviation=0.5)[0] > max(e, 0.0) for v, e in zip(values, expected.mean(axis=-1), strict=True)
+    )
+    assert exceed <= most_allowed(n_sets, ALPHA)
+
+
+@pytest.mark.parametrize("n", [30, 1000])
+def test_p_values_are_valid_for_the_worst_law_of_mean_zero(n: int) -> None:
+    """Values of +-1/2 have the largest variance. False alarm: 0.001 per level."""
+    random, n_sets = np.random.default_rng(n), 2000
+    p = np.array([mean_lower_bound(random.choice([-0.5, 0.5], n), deviation=0.5)[1] for _ in range(n_sets)])
+    for level in (0.2, 0.05, 0.01):
+        assert (p <= level).sum() <= most_allowed(n_sets, level)
+
+
+def test_bound_and_p_value_agree_and_the_bound_closes_in() -> None:
+    random = np.random.default_rng(6)
+    for n in (10, 50, 400):
+        values = 0.8 * random.random(n) - 0.3
+        for confidence in (0.5, 0.9, 0.99):
+            low, p_value = mean_lower_bound(values, confidence)
+            assert (low > 0) == (p_value < 1 - confidence)
+            assert 0 <= low <= max(values.mean(), 0)
+    # a normal bound for a million values lies 1.645 * 0.231 / 1000 below
+    assert mean_lower_bound(0.8 * random.random(1_000_000) - 0.3)[0] == pytest.approx(0.1, abs=3e-3)
+
+
+def test_capital_as_written_in_the_docstring() -> None:
+    """The bound solves its own equation: brute force over theta."""
+    values = np.random.default_rng(7).random(60) * 0.8 - 0.3
+    low, p_value = mean_lower_bound(values, 0.9, deviation=0.3)
+    first = np.sqrt(2 * np.log(10) / 60) / 0.3
+    stakes = np.minimum(first * np.array([1, 2, 4]), 1.98)
+    thetas = np.linspace(0, 0.5, 20_001)
+    capital = np.array(
+        [
+            weight * np.prod((1 + stake * values)[:, None] / (1 + stake * thetas), axis=0)
+            for weight, stake in zip((0.8, 0.1, 0.1), stakes, strict=True)
+        ]
+    ).sum(axis=0)
+    assert low == pytest.approx(thetas[capital >= 10].max(), abs=3e-5)
+    assert p_value == pytest.approx(1 / capital[0])
+
+
+# false alarms
+
+
+@pytest.fixture
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Honesty does not hang on how good the learner is."""
+    monkeypatch.setattr(_group_learners, "TREES", 1)
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_calibrated_forecasts_are_rarely_accused() -> None:
+    """False alarm: 0.001."""
+    n_sets, alarms = 500, 0
+    for seed in range(n_sets):
+        random = np.random.default_rng(seed)
+        group = find_group(random.random(300), random.normal(size=(300, 4)), n_folds=3, random_state=random)
+        alarms += group.low > 0
+    assert alarms <= most_allowed(n_sets, ALPHA)
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_calibrated_randomized_forecasts_are_rarely_accused() -> None:
+    """False alarm: 0.001."""
+    n_sets, alarms, link = 60, 0, Entropic(0.1)
+    for seed in range(n_sets):
+        random = np.random.default_rng(seed)
+        pit = link.ppf(random.random((300, 1)), jittered(300, 16, random))
+        group = find_group(pit, random.normal(size=(300, 4)), n_folds=3, random_state=random)
+        alarms += group.low > 0
+    assert alarms <= most_allowed(n_sets, ALPHA)
+
+
+# planted groups
+
+
+def planted(kind: str, seed: int, n: int = 2000) -> tuple[Floats, Floats, Floats]:
+    """Return features, PITs and, for each row, how far it is in a planted region: +1, -1 (the opposite one) or 0."""
+    random = np.random.default_rng([seed, 77])
+    X, noise = random.normal(size=(n, 10)), random.normal(size=n)
+    right = X[:, 0] > 0
+    if kind == "halves":
+        region = np.where(right, 1.0, -1.0)
+        return X, special.ndtr(noise + 0.5 * region), region
+    if kind == "corner":
+        region = ((X[:, 0] > CORNER) & (X[:, 1] > CORNER)).astype(float)
+        return X, special.ndtr(noise + region), region
+    factor = 1.6 if kind == "too narrow" else 0.6
+    return X, special.ndtr(noise * np.where(right, factor, 1.0)), right.astype(float)
+
+
+N_SETS = 12
+
+
+@pytest.mark.parametrize(
+    ("kind", "mass"), [("halves", 0.5), ("halves", 0.2), ("corner", 0.1), ("too narrow", 0.2), ("too wide", 0.2)]
+)
+def test_planted_groups_are_found_proven_and_named(kind: str, mass: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least 9 in 10 are found, in most rows and the right direction; a true rate of 99% fails with 0.6%."""
+    monkeypatch.setattr(_group_learners, "TREES", 20)
+    found = named = 0
+    for seed in range(N_SETS):
+        X, pit, region = planted(kind, seed)
+        group = find_group(pit, X, mass, n_folds=3, random_state=seed)
+        found += group.p_value < ALPHA and abs(region[group.rows].mean()) > 0.5 and right_direction(kind, group, region)
+        wanted = ("x0", "x1") if kind == "corner" else ("x0",)
+        named += all(name in (group.description or "") and name in group.features for name in wanted)
+        assert group.n == group.rows.size == 2 * round(mass * 600)
+        assert (group.n_judged, group.n_rows) == (1200, 2000)
+    assert found >= 0.9 * N_SETS
+    assert named >= 0.8 * N_SETS
+
+
+def right_direction(kind: str, group: FoundGroup, region: Floats) -> bool:
+    if kind in ("too narrow", "too wide"):
+        return group.direction == f"intervals {kind}" and (group.coverage_80 > 0.8) == (kind == "too wide")
+    # PITs are too high, that is outcomes are, where the region says +1
+    return group.direction == f"outcomes {'higher' if region[group.rows].mean() > 0 else 'lower'} than forecast"
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_bound_is_below_the_error_of_the_rows_found() -> None:
+    """Right half shifted by half a standard deviation: a group's error is its share of that half times a known error.
+
+    False alarm: 0.001.
+    """
+    # E[PIT] - 1/2 for a normal outcome shifted by 0.5 standard deviations
+    error = special.ndtr(0.5 / np.sqrt(2)) - 0.5
+    n_sets, misses, lows = 150, 0, []
+    for seed in range(n_sets):
+        random = np.random.default_rng([seed, 78])
+        X = random.normal(size=(300, 4))
+        right = X[:, 0] > 0
+        group = find_group(special.ndtr(random.normal(size=300) + 0.5 * right), X, n_folds=3, random_state=random)
+        misses += group.low > error * right[group.rows].mean() + 1e-9
+        lows.append(group.low)
+    assert misses <= most_allowed(n_sets, ALPHA)
+    assert np.mean(np.array(lows) > 0) > 0.2  # not for want of bounds
+
+
+def test_bias_and_coverage_are_those_of_the_rows() -> None:
+    X, pit, _ = planted("halves", 0, n=600)
+    y = np.random.default_rng(8).normal(size=600)
+    group = find_group(pit, X, 0.5, residual=y, random_state=0)
+    assert group.bias == pytest.approx(y[group.rows].mean())
+    assert group.coverage_80 == pytest.approx((np.abs(pit[group.rows] - 0.5) <= 0.4).mean())
+    assert np.isnan(find_group(pit, X, 0.5, random_state=0).bias)
+
+
+# tables
+
+
+def mixed_table(n: int, random: np.random.Generator) -> pd.DataFrame:
+    age = random.uniform(20, 80, n)
+    age[random.random(n) < 0.1] = np.nan
+    return pd.DataFrame(
+        {
+            "age": age,
+            "job": random.choice(["cook", "nurse", "pilot"], n),
+            "kind": pd.Categorical(random.choice(["a", "b"], n)),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 1000, n), "D"),
+            "member": random.random(n) < 0.5,
+            "constant": 1.0,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        (lambda t: t["job"] == "cook", "job is cook"),
+        (lambda t: t["member"], "member is true"),
+        (lambda t: ~t["member"], "member is false"),
+        (lambda t: t["since"] >= "2021-07-01", "since > 2021-0"),
+        (lambda t: t["age"] > 55, "age > 5"),
+        (lambda t: t["age"].isna(), "age is missing"),
+    ],
+)
+def test_groups_of_mixed_tables_are_said_in_words(where: Any, words: str) -> None:
+    random = np.random.default_rng(9)
+    table = mixed_table(1500, random)
+    inside = where(table).to_numpy()
+    pit = random.random(1500) ** np.where(inside, 4.0, 1.0)
+    group = find_group(pit, table, float(inside.mean()), random_state=0)
+    assert group.description is not None
+    assert group.description.startswith(words)
+    assert group.features[0] == words.split(maxsplit=1)[0]
+    assert inside[group.rows].mean() > 0.8
+    assert group.direction == "outcomes lower than forecast"
+
+
+def test_polars_and_pandas_tables_give_the_same_group() -> None:
+    random = np.random.default_rng(10)
+    table = mixed_table(400, random)
+    pit = random.random(400) ** np.where(table["member"], 4, 1)
+    one, two = (find_group(pit, t, 0.5, random_state=3) for t in (table, pl.from_pandas(table)))
+    np.testing.assert_array_equal(one.rows, two.rows)
+    assert (one.low, one.description, str(one)) == (two.low, two.description, str(two))
+
+
+def test_arrays_with_missing_values_are_taken_and_left_as_they_are() -> None:
+    random = np.random.default_rng(11)
+    X = random.normal(size=(400, 3))
+    X[::7, 1] = np.nan
+    pit = random.random((400, 4))
+    before = X.copy(), pit.copy()
+    group = find_group(pit, X, 0.3, random_state=0)
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(pit, before[1])
+    assert group.n == group.rows.size
+    assert np.isfinite(group.error)
+    again = find_group(pit, X, 0.3, random_state=0)
+    assert str(again) == str(group)
+    np.testing.assert_array_equal(again.rows, group.rows)
+
+
+def test_of_many_rows_a_subset_is_used() -> None:
+    X, pit, region = planted("halves", 1, n=5000)
+    group = find_group(pit, X, 0.5, max_rows=500, random_state=0)
+    assert (group.n_rows, group.n_judged) == (500, 300)
+    assert group.rows.max() > 500
+    assert (np.diff(group.rows) > 0).all()
+    assert abs(region[group.rows].mean()) > 0.5
+
+
+def test_nothing_is_said_about_where_when_nothing_is_wrong() -> None:
+    random = np.random.default_rng(12)
+    group = find_group(random.random(300), random.normal(size=(300, 2)), random_state=0)
+    assert group.low == 0.0
+    assert group.description is None
+    assert str(group).startswith("no group found with confidence")
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mass": 0.0}, "mass must fulfil 0 < mass <= 1"),
+        ({"mass": 20}, "0.9, not 90"),
+        ({"confidence": 1.0}, "confidence must fulfil"),
+        ({"n_folds": 1}, "n_folds must be an integer of at least 2"),
+        ({"max_rows": 2.5}, "max_rows must be an integer"),
+        ({"max_rows": 50}, "max_rows must allow at least 167 rows"),
+        ({"mass": 0.01}, "pit must have at least 3334 rows for mass 0.01 and 5 folds, got 200"),
+        ({"n_folds": 50}, "at least 817 rows"),
+        ({"X": np.ones((200, 2))}, "X must have a feature that varies"),
+        ({"X": np.ones((199, 2))}, "one row for each of the 200 rows"),
+        ({"X": np.ones(200)}, "one row for each of the 200 rows"),
+        ({"residual": np.zeros(3)}, "residual must have one value per row of pit"),
+        ({"pit": np.full(200, 1.5)}, r"pit\[0, 0\] must lie between 0 and 1"),
+        ({"random_state": -1}, "random_state must be"),
+    ],
+)
+def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
+    random = np.random.default_rng(13)
+    given = {"pit": random.random(200), "X": random.normal(size=(200, 2)), **change}
+    with pytest.raises(InputError, match=message):
+        find_group(given.pop("pit"), given.pop("X"), **given)
+
+
+def test_a_cell_that_cannot_be_read_is_named_by_its_row_in_the_table() -> None:
+    random = np.random.default_rng(14)
+    X = random.normal(size=(200, 2))
+    X[41, 1] = np.inf
+    with pytest.raises(InputError, match="column 'x1', row 42"):
+        find_group(random.random(200), X, random_state=0)
+
+
+def test_values_outside_the_range_of_the_bound_are_refused() -> None:
+    with pytest.raises(InputError, match="values must lie between -1/2 and 1/2"):
+        mean_lower_bound([0.2, 0.7])

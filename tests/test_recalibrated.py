@@ -1,0 +1,611 @@
+"""Recalibration: the wrapper is the map at the base's CDF, and the maps repair what they are said to repair."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy import integrate, optimize, special, stats
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from evenhand import DiscreteOutcomeWarning, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
+from evenhand.calibration import calibration_error
+from evenhand.distributions import Normal, Recalibrated
+from evenhand.draws import nodes
+from evenhand.forecasters import recalibrated as module
+from evenhand.tables import group_columns
+from forecaster_examples import linear_task, small_mixture, small_paic
+
+Floats = NDArray[np.float64]
+
+LEVELS = np.array([0.0, 0.1, 0.35, 0.8, 1.0])
+VALUES = np.array([0.0, 0.3, 0.4, 0.95, 1.0])
+
+
+# --- the wrapper -----------------------------------------------------------------------------------------------
+
+
+def test_the_identity_map_gives_the_base() -> None:
+    base = Normal([0.0, 3.0, -2.0], [1.0, 0.2, 5.0])
+    y = np.array([0.4, 2.9, -40.0])
+    for levels in ([0.0, 1.0], [0.0, 0.25, 0.5, 1.0], np.tile([0.0, 0.125, 0.5, 1.0], (3, 1))):
+        batch = Recalibrated(base, levels, levels)
+        for name in ("cdf", "sf", "logcdf", "logsf", "logpdf"):
+            # the same to rounding of a sum of three terms
+            np.testing.assert_allclose(getattr(batch, name)(y), getattr(base, name)(y), rtol=1e-14, atol=1e-16)
+        for p in (1e-12, 0.3, 0.5, 0.9, 1 - 1e-9):
+            np.testing.assert_allclose(batch.ppf(p), base.ppf(p), rtol=1e-13)
+        # by a table of quantiles: see SMOOTH in distribution_examples
+        np.testing.assert_array_less(np.abs(batch.std() / base.std() - 1), 6e-4)
+        np.testing.assert_array_less(np.abs(batch.crps(y) - base.crps(y)) / base.std(), 6e-4)
+
+
+def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:
+    batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
+    y = np.linspace(-3, 3, 41)
+    np.testing.assert_allclose(batch.cdf(y), np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-12)
+    np.testing.assert_allclose(batch.sf(y), 1 - np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-11)
+    slopes = np.diff(VALUES) / np.diff(LEVELS)
+    cell = np.searchsorted(LEVELS, stats.norm.cdf(y)) - 1
+    np.testing.assert_allclose(batch.logpdf(y), np.log(slopes[cell]) + stats.norm.logpdf(y), rtol=1e-12)
+    p = np.linspace(0.01, 0.99, 50)
+    np.testing.assert_allclose(batch.ppf(p), stats.norm.ppf(np.interp(p, VALUES, LEVELS)), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("z", [8.0, 15.0, 30.0, 60.0])
+def test_far_tails_are_the_bases_times_a_constant(z: float) -> None:
+    batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
+    # slopes of the outer lines: 0.3 / 0.1 and 0.05 / 0.2
+    np.testing.assert_allclose(batch.logcdf(-z), np.log(3.0) + stats.norm.logcdf(-z), rtol=1e-12)
+    np.testing.assert_allclose(batch.logsf(z), np.log(0.25) + stats.norm.logsf(z), rtol=1e-12)
+    np.testing.assert_allclose(batch.logpdf([-z])[0], np.log(3.0) + stats.norm.logpdf(z), rtol=1e-12)
+    np.testing.assert_allclose(batch.logpdf([z])[0], np.log(0.25) + stats.norm.logpdf(z), rtol=1e-12)
+    for log_tail, upper, sign in ((np.log(3.0), False, -1), (np.log(0.25), True, 1)):
+        tail = np.array([log_tail + stats.norm.logsf(z)])
+        np.testing.assert_allclose(batch.quantile_from_tail(tail, np.array([upper])), sign * z, rtol=1e-12)
+
+
+def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None:
+    least = 2.0**-40
+    batch = Recalibrated(Normal([0.0], 1.0), [0, 0.25, 1], [0, 1 - least, 1])
+    # at the base's median two thirds of the upper line are left
+    np.testing.assert_allclose(batch.sf(0.0), least * 2 / 3, rtol=1e-13)
+    np.testing.assert_allclose(batch.quantile_from_tail(np.log([least * 2 / 3]), np.array([True])), 0, atol=1e-12)
+    # a tail of all but 1e-20 is the other tail of 1e-20
+    for side in (False, True):
+        nearly_all = batch.quantile_from_tail(np.array([-1e-20]), np.array([side]))
+        rest = batch.quantile_from_tail(np.log([1e-20]), np.array([not side]))
+        np.testing.assert_allclose(nearly_all, rest, rtol=1e-12)
+
+
+def test_a_map_that_carries_one_normal_to_another_is_that_normal_up_to_its_lines() -> None:
+    # chords between knots h apart in normal scores err by g'' (phi h)^2 / 8 = phi(z - 1/2) h^2 / 16 <= 0.025 h^2 = 6e-6
+    scores = np.arange(-6, 6.01, 1 / 64)
+    levels, values = (np.concatenate(([0.0], special.ndtr(scores - shift), [1.0])) for shift in (0.0, 0.5))
+    batch, direct = Recalibrated(Normal([0.0], 1.0), levels, values), Normal([0.5], 1.0)
+    y = np.linspace(-2, 3, 30)
+    np.testing.assert_allclose(batch.cdf(y), direct.cdf(y), rtol=0, atol=7e-6)
+    np.testing.assert_allclose(batch.mean(), 0.5, atol=1e-3)
+    for at in (-1.0, 0.2, 2.0):
+        np.testing.assert_allclose(batch.crps(at), direct.crps(at), atol=1e-3)
+
+
+def test_mean_and_deviation_agree_with_quadrature() -> None:
+    batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
+    knots = stats.norm.ppf(LEVELS[1:-1])
+
+    def moment(power: int) -> float:
+        return float(
+            integrate.quad(lambda y: y**power * np.exp(batch.logpdf(y)[0]), -12, 12, points=knots, epsabs=1e-11)[0]
+        )
+
+    # SMOOTH of distribution_examples, in standard deviations
+    assert float(batch.mean()[0]) == pytest.approx(moment(1), abs=6e-4)
+    assert float(batch.std()[0]) == pytest.approx(np.sqrt(moment(2) - moment(1) ** 2), rel=6e-4)
+
+
+def test_each_row_goes_by_its_own_map() -> None:
+    rng = np.random.default_rng(0)
+    inner = np.sort(rng.uniform(size=(2, 50, 9)), axis=-1)
+    levels, values = (np.concatenate((np.zeros((50, 1)), part, np.ones((50, 1))), axis=-1) for part in inner)
+    base, y = Normal(rng.normal(size=50), 1.0), rng.normal(0, 2, 50)
+    batch = Recalibrated(base, levels, values)
+    singles = [Recalibrated(base.take([i]), levels[i], values[i]) for i in range(50)]
+    for name in ("cdf", "logsf", "logpdf"):
+        expected = [getattr(single, name)(y[i])[0] for i, single in enumerate(singles)]
+        np.testing.assert_allclose(getattr(batch, name)(y), expected, rtol=1e-13)
+    np.testing.assert_allclose(batch.ppf(0.97), [single.ppf(0.97)[0] for single in singles], rtol=1e-13)
+    np.testing.assert_array_equal(batch.take([7, 3]).cdf(0.1), batch.cdf(0.1)[[7, 3]])
+    # a map for each row of a base that the rows share
+    shared = Recalibrated(Normal([0.0], 1.0), levels, values)
+    assert shared.batch_shape == (50,)
+    np.testing.assert_array_equal(shared.take([4]).cdf(0.3), shared.cdf(0.3)[[4]])
+
+
+@pytest.mark.parametrize(
+    ("levels", "values", "message"),
+    [
+        ([0, 0.5, 0.5, 1], [0, 0.2, 0.4, 1], "levels must rise strictly along the last axis"),
+        ([0, 0.5, 1], [0, 0.7, 0.6], "values must rise strictly along the last axis"),
+        ([0, 50, 100], [0, 0.5, 1], "levels must begin at 0 and end at 1, got 0 to 100; fractions everywhere"),
+        ([0.1, 1], [0, 1], "levels must begin at 0 and end at 1, got 0.1 to 1"),
+        ([0], [0], "levels must rise strictly along the last axis, two knots or more"),
+        ([0, np.nan, 1], [0, 0.5, 1], r"levels\[1\] must be finite"),
+        ([0, 1], [0, 0.5, 1], "levels and values must have shapes that broadcast together"),
+        (np.tile([0, 0.5, 1], (2, 1)), [0, 0.5, 1], "base and levels must have shapes that broadcast together"),
+    ],
+)
+def test_maps_that_cannot_be_are_refused_in_one_line(levels: Any, values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Recalibrated(Normal(np.zeros(3), 1.0), levels, values)
+    assert "\n" not in str(caught.value)
+
+
+# --- what the map learns ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [60, 500])
+def test_steps_before_smoothing_are_the_isotonic_regression_of_the_ranks(n: int) -> None:
+    pit = np.random.default_rng(1).beta(0.5, 0.7, n)
+    pit[: n // 5] = np.round(pit[: n // 5], 2)  # ties
+    rank = stats.rankdata(pit) / (n + 1)
+    # at ties isotonic regression takes the mean, as average ranks do
+    peer = IsotonicRegression().fit(pit, stats.rankdata(pit, method="ordinal") / (n + 1))
+    place, share = module._step_law(pit, np.ones(n))
+    np.testing.assert_allclose(share, peer.predict(place), rtol=1e-12)
+    np.testing.assert_allclose(np.interp(pit, place, share), rank, rtol=1e-12)
+    levels, values = module._learn_map(pit, np.ones(n))
+    inside = (levels > pit.min()) & (levels < pit.max())
+    np.testing.assert_allclose(peer.predict(levels[inside]), values[inside], rtol=1e-9)
+
+
+def test_knots_are_quantiles_at_equal_steps_twice_n_to_two_fifths_of_them() -> None:
+    pit = np.random.default_rng(2).uniform(size=1000)
+    levels, values = module._learn_map(pit, np.ones(1000))
+    assert values.size - 1 == 32  # 2 * 1000^0.4 = 31.7
+    np.testing.assert_allclose(values, np.arange(33) / 32, rtol=1e-12)
+    np.testing.assert_allclose(levels[1:-1], stats.mstats.mquantiles(pit, values[1:-1], alphap=0, betap=0), rtol=1e-12)
+
+
+def test_whole_weights_shift_the_law_as_repeated_rows_do() -> None:
+    rng = np.random.default_rng(3)
+    pit, weight = rng.uniform(size=4000), rng.integers(1, 4, 4000)
+    place, share = module._step_law(pit, weight.astype(float))
+    again, repeated = module._step_law(np.repeat(pit, weight), np.ones(weight.sum()))
+    np.testing.assert_array_equal(place, again)
+    # plotting positions differ by less than one row of n
+    np.testing.assert_allclose(share, repeated, atol=1 / 4000)
+
+
+def test_unequal_weights_count_as_fewer_rows() -> None:
+    pit = np.random.default_rng(20).uniform(size=1010)
+    weight = np.concatenate((np.full(10, 1e6), np.full(1000, 1e-3)))
+    # ten rows hold all but 1e-7 of the weight: 2 * 10^0.4 = 5.02 lines
+    assert module._learn_map(pit, weight)[0].size == 6
+
+
+@pytest.mark.parametrize(
+    "pit",
+    [
+        np.full(100, 0.5),
+        np.repeat([0.5, 0.5 + 1e-16, 0.5 + 3e-16], 40),
+        np.zeros(30),
+        np.ones(2),
+        np.repeat([0.0, 1.0], 40),
+        np.array([0.3]),
+        np.concatenate((np.full(500, 1.0), np.random.default_rng(4).uniform(size=500))),
+    ],
+    ids=["one atom", "nearly one", "all 0", "two rows", "both ends", "one row", "half saturated"],
+)
+def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit: Floats) -> None:
+    levels, values = module._learn_map(pit, np.ones(pit.size))
+    batch = Recalibrated(Normal([0.0], 1.0), levels, values)  # refuses a map that does not rise
+    for y in (-50.0, 0.0, 3.0, 50.0):
+        assert np.isfinite([batch.logpdf(y), batch.logcdf(y), batch.logsf(y)]).all()
+    assert np.isfinite(batch.ppf([1e-9])).all()
+
+
+def test_an_atom_in_the_middle_of_even_ends_moves_nothing() -> None:
+    levels, values = module._learn_map(np.full(100, 0.5), np.ones(100))
+    np.testing.assert_allclose(np.interp(0.5, levels, values), 0.5, atol=1e-12)
+
+
+def test_a_refined_map_is_the_same_map() -> None:
+    levels, values = module._refined(LEVELS, VALUES, 12)
+    assert levels.size == values.size == 12
+    u = np.linspace(0, 1, 300)
+    np.testing.assert_allclose(np.interp(u, levels, values), np.interp(u, LEVELS, VALUES), atol=1e-15)
+
+
+# --- what it repairs -------------------------------------------------------------------------------------------
+
+
+class Says(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A model that says a normal law with mean `shift` and standard deviation `std`, whatever it is taught."""
+
+    def __init__(self, shift: float = 0.0, std: float = 1.0) -> None:
+        self.shift, self.std = shift, std
+
+    def fit(self, X: Any, y: Any) -> Says:
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        mean = np.full(len(X), self.shift)
+        return (mean, np.full(len(X), self.std)) if return_std else mean
+
+
+def standard(n: int, seed: int) -> tuple[Floats, Floats]:
+    """Outcomes from the standard normal law, whatever the two features say."""
+    random = np.random.default_rng(seed)
+    return random.normal(size=(n, 2)), random.normal(size=n)
+
+
+def null_error(n_map: int, n_fresh: int, n_runs: int = 2000) -> Floats:
+    """W1 of fresh PITs mapped by the law of earlier ones, if both are uniform: two samples' noise, no fitting code."""
+    random = np.random.default_rng(99)
+    errors = np.empty(n_runs)
+    for run in range(n_runs):
+        earlier, later = np.sort(random.uniform(size=n_map)), np.sort(random.uniform(size=n_fresh))
+        mapped = np.interp(later, np.r_[0, earlier, 1], np.arange(n_map + 2) / (n_map + 1))
+        errors[run] = np.abs(mapped - (np.arange(n_fresh) + 0.5) / n_fresh).mean()
+    return errors
+
+
+NULL = null_error(1500, 1000)
+
+
+@pytest.mark.parametrize(("shift", "std"), [(0.0, 0.5), (0.0, 2.0), (0.7, 1.0), (-0.5, 3.0), (2.0, 0.8)], ids=str)
+def test_a_wrong_spread_or_shift_is_repaired_on_fresh_rows(shift: float, std: float) -> None:
+    model = RecalibratedRegressor(Says(shift, std), random_state=0).fit(*standard(1500, 1))
+    rows, y = standard(1000, 2)
+    before, after = (calibration_error(one.pit(y)) for one in (model.base_forecast(rows), model.forecast(rows)))
+    # each of the five: a false alarm in 1 of 1000 seeds; 0.002 for the lines between the 37 knots
+    assert after < np.quantile(NULL, 0.999) + 0.002
+    assert before > 2 * after
+
+
+def test_a_repaired_wrong_spread_scores_better() -> None:
+    rows, y = standard(4000, 3)
+    for std in (0.5, 2.0):
+        model = RecalibratedRegressor(Says(0.0, std), random_state=0).fit(*standard(2000, 4))
+        base, mended = model.base_forecast(rows), model.forecast(rows)
+        # the base loses log(std) + 1 / (2 std^2) - 1/2 nats to the truth: 0.81 and 0.32; most of it comes back
+        lost = np.log(std) + 0.5 / std**2 - 0.5
+        gain = (mended.logpdf(y) - base.logpdf(y)).mean()
+        assert 0.7 * lost < gain < lost + 0.02
+        assert mended.crps(y).mean() < base.crps(y).mean() - 0.01
+        # the truth's own mean CRPS is 1/sqrt(pi); 2% for the map's noise and for 4000 outcomes, s.e. 0.9%, 3 of them
+        assert mended.crps(y).mean() < (1.0 + 0.05) / np.sqrt(np.pi)
+
+
+def test_over_a_base_that_is_right_the_map_costs_half_a_knot_per_row() -> None:
+    # cells of equal mass between order statistics: the widths are Dirichlet, and the mean of KL(truth || map) is
+    # (k - 1) / (2 n) to first order, k the number of lines
+    n, losses = 400, []
+    for seed in range(200):
+        pit = np.random.default_rng(seed).uniform(size=n)
+        levels, values = module._learn_map(pit, np.ones(n))
+        width, mass = np.diff(levels), np.diff(values)
+        losses.append(float((width * np.log(width / mass)).sum()))  # the exact expected loss of this map
+    first_order = (np.diff(levels).size - 1) / (2 * n)
+    # standard error of the mean of 200: 2%; second order about k / n = 6%
+    assert np.mean(losses) == pytest.approx(first_order, rel=0.15)
+    # and through the estimator, on fresh rows: at most twice k / (2 n) on one fit
+    model = RecalibratedRegressor(Says(), random_state=0).fit(*standard(2000, 5))
+    rows, y = standard(20_000, 6)
+    loss = (model.base_forecast(rows).logpdf(y) - model.forecast(rows).logpdf(y)).mean()
+    assert loss < 2 * model.levels_.shape[-1] / (2 * 2000)
+
+
+def halves(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+    """Two halves whose outcomes lie half a standard deviation above and below what `Says` says."""
+    random = np.random.default_rng(seed)
+    table = pd.DataFrame({"x": random.normal(size=n), "side": np.where(np.arange(n) % 2 == 0, "left", "right")})
+    return table, np.where(table["side"] == "left", -0.5, 0.5) + random.normal(size=n)
+
+
+def side_errors(forecast: Any, table: pd.DataFrame, y: Floats) -> list[float]:
+    pit = forecast.pit(y)
+    return [calibration_error(pit[(table["side"] == side).to_numpy()]) for side in ("left", "right")]
+
+
+def test_a_pooled_map_repairs_the_average_and_not_the_halves_and_maps_by_group_repair_both() -> None:
+    learn, (table, y) = halves(3000, 1), halves(2000, 2)
+    pooled = RecalibratedRegressor(Says(), random_state=0).fit(*learn)
+    # PITs of a half are ordered against uniform, so W1 is the distance of their mean from 1/2: under the base
+    # Phi(0.5 / sqrt 2) - 1/2 = 0.138, and under the law of both halves half of Phi(1 / sqrt 2) - 1/2, 0.130
+    own, mixed = special.ndtr(0.5 / np.sqrt(2)) - 0.5, (special.ndtr(1 / np.sqrt(2)) - 0.5) / 2
+    # the mean of 1000 PITs, with deviation 0.29 at most, has a standard error of 0.009: 4 of them, 4 in 100,000 seeds
+    assert side_errors(pooled.base_forecast(table), table, y) == pytest.approx([own, own], abs=0.037)
+    assert side_errors(pooled.forecast(table), table, y) == pytest.approx([mixed, mixed], abs=0.037)
+    assert calibration_error(pooled.forecast(table).pit(y)) < np.quantile(NULL, 0.999) + 0.002
+    grouped = RecalibratedRegressor(Says(), by="side", random_state=0).fit(*learn)
+    assert grouped.groups_.to_dict(orient="list") == {
+        "group": ["side = left", "side = right"],
+        "n_samples": [1500, 1500],
+        "map": ["own", "own"],
+    }
+    # 1500 rows for each map, 1000 fresh ones each: 1 of 1000 seeds for either half
+    assert max(side_errors(grouped.forecast(table), table, y)) < np.quantile(NULL, 0.999) + 0.002
+
+
+def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_groups() -> None:
+    table, y = halves(1000, 3)
+    table = table.assign(score=np.where(table["side"] == "left", -1.0, 1.0) + 0.1 * table["x"])
+    by_name = RecalibratedRegressor(Says(), by=["side"], random_state=0).fit(table, y)
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
+    by_number = RecalibratedRegressor(Says(), by="score", random_state=0).fit(table, y)
+    on_array = RecalibratedRegressor(Says(), by=lambda rows: rows[:, 1] > 0, random_state=0).fit(
+        table[["x", "score"]].to_numpy(), y
+    )
+    expected = by_name.forecast(table).pit(y)
+    for model in (by_function, by_number):
+        np.testing.assert_array_equal(model.forecast(table).pit(y), expected)
+    np.testing.assert_array_equal(on_array.forecast(table[["x", "score"]].to_numpy()).pit(y), expected)
+    assert by_function.groups_["group"].tolist() == ["left", "right"]
+    assert on_array.groups_["group"].tolist() == ["False", "True"]
+
+
+# --- groups ----------------------------------------------------------------------------------------------------
+
+
+def mixed_groups(n: int, seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D")
+    return pd.DataFrame(
+        {
+            "age": np.where(random.uniform(size=n) < 0.1, np.nan, random.integers(18, 80, n)),
+            "score": np.round(random.exponential(size=n), 1),
+            "capped": np.minimum(random.integers(0, 30, n), 12).astype(float),
+            "sex": random.integers(1, 3, n),
+            "owner": random.uniform(size=n) < 0.4,
+            "job": pd.Series(random.choice(["cook", "nurse"], n)).where(random.uniform(size=n) > 0.1, None),
+            "city": pd.Categorical(random.choice(["x", "y", "z"], n)),
+            "since": day,
+            "born": day.tz_localize("UTC"),
+            "date": [dt.date(2020, 1, 1 + int(k)) for k in random.integers(0, 9, n)],
+        }
+    )
+
+
+@pytest.mark.parametrize("name", list(mixed_groups(2, 0)))
+@pytest.mark.parametrize("seed", [0, 1])
+def test_groups_in_training_are_those_of_an_audit_and_are_remembered(name: str, seed: int) -> None:
+    table = mixed_groups(401 + seed, seed)
+    column = module._GroupColumn.learn(table, name)
+    masks = group_columns(table, [name], source="X")
+    labels = column.labels(table)
+    assert list(column.groups) == list(masks)
+    for group, mask in masks.items():
+        np.testing.assert_array_equal(labels == group, mask)
+    # a few rows alone have the labels that they had among all, whatever their own median
+    part = table.iloc[5:40]
+    np.testing.assert_array_equal(column.labels(part), labels[5:40])
+    np.testing.assert_array_equal(column.labels(part.reset_index(drop=True)), labels[5:40])
+
+
+def test_a_cut_between_two_values_is_the_median() -> None:
+    table = pd.DataFrame({"age": np.arange(12.0)})  # median 5.5
+    column = module._GroupColumn.learn(table, "age")
+    assert column.groups == ("age <= 5.5", "age > 5.5")
+    found = column.labels(pd.DataFrame({"age": [5.4, 5.5, 5.6, np.nan]})).tolist()
+    assert found == ["age <= 5.5", "age <= 5.5", "age > 5.5", "age missing"]
+    # text where numbers were: unknown
+    assert column.labels(pd.DataFrame({"age": ["old", "5"]})).tolist() == [None, "age <= 5.5"]
+
+
+def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
+    table, y = halves(600, 7)
+    sides = table["side"].to_numpy(dtype=object)
+    sides[:30] = "few"
+    sides[30:200] = None
+    table = table.assign(side=sides)
+    model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
+    assert model.groups_["group"].tolist() == ["side = few", "side = left", "side = right", "side missing"]
+    assert model.groups_["map"].tolist() == ["pooled", "own", "own", "own"]
+    assert model.groups_["n_samples"].tolist() == [30, 200, 200, 170]
+    pooled = RecalibratedRegressor(Says(), random_state=0).fit(table, y)
+    fresh = table.assign(side="elsewhere")
+    np.testing.assert_allclose(model.forecast(fresh).pit(y), pooled.forecast(fresh).pit(y), rtol=1e-12)
+    np.testing.assert_allclose(model.forecast(table[:30]).pit(y[:30]), pooled.forecast(table[:30]).pit(y[:30]))
+    # for a function a missing label is no group
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
+    assert by_function.groups_["group"].tolist() == ["few", "left", "right"]
+    missing = slice(30, 200)
+    expected = pooled.forecast(table[missing]).pit(y[missing])
+    np.testing.assert_allclose(by_function.forecast(table[missing]).pit(y[missing]), expected, rtol=1e-12)
+
+
+def test_several_columns_make_a_group_of_each_combination() -> None:
+    table, y = halves(800, 8)
+    model = RecalibratedRegressor(Says(), by=["side", "x"], random_state=0).fit(table, y)
+    cut = np.median(table["x"])
+    names = [f"side = {side}, x {sign} {cut:g}" for side in ("left", "right") for sign in ("<=", ">")]
+    assert model.groups_["group"].tolist() == names
+    assert model.groups_["n_samples"].sum() == 800
+    # each row's map is the one learned from its group's PITs, here those of a model that learns nothing
+    pit = model.base_forecast(table).pit(y)
+    inside = ((table["side"] == "right") & (table["x"] > cut)).to_numpy()
+    levels, values = module._learn_map(pit[inside], np.ones(inside.sum()))
+    np.testing.assert_allclose(
+        model.forecast(table).pit(y)[inside], np.interp(pit[inside], levels, values), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_a_table_of_another_library_has_the_same_groups() -> None:
+    table, y = halves(400, 9)
+    model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
+    other = RecalibratedRegressor(Says(), by="side", random_state=0).fit(pl.from_pandas(table), y)
+    np.testing.assert_array_equal(other.forecast(pl.from_pandas(table)).pit(y), model.forecast(table).pit(y))
+
+
+# --- the fit ---------------------------------------------------------------------------------------------------
+
+
+def test_pits_come_from_models_that_did_not_see_the_row() -> None:
+    class Memory(Says):
+        """Says a tiny spread around what it remembers of rows that it saw, and a wide one otherwise."""
+
+        def fit(self, X: Any, y: Any) -> Memory:
+            self.seen_ = set(X[:, 0].tolist())
+            return self
+
+        def predict(self, X: Any, return_std: bool = False) -> Any:
+            std = np.where([value in self.seen_ for value in X[:, 0]], 1e-6, 1.0)
+            return (np.zeros(len(X)), std) if return_std else np.zeros(len(X))
+
+    rows, y = standard(1000, 10)
+    model = RecalibratedRegressor(Memory(), random_state=0).fit(rows, y)
+    # held-out PITs are uniform, so the map is near the identity; in-sample ones would all lie at 0 or 1.
+    # Kolmogorov-Smirnov distance of 1000 PITs is above 0.07 in 1 of 10,000 seeds
+    assert np.abs(model.levels_[0] - model.values_[0]).max() < 0.07
+
+
+def test_a_frozen_model_is_used_as_it_is_and_all_rows_serve_the_map() -> None:
+    X, y = linear_task(400)
+    trained = BayesianRidge().fit(X[:100], y[:100])
+    model = RecalibratedRegressor(FrozenEstimator(trained), random_state=0).fit(X[100:], y[100:])
+    assert model.estimator_.estimator is trained
+    law = stats.norm(*trained.predict(X[100:], return_std=True))
+    levels, values = module._learn_map(law.cdf(y[100:]), np.ones(300))
+    np.testing.assert_allclose((model.levels_[0], model.values_[0]), (levels, values), rtol=1e-9)
+    # a plain model stays as it is too
+    plain = Ridge().fit(X[:100], y[:100])
+    coefficients = plain.coef_.copy()
+    around = RecalibratedRegressor(FrozenEstimator(plain), random_state=0).fit(X[100:], y[100:])
+    assert around.estimator_.estimator is plain
+    np.testing.assert_array_equal(plain.coef_, coefficients)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [Ridge(), BayesianRidge(), make_pipeline(StandardScaler(), LinearRegression()), small_mixture(max_steps=100)],
+    ids=["plain", "with a spread", "pipeline", "forecaster"],
+)
+def test_bases_of_every_kind_are_calibrated_on_fresh_rows(estimator: Any) -> None:
+    X, y = linear_task(1000, seed=1)
+    fresh, outcomes = linear_task(1000, seed=2)
+    model = RecalibratedRegressor(estimator, cv=3, random_state=0).fit(X, y)
+    # 1000 rows for the map: sqrt(1/1000 + 1/1000) / sqrt(1/1500 + 1/1000) = 1.1 times the null's noise; 1 in 1000
+    assert calibration_error(model.forecast(fresh).pit(outcomes)) < 1.1 * np.quantile(NULL, 0.999) + 0.002
+
+
+def test_weights_move_the_map() -> None:
+    table, y = halves(3000, 11)
+    weight = np.where(table["side"] == "left", 3.0, 1.0)
+    levels, values = module._learn_map(special.ndtr(y), weight)
+    model = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), random_state=0).fit(table, y, weight)
+    np.testing.assert_allclose((model.levels_[0], model.values_[0]), (levels, values), rtol=1e-9)
+    # three quarters of the weight lie at -1/2: the median of that mixture solves 3 Phi(m + .5) + Phi(m - .5) = 2
+    median = optimize.brentq(lambda m: 3 * special.ndtr(m + 0.5) + special.ndtr(m - 0.5) - 2, -2, 2)
+    # s.e. of a weighted median of 3000 rows, 2400 of them effective: 0.5 / (0.37 sqrt(2400)) = 0.028; 4 of them
+    assert float(model.forecast(table[:1]).ppf(0.5)[0]) == pytest.approx(median, abs=0.11)
+    with pytest.raises(InputError, match=r"sample_weight must be left out: Says\.fit does not take it"):
+        RecalibratedRegressor(Says()).fit(table, y, weight)
+    zero = np.where(np.arange(3000) < 2000, 1.0, 0.0)
+    some = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(table, y, zero)
+    fewer = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(table[:2000], y[:2000])
+    np.testing.assert_allclose(some.levels_, fewer.levels_, rtol=1e-12)
+    assert some.groups_.equals(fewer.groups_)
+
+
+def test_rounded_outcomes_are_right_up_to_a_rounding_cell() -> None:
+    X, y = standard(2000, 12)
+    rounded = np.round(y * 10) / 10  # the largest cell holds 0.04
+    fresh, outcomes = standard(1000, 13)
+    with pytest.warns(DiscreteOutcomeWarning, match="PITs pile up"):
+        model = RecalibratedRegressor(Says(0.0, 2.0), random_state=0).fit(X, rounded)
+    assert calibration_error(model.forecast(fresh).pit(outcomes)) < np.quantile(NULL, 0.999) + 0.04
+
+
+def test_inside_a_randomized_regressor_it_is_the_base() -> None:
+    table, y = halves(600, 14)
+    inner = RecalibratedRegressor(Says(0.0, 0.5), by="side", random_state=0)
+    model = RandomizedRegressor(inner, alpha=0.2).fit(table, y)
+    alone = clone(inner).fit(table, y)
+    np.testing.assert_array_equal(model.base_forecast(table).pit(y), alone.forecast(table).pit(y))
+    forecast = model.forecast(table, nodes(5))
+    assert forecast.pit(y).shape == (600, 5)
+    assert np.isfinite(forecast.take(slice(0, 20)).mean()).all()
+    assert np.isfinite(model.predict(table)).all()
+
+
+@pytest.mark.parametrize("inner", [RandomizedRegressor(Ridge()), small_paic()], ids=["link", "network"])
+def test_a_randomized_model_is_refused(inner: Any) -> None:
+    X, y = linear_task(120)
+    with pytest.raises(InputError, match=f"{type(inner).__name__} is randomized already") as caught:
+        RecalibratedRegressor(inner).fit(X, y)
+    assert "\n" not in str(caught.value)
+
+
+def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
+    X = linear_task(120)[0]
+    table = pd.DataFrame(X, columns=["age", "b", "c"])
+    ids = table.assign(b=[f"id{i}" for i in range(120)])
+    return {
+        "folds": ({"cv": 1}, X, "cv must be an integer of at least 2, got 1"),
+        "few rows": ({"cv": 61}, X, "X must have at least 122 rows for cv=61"),
+        "no table": ({"by": "age"}, X, "X must be a table if `by` names columns, got ndarray"),
+        "no such column": ({"by": "agee"}, table, "X must have a column 'agee'.*did you mean 'age'"),
+        "no column": ({"by": []}, table, "by must name at least one column"),
+        "ids": ({"by": "b"}, ids, "at most 100 distinct values"),
+        "labels": ({"by": lambda rows: [1, 2]}, X, r"by must return one label per row \(120\), got shape \(2,\)"),
+        "no regressor": ({"estimator": StandardScaler()}, X, "estimator must be a regressor with fit and predict"),
+    }
+
+
+@pytest.mark.parametrize("case", refusals())
+def test_what_cannot_be_used_is_refused_in_one_line(case: str) -> None:
+    params, rows, message = refusals()[case]
+    with pytest.raises(InputError, match=message) as caught:
+        RecalibratedRegressor(**({"estimator": BayesianRidge()} | params)).fit(rows, linear_task(120)[1])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("by", [None, "side", ["side", "x"], "since"])
+def test_a_loaded_model_forecasts_the_same_to_the_last_digit(by: Any, tmp_path: Path) -> None:
+    table, y = halves(400, 15)
+    table = table.assign(since=pd.Timestamp("2021-05-01") + pd.to_timedelta(np.arange(400) % 77, unit="h"))
+    inner = make_pipeline(_numbers_only(), Ridge())
+    model = RecalibratedRegressor(inner, by, random_state=0).fit(table, y)
+    save(model, tmp_path)
+    again = load(tmp_path)
+    fresh = halves(300, 16)[0].assign(since=pd.Timestamp("2021-05-02"))
+    for rows in (table, fresh):
+        outcomes = np.linspace(-3, 3, len(rows))
+        np.testing.assert_array_equal(again.forecast(rows).pit(outcomes), model.forecast(rows).pit(outcomes))
+        np.testing.assert_array_equal(again.forecast(rows).ppf(0.1), model.forecast(rows).ppf(0.1))
+    assert again.groups_.equals(model.groups_) or model.groups_.empty
+    assert again.by == model.by
+
+
+def _numbers_only() -> Any:
+    from sklearn.compose import make_column_transformer
+
+    return make_column_transformer(("passthrough", ["x"]))
+
+
+def test_a_function_of_groups_cannot_be_stored_and_says_what_to_do(tmp_path: Path) -> None:
+    table, y = halves(200, 17)
+    model = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
+    with pytest.raises(InputError, match=r"by must name columns in a model that is stored.*put the labels into a col"):
+        save(model, tmp_path)
+
+
+def test_parameters_set_after_the_fit_do_not_change_what_was_learned() -> None:
+    table, y = halves(300, 18)
+    model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
+    before = model.forecast(table).pit(y)
+    np.testing.assert_array_equal(model.set_params(by=None).forecast(table).pit(y), before)

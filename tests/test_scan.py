@@ -1,0 +1,300 @@
+"""The group scan against a plain loop, exact tails, SciPy and planted groups.
+
+Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh seed.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from evenhand._checks import InputError
+from evenhand.calibration import _masks, _pairs, calibration_error, covered
+from evenhand.calibration._pairs import BINS
+from evenhand.calibration.scan import scan_groups
+from evenhand.tables import group_columns
+
+Floats = NDArray[np.float64]
+Masks = dict[str, NDArray[np.bool_]]
+
+
+def mixed_table(rng: np.random.Generator, n: int) -> pd.DataFrame:
+    income = rng.lognormal(size=n)
+    income[rng.random(n) < 0.2] = np.nan
+    return pd.DataFrame(
+        {
+            "bmi": rng.normal(size=n),
+            "income": income,
+            "children": rng.integers(0, 3, size=n),
+            "city": rng.choice(["Bern", "Oslo", None], size=n),
+            "member": rng.random(n) < 0.4,
+            "grade": pd.Categorical(rng.choice(["a", "b"], size=n)),
+            "debt": np.where(rng.random(n) < 0.7, 0.0, rng.random(n)),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, size=n), unit="D"),
+        }
+    )
+
+
+def loop(pit: Floats, X: pd.DataFrame, groups: Masks, min_size: int) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """Take each mask and each pair of masks of different features in turn."""
+    singles = [((name,), group, rows) for name in X for group, rows in group_columns(X, [name], source="X").items()]
+    singles += [((name,), name, rows) for name, rows in groups.items()]
+    pairs = [
+        (f + g, f"{a} and {b}", rows & others) for (f, a, rows), (g, b, others) in combinations(singles, 2) if f != g
+    ]
+    return {name: (features, rows) for features, name, rows in singles + pairs if rows.sum() >= min_size}
+
+
+@pytest.mark.parametrize(("m", "weighted"), [(1, False), (1, True), (8, False), (8, True)])
+@pytest.mark.parametrize("cells", [None, 2000])
+def test_scan_finds_what_a_plain_loop_finds(
+    m: int, weighted: bool, cells: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if cells is not None:  # few columns at a time
+        monkeypatch.setattr(_masks, "CELLS", cells)
+        monkeypatch.setattr(_pairs, "CELLS", cells)
+        monkeypatch.setattr(_pairs, "BLOCK", 97)
+    rng = np.random.default_rng(m)
+    n = 600
+    X, pit = mixed_table(rng, n), rng.beta(0.8, 1.1, size=(n, m))
+    groups = {"tall": rng.random(n) < 0.3, "young": rng.random(n) < 0.6}
+    residual, weight = rng.normal(size=n), rng.integers(1, 4, size=n) / 2.0 if weighted else np.ones(n)
+    frame = scan_groups(
+        pit, X, 40, groups=groups, residual=residual, sample_weight=weight if weighted else None, random_state=0
+    )
+    expected = loop(pit, X, groups, 40)
+    assert frame["group"].is_unique
+    assert set(frame["group"]) == set(expected)
+    assert len(expected) > 150
+    for row in frame.itertuples():
+        features, rows = expected[row.group]
+        assert row.features == features
+        assert row.n == rows.sum()
+        assert row.error == pytest.approx(calibration_error(pit[rows], sample_weight=weight[rows]), abs=1 / (2 * BINS))
+        assert row.bias == pytest.approx(np.average(residual[rows], weights=weight[rows]), abs=1e-12)
+        inside = covered(pit[rows], 0.8)
+        assert row.coverage_80 == pytest.approx(np.average(inside, weights=weight[rows]), abs=1e-12)
+        if m == 1:
+            u = pit[rows, 0]
+            level = (u.mean() - 0.5) * np.sqrt(12 * u.size)
+            spread = (np.abs(u - 0.5).mean() - 0.25) * np.sqrt(48 * u.size)
+            p = min(1.0, 4 * min(stats.norm.sf(abs(level)), stats.norm.sf(abs(spread))))
+            assert row.p_value == pytest.approx(p, rel=1e-9)
+
+
+def test_one_random_draw_of_each_person_is_tested() -> None:
+    # all draws of a person alike: whichever is taken, the tests are those of the column
+    rng = np.random.default_rng(0)
+    u, X = rng.random(300), rng.normal(size=(300, 3))
+    one, many = scan_groups(u, X, 50), scan_groups(np.repeat(u[:, None], 5, axis=1), X, 50)
+    pd.testing.assert_frame_equal(one, many)
+    # columns that differ: a seed makes it the same again, and draws come from all columns
+    pit = np.column_stack([np.full(300, 0.01), np.full(300, 0.99)])
+    first, again = (scan_groups(pit, X, 50, random_state=1) for _ in range(2))
+    pd.testing.assert_frame_equal(first, again)
+    # the mean of n draws of 0.01 or 0.99 has variance 0.49^2 / n: false alarm below 1e-9 a group of 50 rows or more
+    assert not first["direction"].str.startswith("outcomes").any()
+    assert (first["direction"] == "intervals too narrow").all()
+
+
+def test_binning_error_reaches_its_bound_and_never_passes_it() -> None:
+    # an atom just above each edge: exact error half a bin, binned error none
+    u = (np.arange(BINS) + 1e-9) / BINS
+    X = pd.DataFrame({"a": np.r_[np.zeros(BINS), np.ones(BINS)]})
+    frame = scan_groups(np.r_[u, np.full(BINS, 0.5)], X, 2).set_index("group")
+    assert calibration_error(u) == pytest.approx(1 / (2 * BINS), abs=1e-8)
+    assert frame.loc["a = 0", "error"] == pytest.approx(0, abs=1e-8)
+    # an atom at an edge is kept apart by a line over the bin before it
+    assert abs(frame.loc["a = 1", "error"] - 0.25) <= 1 / (2 * BINS)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_pits_that_are_all_zero_or_all_one_have_error_one_half(value: float) -> None:
+    X = pd.DataFrame({"a": np.arange(40) % 2})
+    frame = scan_groups(np.full(40, value), X, 20)
+    np.testing.assert_allclose(frame["error"], 0.5, atol=1 / (2 * BINS))
+    assert (frame["coverage_80"] == 0).all()
+
+
+def test_halves_of_arrays_are_those_of_group_columns() -> None:
+    rng = np.random.default_rng(3)
+    X = np.column_stack(
+        [
+            rng.normal(size=101),
+            rng.integers(0, 40, size=101),  # ties
+            np.where(rng.random(101) < 0.8, 5.0, rng.random(101)),  # nothing above the median
+            np.where(rng.random(101) < 0.1, np.inf, rng.normal(size=101)),
+            np.where(rng.random(101) < 0.1, np.nan, rng.normal(size=101)),
+            rng.integers(0, 10, size=101),  # one group per value
+        ]
+    )
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(6)])
+    made = _masks.make_masks(table, {})
+    expected = group_columns(table, table.columns, source="X")
+    assert made.names == list(expected)
+    for g, rows in enumerate(expected.values()):
+        np.testing.assert_array_equal(made.columns[:, made.column[g]] ^ made.complement[g], rows)
+    np.testing.assert_array_equal(made.sizes(), [rows.sum() for rows in expected.values()])
+
+
+def test_tables_of_any_kind_give_the_same_groups() -> None:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"age": rng.normal(size=120), "sex": rng.choice(["f", "m"], size=120)})
+    u = rng.random(120)
+    expected = scan_groups(u, table, 20)
+    pd.testing.assert_frame_equal(scan_groups(u, pl.from_pandas(table), 20), expected)
+    pd.testing.assert_frame_equal(scan_groups(u, table.set_index(np.arange(120)[::-1]), 20), expected)
+    array = scan_groups(u, table.to_numpy(dtype=object), 20)
+    assert array["group"].tolist() == [g.replace("age", "x0").replace("sex", "x1") for g in expected["group"]]
+
+
+def test_columns_that_make_no_group_are_named() -> None:
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"one": np.ones(300), "id": [f"p{i}" for i in range(300)], "age": rng.normal(size=300)})
+    frame = scan_groups(rng.random(300), X, 100)
+    assert frame.attrs["left_out"] == {"one": "constant", "id": "more than 100 distinct values"}
+    assert {feature for features in frame["features"] for feature in features} == {"age"}
+
+
+def test_no_group_is_large_enough_gives_an_empty_table() -> None:
+    frame = scan_groups(np.linspace(0.1, 0.9, 20), np.arange(20.0)[:, None], 20)
+    assert len(frame) == 0
+    assert "p_adjusted" in frame
+
+
+def test_small_named_groups_are_listed_without_numbers() -> None:
+    rng = np.random.default_rng(6)
+    groups = {"one person": np.arange(400) == 7, "nobody": np.zeros(400, dtype=bool), "half": np.arange(400) < 200}
+    X, u = pd.DataFrame({"a": rng.normal(size=400)}), rng.random(400)
+    frame = scan_groups(u, X, 50, groups=groups, residual=u)
+    small = frame[frame["direction"] == "too small to tell"]
+    assert dict(zip(small["group"], small["n"], strict=True)) == {"one person": 1, "nobody": 0}
+    assert small[["error", "bias", "coverage_80", "p_value", "p_adjusted"]].isna().all(axis=None)
+    # the others are as if they had not been asked for
+    others = scan_groups(u, X, 50, groups={"half": groups["half"]}, residual=u)
+    pd.testing.assert_frame_equal(frame.iloc[: len(others)], others)
+
+
+def test_rows_of_weight_zero_are_no_rows() -> None:
+    rng = np.random.default_rng(7)
+    X, u, weight = mixed_table(rng, 500), rng.random(500), rng.integers(0, 3, size=500)
+    some = weight > 0
+    pd.testing.assert_frame_equal(
+        scan_groups(u, X, 40, sample_weight=weight),
+        scan_groups(u[some], X[some].reset_index(drop=True), 40, sample_weight=weight[some]),
+    )
+
+
+def test_adjusted_p_values_are_those_of_the_definitions() -> None:
+    rng = np.random.default_rng(8)
+    X, u = rng.normal(size=(400, 8)), rng.beta(1, 1.2, size=400)
+    holm, by = scan_groups(u, X, 50), scan_groups(u, X, 50, correction="by")
+    p = holm["p_value"].to_numpy()
+    assert len(p) == 16 + 4 * 28
+    for value, adjusted in zip(p, holm["p_adjusted"], strict=True):
+        # the least level at which the step-down procedure rejects
+        rising = np.sort(p)
+        steps = [(p.size - i) * rising[i] for i in range(p.size) if rising[i] <= value]
+        assert adjusted == pytest.approx(min(1.0, max(steps)), rel=1e-12)
+    expected = stats.false_discovery_control(by["p_value"], method="by")
+    np.testing.assert_allclose(by["p_adjusted"], expected, rtol=1e-12)
+    for frame in (holm, by):
+        order = np.lexsort((-frame["error"], frame["p_adjusted"]))
+        np.testing.assert_array_equal(order, np.arange(len(frame)))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 15])
+def test_normal_tails_are_above_those_of_sums_of_uniforms(n: int) -> None:
+    # Irwin-Hall: P(sum < x) = sum_k (-1)^k C(n, k) (x - k)^n / n! for x >= k; beyond two standard errors
+    k = np.arange(n + 1)
+    scale = np.array([(-1.0) ** i * stats.binom.pmf(i, n, 0.5) * 2.0**n for i in k])
+    for z in np.linspace(2, np.sqrt(3 * n) - 1e-6, 50) if 3 * n > 4 else [2.0]:
+        x = n / 2 - z * np.sqrt(n / 12)
+        exact = np.sum(scale * np.clip(x - k, 0, None) ** n) / np.prod(np.arange(1.0, n + 1))
+        assert exact <= stats.norm.sf(z)
+
+
+def test_false_alarms_on_calibrated_forecasts_keep_the_level() -> None:
+    # expected at most 5% of data sets with any alarm; more than 38 of 500 has probability 0.6% at exactly 5%
+    rng = np.random.default_rng(9)
+    alarms = 0
+    for _ in range(500):
+        frame = scan_groups(rng.random(400), rng.normal(size=(400, 6)), 50)
+        alarms += bool((frame["p_adjusted"] < 0.05).any())
+    assert stats.binomtest(alarms, 500, 0.05, alternative="greater").pvalue > 0.006
+
+
+def planted(kind: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Outcomes whose forecasts N(0, 1) are off in one group, as PITs; 10 features."""
+    X, z = rng.normal(size=(2000, 10)), rng.normal(size=2000)
+    high = X[:, 0] > np.median(X[:, 0])
+    if kind == "halves":
+        z += np.where(high, 0.5, -0.5)
+    elif kind == "corner":  # the top 31.6% of each, 10% of the rows: all in the quarter above both medians
+        z += (X[:, 0] > stats.norm.isf(0.316)) & (X[:, 1] > stats.norm.isf(0.316))
+    else:
+        z *= np.where(high, {"too narrow": 1.6, "too wide": 0.6}[kind], 1.0)
+    return np.asarray(stats.norm.cdf(z)), X
+
+
+@pytest.mark.parametrize(
+    ("kind", "features", "direction", "group"),
+    [
+        ("halves", ("x0",), "outcomes higher than forecast", "x0 > "),
+        ("corner", ("x0", "x1"), "outcomes higher than forecast", "x0 > "),
+        ("too narrow", ("x0",), "intervals too narrow", "x0 > "),
+        ("too wide", ("x0",), "intervals too wide", "x0 > "),
+    ],
+)
+def test_planted_groups_are_found(kind: str, features: tuple[str, ...], direction: str, group: str) -> None:
+    rng = np.random.default_rng(10)
+    found = 0
+    for _ in range(60):
+        frame = scan_groups(*planted(kind, rng))
+        named = frame["group"].str.startswith(group) & ~frame["group"].str.contains("<=")
+        hits = frame[(frame["features"] == features) & named & (frame["p_adjusted"] < 0.05)]
+        found += hits["direction"].tolist() == [direction]
+    assert found >= 54
+
+
+def bad(**change: Any) -> dict[str, Any]:
+    return {"pit": np.full(40, 0.5), "X": pd.DataFrame({"a": np.arange(40.0)}), "min_size": 10} | change
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (bad(pit=[0.5, np.nan] * 20), r"pit\[1, 0\] must lie between 0 and 1, got nan"),
+        (bad(pit=[0.5, 1.5] * 20), r"pit\[1, 0\] must lie between 0 and 1, got 1.5"),
+        (bad(X=np.ones((39, 2))), r"X must have one row per row of pit \(40\), got 39 rows"),
+        (bad(X=np.ones(40)), r"X must be a table or an array of shape \(n, p\)"),
+        (
+            bad(X=pd.DataFrame(np.ones((40, 2)), columns=["a", "a"])),
+            r"X must have distinct column names, got 'a' twice",
+        ),
+        (bad(min_size=1), r"min_size must be a whole number, 2 or more, got 1"),
+        (bad(min_size=10.0), r"min_size must be a whole number"),
+        (bad(min_size=True), r"min_size must be a whole number"),
+        (bad(min_size=150), r"min_size must be at most the number of rows, 40, got 150"),
+        (bad(groups={"g": np.ones(39, dtype=bool)}), r"groups\['g'\] must be 40 booleans, got bool of shape \(39,\)"),
+        (bad(groups={"g": np.ones(40)}), r"groups\['g'\] must be 40 booleans, got float64"),
+        (bad(groups=["a"]), r"groups must be masks by name, got list"),
+        (bad(residual=np.ones(39)), r"residual must have one value per row of pit \(40\)"),
+        (bad(residual=np.full(40, np.nan)), r"residual\[0\] must be finite"),
+        (bad(sample_weight=-np.ones(40)), r"sample_weight\[0\] must be at least 0"),
+        (bad(sample_weight=np.zeros(40)), r"sample_weight must have a positive sum"),
+        (bad(sample_weight=np.ones(39)), r"sample_weight must have one value per row"),
+        (bad(sample_weight=np.r_[np.ones(9), np.zeros(31)]), r"min_size must be at most the number of rows, 9, got 10"),
+        (bad(correction="bonferroni"), r"correction must be one of 'holm', 'by'"),
+    ],
+)
+def test_bad_input_is_refused_with_its_place(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        scan_groups(**arguments)

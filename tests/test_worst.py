@@ -1,0 +1,320 @@
+"""The search for the oracle worst group against all subsets, and its null against theory.
+
+Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from evenhand._checks import InputError
+from evenhand.calibration import calibration_error, pathwise_errors, worst_group_curve
+from evenhand.calibration.null import null_curve
+from evenhand.draws import jittered
+from evenhand.links import Entropic, Gaussian
+
+Floats = NDArray[np.float64]
+
+
+def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        call(*args, **kwargs)
+    return str(caught.value)
+
+
+# --- against all subsets ---------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def subsets(n: int, k: int) -> Floats:
+    """Return all groups of `k` of `n` rows, one per row, as ones and zeros."""
+    rows = np.array(list(combinations(range(n), k)))
+    members = np.zeros((rows.shape[0], n))
+    np.put_along_axis(members, rows, 1.0, axis=-1)
+    return members
+
+
+def worst_of_all(pit: Floats, k: int) -> float:
+    """Integrate |F - c| between the PITs, from both sides of the point where c passes F, for every group."""
+    edges = np.unique(np.concatenate(([0.0], pit.ravel(), [1.0])))
+    low, high = edges[:-1], edges[1:]
+    cdf = subsets(pit.shape[0], k) @ (pit[:, :, None] <= low).mean(axis=1) / k
+    middle = np.minimum(np.maximum(cdf, low), high)
+    parts = (cdf - low) ** 2 - (cdf - middle) ** 2 + (high - cdf) ** 2 - (middle - cdf) ** 2
+    return float(parts.sum(axis=-1).max() / 2)
+
+
+def spread(rng: np.random.Generator, n: int, m: int) -> Floats:
+    return rng.uniform(size=(n, m))
+
+
+def bunched(rng: np.random.Generator, n: int, m: int) -> Floats:
+    centres = rng.uniform(size=int(rng.integers(2, 5)))
+    return np.clip(rng.choice(centres, size=(n, 1)) + rng.normal(0, 0.03, size=(n, m)), 0, 1)
+
+
+def skewed(rng: np.random.Generator, n: int, m: int) -> Floats:
+    return rng.beta(*rng.uniform(0.3, 3, size=2), size=(n, m))
+
+
+def nearly_deterministic(rng: np.random.Generator, n: int, m: int) -> Floats:
+    return np.clip(rng.uniform(size=(n, 1)) + rng.normal(0, 0.01, size=(n, m)), 0, 1)
+
+
+def rounded(rng: np.random.Generator, n: int, m: int) -> Floats:
+    return rng.uniform(size=(n, m)).round(1)
+
+
+LINKS = [Entropic(0.05), Entropic(0.1), Entropic(0.3)]
+
+
+def randomized(rng: np.random.Generator, n: int, m: int) -> Floats:
+    return LINKS[int(rng.integers(3))].ppf(rng.uniform(size=(n, 1)), jittered(n, m, rng))
+
+
+KINDS = [spread, bunched, skewed, nearly_deterministic, rounded, randomized]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(kind: Callable[..., Floats]) -> None:
+    # 1440 problems over the six kinds
+    rng = np.random.default_rng(20)
+    shares = []
+    for i in range(60):
+        n, m = int(rng.integers(6, 13)), 1 if i % 3 == 0 else int(rng.integers(2, 6))
+        pit = kind(rng, n, m)
+        curve = worst_group_curve(pit, [0.2, 0.35, 0.5, 0.7])
+        best = [worst_of_all(pit, rows.size) for rows in curve.rows]
+        assert (curve.errors <= np.add(best, 1e-12)).all()
+        shares.append(curve.errors / best)
+    assert np.min(shares) >= 0.98
+    assert np.mean(np.array(shares) >= 1 - 1e-12) >= 0.99
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_search_finds_the_worst_of_48620_subsets(kind: Callable[..., Floats]) -> None:
+    pit = kind(np.random.default_rng(4), 18, 2)
+    assert worst_group_curve(pit, 0.5).errors[0] == pytest.approx(worst_of_all(pit, 9), abs=1e-12)
+
+
+def test_brute_force_knows_three_groups() -> None:
+    # one PIT at the middle: 1/4; at an end: 1/2; one at each end: 1/4
+    assert worst_of_all(np.array([[0.5]]), 1) == 0.25
+    assert worst_of_all(np.array([[0.5], [1.0]]), 1) == 0.5
+    assert worst_of_all(np.array([[0.0], [1.0]]), 2) == 0.25
+
+
+# --- on every matrix -------------------------------------------------------------------------------------------
+
+LARGE = 5000
+"""More rows than patterns are learned from."""
+
+
+def common_and_rare(rng: np.random.Generator, n: int, m: int) -> Floats:
+    """Rounded PITs, and a few values so rare that a subset of the rows misses some."""
+    pit = rng.uniform(size=(n, m)).round(2)
+    pit[rng.choice(n, 150, replace=False), 0] = rng.uniform(size=150)
+    return pit
+
+
+@pytest.mark.parametrize("kind", [*KINDS, common_and_rare])
+@pytest.mark.parametrize(("n", "m"), [(300, 1), (300, 8), (LARGE, 1), (LARGE, 5)])
+def test_no_group_is_below_the_lowest_and_the_highest_mean_pits(kind: Callable[..., Floats], n: int, m: int) -> None:
+    pit = kind(np.random.default_rng(n + m), n, m)
+    curve = worst_group_curve(pit, [0.004, 0.1, 0.5, 0.83, 1.0])
+    order = np.argsort(pit.mean(axis=-1), kind="stable")
+    for error, rows in zip(curve.errors, curve.rows, strict=True):
+        k = rows.size
+        assert np.unique(rows).size == k
+        assert error == pytest.approx(calibration_error(pit[rows]), abs=1e-13)
+        published = max(calibration_error(pit[order[:k]]), calibration_error(pit[order[n - k :]]))
+        assert error >= published - 1e-13
+    assert [rows.size for rows in curve.rows] == [np.ceil(0.004 * n), n // 10, n // 2, round(0.83 * n), n]
+
+
+@pytest.mark.parametrize("n", [600, LARGE])
+@pytest.mark.parametrize("where", ["middle", "ends"])
+def test_a_group_wrong_in_spread_only_is_found(n: int, where: str) -> None:
+    # three tenths of the rows have PITs within 0.05 of the middle (or of the ends): W1 at least 0.2 and no shift of
+    # the mean. The others' PITs lie on a grid
+    rng = np.random.default_rng(7)
+    planted = rng.permutation(n) < 0.3 * n
+    near = rng.uniform(-0.05, 0.05, size=n)
+    wrong = 0.5 + near if where == "middle" else near % 1.0
+    pit = np.where(planted, wrong, rng.permutation(n) / n)
+    curve = worst_group_curve(pit, [0.3, 0.8])
+    assert curve.errors[0] >= calibration_error(pit[planted]) >= 0.2
+    # with 0.8 of the rows the best shift of the mean of uniform PITs is 0.1; 3/8 of these rows are the planted ones
+    keep = planted | (rng.permutation(n) < 0.7 * n)
+    assert curve.errors[1] >= calibration_error(pit[keep][: round(0.8 * n)])
+
+
+def test_masses_in_any_order_and_twice_get_their_own_group() -> None:
+    pit = np.random.default_rng(0).uniform(size=(40, 3))
+    curve = worst_group_curve(pit, [0.5, 0.1, 0.5, 1.0, 0.11])
+    assert [rows.size for rows in curve.rows] == [20, 4, 20, 40, 5]
+    assert curve.errors[0] == curve.errors[2]
+    assert curve.errors[1] == worst_group_curve(pit, 0.1).errors[0]
+
+
+@pytest.mark.parametrize("n", [100, LARGE])
+def test_a_seed_repeats_the_search_and_the_pits_stay_as_they_are(n: int) -> None:
+    pit = np.asfortranarray(np.random.default_rng(1).uniform(size=(n, 2)))
+    before = pit.copy()
+    first, second = (worst_group_curve(pit, [0.2, 0.6], random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(first.errors, second.errors)
+    np.testing.assert_array_equal(first.rows[1], second.rows[1])
+    np.testing.assert_array_equal(pit, before)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
+def test_rows_that_are_all_alike_make_groups_that_are_all_alike(value: float) -> None:
+    # W1 of a point: u^2/2 + (1-u)^2/2
+    curve = worst_group_curve(np.full((7, 2), value), [0.1, 0.5, 1.0])
+    np.testing.assert_allclose(curve.errors, value**2 / 2 + (1 - value) ** 2 / 2, atol=1e-15)
+
+
+def test_one_row_is_its_own_group() -> None:
+    curve = worst_group_curve([[0.5, 1.0]], 0.3)
+    assert curve.errors[0] == calibration_error([0.5, 1.0])
+    np.testing.assert_array_equal(curve.rows[0], [0])
+
+
+def test_one_start_is_enough_to_have_the_constant_patterns() -> None:
+    pit = np.random.default_rng(1).uniform(size=100)
+    ends = max(calibration_error(np.sort(pit)[:30]), calibration_error(np.sort(pit)[70:]))
+    assert worst_group_curve(pit, 0.3, n_starts=1).errors[0] >= ends - 1e-15
+
+
+def test_more_starts_than_rows_or_cells_do_no_harm() -> None:
+    assert worst_group_curve([0.2, 0.9], 0.5, n_starts=500).errors[0] == pytest.approx(0.41, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_starts", [0, 2.5, True])
+def test_starts_that_cannot_be_counted_are_refused(n_starts: Any) -> None:
+    said = f"n_starts must be an integer of at least 1, got {n_starts!r}"
+    assert complaint(worst_group_curve, [0.1, 0.9], 0.5, n_starts=n_starts) == said
+
+
+@pytest.mark.parametrize("value", [np.nan, -0.1, 1.5])
+def test_pits_out_of_range_are_refused(value: float) -> None:
+    for search in (worst_group_curve, null_curve):
+        assert complaint(search, [0.1, value], 0.5) == f"pit[1, 0] must lie between 0 and 1, got {value}"
+
+
+# --- what is found where nothing is wrong ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [800, 20_000])
+def test_a_named_group_has_the_area_under_a_brownian_bridge(n: int) -> None:
+    masses = np.array([0.25, 1.0])
+    null = null_curve(np.full(n, 0.5), masses, selection="fixed", n_simulations=400, random_state=0)
+    # mean sqrt(pi / 32), second moment 7 / 60 (Shepp 1982; Rice 1982): five standard errors, a false alarm in 10^6
+    area, sd = np.sqrt(np.pi / 32), np.sqrt(7 / 60 - np.pi / 32)
+    np.testing.assert_allclose(null.mean * np.sqrt(masses * n), area, atol=5 * sd / np.sqrt(400) + 0.002)
+    assert (null.low < null.mean).all()
+    assert (null.mean < null.high).all()
+
+
+def test_the_worst_of_a_perfect_deterministic_forecaster_is_half_of_the_rest() -> None:
+    masses = np.array([0.1, 0.3, 0.5, 0.8])
+    null = null_curve(np.full(4000, 0.5), masses, n_simulations=10, random_state=1)
+    # the mean of the lowest share has a standard error of at most 0.25 / sqrt(n), and the better of two ends is
+    # taken; for the mean of ten that leaves room for a false alarm in 10^6 at least
+    np.testing.assert_allclose(null.mean, (1 - masses) / 2, atol=5 * 0.25 / np.sqrt(4000))
+
+
+def times_within(n_sets: int, selection: str, given: bool) -> int:
+    """Count data sets of a link whose own curve lies within their null; one simulation less than 20."""
+    rng, link, mass = np.random.default_rng(6), Gaussian(0.15), 0.25
+    within = 0
+    for _ in range(n_sets):
+        pit = link.ppf(rng.uniform(size=(32, 1)), jittered(32, 4, rng))
+        error = worst_group_curve(pit, mass).errors[0] if selection == "oracle" else calibration_error(pit[:8])
+        null = null_curve(
+            pit,
+            mass,
+            selection=selection,  # type: ignore[arg-type]
+            link=link if given else None,
+            n_simulations=19,
+            random_state=rng,
+        )
+        within += int(null.low[0] <= error <= null.high[0])
+    return within
+
+
+@pytest.mark.parametrize(("selection", "n_sets"), [("oracle", 50), ("fixed", 400)])
+def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(selection: str, n_sets: int) -> None:
+    # of 19 simulations and the data set itself, all exchangeable, 18 are neither the least nor the largest: exactly
+    # binomial; the two ends together are a false alarm in 5 000
+    low, high = stats.binom.ppf([1e-4, 1 - 1e-4], n_sets, 0.9)
+    assert low <= times_within(n_sets, selection, given=True) <= high
+
+
+@pytest.mark.parametrize("m", [2, 32])
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_the_link_is_matched_by_the_mean_pathwise_error(m: int, alpha: float) -> None:
+    rng = np.random.default_rng(2)
+    pit = Entropic(alpha).ppf(rng.uniform(size=(3000, 1)), jittered(3000, m, rng))
+    null = null_curve(pit, 1.0, selection=lambda pit, _: [pathwise_errors(pit).mean()], n_simulations=4, random_state=3)
+    errors = pathwise_errors(pit)
+    # the mean of four sets of 3000 against one: five standard errors, and what 400 rows tell of a link
+    assert null.mean[0] == pytest.approx(errors.mean(), abs=5 * errors.std() * np.sqrt(1.25 / 3000) + 0.002)
+
+
+def test_the_null_of_a_matched_link_is_that_of_the_link_itself() -> None:
+    rng = np.random.default_rng(2)
+    link = Entropic(0.1)
+    pit = link.ppf(rng.uniform(size=(1000, 1)), jittered(1000, 16, rng))
+    masses = [0.1, 0.3, 0.6]
+    found, expected = (null_curve(pit, masses, link=own, n_simulations=12, random_state=4) for own in (None, link))
+    # a mean of 1000 pathwise errors, which worst groups multiply by three at most, has an error of about 3%
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=0.15)
+
+
+def test_forecasts_worse_than_deterministic_truth_get_a_deterministic_null() -> None:
+    pit = np.random.default_rng(0).choice([0.01, 0.99], size=(200, 6))
+    seen = []
+    null_curve(pit * 0 + pit[:, :1], 0.5, selection=lambda pit, _: seen.append(pit) or [0.0], n_simulations=2)
+    assert all((sim == sim[:, :1]).all() for sim in seen)
+    assert seen[0].shape == (200, 6)
+
+
+def test_rows_and_masses_reach_a_search_of_ones_own() -> None:
+    def means(pit: Floats, masses: Floats) -> Floats:
+        assert pit.shape == (5000, 1)
+        return masses * 0.1
+
+    null = null_curve(np.full(6000, 0.5), [0.2, 0.4], selection=means, n_simulations=2)
+    for errors in (null.mean, null.low, null.high):
+        np.testing.assert_allclose(errors, [0.02, 0.04], rtol=1e-15)
+    np.testing.assert_array_equal(null.masses, [0.2, 0.4])
+
+
+def test_a_seed_repeats_the_null() -> None:
+    pit = np.random.default_rng(0).uniform(size=(50, 3))
+    first, second = (null_curve(pit, 0.2, n_simulations=3, random_state=5) for _ in range(2))
+    assert first.mean == second.mean
+    assert first.low <= first.mean <= first.high
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"selection": "learned"}, "selection must be 'oracle', 'fixed' or a function, got 'learned'"),
+        ({"selection": lambda pit, masses: [0.1, 0.2]}, "selection must return one error per mass, shape (1,), got"),
+        ({"link": "entropic"}, "link must be a link or None, got 'entropic'; evenhand.links.Entropic(alpha=0.1)"),
+        ({"n_simulations": 1}, "n_simulations must be an integer of at least 2, got 1"),
+        ({"masses": 1.5}, "mass must fulfil 0 < mass <= 1, got 1.5"),
+    ],
+)
+def test_what_a_null_cannot_use_is_refused(options: dict[str, Any], said: str) -> None:
+    assert complaint(null_curve, [0.1, 0.9], **{"masses": 0.5} | options).startswith(said)
