@@ -19,6 +19,7 @@ from scipy import integrate, optimize, stats
 
 from evenhand.calibration.bands import (
     SurvivalBand,
+    _bets,
     _local_levels,
     _probability_within,
     betting_cvar,
@@ -131,7 +132,7 @@ def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: flo
     assert ranks[-1] == n
     assert (np.diff(ranks) > 0).all()
     assert (np.diff(bounds) > 0).all()
-    levels = stats.beta.sf(bounds, ranks, n - ranks + 1)
+    levels = np.asarray(stats.beta.sf(bounds, ranks, n - ranks + 1))
     # the last bound may lie within rounding of 1
     np.testing.assert_allclose(levels, levels[0], rtol=1e-4)
     # never below the stated confidence; the root is found to a thousandth of the level
@@ -247,7 +248,7 @@ def test_worst_mean_equals_a_linear_programme_and_two_integrals(values: Floats, 
     n = values.size
     # weights that add up to 1, none above 1 / (mass n)
     best = optimize.linprog(-values, A_eq=np.ones((1, n)), b_eq=[1], bounds=(0, 1 / (mass * n)))
-    assert found == pytest.approx(-best.fun, abs=1e-7)
+    assert found == pytest.approx(values @ best.x, abs=1e-7)
     # Rockafellar & Uryasev 2000; the minimum lies at one of the values
     pivots = np.append(values, 0.0)
     assert found == pytest.approx((pivots + np.maximum(values - pivots[:, None], 0).mean(axis=-1) / mass).min())
@@ -327,6 +328,16 @@ def test_bets_bound_the_worst_mean_as_often_as_stated(law: str) -> None:
         bounds = [betting_cvar(draw(rng, n), mass, 0.5, 0.95, rng) for _ in range(repeats)]
         broken += int((np.array(bounds) < worst(mass)).sum())
     assert broken <= most_failures(n_sets, 0.05)
+
+
+def test_bets_are_laid_before_the_row_is_seen() -> None:
+    # what makes the capital a martingale: pivot and stake of a row do not change with that row or later ones
+    rng = np.random.default_rng(4)
+    rows = rng.uniform(0, 0.5, 300)
+    bets = np.array(_bets(rows, 0.2, 0.5, 0.95))
+    for k in range(0, 300, 7):
+        others = np.concatenate((rows[:k], rng.choice([0.0, 0.5], 300 - k)))
+        np.testing.assert_array_equal(np.array(_bets(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1])
 
 
 def test_bets_close_in_on_the_worst_mean() -> None:

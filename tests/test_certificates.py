@@ -125,7 +125,7 @@ class World:
         """Least bounds on group errors that the law of pathwise errors and the average allow, over `MASSES`."""
         worst = np.array([cvar(self.errors, mass) for mass in MASSES])
         rest = np.array([(1 - mass) * cvar(self.errors, 1 - mass) if mass < 1 else 0.0 for mass in MASSES])
-        return np.minimum(worst, (self.half_errors[2] + rest) / MASSES)
+        return np.asarray(np.minimum(worst, (self.half_errors[2] + rest) / MASSES))
 
     @cached_property
     def coverages(self) -> tuple[Floats, Floats]:
@@ -269,6 +269,17 @@ def test_the_chain_of_the_paper_is_looser_than_the_direct_bound() -> None:
         certificate = certify(World(Laplace(alpha)), 1000, 16, rng)
         for mass in (0.1, 0.2, 0.5, 1.0):
             assert certificate.group_error(mass) <= certificate.chain(mass)
+
+
+@pytest.mark.parametrize(("mass", "confidence"), [(0.2, 0.95), (0.5, 0.99), (1.0, 0.9)])
+def test_the_chain_of_the_paper_is_what_its_results_give(mass: float, confidence: float) -> None:
+    # h = r: no gaps, so P(gap >= e) <= margin for each e > 0. PAIC at target t leaves margin (1 - e) / (t - e)
+    # outside; t plus that over the mass is least where t - e = sqrt(margin (1 - e) / mass), and e is one grid step
+    n, step = 100_000, 0.0025
+    r = jittered(n, 1, random_state=0)
+    margin = np.sqrt(np.log(1 / (1 - confidence)) / (2 * n))
+    least = step + 2 * np.sqrt(margin * (1 - step) / mass)
+    assert least <= certify_pit(r, r, confidence=confidence).chain(mass) + 1e-12 <= least + step
 
 
 # --- how tight -------------------------------------------------------------------------------------------------

@@ -318,8 +318,57 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert found["is_randomized"] is False
     text = evenhand(*args)
     assert (text.code, text.err) == (0, "")
-    assert "oracle worst group" in text.out
+    assert "oracle, in hindsight" in text.out
     assert "job = cook" in text.out
+
+
+def test_quantiles_and_samples_of_another_model_are_audited(tmp_path: Path, evenhand: Command) -> None:
+    levels = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+    law = stats.norm(TABLE["mu"].to_numpy()[:, None], TABLE["sigma"].to_numpy()[:, None])
+    quantiles = pd.DataFrame(law.ppf(levels), columns=[f"q{level}" for level in levels])
+    draws = pd.DataFrame(law.rvs(size=(ROWS, 400), random_state=0)).add_prefix("draw")
+    path = written(pd.concat([TABLE[["loss", "job"]], quantiles, draws], axis=1), tmp_path / "theirs.parquet")
+    truth = audit(Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=TABLE["loss"], random_state=0)
+    for option in (("--quantiles", "q"), ("--samples", "draw")):
+        features = ("--features", "job")
+        shown = evenhand("audit", path, "--target", "loss", *option, *features, "--groups", "job", "--json")
+        assert (shown.code, shown.err) == (0, "")
+        found = json.loads(shown.out)
+        scores = {row["measure"]: row["value"] for row in found["scores"]}
+        # 400 samples of a normal place its PITs to 0.025 or so
+        assert scores["average error"] == pytest.approx(truth.score("average error"), abs=0.02)
+        assert scores["CRPS"] == pytest.approx(truth.score("CRPS"), rel=0.02)
+        assert found["certificate"]["n_draws"] == 1
+
+
+def test_a_gate_fails_with_code_one_and_says_by_how_much(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    args = ("audit", place / "model", place / "people.csv", "--target", "loss", "--json")
+    report = tmp_path / "audit.json"
+    passed = evenhand(*args, "--fail-if", "average_error > 0.49", "--fail-if", "coverage(0.8, 1) < 0.01")
+    assert (passed.code, passed.err) == (0, "")
+    gates = ("--fail-if", "average_error >= 0", "--fail-if", "oracle_group_error(0.25) > 0.01", "--out", report)
+    failed = evenhand(*args, *gates)
+    assert failed.code == 1
+    lines = failed.err.splitlines()
+    assert lines[0] == f"the audit is in {report}"
+    error = next(r["value"] for r in json.loads(failed.out)["scores"] if r["measure"] == "average error")
+    assert lines[1] == f"failed: average_error >= 0 holds, the value is {error:.4f}"
+    assert lines[2].startswith("failed: oracle_group_error(0.25) > 0.01 holds, the value is 0.")
+    assert json.loads(report.read_text())["worst_groups"][2]["mass"] == 0.25
+
+
+def test_one_row_of_each_person_is_audited_on_request(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    twice = written(pd.concat([TABLE, TABLE]).assign(nr=np.arange(2 * ROWS)), tmp_path / "twice.csv")
+    shown = evenhand("audit", twice, "--target", "loss", *NORMAL, "--id", "nr", "--cluster", "id", "--json")
+    assert shown.code == 0
+    assert json.loads(shown.out)["n_samples"] == ROWS
+
+
+def test_a_report_is_one_page(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    page = tmp_path / "report.html"
+    shown = evenhand("audit", place / "model", place / "people.csv", "--target", "loss", "--out", page)
+    assert (shown.code, shown.err) == (0, f"the audit is in {page}\n")
+    assert page.read_text().lstrip().lower().startswith("<!doctype html>")
 
 
 def test_audit_of_a_model_writes_what_it_prints(place: Path, tmp_path: Path, evenhand: Command) -> None:
@@ -554,7 +603,34 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "audit, both model and mean": (lambda d: d.audit(None, *NORMAL), ("--mean", "leave")),
     "audit, negative seed": (lambda d: d.audit(None, "--seed", "-3"), ("--seed", "-3")),
     "audit, garbage csv": (lambda d: d.audit_alone(GARBAGE), ("given.csv", "readable")),
-    "audit, unknown ending": (lambda d: d.audit(None, "--out", d.folder / "o.html"), ("o.html", ".json")),
+    "audit, unknown ending": (lambda d: d.audit(None, "--out", d.folder / "o.pdf"), ("o.pdf", ".html", ".json")),
+    "audit, two kinds of columns": (
+        lambda d: d.audit_alone(None, *NORMAL, "--samples", "mu"),
+        ("people.csv", "one kind", "--quantiles"),
+    ),
+    "audit, a quantile without its level": (
+        lambda d: d.audit_alone(None, "--quantiles", "mu,sigma"),
+        ("--quantiles", "'mu'", "q0.05"),
+    ),
+    "audit, no such feature": (lambda d: d.audit(None, "--features", "town"), ("people.csv", "'town'")),
+    "audit, an id twice": (
+        lambda d: d.audit(changed("id", 101, 3), "--id", "id"),
+        ("given.csv", "'id'", "row 3", "101", "row 1", "--cluster id"),
+    ),
+    "audit, a person without a label": (
+        lambda d: d.audit(changed("job", None, 3), "--cluster", "job"),
+        ("given.csv", "'job'", "row 3"),
+    ),
+    "audit, no condition": (lambda d: d.audit(None, "--fail-if", "error"), ("--fail-if", "'error'", "write for")),
+    "audit, unknown quantity": (
+        lambda d: d.audit(None, "--fail-if", "group_error(0.2) > 0.1"),
+        ("--fail-if", "certified_group_error", "'group_error'"),
+    ),
+    "audit, percent in a condition": (
+        lambda d: d.audit(None, "--fail-if", "average_error > 5"),
+        ("limit", "5", "fractions"),
+    ),
+    "audit, confidence 95": (lambda d: d.audit(None, "--confidence", "95"), ("--confidence", "95", "fractions")),
     "audit, missing parent": (lambda d: d.audit(None, "--out", d.folder / "no" / "a.json"), ("no", "folder")),
     "demo, negative seed": (lambda d: ("demo", "--out", d.folder / "out", "--seed", "-1"), ("--seed", "-1")),
     "demo, a file in the way": (lambda d: ("demo", "--out", d.place / "key"), ("key", "folder")),

@@ -80,7 +80,7 @@ CERTIFICATE = {
 
 def deterministic():
     surest = scanned("age > 45 and sex = f", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003)
-    many = [scanned(f"x{i} > 0.5", 700, 0.05, "mixed", 0.02, min(0.01 * (i + 1), 1.0)) for i in range(30)]
+    many = [scanned(f"x{i} > 0.5", 700, 0.05 - i / 1000, "mixed", 0.02, min(0.01 * (i + 1), 1.0)) for i in range(30)]
     certificate = deepcopy(CERTIFICATE) | {"n_draws": 1}
     return {
         "schema": "evenhand.audit/2",
@@ -256,6 +256,18 @@ def test_input_is_not_changed():
     values = deterministic()
     audit_html(values)
     assert values == deterministic()
+
+
+def test_rows_that_go_by_several_names_are_told_of_once():
+    audit = deterministic()
+    again = scanned("sex = f and age > 45", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003)
+    named = scanned("sex=f", 740, 0.092, "outcomes lower than forecast", -0.31, 0.00004)
+    audit["scan"][1:1] = [again, named]
+    verdict = text_of(audit_html(audit)).partition("Off by 0 points")[0]
+    assert "Group age > 45 and sex = f (420 rows)" in verdict
+    assert "sex = f and age > 45" not in verdict
+    assert verdict.count("sex=f (740 rows)") == 1
+    assert "In all 7 of 33 scanned groups are surely off" in verdict
 
 
 def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages):

@@ -121,8 +121,10 @@ def learn_groups(
     if held.features is not None:
         for mass in search.learned_masses:
             with _noted(f"no group of {mass:.0%} was learned", held.notes):
-                options = {"confidence": search.confidence, "residual": residual, "random_state": random}
-                found.append(calibration.find_group(pit, held.features, mass, **options))
+                group = calibration.find_group(
+                    pit, held.features, mass, confidence=search.confidence, residual=residual, random_state=random
+                )
+                found.append(group)
     return _tables.learned_table(found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evenhand._checks import InputError, bad_input
 from evenhand.tables import MAX_GROUPS, MAX_VALUES, group_columns
@@ -89,21 +89,11 @@ def as_table(X: Any, n_samples: int) -> pd.DataFrame:
     return table
 
 
-def check_groups(groups: Mapping[str, ArrayLike] | None, n_samples: int) -> dict[str, Bools]:
-    """Return named groups as boolean arrays of shape (n_samples,)."""
-    if groups is not None and not isinstance(groups, Mapping):
-        raise bad_input("groups", "be masks by name", type(groups).__name__)
-    checked = {str(name): np.asarray(mask) for name, mask in (groups or {}).items()}
-    for name, mask in checked.items():
-        if mask.dtype != np.bool_ or mask.shape != (n_samples,):
-            raise bad_input(f"groups[{name!r}]", f"be {n_samples} booleans", f"{mask.dtype} of shape {mask.shape}")
-    return checked
-
-
 def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
     """Cut every feature into the groups of `group_columns`, and add the named ones.
 
-    A text column with too many values and a feature that is constant make no mask.
+    A text column with too many values and a feature that is constant make no mask. A named group that a feature makes
+    too, or that is named twice, counts once.
     """
     halves, left_out = _fast_halves(table), {}
     columns: list[Bools] = [np.ones(len(table), dtype=np.bool_)]
@@ -130,7 +120,8 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
         for other in others:
             made.append((other, j, len(columns), False))
             columns.append(masks[other])
-    for j, (name, mask) in enumerate(groups.items(), start=table.shape[1]):
+    named = _distinct(groups, [columns[c] ^ flipped for _, _, c, flipped in made] if groups else [])
+    for j, (name, mask) in enumerate(named.items(), start=table.shape[1]):
         made.append((name, j, len(columns), False))
         columns.append(mask)
     return Masks(
@@ -139,10 +130,22 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
         feature=np.array([feature for _, feature, _, _ in made], dtype=np.intp),
         column=np.array([column for _, _, column, _ in made], dtype=np.intp),
         complement=np.array([complement for *_, complement in made], dtype=np.bool_),
-        labels=[str(name) for name in table.columns] + list(groups),
+        labels=[str(name) for name in table.columns] + list(named),
         n_unnamed=table.shape[1],
         left_out=left_out,
     )
+
+
+def _distinct(groups: Mapping[str, Bools], known: list[Bools]) -> dict[str, Bools]:
+    """Return the groups whose rows no other mask holds: a repeated test would only cost power."""
+    seen = {np.packbits(mask).tobytes() for mask in known}
+    kept = {}
+    for name, mask in groups.items():
+        rows = np.packbits(mask).tobytes()
+        if rows not in seen:
+            kept[name] = mask
+            seen.add(rows)
+    return kept
 
 
 def _side_by_side(columns: list[Bools]) -> Bools:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
 from scipy import special
 
-from evenhand._checks import Floats, bad_input, check_choice, check_finite, check_weights
-from evenhand.calibration._masks import Ints, Masks, as_table, check_groups, make_masks
+from evenhand._checks import Floats, bad_input, check_choice, check_finite, check_groups, check_weights
+from evenhand.calibration._masks import Ints, Masks, as_table, make_masks
 from evenhand.calibration._pairs import ALL_ROWS, BINS, BLOCK, Found, Rows, scan_pairs
 from evenhand.calibration.errors import check_pit
 from evenhand.calibration.scores import covered
@@ -60,7 +60,7 @@ def scan_groups(
     min_size : int, default 150
         Fewest rows of a group, at least 2. A named group with fewer is listed as "too small to tell"; others are not.
     groups : dict of name to mask of shape (n,), optional
-        Named groups of rows.
+        Named groups of rows. One that a feature makes too is listed once, as the feature's.
     residual : array-like of shape (n,), optional
         Outcome minus mean of the forecast, in units of the outcome.
     sample_weight : array-like of shape (n,), optional
@@ -126,7 +126,7 @@ def scan_groups(
     check_choice("correction", correction, ("holm", "by"))
     matrix = check_pit(pit)
     n = matrix.shape[0]
-    table, named = as_table(X, n), check_groups(groups, n)
+    table, named = as_table(X, n), check_groups(groups or {}, n)
     residuals = None if residual is None else _one_per_row("residual", residual, n)
     weights = None if sample_weight is None else check_weights(sample_weight, n)
     if weights is not None and not weights.all():

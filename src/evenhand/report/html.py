@@ -58,7 +58,7 @@ th, td { padding: .4rem .7rem; text-align: left; vertical-align: top; border-bot
 th:first-child, td:first-child { padding-left: 0; }
 thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; border-bottom-width: 2px; }
 tbody tr:last-child > * { border-bottom: 0; }
-tbody th { font-weight: 500; min-width: min(12rem, 36vw); max-width: 22rem; overflow-wrap: anywhere; }
+tbody th { font-weight: 500; min-width: min(9rem, 36vw); max-width: 22rem; overflow-wrap: anywhere; }
 td { min-width: 8rem; max-width: 26rem; }
 .n { min-width: 4rem; text-align: right; white-space: nowrap; }
 thead .n { white-space: normal; }
@@ -215,12 +215,18 @@ def _sure_named(audit: Values) -> list[str]:
 
 def _sure_scanned(audit: Values) -> list[str]:
     off = [row for row in audit["scan"] if _is_sure(row)]
+    named = {row["group"] for row in audit["groups"]}
+    # the same rows may go by several names: they are told of once, and named groups were told of before
+    others: dict[Any, Values] = {}
+    for row in off:
+        if row["group"] not in named:
+            others.setdefault((row["n"], row["error"]), row)
     told = [
-        f"Group {_finding(row, row['group'], row['direction'])} (adjusted p {_p_value(row['p_adjusted'], ' = ')})."
-        for row in off[:TOLD]
+        f"Group {_finding(row, row['group'], row['direction'])} (adjusted p {_p_value(row['p_adjusted'], '= ')})."
+        for row in list(others.values())[:TOLD]
     ]
     more = f"In all {len(off):,} of {len(audit['scan']):,} scanned groups are surely off; many overlap."
-    return told + ([more] if off[TOLD:] else [])
+    return told + ([more] if len(off) > len(told) else [])
 
 
 def _sure_learned(audit: Values) -> list[str]:
@@ -235,7 +241,7 @@ def _sure_learned(audit: Values) -> list[str]:
 
 def _finding(row: Values, name: Any, direction: str | None) -> str:
     """Say which group is off, in which direction and by how much."""
-    how = "in no one direction" if direction in {None, "mixed"} else direction
+    how = "in no one direction" if direction in {None, "mixed", "as forecast"} else direction
     text = f"{name} ({_count(row['n'], 'row')}): {how}"
     bias = row["bias"]
     if _is_known(bias) and direction in {LOWER, HIGHER} and (bias < 0) == (direction == LOWER):
@@ -273,7 +279,7 @@ def _named(audit: Values) -> str:
         "#rows",
         "#off by (points)",
         "how",
-        "#outcome - forecast",
+        "#outcome minus forecast",
         "#80% interval holds",
         "#90% interval holds",
     ]
@@ -292,7 +298,7 @@ def _named(audit: Values) -> str:
         for row in rows[: NAMED + 1]
     ]
     text = (
-        "Estimates with 95% bands, each group looked at by itself. Outcome - forecast is in units of y: below 0, "
+        "Estimates with 95% bands, each group looked at by itself. Outcome minus forecast is in units of y: below 0, "
         "outcomes are lower than forecast."
     )
     if rows[NAMED + 1 :]:
@@ -318,7 +324,15 @@ def _scanned(audit: Values) -> str:
     )
     if rows[SCANNED:]:
         text += f" Shown are the {SCANNED} surest."
-    header = ["group", "#rows", "#off by (points)", "how", "#outcome - forecast", "#80% interval holds", "#adjusted p"]
+    header = [
+        "group",
+        "#rows",
+        "#off by (points)",
+        "how",
+        "#outcome minus forecast",
+        "#80% interval holds",
+        "#adjusted p",
+    ]
     cells: list[list[Cell]] = [
         [
             str(row["group"]),
@@ -349,7 +363,7 @@ def _learned(audit: Values) -> str:
         "#off by (points)",
         "#at least",
         "how",
-        "#outcome - forecast",
+        "#outcome minus forecast",
         "#80% interval holds",
         "#p",
         "in words",
