@@ -171,11 +171,11 @@ def test_no_group_is_large_enough_gives_an_empty_table() -> None:
 
 def test_small_named_groups_are_listed_without_numbers() -> None:
     rng = np.random.default_rng(6)
-    groups = {"one person": np.arange(400) == 7, "nobody": np.zeros(400, dtype=bool), "half": np.arange(400) < 200}
+    groups = {"one person": np.arange(400) == 7, "two": np.arange(400) < 2, "half": np.arange(400) < 200}
     X, u = pd.DataFrame({"a": rng.normal(size=400)}), rng.random(400)
     frame = scan_groups(u, X, 50, groups=groups, residual=u)
     small = frame[frame["direction"] == "too small to tell"]
-    assert dict(zip(small["group"], small["n"], strict=True)) == {"one person": 1, "nobody": 0}
+    assert dict(zip(small["group"], small["n"], strict=True)) == {"one person": 1, "two": 2}
     assert small[["error", "bias", "coverage_80", "p_value", "p_adjusted"]].isna().all(axis=None)
     # the others are as if they had not been asked for
     others = scan_groups(u, X, 50, groups={"half": groups["half"]}, residual=u)
@@ -285,6 +285,7 @@ def bad(**change: Any) -> dict[str, Any]:
         (bad(min_size=150), r"min_size must be at most the number of rows, 40, got 150"),
         (bad(groups={"g": np.ones(39, dtype=bool)}), r"groups\['g'\] must be 40 booleans, got bool of shape \(39,\)"),
         (bad(groups={"g": np.ones(40)}), r"groups\['g'\] must be 40 booleans, got float64"),
+        (bad(groups={"g": np.zeros(40, dtype=bool)}), r"groups\['g'\] must hold at least one row"),
         (bad(groups=["a"]), r"groups must be masks by name, got list"),
         (bad(residual=np.ones(39)), r"residual must have one value per row of pit \(40\)"),
         (bad(residual=np.full(40, np.nan)), r"residual\[0\] must be finite"),

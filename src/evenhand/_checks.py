@@ -130,6 +130,8 @@ def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
 
 def check_groups(groups: Mapping[str, ArrayLike], n_samples: int) -> dict[str, NDArray[np.bool_]]:
     """Return named groups as masks over the rows, each with a name of its own and at least one row."""
+    if not isinstance(groups, Mapping):
+        raise bad_input("groups", "be masks by name", type(groups).__name__)
     masks: dict[str, NDArray[np.bool_]] = {}
     for name, mask in groups.items():
         array = np.asarray(mask)

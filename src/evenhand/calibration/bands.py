@@ -25,6 +25,9 @@ Ranks = NDArray[np.intp]
 DIRECT_RANKS = 100
 """Ranks from the top that each have a bound of their own; farther down they stand a quarter of a deviation apart."""
 
+LEAST_RISK = 1e-9
+"""Smaller risks than this are shared equally: the probability of a whole band is known to about 1e-13."""
+
 BLOCK_GROWTH = 1.05
 """Bets are set anew whenever the rows seen have grown by this factor."""
 
@@ -88,16 +91,21 @@ def _local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
     """Ranks and their bounds, for a band over `n` values."""
     ranks = _ranks(n)
 
+    def bounds_at(log_level: float) -> Floats:
+        return np.asarray(betaincinv(ranks, n - ranks + 1, -np.expm1(log_level)), dtype=np.float64)
+
     def excess(log_level: float) -> float:
-        bounds = np.asarray(betaincinv(ranks, n - ranks + 1, -np.expm1(log_level)), dtype=np.float64)
-        return _probability_within(ranks, bounds, n) - confidence
+        return _probability_within(ranks, bounds_at(log_level), n) - confidence
 
     risk = np.log1p(-confidence)
     # one rank alone would take all of the risk, equal shares by Bonferroni the least
-    log_level = float(brentq(excess, risk - np.log(ranks.size) - 1e-9, risk + 1e-9, xtol=1e-3))
+    least = float(risk - np.log(ranks.size))
+    if 1 - confidence < LEAST_RISK:
+        return ranks, bounds_at(least)
+    log_level = float(brentq(excess, least - 1e-9, risk + 1e-9, xtol=1e-3))
     while excess(log_level) < 0:  # the root is approximate: stay on the safe side
         log_level -= 1e-3
-    return ranks, np.asarray(betaincinv(ranks, n - ranks + 1, -np.expm1(log_level)))
+    return ranks, bounds_at(log_level)
 
 
 def _ranks(n: int) -> Ranks:

@@ -143,7 +143,7 @@ class Certificate:
         everybody = error_interval(self.one_draw, 1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
         if mass == 1:
             return min(self._band.cvar(1.0), everybody)
-        # the errors of a group and of its complement add up to at least the error over everybody
+        # a group's distance from uniform is at most that of everybody and of its complement together, by share
         rest = (everybody + (1 - mass) * self._band.cvar(1 - mass)) / mass
         return min(self._band.cvar(mass), rest, WORST)
 
@@ -221,7 +221,7 @@ class Certificate:
 
     def summary(self) -> str:
         """Return the statements as text, with what they assume and what they do not cover."""
-        lines = [f"With {self.confidence:.0%} confidence, from {self.n_samples:,} people, {self._kind}:"]
+        lines = [f"With {_percent(self.confidence)} confidence, from {self.n_samples:,} people, {self._kind}:"]
         lines.append(f"- over everybody, stated chances are off by at most {_points(self.average_error())} points")
         lines += [
             f"- for group {row['group']!r} ({row['n']} rows), by {_points(row['low'])} to {_points(row['high'])} points"
@@ -229,7 +229,7 @@ class Certificate:
         ]
         if self.n_draws > 1:
             lines += [
-                f"- for every group of at least {row['mass']:.0%} of people, by at most {_points(row['group_error'])} "
+                f"- for every group of at least {_percent(row['mass'])} of people, by at most {_points(row['group_error'])} "
                 f"points; the 80% interval holds {row['coverage_80_low']:.0%} to {row['coverage_80_high']:.0%} there"
                 for row in self.table((0.1, 0.2, 0.5)).to_dict("records")
             ]
@@ -427,3 +427,8 @@ def _check_own_draws(r: ArrayLike | None, n: int, m: int) -> Floats | None:
 
 def _points(share: float) -> str:
     return f"{100 * share:.1f}"
+
+
+def _percent(share: float) -> str:
+    """Write a stated share in full: 0.975 is not 98%."""
+    return f"{100 * share:.12g}%"

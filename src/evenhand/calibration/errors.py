@@ -17,7 +17,10 @@ BLOCK = 10_000
 
 def check_pit(pit: ArrayLike) -> Floats:
     """Return PITs as a matrix: rows are people, columns draws; one column for a deterministic forecaster."""
-    matrix = np.asarray(pit, dtype=np.float64)
+    try:
+        matrix = np.asarray(pit, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise bad_input("pit", "hold numbers only", f"values that are not numbers ({error})") from error
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or matrix.size == 0:
