@@ -27,8 +27,10 @@ __all__ = [
     "check_writable",
     "group_columns",
     "id_column",
+    "label",
     "number_column",
     "read_table",
+    "take_rows",
     "write_table",
 ]
 
@@ -303,6 +305,18 @@ def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path
     return target
 
 
+def take_rows(table: Any, rows: Any) -> Any:
+    """Return some rows, by their numbers or a slice, of a DataFrame of any library or of an array.
+
+    Examples
+    --------
+    >>> take_rows(pd.DataFrame({"id": [7, 8, 9]}, index=[2, 1, 0]), [0, 2])["id"].tolist()
+    [7, 9]
+    """
+    # square brackets would choose columns of a pandas table
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+
+
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     r"""Write a table without its index, as csv or parquet by the ending; all of it or nothing.
 
@@ -355,7 +369,7 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
         values = _column(table, name, source)
         missing = values.isna().to_numpy(dtype=bool)
         if values.dtype == object:
-            values = values.map(_label, na_action="ignore")
+            values = values.map(label, na_action="ignore")
         ordered = values.dtype.kind in "iufM"
         if ordered and values.nunique() > MAX_VALUES:
             groups.update(_halves(values, missing, name))
@@ -382,16 +396,22 @@ def _halves(values: pd.Series[Any], missing: NDArray[np.bool_], name: str) -> di
 
 def _one_per_value(values: pd.Series[Any], name: str, place: str, *, ordered: bool) -> dict[str, NDArray[np.bool_]]:
     codes, distinct = pd.factorize(values, sort=ordered)  # missing values have the code -1
-    labels = [_label(value) for value in distinct]
+    labels = [label(value) for value in distinct]
     if len(set(labels)) > MAX_GROUPS:
         raise bad_input(place, f"have at most {MAX_GROUPS} distinct values", len(set(labels)), "join the rare values")
     label_of = np.array([*labels, None], dtype=object)[codes]
     kept = labels if ordered else sorted(labels)
-    return {f"{name} = {label}": np.asarray(label_of == label, dtype=np.bool_) for label in kept}
+    return {f"{name} = {shown}": np.asarray(label_of == shown, dtype=np.bool_) for shown in kept}
 
 
-def _label(value: Any) -> str:
-    """Return a value as groups are named: 2.0 as `2`, a midnight as its date."""
+def label(value: Any) -> str:
+    """Return a value as groups are named: 2.0 as `2`, a midnight as its date.
+
+    Examples
+    --------
+    >>> label(2.0), label(pd.Timestamp("2020-01-31"))
+    ('2', '2020-01-31')
+    """
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     if isinstance(value, pd.Timestamp):

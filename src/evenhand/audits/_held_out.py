@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from evenhand import calibration
 from evenhand._checks import Floats, InputError, bad_input, check_fraction, check_weights
 from evenhand.audits import _tables
-from evenhand.audits._subject import take_rows
 from evenhand.draws import one_row_each
+from evenhand.tables import take_rows
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from evenhand import calibration
 from evenhand._checks import MILD_ATOM, Floats, bad_input, check_continuous, check_finite, largest_atom
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast, cell_ends
+from evenhand.tables import take_rows
 
 PIT_DRAWS = 64
 SCORE_DRAWS = 16
@@ -93,11 +94,6 @@ def check_rows(model: Any, X: Any, n: int) -> Any:
     if len(X) != n:
         raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
     return X if hasattr(X, "columns") else np.asarray(X)
-
-
-def take_rows(X: Any, rows: Any) -> Any:
-    """Rows of a table or an array."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _blocks(n: int) -> list[slice]:

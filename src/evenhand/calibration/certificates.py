@@ -229,8 +229,9 @@ class Certificate:
         ]
         if self.n_draws > 1:
             lines += [
-                f"- for every group of at least {_percent(row['mass'])} of people, by at most {_points(row['group_error'])} "
-                f"points; the 80% interval holds {row['coverage_80_low']:.0%} to {row['coverage_80_high']:.0%} there"
+                f"- for every group of at least {_percent(row['mass'])} of people, by at most "
+                f"{_points(row['group_error'])} points; the 80% interval holds {row['coverage_80_low']:.0%} to "
+                f"{row['coverage_80_high']:.0%} there"
                 for row in self.table((0.1, 0.2, 0.5)).to_dict("records")
             ]
         lines.append("Off by 0 points is perfect, by 50 the worst, averaged over all probability levels.")

@@ -69,7 +69,7 @@ def calibration_error(pit: ArrayLike, p: float = 1.0, sample_weight: ArrayLike |
     order = np.argsort(values, kind="stable")
     masses = np.repeat(weights, matrix.shape[1])[order]
     ends = np.concatenate(([0.0], np.cumsum(masses)))
-    return float(_quantile_distance(values[order], ends / ends[-1], p) ** (1 / p))
+    return float(quantile_distance(values[order], ends / ends[-1], p) ** (1 / p))
 
 
 def pathwise_errors(pit: ArrayLike) -> Floats:
@@ -85,10 +85,10 @@ def pathwise_errors(pit: ArrayLike) -> Floats:
     matrix = check_pit(pit)
     ends = np.linspace(0.0, 1.0, matrix.shape[1] + 1)
     blocks = (matrix[start : start + BLOCK] for start in range(0, matrix.shape[0], BLOCK))
-    return np.concatenate([_quantile_distance(np.sort(block, axis=-1), ends, 1.0) for block in blocks])
+    return np.concatenate([quantile_distance(np.sort(block, axis=-1), ends, 1.0) for block in blocks])
 
 
-def _quantile_distance(values: Floats, ends: Floats, p: float) -> Floats:
+def quantile_distance(values: Floats, ends: Floats, p: float) -> Floats:
     """Sum over cells of the integral of `|value - t|^p`, in closed form; cells run between `ends`."""
 
     def antiderivative(s: Floats) -> Floats:

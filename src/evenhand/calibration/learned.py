@@ -23,6 +23,7 @@ from evenhand.calibration.errors import check_pit
 from evenhand.calibration.scores import covered
 from evenhand.draws import RandomState, generator
 from evenhand.encoding import TableEncoder
+from evenhand.tables import take_rows
 
 __all__ = ["FoundGroup", "find_group"]
 
@@ -263,7 +264,7 @@ def _encoded(X: Any, rows: NDArray[np.intp], n: int) -> tuple[TableEncoder, Floa
         raise bad_input("X", f"have one row for each of the {n} rows of pit", f"shape {table.shape}")
     encoder = TableEncoder()
     try:
-        features = encoder.fit_transform(table.iloc[rows] if isinstance(table, pd.DataFrame) else table[rows])
+        features = encoder.fit_transform(take_rows(table, rows))
     except InputError:
         encoder.fit_transform(table)  # says where in the caller's table, not in the shuffled one
         raise

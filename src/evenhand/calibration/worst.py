@@ -10,40 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, bad_input, check_fraction
-from evenhand.calibration.errors import _quantile_distance, check_pit
+from evenhand.calibration._cells import BLOCK, Cells, Counts, Mask
+from evenhand.calibration.errors import check_pit, quantile_distance
 from evenhand.draws import RandomState, generator
 
 __all__ = ["WorstGroupCurve", "worst_group_curve"]
 
-Mask = NDArray[np.bool_]
-Counts = NDArray[np.intp]
-
-CELLS = 64
-"""Cells of equal width where there are too many distinct PITs to work between them."""
-
-MOST_DISTINCT = 400
-"""Most distinct values, 0 and 1 among them, between which the search is exact."""
-
 SEARCH_ROWS = 1024
 """Rows from which patterns are learned; beyond, a random subset of so many shows them to all rows."""
-
-DOUBLE_ROWS = 600
-"""Most rows whose CDFs are kept in double precision; what is found among more is scored exactly all the same."""
 
 PER_SIZE = 4
 """Groups of each size from which the search ascends."""
 
 SWAP_WORK = 100_000
 """Numbers to compute for all exchanges of one row, up to which a group is polished by them."""
-
-BLOCK = 1 << 17
-"""PITs worked on at once."""
 
 MOST_SORTED = 1 << 22
 """PITs sorted at once."""
@@ -144,88 +129,12 @@ def group_sizes(masses: Floats, n_samples: int) -> Counts:
     return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(np.intp)
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """Cells of [0, 1] with the mean of each row's step CDF over each cell, shape (n, cells).
-
-    Between neighbouring distinct PITs CDFs are constant and errors exact; over wider cells an error is that of the
-    mean CDF, too small by what lies within cells in which the CDF crosses the diagonal.
-    """
-
-    edges: Floats
-    cdfs: NDArray[Any]
-
-    @classmethod
-    def of(cls, matrix: Floats) -> _Cells:
-        edges = np.linspace(0.0, 1.0, CELLS + 1)
-        # a few rows tell most matrices with too many values, without sorting all
-        if np.unique(matrix.ravel()[: 2 * MOST_DISTINCT]).size <= MOST_DISTINCT:
-            values = np.unique(np.concatenate(([0.0], matrix.ravel(), [1.0])))
-            if values.size <= MOST_DISTINCT:
-                return cls(values, _mean_cdfs(np.searchsorted(values, matrix).astype(np.float64), values.size - 1))
-        n = matrix.shape[0]
-        cdfs = np.empty((n, CELLS), dtype=np.float64 if n <= DOUBLE_ROWS else np.float32)
-        step = max(BLOCK // max(matrix.shape[1], CELLS), 1)
-        for start in range(0, n, step):
-            cdfs[start : start + step] = _mean_cdfs(matrix[start : start + step] * CELLS, CELLS)
-        return cls(edges, cdfs)
-
-    def errors(self, means: Floats) -> Floats:
-        """Integral of `|F - c|` for groups with mean CDFs `means`, shape (..., cells)."""
-        low, high = self.edges[:-1], self.edges[1:]
-        nearest = np.clip(means, low, high)
-        inside = ((nearest - low) ** 2 + (high - nearest) ** 2) / 2
-        return np.asarray((inside + np.abs(means - nearest) * (high - low)).sum(axis=-1))
-
-    def slopes(self, means: Floats) -> Floats:
-        """Derivative of `errors` in the mean of each cell: the sign of `F - c`, integrated over the cell."""
-        low, high = self.edges[:-1], self.edges[1:]
-        return np.clip(2 * means - low - high, low - high, high - low)
-
-    def best_rows(self, patterns: Floats, sizes: Counts) -> Mask:
-        """Rows with the largest scores `cdfs @ pattern`, as many as `sizes` says for each pattern."""
-        n = self.cdfs.shape[0]
-        groups = np.zeros((sizes.size, n), dtype=np.bool_)
-        step = max(16 * BLOCK // n, 1)
-        for start in range(0, sizes.size, step):
-            scores = patterns[start : start + step].astype(self.cdfs.dtype) @ self.cdfs.T
-            for i, row in enumerate(scores, start):
-                first = n - sizes[i]
-                groups[i] = row >= np.partition(row, first)[first]
-                if np.count_nonzero(groups[i]) > sizes[i]:  # ties
-                    groups[i] = False
-                    groups[i, np.argpartition(row, first)[first:]] = True
-        return groups
-
-    def means(self, groups: Mask, sizes: Counts | int) -> Floats:
-        """Mean CDF of each group, of `sizes` rows."""
-        totals = np.zeros((groups.shape[0], self.cdfs.shape[1]))
-        for start in range(0, groups.shape[1], BLOCK // 8):
-            part = slice(start, start + BLOCK // 8)
-            totals += groups[:, part].astype(self.cdfs.dtype) @ self.cdfs[part]
-        return np.asarray(totals / np.reshape(sizes, (-1, 1)))
-
-
-def _mean_cdfs(positions: Floats, n_cells: int) -> Floats:
-    """Mean over each cell of each row's step CDF; `positions` count in cells, their fraction within one."""
-    n, m = positions.shape
-    if m < 4:
-        ends: Floats = np.arange(1, n_cells + 1, dtype=np.float64)
-        return np.asarray(sum(np.clip(ends - positions[:, j, None], 0, 1) for j in range(m)) / m)
-    cells = positions.astype(np.intp)
-    rest = (positions - cells).ravel()
-    # a PIT at the very end falls into a cell beyond, one within a cell counts in part there and in full from the next
-    flat = (cells + (n_cells + 2) * np.arange(n)[:, None]).ravel()
-    counts = np.bincount(flat, 1 - rest, n * (n_cells + 2)) + np.bincount(flat + 1, rest, n * (n_cells + 2))
-    return np.asarray(np.cumsum(counts.reshape(n, -1)[:, :n_cells], axis=-1) / m)
-
-
-def _constant(cells: _Cells) -> Floats:
+def _constant(cells: Cells) -> Floats:
     width = np.diff(cells.edges)
     return np.array([width, -width])
 
 
-def _starts(cells: _Cells, n_starts: int, random: np.random.Generator) -> Floats:
+def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
     """Patterns to start from: constant, one change of sign, two changes, random."""
     n_cells = cells.edges.size - 1
     cell, cuts = np.arange(n_cells), np.arange(1, 6) / 6 * n_cells
@@ -242,13 +151,13 @@ def _find(matrix: Floats, sizes: Counts, n_starts: int, random: np.random.Genera
     """Return a group of each size, the worst that the search in cells finds."""
     n = matrix.shape[0]
     if n <= SEARCH_ROWS:
-        return _search(_Cells.of(matrix), sizes, n_starts, random, keep=1)[0]
+        return _search(Cells.of(matrix), sizes, n_starts, random, keep=1)[0]
     subset = matrix[np.sort(random.choice(n, SEARCH_ROWS, replace=False))]
     few = np.maximum(np.round(sizes * (SEARCH_ROWS / n)), 1).astype(np.intp)
-    part = _Cells.of(subset)
+    part = Cells.of(subset)
     _, means, owner = _search(part, few, n_starts, random, keep=3)
     patterns = part.slopes(means)
-    cells = _Cells.of(matrix)
+    cells = Cells.of(matrix)
     if cells.edges.size != part.edges.size or (cells.edges != part.edges).any():
         # the subset misses some of few distinct values: read its patterns off at the middles of all cells
         middle = (cells.edges[1:] + cells.edges[:-1]) / 2
@@ -259,7 +168,7 @@ def _find(matrix: Floats, sizes: Counts, n_starts: int, random: np.random.Genera
 
 
 def _search(
-    cells: _Cells, sizes: Counts, n_starts: int, random: np.random.Generator, keep: int
+    cells: Cells, sizes: Counts, n_starts: int, random: np.random.Generator, keep: int
 ) -> tuple[Mask, Floats, Counts]:
     """Return the worst groups found, `keep` of each size, their mean CDFs and the position of their size."""
     groups, means, errors, owner = _ascend_from(cells, _starts(cells, n_starts, random), sizes, PER_SIZE)
@@ -275,7 +184,7 @@ def _search(
     return groups[best], means[best], owner[best]
 
 
-def _ascend_from(cells: _Cells, patterns: Floats, sizes: Counts, count: int) -> tuple[Mask, Floats, Floats, Counts]:
+def _ascend_from(cells: Cells, patterns: Floats, sizes: Counts, count: int) -> tuple[Mask, Floats, Floats, Counts]:
     """Ascend, for each size, from those `count` patterns whose groups are worst."""
     means = _screened(cells, patterns, sizes).reshape(-1, cells.cdfs.shape[1])
     owner = np.tile(np.arange(sizes.size), patterns.shape[0])
@@ -283,7 +192,7 @@ def _ascend_from(cells: _Cells, patterns: Floats, sizes: Counts, count: int) -> 
     return *_ascend(cells, cells.slopes(means[best]), sizes[owner[best]]), owner[best]
 
 
-def _screened(cells: _Cells, patterns: Floats, sizes: Counts) -> Floats:
+def _screened(cells: Cells, patterns: Floats, sizes: Counts) -> Floats:
     """Mean CDF of the best rows of each pattern in each size, shape (patterns, sizes, cells): one sort serves all."""
     scores = patterns.astype(cells.cdfs.dtype) @ cells.cdfs.T
     ranks = np.empty(scores.shape, dtype=np.int32)
@@ -291,7 +200,7 @@ def _screened(cells: _Cells, patterns: Floats, sizes: Counts) -> Floats:
     return np.stack([cells.means(ranks < k, int(k)) for k in sizes], axis=1)
 
 
-def _worst_of_each(cells: _Cells, means: Floats, errors: Floats, owner: Counts, count: int) -> Counts:
+def _worst_of_each(cells: Cells, means: Floats, errors: Floats, owner: Counts, count: int) -> Counts:
     """Positions of the `count` largest errors of each owner, in order of owners, of groups that are not alike.
 
     Groups are alike that lie on the same side of the diagonal at eight levels: most would end in the same group.
@@ -305,7 +214,7 @@ def _worst_of_each(cells: _Cells, means: Floats, errors: Floats, owner: Counts, 
     return np.asarray(order[place < count])
 
 
-def _ascend(cells: _Cells, patterns: Floats, sizes: Counts, most_steps: int = 50) -> tuple[Mask, Floats, Floats]:
+def _ascend(cells: Cells, patterns: Floats, sizes: Counts, most_steps: int = 50) -> tuple[Mask, Floats, Floats]:
     """Take the best rows of each pattern, then those of their slopes, until nothing gains."""
     groups = cells.best_rows(patterns, sizes)
     means = cells.means(groups, sizes)
@@ -323,7 +232,7 @@ def _ascend(cells: _Cells, patterns: Floats, sizes: Counts, most_steps: int = 50
     return groups, means, errors
 
 
-def _exchanged(cells: _Cells, group: Mask, mean: Floats, error: float) -> tuple[Mask, Floats, float]:
+def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[Mask, Floats, float]:
     """Exchange one row for another as long as that gains, if there are not too many pairs."""
     k, (n, n_cells) = int(group.sum()), cells.cdfs.shape
     while 0 < k * (n - k) * n_cells <= SWAP_WORK:
@@ -367,7 +276,7 @@ def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
                 errors[i] += abs(float(values @ inside) / counts[i] - (last**2 - first**2) / 2)
             else:
                 ends = np.arange(done[i], done[i] + size + 1) / counts[i]
-                errors[i] += _quantile_distance(values[inside], ends, 1.0)
+                errors[i] += quantile_distance(values[inside], ends, 1.0)
             done[i] += size
     return errors
 

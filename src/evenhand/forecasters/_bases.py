@@ -19,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from evenhand._checks import Floats, InputError, bad_input
 from evenhand.distributions import Distribution, LocationScale, Normal, Quantiles
 from evenhand.draws import RandomState, generator
+from evenhand.tables import take_rows
 
 
 class Base(ABC):
@@ -65,7 +66,7 @@ class ForecasterBase(Base):
     @classmethod
     def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
         base = cls(_fitted(estimator, X, y, weight))
-        base.distribution(_rows(X, [0]))  # a randomized forecaster is refused here, not at the first forecast
+        base.distribution(take_rows(X, [0]))  # a randomized forecaster is refused here, not at the first forecast
         return base
 
     def distribution(self, X: Any) -> Distribution:
@@ -139,8 +140,8 @@ class ResidualBase(Base):
             residuals = np.empty(n)
             seed = int(generator(random).integers(2**31))
             for learn, hold in KFold(cv, shuffle=True, random_state=seed).split(np.empty((n, 1))):
-                part = _fitted(estimator, _rows(X, learn), y[learn], None if weight is None else weight[learn])
-                residuals[hold] = y[hold] - np.ravel(part.predict(_rows(X, hold)))
+                part = _fitted(estimator, take_rows(X, learn), y[learn], None if weight is None else weight[learn])
+                residuals[hold] = y[hold] - np.ravel(part.predict(take_rows(X, hold)))
         if not np.isfinite(residuals).all():
             raise InputError(f"estimator {type(estimator).__name__} predicts values that are not finite")
         return cls(fitted, _residual_law(residuals, weight))
@@ -181,10 +182,6 @@ def _fitted(estimator: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
     if not has_fit_parameter(copy, "sample_weight"):
         raise bad_input("sample_weight", f"be left out: {type(copy).__name__}.fit does not take it", "weights")
     return copy.fit(X, y, sample_weight=weight)
-
-
-def _rows(X: Any, rows: Any) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _residual_law(residuals: Floats, weight: Floats | None) -> Quantiles:

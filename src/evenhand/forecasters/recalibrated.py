@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self, cast
+from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
-import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.utils import get_tags
@@ -19,19 +15,10 @@ from evenhand._checks import Floats, OnDiscrete, bad_input, check_continuous
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters._bases import KINDS, Base, ResidualBase, _rows, kind_of, thawed
+from evenhand.forecasters._bases import KINDS, Base, ResidualBase, kind_of, thawed
+from evenhand.forecasters._grouping import By, Grouping, group_table, learn_maps, map_of_rows
 from evenhand.forecasters.base import Forecaster, State, check_count
-from evenhand.tables import _label, group_columns
-
-By = str | Sequence[str] | Callable[[Any], Any]
-Labels = NDArray[np.object_]
-
-MIN_GROUP_ROWS = 50
-"""Fewest rows from which a group learns a map of its own: 10 knots, each with a standard error of at most 0.07."""
-
-MAX_KNOTS = 200
-LEAST_PIT = 1e-12
-"""PITs nearer to 0 or 1 than this, or nearer to each other, count as tied: floats have no digits left near 1."""
+from evenhand.tables import take_rows
 
 
 class RecalibratedRegressor(Forecaster):
@@ -130,7 +117,9 @@ class RecalibratedRegressor(Forecaster):
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
-        self._by, (self._columns, labels) = self.by, _learn_groups(self.by, table)
+        grouping = None if self.by is None else Grouping.learn(self.by, table)
+        groups = () if grouping is None else grouping.groups(table)
+        self._grouping = grouping
         kind, given = kind_of(self.estimator), None if sample_weight is None else weight
         self._base = kind.fit(self.estimator, table, outcomes, given, cv, random)
         self.estimator_ = self._base.estimator
@@ -141,7 +130,7 @@ class RecalibratedRegressor(Forecaster):
             pit = _cross_fitted_pit(kind, self.estimator, table, outcomes, given, cv, random)
         if not np.isfinite(pit).all():
             raise bad_input("estimator", "give forecasts that are finite", f"{type(self.estimator_).__name__} with NaN")
-        self._learn_maps(pit, weight, labels)
+        self.levels_, self.values_, self.groups_ = learn_maps(pit, weight, groups)
         return self
 
     def base_forecast(self, X: Any) -> Forecast:
@@ -151,40 +140,19 @@ class RecalibratedRegressor(Forecaster):
 
     def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
         base = self.base_forecast(X).distribution
-        if self._by is None:
+        if self._grouping is None:
             return Forecast(Recalibrated(base, self.levels_[0], self.values_[0]))
-        labels = _labels(self._by, self._columns, self._check_rows(X, reset=False))
-        own = self.groups_["group"][self.groups_["map"] == "own"]
-        row = 1 + pd.Index(own).get_indexer(pd.Index(labels))  # -1, the label of no own map, is row 0
+        row = map_of_rows(self.groups_, self._grouping.labels(self._check_rows(X, reset=False)))
         return Forecast(Recalibrated(base, self.levels_[row], self.values_[row]))
-
-    def _learn_maps(self, pit: Floats, weight: Floats, labels: Labels | None) -> None:
-        used = weight > 0
-        maps = [_learn_map(pit[used], weight[used])]
-        rows: list[tuple[str, int, str]] = []
-        if labels is not None:
-            for name in _in_order(self._columns, labels):
-                inside = used & (labels == name)
-                own = int(inside.sum()) >= MIN_GROUP_ROWS
-                rows.append((name, int(inside.sum()), "own" if own else "pooled"))
-                if own:
-                    maps.append(_learn_map(pit[inside], weight[inside]))
-        n_knots = max(levels.size for levels, _ in maps)
-        refined = [_refined(levels, values, n_knots) for levels, values in maps]
-        self.levels_, self.values_ = (np.stack(knots) for knots in zip(*refined, strict=True))
-        self.groups_ = _group_table(rows)
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        if callable(self._by):
-            remedy = "put the labels into a column of X and name it"
-            raise bad_input("by", "name columns in a model that is stored", f"the function {self._by!r}", remedy)
+        by, columns = (None, []) if self._grouping is None else self._grouping.to_state()
         learned: dict[str, Any] = {"kind": self._base.name, "n_features_in": self.n_features_in_}
         if hasattr(self, "feature_names_in_"):
             learned["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        learned["columns"] = [asdict(column) for column in self._columns]
+        learned["columns"] = columns
         learned["groups"] = [[name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)]
-        by = self._by if self._by is None or isinstance(self._by, str) else list(self._by)
         seed = self.random_state if isinstance(self.random_state, int) else None
         params = {"by": by, "cv": int(self.cv), "on_discrete": self.on_discrete, "random_state": seed}
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
@@ -198,9 +166,9 @@ class RecalibratedRegressor(Forecaster):
         model = cls(FrozenEstimator(estimator), **state.params["params"])
         model.levels_, model.values_ = arrays.pop("map_levels"), arrays.pop("map_values")
         model._base = kind.from_arrays(estimator, arrays)
-        model.estimator_, model._by = estimator, model.by
-        model._columns = tuple(_GroupColumn(**column) for column in learned["columns"])
-        model.groups_ = _group_table([(name, count, used) for name, count, used in learned["groups"]])
+        model.estimator_ = estimator
+        model._grouping = None if model.by is None else Grouping.from_state(model.by, learned["columns"])
+        model.groups_ = group_table((name, count, used) for name, count, used in learned["groups"])
         model.n_features_in_ = learned["n_features_in"]
         if "feature_names_in" in learned:
             model.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
@@ -223,145 +191,8 @@ def _cross_fitted_pit(
     seed = int(random.integers(2**31))
     for learn, hold in KFold(cv, shuffle=True, random_state=seed).split(np.empty((y.size, 1))):
         inner = max(2, min(cv, learn.size // 2))  # folds of the residuals, where few rows are left
-        part = kind.fit(estimator, _rows(X, learn), y[learn], None if weight is None else weight[learn], inner, random)
-        pit[hold] = part.distribution(_rows(X, hold)).cdf(y[hold])
-    return pit
-
-
-# --- the map ---------------------------------------------------------------------------------------------------
-
-
-def _learn_map(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Knots of the map: the isotonic step law of the PITs, read off at equal steps of its values.
-
-    The number of steps is that of a histogram with equal masses whose bias and noise are in balance; unequal weights
-    count as fewer rows (Kish). Over a base that is right the map costs about n_knots / (2 n) nats.
-    """
-    place, share = _step_law(np.clip(pit, LEAST_PIT, 1 - LEAST_PIT), weight)
-    n_effective = weight.sum() ** 2 / (weight**2).sum()
-    n_steps = int(np.clip(round(2 * n_effective**0.4), 2, MAX_KNOTS))
-    values = np.arange(1, n_steps) / n_steps
-    levels = np.interp(values, np.concatenate(([0.0], share, [1.0])), np.concatenate(([0.0], place, [1.0])))
-    levels, values = _joined(levels, values)
-    return np.concatenate(([0.0], levels, [1.0])), np.concatenate(([0.0], values, [1.0]))
-
-
-def _step_law(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """PITs in order, each once, with plotting positions: i / (n + 1) without weights, the mean over ties."""
-    place, which = np.unique(pit, return_inverse=True)
-    mass = np.bincount(which, weights=weight / weight.mean())
-    return place, (np.cumsum(mass) - mass / 2 + 0.5) / (pit.size + 1)
-
-
-def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Join knots at all but the same level into one at their mean: a map rises by an atom without a jump."""
-    which = np.cumsum(np.diff(levels, prepend=-np.inf) > LEAST_PIT) - 1
-    count = np.bincount(which)
-    return np.bincount(which, weights=levels) / count, np.bincount(which, weights=values) / count
-
-
-def _refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Floats]:
-    """The same map with knots added on its widest line, so that maps of several groups fit into one array."""
-    missing = n_knots - levels.size
-    if missing == 0:
-        return levels, values
-    at = int(np.argmax(np.diff(levels)))
-    share = np.arange(1, missing + 1) / (missing + 1)
-    added = (knots[at] + share * (knots[at + 1] - knots[at]) for knots in (levels, values))
-    more_levels, more_values = added
-    return np.insert(levels, at + 1, more_levels), np.insert(values, at + 1, more_values)
-
-
-# --- groups ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _GroupColumn:
-    """How a column of the table makes groups: the names seen in training, and the cut if they are two halves."""
-
-    name: str
-    groups: tuple[str, ...]
-    kind: Literal["values", "numbers", "dates"]
-    cut: float = 0.0
-    """For dates, microseconds since 1970."""
-
-    @classmethod
-    def learn(cls, table: pd.DataFrame, name: str) -> _GroupColumn:
-        masks = group_columns(table, [name], source="X")
-        names = tuple(masks)
-        if not names[0].startswith(f"{name} <= "):
-            return cls(name, names, "values")
-        numbers, kind = _numbers(table[name])
-        # the cut is the median unless nothing lies above it; date cuts, and others, are values of the lower half
-        last, first = numbers[masks[names[0]]].max(), numbers[masks[names[1]]].min()
-        median = float(np.median(numbers[np.isfinite(numbers)]))
-        is_median = kind == "numbers" and last <= median < first
-        return cls(name, names, kind, median if is_median else float(last))
-
-    def labels(self, table: pd.DataFrame) -> Labels:
-        """Name of each row's group; a value not seen in training has a name that no group has."""
-        values = table[self.name]
-        missing = values.isna().to_numpy(dtype=bool)
-        if self.kind == "values":
-            codes, distinct = pd.factorize(values)
-            found = np.array([*(f"{self.name} = {_label(value)}" for value in distinct), None], dtype=object)[codes]
-        else:
-            numbers, _ = _numbers(values)
-            found = np.where(numbers <= self.cut, self.groups[0], self.groups[1]).astype(object)
-            found[np.isnan(numbers)] = None
-        found[missing] = f"{self.name} missing"
-        return np.asarray(found, dtype=object)
-
-
-def _numbers(values: pd.Series[Any]) -> tuple[Floats, Literal["numbers", "dates"]]:
-    """Return numbers as they are and dates as microseconds since 1970, in floats, which hold them exactly."""
-    if values.dtype.kind == "M":
-        whole = values.dt.tz_localize(None).to_numpy("datetime64[us]")
-        return np.where(np.isnat(whole), np.nan, whole.astype(np.int64).astype(np.float64)), "dates"
-    return np.asarray(pd.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)), "numbers"
-
-
-def _learn_groups(by: By | None, X: Any) -> tuple[tuple[_GroupColumn, ...], Labels | None]:
-    """Learn how columns make groups, and label the training rows; no labels without groups."""
-    if by is None:
-        return (), None
-    if callable(by):
-        return (), _labels(by, (), X)
-    names = [by] if isinstance(by, str) else list(by)
-    if not names:
-        raise bad_input("by", "name at least one column", "none", "leave it out for one map")
-    table = _table(X)
-    columns = tuple(_GroupColumn.learn(table, name) for name in names)
-    return columns, _labels(by, columns, X)
-
-
-def _labels(by: By, columns: tuple[_GroupColumn, ...], X: Any) -> Labels:
-    """Label of each row; None where a part of it is missing or unknown."""
-    if callable(by):
-        answer = np.asarray(by(X), dtype=object)
-        if answer.shape != (len(X),):
-            raise bad_input("by", f"return one label per row ({len(X)})", f"shape {answer.shape}")
-        return np.array([None if pd.isna(label) else _label(label) for label in answer], dtype=object)
-    table = _table(X)
-    parts = np.column_stack([column.labels(table) for column in columns])
-    known = np.column_stack([np.isin(parts[:, j].astype(str), column.groups) for j, column in enumerate(columns)])
-    joined = np.array([", ".join(map(str, row)) for row in parts], dtype=object)
-    return np.where(known.all(axis=1), joined, cast(Any, None))
-
-
-def _table(X: Any) -> pd.DataFrame:
-    if not hasattr(X, "columns"):
-        raise bad_input(
-            "X", "be a table if `by` names columns", type(X).__name__, "or give a function from X to labels"
+        part = kind.fit(
+            estimator, take_rows(X, learn), y[learn], None if weight is None else weight[learn], inner, random
         )
-    return cast(pd.DataFrame, nw.from_native(X).to_pandas())
-
-
-def _in_order(columns: tuple[_GroupColumn, ...], labels: Labels) -> list[str]:
-    """Return the labels that occur, in the order of a single column's groups, else by name."""
-    seen = {str(label) for label in labels if label is not None}
-    return [name for name in columns[0].groups if name in seen] if len(columns) == 1 else sorted(seen)
-
-
-def _group_table(rows: list[tuple[str, int, str]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["group", "n_samples", "map"])
+        pit[hold] = part.distribution(take_rows(X, hold)).cdf(y[hold])
+    return pit

@@ -1,0 +1,196 @@
+"""What an audit says in words: what was audited, what is surely off, and what is proven."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from evenhand.report._page import band, bullets, count, heading, is_known, p_value, paragraph, percent, points
+
+Values = Mapping[str, Any]
+"""An audit as plain values, or a row of one of its tables."""
+
+SURE = 0.05
+"""Adjusted p-value under which a group is surely off."""
+
+MASS = 0.2
+"""Share of the people whose bounds for every group are told of in words."""
+
+TOLD = 3
+"""Most groups of a kind that are told of in words."""
+
+LOWER, HIGHER = "outcomes lower than forecast", "outcomes higher than forecast"
+
+SCALE = (
+    "Off by 0 points is perfect, by 50 the worst: stated against true chances, averaged over all levels. Surely: of "
+    "scanned groups at a risk of 5% over all of them at once; of named groups by bounds that hold at once, where "
+    "there is a certificate, else by each band; of learned groups by each one's lower bound."
+)
+"""How to read the points, and the word "surely"."""
+
+
+def head(audit: Values) -> str:
+    """Say what was audited."""
+    n, m = audit["n_samples"], audit["n_draws"]
+    kind = f"randomized forecasts, {count(m, 'draw')} per row" if audit["is_randomized"] else "deterministic forecasts"
+    facts = [count(n, "row"), kind]
+    if audit.get("rounding_step") is not None:
+        facts.append(f"outcomes rounded to {audit['rounding_step']:g}")
+    return f"{heading('Audit of ' + str(audit['name']))}\n{paragraph(' · '.join(facts), 'facts')}"
+
+
+def verdict(audit: Values) -> str:
+    """Say what the audit shows, the surest first, and what it cannot show."""
+    proven = proven_bounds(audit)
+    sure = [*_sure_named(audit), *_sure_scanned(audit), *_sure_learned(audit)]
+    lead = _headline(audit, bool(sure)) if proven is None else _proof_sentence(audit, proven)
+    sentences = list(_average_sentences(audit))
+    if proven is not None:
+        sentences.append("Even so, some groups are surely off." if sure else _headline(audit, False))
+    sentences += sure
+    if proven is None:
+        sentences.append(_no_proof_sentence(audit))
+    return (
+        f'<div class="verdict"><h2>What this audit says</h2>{paragraph(lead, "lead")}{bullets(sentences)}'
+        f"{paragraph(SCALE, 'facts')}</div>"
+    )
+
+
+def _headline(audit: Values, some_off: bool) -> str:
+    if some_off:
+        return "Some groups are surely off."
+    if audit["groups"] and (audit["groups"][0]["error_low"] or 0) > 0:
+        return "The forecasts are surely off over everybody; no group in particular is surely off."
+    if len(audit["groups"]) < 2 and not audit["scan"] and not audit["learned"]:
+        return "No groups were looked at: name some, or give features."
+    return "No group is surely off among those looked at. That does not prove that each of them is well calibrated."
+
+
+def _proof_sentence(audit: Values, row: Values) -> str:
+    confidence, mass = percent(audit["certificate"]["confidence"]), percent(row["mass"])
+    if row["group_error"] >= 0.4995:
+        return f"The rows are too few to prove anything for every group of at least {mass} of people."
+    # bounds are rounded to the safe side
+    most = math.ceil(100 * row["group_error"] - 1e-9)
+    text = (
+        f"With {confidence} confidence: for every group of at least {mass} of people, stated chances are off by at "
+        f"most {most} percentage points averaged over all probability levels"
+    )
+    if is_known(row["coverage_80_low"]) and is_known(row["coverage_80_high"]):
+        low, high = math.floor(100 * row["coverage_80_low"] + 1e-9), math.ceil(100 * row["coverage_80_high"] - 1e-9)
+        text += f"; with the same confidence the 80% interval holds {low}% to {high}% of outcomes there"
+    return text + "."
+
+
+def _no_proof_sentence(audit: Values) -> str:
+    if not audit["is_randomized"]:
+        return (
+            "What cannot be shown: with one forecast per person no data can prove calibration for groups that were not "
+            "named beforehand, however good the forecasts are. Groups that nobody looked at may be off."
+        )
+    if audit["n_draws"] == 1:
+        return "Only one draw per row is known, which proves nothing for groups not named: audit several draws per row."
+    return "Nothing is proven here for groups that were not named; the notes say why."
+
+
+def _average_sentences(audit: Values) -> Iterable[str]:
+    for row in audit["groups"][:1]:
+        text = f"Over everybody, stated chances are off by {points(row['error'])} percentage points"
+        text += f" (95% band {band(points, row['error_low'], row['error_high'])})"
+        yield text + f"; a stated 80% interval holds {percent(row['coverage_80'], 1)} of outcomes."
+
+
+def _sure_named(audit: Values) -> list[str]:
+    proof = (audit["certificate"] or {}).get("groups", [])
+    judged = {row["group"]: (row["low"] or 0) > 0 for row in proof}
+    for row in audit["scan"]:
+        judged[row["group"]] = judged.get(row["group"], False) or is_sure(row)
+    off = [
+        row
+        for row in audit["groups"][1:]
+        # a band of a group alone counts only where no judgement of all groups at once is known
+        if not row["too_small"] and judged.get(row["group"], (row["error_low"] or 0) > 0)
+    ]
+    off.sort(key=lambda row: -(row["error"] or 0))
+    told = [f"Named group {_finding(row, row['group'], lean(row))}." for row in off[:TOLD]]
+    return told + ([f"{count(len(off) - TOLD, 'more named group')} surely off: see the table."] if off[TOLD:] else [])
+
+
+def _sure_scanned(audit: Values) -> list[str]:
+    off = [row for row in audit["scan"] if is_sure(row)]
+    named = {row["group"] for row in audit["groups"]}
+    # the same rows may go by several names: they are told of once, and named groups were told of before
+    others: dict[Any, Values] = {}
+    for row in off:
+        if row["group"] not in named:
+            others.setdefault((row["n"], row["error"]), row)
+    told = [
+        f"Group {_finding(row, row['group'], row['direction'])} (adjusted p {p_value(row['p_adjusted'], '= ')})."
+        for row in list(others.values())[:TOLD]
+    ]
+    more = f"In all {len(off):,} of {len(audit['scan']):,} scanned groups are surely off; many overlap."
+    return told + ([more] if len(off) > len(told) else [])
+
+
+def _sure_learned(audit: Values) -> list[str]:
+    off = [row for row in audit["learned"] if (row["low"] or 0) > 0]
+    if not off:
+        return []
+    row = max(off, key=lambda row: row["low"])
+    words = row["description"] or ", ".join(map(str, row["features"] or ())) or "no short rule"
+    where = f"{percent(row['mass'])} of people that features define ({words})"
+    return [f"Of {_finding(row, where, row['direction'])}, surely by {points(row['low'])} or more."]
+
+
+def _finding(row: Values, name: Any, direction: str | None) -> str:
+    """Say which group is off, in which direction and by how much."""
+    how = "in no one direction" if direction in {None, "mixed", "as forecast"} else direction
+    text = f"{name} ({count(row['n'], 'row')}): {how}"
+    bias = row["bias"]
+    if is_known(bias) and direction in {LOWER, HIGHER} and (bias < 0) == (direction == LOWER):
+        text += f", by {_in_words(abs(bias))} units of y on average"
+    return text + f"; off by {points(row['error'])} points"
+
+
+def chance_sentence(rows: Sequence[Values]) -> str:
+    """Say where worst groups picked in hindsight are worse than chance makes them; nothing if that is not known."""
+    above = [percent(row["mass"]) for row in rows if is_known(row["null_high"]) and row["error"] > row["null_high"]]
+    if above:
+        return f"Above what calibrated forecasts show at shares of {', '.join(above)}."
+    if any(is_known(row["null_high"]) for row in rows):
+        return "At no share is it above what calibrated forecasts show."
+    return ""
+
+
+def lean(row: Values) -> str:
+    """Direction of a named group's error, from its mean PIT and coverage."""
+    if row["too_small"]:
+        return "too few rows to tell"
+    error, mean = row["error"] or 0.0, row["mean_pit"]
+    # a mean PIT away from 1/2 is an error of at least that much: is it most of the error
+    if is_known(mean) and abs(mean - 0.5) >= max(error / 2, 1e-9):
+        return LOWER if mean < 0.5 else HIGHER
+    if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
+        return "intervals too narrow"
+    if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
+        return "intervals too wide"
+    return "mixed"
+
+
+def _in_words(value: float) -> str:
+    return f"{float(f'{value:.3g}'):,.10g}"
+
+
+def proven_bounds(audit: Values) -> Values | None:
+    """Bounds for every group of a fifth of the people, or of the share they were made for; None if there are none."""
+    proof = audit["certificate"]
+    if not audit["is_randomized"] or audit["n_draws"] == 1 or proof is None:
+        return None
+    rows: list[Values] = [row for row in proof["every_group"] if is_known(row["group_error"])]
+    return min(rows, key=lambda row: abs(row["mass"] - MASS), default=None)
+
+
+def is_sure(row: Values) -> bool:
+    """Whether a scanned group is surely off."""
+    return is_known(row["p_adjusted"]) and bool(row["p_adjusted"] < SURE)
