@@ -583,7 +583,7 @@ NAMES = ("base", "link")
         ("error, sex = 1", 0.031, 0.31, "stated chances are off by 31 points, up from 3.1"),
         ("error, sex = 1", 0.031, 0.0312, "stated chances are off by 3.1 points, as before"),
         ("oracle worst 20%", 0.404, 0.203, "stated chances are off by 20 points, down from 40"),
-        ("certified, any 20%", 0.47, 0.28, "proven for any such group: off by at most 28 points; of base 47"),
+        ("certified, any 20%", 0.47, 0.28, "proven for any such group: off by at most 28.0 points; of base 47.0"),
         ("oracle worst 80%", 0.121, 0.116, "stated chances are off by 12 points, as before"),
         # a group's name may hold any word
         ("error, health coverage = no", 0.1, 0.2, "stated chances are off by 20 points, up from 10"),

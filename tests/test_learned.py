@@ -404,7 +404,7 @@ def test_nothing_is_said_about_where_when_nothing_is_wrong() -> None:
         ({"X": np.ones((200, 2))}, "X must have a feature that varies"),
         ({"X": np.ones((199, 2))}, "one row for each of the 200 rows"),
         ({"X": np.ones(200)}, "one row for each of the 200 rows"),
-        ({"residual": np.zeros(3)}, "residual must have one value per row of pit"),
+        ({"residual": np.zeros(3)}, "residual must have one value per row"),
         ({"pit": np.full(200, 1.5)}, r"pit\[0, 0\] must lie between 0 and 1"),
         ({"random_state": -1}, "random_state must be"),
     ],

@@ -73,6 +73,11 @@ def rounded(rng: np.random.Generator, n: int, m: int) -> Floats:
     return rng.uniform(size=(n, m)).round(1)
 
 
+def few_valued(rng: np.random.Generator, n: int, m: int) -> Floats:
+    """Return a few distinct PITs, as of forecasts with few quantiles: groups differ in few cells."""
+    return rng.choice(rng.uniform(size=int(rng.integers(2, 5))).round(2), size=(n, max(m, 2)))
+
+
 LINKS = [Entropic(0.05), Entropic(0.1), Entropic(0.3)]
 
 
@@ -80,12 +85,12 @@ def randomized(rng: np.random.Generator, n: int, m: int) -> Floats:
     return LINKS[int(rng.integers(3))].ppf(rng.uniform(size=(n, 1)), jittered(n, m, rng))
 
 
-KINDS = [spread, bunched, skewed, nearly_deterministic, rounded, randomized]
+KINDS = [spread, bunched, skewed, nearly_deterministic, rounded, few_valued, randomized]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(kind: Callable[..., Floats]) -> None:
-    # 1440 problems over the six kinds
+    # 1680 problems over the seven kinds
     rng = np.random.default_rng(20)
     shares = []
     for i in range(60):

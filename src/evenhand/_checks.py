@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import numbers
 import warnings
 from collections.abc import Mapping
 from types import ModuleType
@@ -73,6 +74,13 @@ def check_fraction(name: str, value: float, *, low_open: bool = True, high_open:
     return number
 
 
+def check_count(name: str, value: Any, *, least: int = 1) -> int:
+    """Return a parameter that counts something as an int."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise bad_input(name, f"be an integer of at least {least}", repr(value))
+    return int(value)
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:
@@ -113,13 +121,19 @@ def check_finite(name: str, values: ArrayLike, *, ndim: int = 1) -> Floats:
     return array
 
 
+def check_rows(name: str, values: ArrayLike, n_samples: int) -> Floats:
+    """Return one finite number per row."""
+    array = check_finite(name, values)
+    if array.shape != (n_samples,):
+        raise bad_input(name, f"have one value per row ({n_samples})", f"shape {array.shape}")
+    return array
+
+
 def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
     """Return weights that are non-negative, not all zero and scaled to mean 1; ones if None."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weights = check_finite("sample_weight", sample_weight)
-    if weights.shape != (n_samples,):
-        raise bad_input("sample_weight", f"have one value per row ({n_samples})", f"shape {weights.shape}")
+    weights = check_rows("sample_weight", sample_weight, n_samples)
     if (weights < 0).any():
         first = int(np.argmax(weights < 0))
         raise bad_input(f"sample_weight[{first}]", "be at least 0", float(weights[first]))

@@ -25,6 +25,7 @@ from evenhand._checks import Floats, bad_input
 __all__ = [
     "TABLE_ENDINGS",
     "check_writable",
+    "cut_name",
     "group_columns",
     "id_column",
     "label",
@@ -37,6 +38,8 @@ __all__ = [
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 MAX_VALUES = 10  # most distinct values with which a number or date column gives one group per value
 MAX_GROUPS = 100  # the same for text, where more are most likely ids
+EXACT_WHOLE = 2**53  # whole numbers from here on may coincide as floats
+MAX_PLAIN = 1e15  # whole numbers below this are written without an exponent
 
 
 def read_table(path: str | os.PathLike[str], *, text: Iterable[str] = ()) -> pd.DataFrame:
@@ -354,7 +357,8 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
 
     Text, booleans, categories, and numbers or dates with at most 10 distinct values give one group per value,
     `sex = 2`. Other numbers and dates give two halves at the median, `age <= 50` and `age > 50`; if nothing lies above
-    the median, at the value below it. Missing values are a group of their own, `age missing`. The groups of one column
+    the median, at the value below it. The name states a cut, rounded no further than that it still parts the rows so.
+    Dates, and whole numbers of 2^53 and more, are cut at one of their values. Missing values are a group of their own, `age missing`. The groups of one column
     share no row, leave none out and are never empty. Raises InputError if there is no such column, or a text column
     has more than 100 distinct values.
 
@@ -381,17 +385,65 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
 
 
 def _halves(values: pd.Series[Any], missing: NDArray[np.bool_], name: str) -> dict[str, NDArray[np.bool_]]:
-    present, dates = values[~missing], values.dtype.kind == "M"
-    numbers = present.dt.tz_localize(None).to_numpy("datetime64[us]") if dates else present.to_numpy(np.float64)
-    rising = np.sort(numbers)
-    cut = rising[(rising.size - 1) // 2] if dates else np.median(rising[np.isfinite(rising)])
-    if cut >= rising[-1]:
-        cut = rising[rising < rising[-1]][-1]
-    shown = np.datetime_as_string(cut, unit="auto") if dates else f"{cut:g}"
+    present = values[~missing]
+    if values.dtype.kind == "M":
+        moments = present.dt.tz_localize(None).to_numpy()
+        cut = _middle(np.sort(moments))
+        is_low, shown = moments <= cut, str(np.datetime_as_string(cut, unit="auto"))
+    else:
+        numbers = _numbers(present)
+        rising = np.sort(numbers)
+        cut = _median(rising) if rising.dtype.kind == "f" else _middle(rising)
+        is_low = numbers <= cut
+        at = int(np.searchsorted(rising, cut, side="right"))
+        shown = cut_name(cut, rising[at - 1], rising[at])
     # Filled in by index: a missing value is in neither half, whatever it compares to.
     low, high = np.zeros_like(missing), np.zeros_like(missing)
-    low[~missing], high[~missing] = numbers <= cut, numbers > cut
+    low[~missing], high[~missing] = is_low, ~is_low
     return {f"{name} <= {shown}": low, f"{name} > {shown}": high}
+
+
+def _numbers(present: pd.Series[Any]) -> NDArray[Any]:
+    """Return numbers as floats, or as whole numbers if floats could not tell them apart."""
+    numbers: NDArray[Any] = present.to_numpy(dtype=np.float64)
+    if present.dtype.kind in "iu" and np.abs(numbers).max() >= EXACT_WHOLE:
+        return present.to_numpy(dtype=np.int64 if present.dtype.kind == "i" else np.uint64)
+    return numbers
+
+
+def _middle(rising: NDArray[Any]) -> Any:
+    """Return the middle value, or the last one that has something above it."""
+    cut = rising[(rising.size - 1) // 2]
+    return cut if cut < rising[-1] else rising[rising < rising[-1]][-1]
+
+
+def _median(rising: Floats) -> Any:
+    """Return the median of the finite values, or the last value that has something above it."""
+    finite = rising[np.isfinite(rising)]
+    with np.errstate(over="ignore"):
+        cut = np.median(finite)
+    return cut if np.isfinite(cut) and cut < rising[-1] else _middle(rising)
+
+
+def cut_name(cut: Any, last: Any, first: Any) -> str:
+    """Write a cut with as few digits, six or more, as still part `last`, the largest low value, from `first` above it.
+
+    Whole numbers below 10^15 are written without an exponent.
+
+    Examples
+    --------
+    >>> cut_name(20200610.5, 20200610.0, 20200611.0), cut_name(0.123456789, 0.1, 0.2)
+    ('20200610', '0.123457')
+    """
+    if isinstance(cut, np.integer):
+        return str(int(cut))
+    number = float(cut)
+    for digits in range(6, 18):  # 17 digits hold every float
+        shown = f"{number:.{digits}g}"
+        if last <= float(shown) < first:
+            break
+    rounded = float(shown)
+    return str(int(rounded)) if rounded.is_integer() and abs(rounded) < MAX_PLAIN else shown
 
 
 def _one_per_value(values: pd.Series[Any], name: str, place: str, *, ordered: bool) -> dict[str, NDArray[np.bool_]]:

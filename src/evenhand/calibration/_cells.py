@@ -22,6 +22,9 @@ CELLS = 64
 MOST_DISTINCT = 400
 """Most distinct values, 0 and 1 among them, between which the search is exact."""
 
+MOST_EXACT = 1 << 24
+"""Most PITs, and most CDF values between distinct PITs, for an exact search: beyond, memory would outgrow the PITs."""
+
 DOUBLE_ROWS = 600
 """Most rows whose CDFs are kept in double precision; what is found among more is scored exactly all the same."""
 
@@ -43,14 +46,15 @@ class Cells:
     @classmethod
     def of(cls, matrix: Floats) -> Cells:
         edges = np.linspace(0.0, 1.0, CELLS + 1)
+        n, m = matrix.shape
         # a few rows tell most matrices with too many values, without sorting all
-        if np.unique(matrix.ravel()[: 2 * MOST_DISTINCT]).size <= MOST_DISTINCT:
+        is_small = n * max(m, MOST_DISTINCT) <= MOST_EXACT
+        if is_small and np.unique(matrix.ravel()[: 2 * MOST_DISTINCT]).size <= MOST_DISTINCT:
             values = np.unique(np.concatenate(([0.0], matrix.ravel(), [1.0])))
             if values.size <= MOST_DISTINCT:
                 return cls(values, _mean_cdfs(np.searchsorted(values, matrix).astype(np.float64), values.size - 1))
-        n = matrix.shape[0]
         cdfs = np.empty((n, CELLS), dtype=np.float64 if n <= DOUBLE_ROWS else np.float32)
-        step = max(BLOCK // max(matrix.shape[1], CELLS), 1)
+        step = max(BLOCK // max(m, CELLS), 1)
         for start in range(0, n, step):
             cdfs[start : start + step] = _mean_cdfs(matrix[start : start + step] * CELLS, CELLS)
         return cls(edges, cdfs)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import InputError, bad_input
-from evenhand.tables import MAX_GROUPS, MAX_VALUES, group_columns
+from evenhand.tables import EXACT_WHOLE, MAX_GROUPS, MAX_VALUES, cut_name, group_columns
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
@@ -101,7 +101,7 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
     for j, name in enumerate(table.columns):
         if j in halves:
             cut, high = halves[j]
-            made += [(f"{name} <= {cut:g}", j, len(columns), True), (f"{name} > {cut:g}", j, len(columns), False)]
+            made += [(f"{name} <= {cut}", j, len(columns), True), (f"{name} > {cut}", j, len(columns), False)]
             columns.append(high)
             continue
         try:
@@ -155,9 +155,10 @@ def _side_by_side(columns: list[Bools]) -> Bools:
     return out
 
 
-def _fast_halves(table: pd.DataFrame) -> dict[int, tuple[float, Bools]]:
-    """Cut and upper half of each number column that is plain: all there, finite, many values, not mostly its maximum.
+def _fast_halves(table: pd.DataFrame) -> dict[int, tuple[str, Bools]]:
+    """Cut, as it is named, and upper half of each number column that is plain.
 
+    Plain is a column that is all there, finite, of many values that floats tell apart, and not mostly its maximum.
     The cut is that of `group_columns`, many columns in one step; what is not plain is left to that function.
     """
     numeric = [j for j, dtype in enumerate(table.dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "iuf"]
@@ -171,7 +172,11 @@ def _fast_halves(table: pd.DataFrame) -> dict[int, tuple[float, Bools]]:
             cuts = (rising[:, (n - 1) // 2] + rising[:, n // 2]) / 2
             # that many values among the first rows are enough to know that there are that many
             plain = (np.diff(np.sort(values[:, :100], axis=-1), axis=-1) > 0).sum(axis=-1) >= MAX_VALUES
-        plain &= np.isfinite(values).all(axis=-1) & (cuts < values.max(axis=-1))
+        plain &= np.isfinite(values).all(axis=-1) & np.isfinite(cuts) & (cuts < values.max(axis=-1))
+        whole = np.array([table.dtypes.iloc[j].kind in "iu" for j in part])
+        plain &= ~whole | (np.abs(values).max(axis=-1) < EXACT_WHOLE)
         high = values > cuts[:, None]
-        found.update({part[i]: (float(cuts[i]), high[i]) for i in np.flatnonzero(plain)})
+        last = np.where(high, -np.inf, values).max(axis=-1)
+        first = np.where(high, values, np.inf).min(axis=-1)
+        found.update({part[i]: (cut_name(cuts[i], last[i], first[i]), high[i]) for i in np.flatnonzero(plain)})
     return found

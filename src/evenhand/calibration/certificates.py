@@ -20,6 +20,7 @@ from evenhand._checks import (
     check_fraction,
     check_groups,
 )
+from evenhand._words import at_least, at_most, percent
 from evenhand.calibration.bands import (
     SurvivalBand,
     betting_cvar,
@@ -45,17 +46,24 @@ FLOOR = 0.25
 AVERAGE_SHARE = 0.1
 """Share of the risk of error that `group_error` spends on the error over everybody, which helps at large masses."""
 
+LOW_SHARE = 0.9
+"""Share of the risk of coverage that is spent on the lower bound, the one that people are harmed by."""
+
 ASSUMPTIONS = (
     "the rows are a sample of the people the statement is about, exchangeable and independent of each other",
     "the forecaster, its recalibration and its randomization were fixed before these rows were seen",
     "each draw is uniform, independent of the person and of other people's draws",
 )
+OWN_DRAWS = "the draws, which were not given, are each person's own, one in each of as many equal cells of [0, 1]"
 NOT_COVERED = (
     "a shift in time or population after these rows",
     "groups formed after seeing the draws, such as the people who were approved",
     "groups smaller than the stated mass",
     "outcomes that are not continuous",
 )
+
+
+JITTERED = "draw them with draws.jittered(n, m)"
 
 
 @dataclass(frozen=True)
@@ -108,8 +116,12 @@ class Certificate:
     groups: Mapping[str, NDArray[np.bool_]]
     seed: int
 
-    assumptions = ASSUMPTIONS
     not_covered = NOT_COVERED
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the statements rest on."""
+        return ASSUMPTIONS if self.n_draws == 1 or self.r is not None else (*ASSUMPTIONS, OWN_DRAWS)
 
     def average_error(self) -> float:
         """Upper bound for the W1 error over everybody, 0 to 1/2; for any forecaster."""
@@ -167,9 +179,9 @@ class Certificate:
         if self.method == "betting":
             self._check_one_mass(mass)
         inside = covered(self.pit, level)
-        one_sided = (1 + self.confidence) / 2
-        missed = self._worst_mean(1 - inside, mass, 1.0, one_sided)
-        return 1 - missed, self._worst_mean(inside, mass, 1.0, one_sided)
+        risk = 1 - self.confidence
+        missed = self._worst_mean(1 - inside, mass, 1.0, 1 - risk * LOW_SHARE)
+        return 1 - missed, self._worst_mean(inside, mass, 1.0, 1 - risk * (1 - LOW_SHARE))
 
     def mpaic(self, error: float) -> float:
         """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC, at one threshold.
@@ -221,17 +233,18 @@ class Certificate:
 
     def summary(self) -> str:
         """Return the statements as text, with what they assume and what they do not cover."""
-        lines = [f"With {_percent(self.confidence)} confidence, from {self.n_samples:,} people, {self._kind}:"]
-        lines.append(f"- over everybody, stated chances are off by at most {_points(self.average_error())} points")
+        lines = [f"With {percent(self.confidence)} confidence, from {self.n_samples:,} people, {self._kind}:"]
+        lines.append(f"- over everybody, stated chances are off by at most {at_most(self.average_error())} points")
         lines += [
-            f"- for group {row['group']!r} ({row['n']} rows), by {_points(row['low'])} to {_points(row['high'])} points"
+            f"- for group {row['group']!r} ({row['n']} rows), by {at_least(row['low'])} to {at_most(row['high'])} "
+            "points"
             for row in self._named.to_dict("records")
         ]
         if self.n_draws > 1:
             lines += [
-                f"- for every group of at least {_percent(row['mass'])} of people, by at most "
-                f"{_points(row['group_error'])} points; the 80% interval holds {row['coverage_80_low']:.0%} to "
-                f"{row['coverage_80_high']:.0%} there"
+                f"- for every group of at least {percent(row['mass'])} of people, by at most "
+                f"{at_most(row['group_error'])} points; the 80% interval holds {at_least(row['coverage_80_low'])}% to "
+                f"{at_most(row['coverage_80_high'])}% there"
                 for row in self.table((0.1, 0.2, 0.5)).to_dict("records")
             ]
         lines.append("Off by 0 points is perfect, by 50 the worst, averaged over all probability levels.")
@@ -337,7 +350,8 @@ def certify_pit(
     mass : float, optional
         The one mass of `method="betting"`.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row of each, chosen at random, is used.
+        Labels of people who have several rows: one row of each, chosen at random, is used. Rows with the same draws
+        are refused without it.
     sample_weight : None
         Refused: rows with weights are not a sample of the people. If the weights are known and at most `W` times
         their mean, certify without weights and read `group_error(mass / W)`.
@@ -379,8 +393,10 @@ def certify_pit(
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
     matrix = check_pit(pit)
+    if r is None and (matrix == matrix[:, :1]).all():
+        matrix = matrix[:, :1]  # one forecast each, said several times
     n, m = matrix.shape
-    draws = _check_own_draws(r, n, m)
+    draws = None if r is None else _check_own_draws(r, n, m)
     masks = check_groups(groups or {}, n)
     random = generator(random_state)
     if cluster is not None:
@@ -388,6 +404,8 @@ def certify_pit(
         matrix, draws = matrix[rows], None if draws is None else draws[rows]
         masks = {name: mask[rows] for name, mask in masks.items()}
         n = rows.size
+    if draws is not None:
+        _check_fresh(draws)
     column = random.integers(m, size=n)
     one_draw = matrix[np.arange(n), column]
     return Certificate(
@@ -406,30 +424,30 @@ def certify_pit(
     )
 
 
-def _check_own_draws(r: ArrayLike | None, n: int, m: int) -> Floats | None:
-    """Draws of shape (n, m), each person's own and one in each cell."""
-    if r is None:
-        return None
+def _check_own_draws(r: ArrayLike, n: int, m: int) -> Floats:
+    """Draws of shape (n, m), one in each cell."""
     draws = check_draws(r)
     if draws.ndim == 1:
         draws = draws[:, None]
-    remedy = "draw them with draws.jittered(n, m)"
     if draws.shape != (n, m):
-        raise bad_input("r", f"have the shape of pit, ({n}, {m}): each person's own draws", f"{draws.shape}", remedy)
-    if n > 1 and (draws[0] == draws[1:]).all():
-        raise bad_input("r", "be drawn afresh for each person", "the same draws for everybody", remedy)
+        raise bad_input("r", f"have the shape of pit, ({n}, {m}): each person's own draws", f"{draws.shape}", JITTERED)
     cells = np.sort(draws, axis=-1) * m - np.arange(m)
     elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
     if elsewhere.any():
         row = int(np.argmax(elsewhere))
-        raise bad_input(f"r[{row}]", f"hold one draw in each of {m} equal cells of [0, 1]", "draws elsewhere", remedy)
+        raise bad_input(f"r[{row}]", f"hold one draw in each of {m} equal cells of [0, 1]", "draws elsewhere", JITTERED)
     return draws
 
 
-def _points(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def _percent(share: float) -> str:
-    """Write a stated share in full: 0.975 is not 98%."""
-    return f"{100 * share:.12g}%"
+def _check_fresh(draws: Floats) -> None:
+    """Refuse draws that people share: continuous draws never coincide."""
+    first = draws[:, 0]
+    order = np.argsort(first, kind="stable")
+    twins = np.flatnonzero(np.diff(first[order]) == 0)
+    same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
+    if same.size == draws.shape[0] - 1 > 0:
+        raise bad_input("r", "be drawn afresh for each person", "the same draws for everybody", JITTERED)
+    if same.size:
+        one, other = order[same[0]], order[same[0] + 1]
+        remedy = "if they are rows of one person, name people with cluster"
+        raise bad_input("r", "be drawn afresh for each person", f"the same draws in rows {one} and {other}", remedy)

@@ -6,10 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._checks import Floats, bad_input, check_fraction, check_weights
+from evenhand.calibration.bands import error_interval
 from evenhand.draws import RandomState, generator
 
 BAND_GRID = 200
 BAND_ROWS = 20_000
+LEAST_ROWS = 30
+"""Fewest rows, less if weights differ, from which a bootstrap tells how a sample varies."""
 
 BLOCK = 10_000
 """Rows worked on at once, so that memory stays that of the PITs."""
@@ -109,7 +112,8 @@ def error_band(
 
     By the triangle inequality the error of a sample differs from the true one by at most the distance between
     the two laws of PITs; the bootstrap estimates that distance's quantile. The band is a little wide near a true
-    error of 0 and holds for large n; for a bound that holds at any n use a certificate.
+    error of 0 and approximate; for a bound that holds at any n use a certificate. Of fewer than 30 rows a bootstrap
+    knows too little: then the band is the certificate's, from one draw of each row, or with weights 0 and 1/2.
 
     Parameters
     ----------
@@ -127,7 +131,7 @@ def error_band(
     Returns
     -------
     low, high : float
-        Within 0 and 1/2; these limits for a single row, which cannot be resampled.
+        Within 0 and 1/2.
     """
     matrix = check_pit(pit)
     check_fraction("confidence", confidence)
@@ -135,10 +139,12 @@ def error_band(
     # a row of weight 0 is no row: resamples made of such rows alone would have no law
     matrix, weights = matrix[weights > 0], weights[weights > 0]
     n = matrix.shape[0]
-    if n == 1:
-        return 0.0, 0.5
-    error = calibration_error(matrix, sample_weight=weights)
     random = generator(random_state)
+    if weights.sum() ** 2 / (weights**2).sum() < LEAST_ROWS:
+        if (weights != weights[0]).any():
+            return 0.0, 0.5
+        return error_interval(matrix[np.arange(n), random.integers(matrix.shape[1], size=n)], confidence)
+    error = calibration_error(matrix, sample_weight=weights)
     # beyond so many rows a subset tells the spread, which shrinks as 1 / sqrt(n)
     rows = np.arange(n) if n <= BAND_ROWS else random.choice(n, BAND_ROWS, replace=False)
     shares = _grid_cdf(matrix[rows])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, InputError, bad_input, check_finite, check_fraction
+from evenhand._checks import Floats, InputError, bad_input, check_count, check_fraction, check_rows
+from evenhand._words import at_least, percent
 from evenhand.calibration._group_bound import mean_lower_bound
 from evenhand.calibration._group_learners import LearnedScore, learn_score, top_rows
 from evenhand.calibration._group_patterns import Direction, direction_of, pattern_values
@@ -97,8 +97,8 @@ class FoundGroup:
         what = f"{self.direction}: " if self.low > 0 else "no group found with confidence: "
         where = f" ({self.description})" if self.description else ""
         return (
-            f"{what}calibration error {self.error:.3f}, at least {self.low:.3f} "
-            f"with confidence {self.confidence:g}, in {self.n} of {self.n_judged} rows{where}"
+            f"{what}calibration error {self.error:.3f}, at least {at_least(self.low, 3, unit=1)} "
+            f"with {percent(self.confidence)} confidence, in {self.n} of {self.n_judged} rows{where}"
         )
 
 
@@ -181,10 +181,10 @@ def find_group(
     n = matrix.shape[0]
     check_fraction("mass", mass, high_open=False)
     check_fraction("confidence", confidence)
-    residuals = None if residual is None else _check_residual(residual, n)
+    residuals = None if residual is None else check_rows("residual", residual, n)
     random = generator(random_state)
-    rows = random.permutation(n)[: _whole("max_rows", max_rows, 1)]
-    _check_enough(rows.size, mass, _whole("n_folds", n_folds, 2), n > rows.size)
+    rows = random.permutation(n)[: check_count("max_rows", max_rows)]
+    _check_enough(rows.size, mass, check_count("n_folds", n_folds, least=2), n > rows.size)
     encoder, features = _encoded(X, rows, n)
     starts = np.linspace(FIRST_SHARE * rows.size, rows.size, n_folds).round().astype(int)
     shuffled, stages = matrix[rows], list[_Stage]()
@@ -282,16 +282,3 @@ def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
         name = "max_rows" if is_subset else "pit"
         rule = f"{'allow' if is_subset else 'have'} at least {needed} rows for mass {mass:g} and {n_folds} folds"
         raise bad_input(name, rule, n, "ask for a larger mass or fewer folds, or bring more rows")
-
-
-def _check_residual(residual: ArrayLike, n: int) -> Floats:
-    residuals = check_finite("residual", residual)
-    if residuals.size != n:
-        raise bad_input("residual", f"have one value per row of pit ({n})", f"shape {residuals.shape}")
-    return residuals
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise bad_input(name, f"be an integer of at least {least}", repr(value))
-    return int(value)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
 from scipy import special
 
-from evenhand._checks import Floats, bad_input, check_choice, check_finite, check_groups, check_weights
+from evenhand._checks import Floats, bad_input, check_choice, check_count, check_groups, check_rows, check_weights
 from evenhand.calibration._masks import Ints, Masks, as_table, make_masks
 from evenhand.calibration._pairs import ALL_ROWS, BINS, BLOCK, Found, Rows, scan_pairs
 from evenhand.calibration.errors import check_pit
@@ -127,7 +127,7 @@ def scan_groups(
     matrix = check_pit(pit)
     n = matrix.shape[0]
     table, named = as_table(X, n), check_groups(groups or {}, n)
-    residuals = None if residual is None else _one_per_row("residual", residual, n)
+    residuals = None if residual is None else check_rows("residual", residual, n)
     weights = None if sample_weight is None else check_weights(sample_weight, n)
     if weights is not None and not weights.all():
         some = weights > 0
@@ -147,18 +147,8 @@ def scan_groups(
     return frame
 
 
-def _one_per_row(name: str, values: ArrayLike, n: int) -> Floats:
-    array = check_finite(name, values)
-    if array.shape != (n,):
-        raise bad_input(name, f"have one value per row of pit ({n})", f"shape {array.shape}")
-    return array
-
-
 def _check_size(min_size: int, n: int) -> None:
-    whole = isinstance(min_size, int | np.integer) and not isinstance(min_size, bool)
-    if not whole or min_size < 2:
-        raise bad_input("min_size", "be a whole number, 2 or more", repr(min_size))
-    if n < min_size:
+    if n < check_count("min_size", min_size, least=2):
         raise bad_input("min_size", f"be at most the number of rows, {n}", min_size, "scan more rows at a time")
 
 

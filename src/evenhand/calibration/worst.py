@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, bad_input, check_fraction
+from evenhand._checks import Floats, bad_input, check_count, check_fraction
 from evenhand.calibration._cells import BLOCK, Cells, Counts, Mask
 from evenhand.calibration.errors import check_pit, quantile_distance
 from evenhand.draws import RandomState, generator
@@ -26,6 +26,9 @@ SEARCH_ROWS = 1024
 
 PER_SIZE = 4
 """Groups of each size from which the search ascends."""
+
+FEW_CELLS = 32
+"""Cells below which eight levels do not tell groups apart."""
 
 SWAP_WORK = 100_000
 """Numbers to compute for all exchanges of one row, up to which a group is polished by them."""
@@ -105,8 +108,7 @@ def worst_group_curve(
     """
     matrix = check_pit(pit)
     shares = check_masses(masses)
-    if isinstance(n_starts, bool) or not isinstance(n_starts, int | np.integer) or n_starts < 1:
-        raise bad_input("n_starts", "be an integer of at least 1", repr(n_starts))
+    check_count("n_starts", n_starts)
     sizes, which = np.unique(group_sizes(shares, matrix.shape[0]), return_inverse=True)
     found = _find(matrix, sizes, int(n_starts), generator(random_state))
     errors, groups = _decide(matrix, sizes, found)
@@ -203,10 +205,15 @@ def _screened(cells: Cells, patterns: Floats, sizes: Counts) -> Floats:
 def _worst_of_each(cells: Cells, means: Floats, errors: Floats, owner: Counts, count: int) -> Counts:
     """Positions of the `count` largest errors of each owner, in order of owners, of groups that are not alike.
 
-    Groups are alike that lie on the same side of the diagonal at eight levels: most would end in the same group.
+    Groups are alike that lie on the same side of the diagonal at eight levels: most would end in the same group. Among
+    few cells, where that is not so, only groups with the same mean CDF are.
     """
-    levels = np.arange(1, 16, 2) * (cells.edges.size - 1) // 16
-    alike = 256 * owner + (means[:, levels] > cells.edges[levels]) @ (1 << np.arange(8))
+    n_cells = cells.edges.size - 1
+    if n_cells < FEW_CELLS:
+        alike = np.unique(np.column_stack((owner, means.round(12))), axis=0, return_inverse=True)[1].ravel()
+    else:
+        levels = np.arange(1, 16, 2) * n_cells // 16
+        alike = 256 * owner + (means[:, levels] > cells.edges[levels]) @ (1 << np.arange(8))
     order = np.lexsort((-errors, alike))
     order = order[np.unique(alike[order], return_index=True)[1]]
     order = order[np.lexsort((-errors[order], owner[order]))]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import Floats, InputError, bad_input, check_continuous, check_fraction, require_extra
+from evenhand._checks import Floats, InputError, bad_input, check_continuous, check_count, check_fraction, require_extra
 from evenhand.draws import generator
 from evenhand.encoding import TableEncoder
-from evenhand.forecasters.base import Forecaster, State, check_count
+from evenhand.forecasters.base import Forecaster, State
 
 COUNTS = ("n_members", "n_components", "batch_size", "max_steps", "patience", "check_every")
 """Constructor parameters that count something."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -117,10 +116,3 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def check_count(name: str, value: Any, *, least: int = 1) -> int:
-    """Return a parameter that counts something as an int."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise bad_input(name, f"be an integer of at least {least}", repr(value))
-    return int(value)

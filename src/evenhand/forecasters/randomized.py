@@ -10,11 +10,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import OnDiscrete, check_continuous
+from evenhand._checks import OnDiscrete, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters._bases import KINDS, Base, kind_of, thawed
-from evenhand.forecasters.base import Forecaster, State, check_count
+from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
 from evenhand.links import Link, make_link
 

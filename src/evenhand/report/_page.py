@@ -144,6 +144,11 @@ def points(share: float | None) -> str:
     return f"{100 * share + 0.0:.1f}" if share is not None and math.isfinite(share) else "-"
 
 
+def bound(show: Callable[[float], str], share: float | None, unit: str = "") -> str:
+    """Write a bound that may be unknown."""
+    return show(share) + unit if share is not None and math.isfinite(share) else "-"
+
+
 def percent(share: float | None, decimals: int | None = None) -> str:
     if share is None or not math.isfinite(share):
         return "-"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from evenhand._words import at_least, at_most
 from evenhand.report._page import band, bullets, count, heading, is_known, p_value, paragraph, percent, points
 
 Values = Mapping[str, Any]
@@ -71,14 +71,12 @@ def _proof_sentence(audit: Values, row: Values) -> str:
     confidence, mass = percent(audit["certificate"]["confidence"]), percent(row["mass"])
     if row["group_error"] >= 0.4995:
         return f"The rows are too few to prove anything for every group of at least {mass} of people."
-    # bounds are rounded to the safe side
-    most = math.ceil(100 * row["group_error"] - 1e-9)
     text = (
         f"With {confidence} confidence: for every group of at least {mass} of people, stated chances are off by at "
-        f"most {most} percentage points averaged over all probability levels"
+        f"most {at_most(row['group_error'], 0)} percentage points averaged over all probability levels"
     )
     if is_known(row["coverage_80_low"]) and is_known(row["coverage_80_high"]):
-        low, high = math.floor(100 * row["coverage_80_low"] + 1e-9), math.ceil(100 * row["coverage_80_high"] - 1e-9)
+        low, high = at_least(row["coverage_80_low"], 0), at_most(row["coverage_80_high"], 0)
         text += f"; with the same confidence the 80% interval holds {low}% to {high}% of outcomes there"
     return text + "."
 
@@ -140,7 +138,7 @@ def _sure_learned(audit: Values) -> list[str]:
     row = max(off, key=lambda row: row["low"])
     words = row["description"] or ", ".join(map(str, row["features"] or ())) or "no short rule"
     where = f"{percent(row['mass'])} of people that features define ({words})"
-    return [f"Of {_finding(row, where, row['direction'])}, surely by {points(row['low'])} or more."]
+    return [f"Of {_finding(row, where, row['direction'])}, surely by {at_least(row['low'])} or more."]
 
 
 def _finding(row: Values, name: Any, direction: str | None) -> str:

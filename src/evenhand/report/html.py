@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from evenhand._words import at_least, at_most
 from evenhand.figures import plot_groups, plot_worst_group
 from evenhand.report._page import (
     Cell,
     band,
+    bound,
     bullets,
     count,
     figure,
@@ -167,7 +169,7 @@ def _learned(audit: Values) -> str:
             percent(row["mass"]),
             whole(row["n"]),
             points(row["error"]),
-            points(row["low"]),
+            bound(at_least, row["low"]),
             (row["direction"] or "-") if (row["low"] or 0) > 0 else "not surely off",
             number(row["bias"]),
             percent(row["coverage_80"], 1),
@@ -205,7 +207,7 @@ def _proof(audit: Values) -> str:
             f"Each statement holds with {percent(proof['confidence'])} confidence at any number of rows, from "
             f"{count(proof['n_samples'], 'person', 'people')} with {draws} each "
             f"(method: {proof['method']}). Over everybody, stated chances are off by at most "
-            f"{points(proof['average_error'])} points."
+            f"{bound(at_most, proof['average_error'])} points."
         )
     ]
     if proven_bounds(audit) is not None:
@@ -216,13 +218,13 @@ def _proof(audit: Values) -> str:
             "#80% interval holds at least",
             "#at most",
         ]
-        keys = ("coverage_80_low", "coverage_80_high")
         cells: list[list[Cell]] = [
             [
                 f"{percent(row['mass'])} of people",
-                points(row["group_error"]),
-                points(row["chain"]),
-                *(percent(row[key], 1) for key in keys),
+                bound(at_most, row["group_error"]),
+                bound(at_most, row["chain"]),
+                bound(at_least, row["coverage_80_low"], "%"),
+                bound(at_most, row["coverage_80_high"], "%"),
             ]
             for row in proof["every_group"]
         ]
@@ -230,7 +232,13 @@ def _proof(audit: Values) -> str:
     if proof["groups"]:
         header = ["group", "#rows", "#measured (points)", "#at least", "#at most"]
         cells = [
-            [str(row["group"]), whole(row["n"]), *(points(row[key]) for key in ("error", "low", "high"))]
+            [
+                str(row["group"]),
+                whole(row["n"]),
+                points(row["error"]),
+                bound(at_least, row["low"]),
+                bound(at_most, row["high"]),
+            ]
             for row in proof["groups"][:NAMED]
         ]
         parts += ["<h3>For named groups, all at once</h3>", table("Bounds for named groups", header, cells)]

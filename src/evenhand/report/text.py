@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evenhand._words import at_least, at_most, percent
+
 if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
@@ -103,7 +105,7 @@ def _learned(audit: Audit) -> str:
             f"{row['mass']:.0%}",
             str(row["n"]),
             _number(row["error"]),
-            _number(row["low"]),
+            at_least(row["low"], 3, unit=1),
             row["direction"],
             _number(row["bias"]),
             _share(row["coverage_80"]),
@@ -120,11 +122,10 @@ def _worst(audit: Audit) -> str:
         "oracle, in hindsight": "error",
         "the same, calibrated": "null_mean",
         "its upper 5%": "null_high",
-        "certified for every group": "certified",
     }
-    if not _is_proven(audit):
-        del lines["certified for every group"]
     rows = [(label, *(_number(record[key]) for record in records)) for label, key in lines.items()]
+    if _is_proven(audit):
+        rows.append(("certified for every group", *(_upper_bound(record["certified"]) for record in records)))
     header = ("worst group of", *(f"{record['mass']:.0%}" for record in records))
     return _grid(header, rows, right=tuple(range(1, len(records) + 1)))
 
@@ -143,7 +144,7 @@ def difference_in_words(measure: str, first: float, second: float, names: tuple[
     # behind the comma stands the name of a group, which may hold any word
     kind = measure.partition(", ")[0]
     if kind == "certified":
-        return f"proven for any such group: off by at most {_points(second)} points; of {names[0]} {_points(first)}"
+        return f"proven for any such group: off by at most {at_most(second)} points; of {names[0]} {at_most(first)}"
     if kind == "log score":
         return _sharpness_in_words(second - first, names)
     if kind == "CRPS":
@@ -193,9 +194,9 @@ def _proof_sentences(audit: Audit) -> Iterable[str]:
     mass = MASS if proof.mass is None else proof.mass
     low, high = proof.coverage(0.8, mass)
     yield (
-        f"Proven with {proof.confidence:.0%} confidence: for every group of at least {mass:.0%} of people, named or "
-        f"not, stated chances are off by at most {_points(proof.group_error(mass))} points, and the 80% interval holds "
-        f"{_points(low)}% to {_points(high)}% of outcomes. Not covered: {'; '.join(proof.not_covered)}."
+        f"Proven with {percent(proof.confidence)} confidence: for every group of at least {percent(mass)} of people, "
+        f"named or not, stated chances are off by at most {at_most(proof.group_error(mass))} points, and the 80% "
+        f"interval holds {at_least(low)}% to {at_most(high)}% of outcomes. Not covered: {'; '.join(proof.not_covered)}."
     )
 
 
@@ -237,7 +238,7 @@ def _group_sentences(audit: Audit) -> Iterable[str]:
         if row["low"] > 0:
             yield (
                 f"A group of {row['mass']:.0%} that the features define{words} is off by {_points(row['error'])} "
-                f"points, surely by {_points(row['low'])} or more: {row['direction']}."
+                f"points, surely by {at_least(row['low'])} or more: {row['direction']}."
             )
         else:
             yield "No group that a learner could define by features is surely off."
@@ -294,6 +295,10 @@ def _number(value: float) -> str:
     if 0 < abs(value) < 0.001:
         return f"{value:.2g}"
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) >= 10 else f"{value:.3f}"
+
+
+def _upper_bound(value: float) -> str:
+    return at_most(value, 3, unit=1) if math.isfinite(value) else "-"
 
 
 def _share(value: float) -> str:
