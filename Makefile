@@ -27,8 +27,8 @@ check: $(STAMP)
 	$(BIN)/python tools/check_wheel.py
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/training_stack.py
-	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,bench]'
+	$(BIN)/python benchmarks/record.py worst_groups scan audit_scale training_stack import_time
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

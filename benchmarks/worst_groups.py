@@ -3,7 +3,7 @@
 The published procedure draws 2,000 times for every person at every group size, averages the PITs, and takes the rows
 with the lowest or the highest averages. It is linear in the number of sizes, so a few are timed and the time scaled up.
 Random subsets are those of uncertainty-toolbox at its defaults, which judge central intervals
-(`pip install uncertainty-toolbox==0.1.1`); they are left out if it is missing.
+(the extra `evenhand[bench]`); they are left out if it is missing.
 
     OMP_NUM_THREADS=1 python benchmarks/worst_groups.py [--sizes-timed 2] [--rows 10000 100000 1000000]
 """

@@ -59,6 +59,13 @@ def frozen(values: ArrayLike) -> Floats:
     return array
 
 
+def frozen_numbers(values: ArrayLike) -> NDArray[np.intp]:
+    """Return whole numbers as an array that nobody can write to."""
+    array = np.array(values, dtype=np.intp)
+    array.flags.writeable = False
+    return array
+
+
 def parts(distribution: Distribution) -> Iterator[Distribution]:
     """Yield the distribution and the ones that it wraps."""
     yield distribution
@@ -135,13 +142,14 @@ def recalibrated(base: Build) -> Build:
 
     def build(shape: Shape) -> Recalibrated:
         rng = np.random.default_rng(9)
-        rows = () if len(shape) == 1 else (shape[0], 1)
-        levels, values = (np.cumsum(rng.uniform(0.3, 1.0, (*rows, 8)), axis=-1) / 10 for _ in range(2))
-        ends = np.zeros((*rows, 1)), np.ones((*rows, 1))
+        maps, which = ((), None) if len(shape) == 1 else ((shape[0],), frozen_numbers(np.arange(shape[0])[:, None]))
+        levels, values = (np.cumsum(rng.uniform(0.3, 1.0, (*maps, 8)), axis=-1) / 10 for _ in range(2))
+        ends = np.zeros((*maps, 1)), np.ones((*maps, 1))
         return Recalibrated(
             base(shape),
             frozen(np.concatenate((ends[0], levels, ends[1]), axis=-1)),
             frozen(np.concatenate((ends[0], values, ends[1]), axis=-1)),
+            which,
         )
 
     return build

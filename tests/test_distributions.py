@@ -609,6 +609,20 @@ def test_gaussian_link_around_a_normal_is_a_normal(link: Gaussian) -> None:
         assert (error < 6e-4).all()  # the table of quantiles: see SMOOTH
 
 
+@pytest.mark.parametrize(
+    "link", [Laplace(0.02), Laplace(0.3), Entropic(0.02), Entropic(0.3), Gaussian(0.02), Gaussian(0.3)]
+)
+def test_many_draws_through_a_table_of_the_link_are_as_few_draws(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    r = np.concatenate(([1e-9, 1 - 1e-9], np.random.default_rng(0).uniform(size=398)))
+    y = np.random.default_rng(1).normal(size=(1, 1))
+    few = Randomized(Normal([[0.0]], 1.0), link, r[None])
+    direct = few.mean(), few.std(), few.crps(y)
+    monkeypatch.setattr("evenhand.distributions.randomized.MANY_DRAWS", 100)
+    many = Randomized(Normal([[0.0]], 1.0), link, r[None])
+    for value, expected in zip((many.mean(), many.std(), many.crps(y)), direct, strict=True):
+        np.testing.assert_allclose(value, expected, atol=3e-4)
+
+
 @pytest.mark.parametrize("link", LINKS.values())
 @pytest.mark.parametrize("base", [normal, mixture, samples])
 def test_at_alpha_one_every_link_leaves_the_base_as_it_is(base: Build, link: type[Link]) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import tracemalloc
+import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,7 @@ Floats = NDArray[np.float64]
 
 LEVELS = np.array([0.0, 0.1, 0.35, 0.8, 1.0])
 VALUES = np.array([0.0, 0.3, 0.4, 0.95, 1.0])
+TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
 
 
 # --- the wrapper -----------------------------------------------------------------------------------------------
@@ -39,8 +43,9 @@ VALUES = np.array([0.0, 0.3, 0.4, 0.95, 1.0])
 def test_the_identity_map_gives_the_base() -> None:
     base = Normal([0.0, 3.0, -2.0], [1.0, 0.2, 5.0])
     y = np.array([0.4, 2.9, -40.0])
-    for levels in ([0.0, 1.0], [0.0, 0.25, 0.5, 1.0], np.tile([0.0, 0.125, 0.5, 1.0], (3, 1))):
-        batch = Recalibrated(base, levels, levels)
+    several = [[0.0, 0.125, 0.5, 1.0], [0.0, 0.25, 0.5, 1.0]]
+    for levels, which in (([0.0, 1.0], None), ([0.0, 0.25, 0.5, 1.0], None), (several, [0, 1, 0])):
+        batch = Recalibrated(base, levels, levels, which)
         for name in ("cdf", "sf", "logcdf", "logsf", "logpdf"):
             # the same to rounding of a sum of three terms
             np.testing.assert_allclose(getattr(batch, name)(y), getattr(base, name)(y), rtol=1e-14, atol=1e-16)
@@ -120,7 +125,7 @@ def test_each_row_goes_by_its_own_map() -> None:
     inner = np.sort(rng.uniform(size=(2, 50, 9)), axis=-1)
     levels, values = (np.concatenate((np.zeros((50, 1)), part, np.ones((50, 1))), axis=-1) for part in inner)
     base, y = Normal(rng.normal(size=50), 1.0), rng.normal(0, 2, 50)
-    batch = Recalibrated(base, levels, values)
+    batch = Recalibrated(base, levels, values, which=np.arange(50))
     singles = [Recalibrated(base.take([i]), levels[i], values[i]) for i in range(50)]
     for name in ("cdf", "logsf", "logpdf"):
         expected = [getattr(single, name)(y[i])[0] for i, single in enumerate(singles)]
@@ -128,9 +133,60 @@ def test_each_row_goes_by_its_own_map() -> None:
     np.testing.assert_allclose(batch.ppf(0.97), [single.ppf(0.97)[0] for single in singles], rtol=1e-13)
     np.testing.assert_array_equal(batch.take([7, 3]).cdf(0.1), batch.cdf(0.1)[[7, 3]])
     # a map for each row of a base that the rows share
-    shared = Recalibrated(Normal([0.0], 1.0), levels, values)
+    shared = Recalibrated(Normal([0.0], 1.0), levels, values, which=np.arange(50))
     assert shared.batch_shape == (50,)
     np.testing.assert_array_equal(shared.take([4]).cdf(0.3), shared.cdf(0.3)[[4]])
+
+
+@pytest.mark.parametrize(
+    "which", [np.arange(6) % 3, (np.arange(6) % 3)[:, None], [[2, 0, 1, 1]], np.arange(24).reshape(6, 4) % 3]
+)
+def test_maps_broadcast_along_any_axis_of_the_batch(which: Any) -> None:
+    rng = np.random.default_rng(31)
+    inner = np.sort(rng.uniform(size=(2, 3, 5)), axis=-1)
+    levels, values = (np.concatenate((np.zeros((3, 1)), part, np.ones((3, 1))), axis=-1) for part in inner)
+    which = np.asarray(which)
+    people = (6,) if which.ndim == 1 else (6, 4)
+    base = Normal(rng.normal(size=people), 1.0)
+    batch = Recalibrated(base, levels, values, which)
+    assert batch.batch_shape == people
+    own = np.broadcast_to(which, people)
+    u = base.cdf(0.2)
+    expected = np.empty(people)
+    for place in np.ndindex(people):
+        expected[place] = np.interp(u[place], levels[own[place]], values[own[place]])
+    np.testing.assert_allclose(batch.cdf(0.2), expected, rtol=1e-12)
+    np.testing.assert_allclose(batch.expand().cdf([0.2, 0.2])[..., 1], expected, rtol=1e-12)
+    np.testing.assert_allclose(batch.ppf(batch.cdf(0.2)), 0.2, rtol=1e-9)
+    rows = [5, 0, 0]
+    np.testing.assert_array_equal(batch.take(rows).cdf(0.2), batch.cdf(0.2)[rows])
+    np.testing.assert_array_equal(batch.take(rows).mean(), batch.mean()[rows])
+
+
+def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row() -> None:
+    n, inner = 20_000, np.sort(np.random.default_rng(32).uniform(size=(4, 199)), axis=-1)
+    levels = np.concatenate((np.zeros((4, 1)), inner, np.ones((4, 1))), axis=-1)
+    base, which, y = Normal(np.zeros(n), 1.0), np.arange(n) % 4, np.linspace(-3, 3, n)
+    tracemalloc.start()
+    batch = Recalibrated(base, levels, 1 - levels[:, ::-1], which)
+    batch.take(slice(0, None, 2)).expand()
+    batch.cdf(y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # 40 arrays of one number a row; one array of knots for each row is five times that
+    assert peak < 40 * 8 * n
+
+
+def test_knots_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = Recalibrated(Normal(np.zeros(3), 1.0), [LEVELS, VALUES], [VALUES, LEVELS], [0, 1, 0])
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("checked again")
+
+    monkeypatch.setattr("evenhand.distributions.recalibrated._check_knots", refuse)
+    for other in (batch.take([2, 1]), batch.expand()):
+        assert other.levels is batch.levels
+        assert other.values is batch.values
 
 
 @pytest.mark.parametrize(
@@ -143,12 +199,29 @@ def test_each_row_goes_by_its_own_map() -> None:
         ([0], [0], "levels must rise strictly along the last axis, two knots or more"),
         ([0, np.nan, 1], [0, 0.5, 1], r"levels\[1\] must be finite"),
         ([0, 1], [0, 0.5, 1], "levels and values must have shapes that broadcast together"),
-        (np.tile([0, 0.5, 1], (2, 1)), [0, 0.5, 1], "base and levels must have shapes that broadcast together"),
+        (np.zeros((1, 2, 3)), [0, 0.5, 1], r"levels must have shape \(k,\) or \(n_maps, k\), got shape \(1, 2, 3\)"),
+        (TWO, TWO, r"levels and values must have shape \(k,\) without `which`, got shape \(2, 3\); say with `which`"),
     ],
 )
 def test_maps_that_cannot_be_are_refused_in_one_line(levels: Any, values: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         Recalibrated(Normal(np.zeros(3), 1.0), levels, values)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("levels", "which", "message"),
+    [
+        (TWO, [0, 1], "base and which must have shapes that broadcast together"),
+        (TWO, [0, 2, 1], "which must lie between 0 and 1, the number of maps less one, got 2"),
+        (TWO, [0, -1, 1], "which must lie between 0 and 1, the number of maps less one, got -1"),
+        (TWO, [0.0, 1.0, 1.0], "which must hold whole numbers, got float64"),
+        (TWO[0], [0, 0, 0], r"must have shape \(n_maps, k\) with `which`, got shape \(3,\)"),
+    ],
+)
+def test_maps_that_are_not_there_are_refused_in_one_line(levels: Any, which: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Recalibrated(Normal(np.zeros(3), 1.0), levels, levels, which)
     assert "\n" not in str(caught.value)
 
 
@@ -402,7 +475,7 @@ def test_a_cut_between_two_values_is_the_median() -> None:
     assert column.groups == ("age <= 5.5", "age > 5.5")
     found = column.labels(pd.DataFrame({"age": [5.4, 5.5, 5.6, np.nan]})).tolist()
     assert found == ["age <= 5.5", "age <= 5.5", "age > 5.5", "age missing"]
-    # text where numbers were: unknown
+    # text that says a number is one; other text is unknown
     assert column.labels(pd.DataFrame({"age": ["old", "5"]})).tolist() == [None, "age <= 5.5"]
 
 
@@ -418,7 +491,8 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
     assert model.groups_["n_samples"].tolist() == [30, 200, 200, 170]
     pooled = RecalibratedRegressor(Says(), random_state=0).fit(table, y)
     fresh = table.assign(side="elsewhere")
-    np.testing.assert_allclose(model.forecast(fresh).pit(y), pooled.forecast(fresh).pit(y), rtol=1e-12)
+    with pytest.warns(UserWarning, match="column 'side': 600 of 600 rows have labels never seen in training"):
+        np.testing.assert_allclose(model.forecast(fresh).pit(y), pooled.forecast(fresh).pit(y), rtol=1e-12)
     np.testing.assert_allclose(model.forecast(table[:30]).pit(y[:30]), pooled.forecast(table[:30]).pit(y[:30]))
     # for a function a missing label is no group
     by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
@@ -426,6 +500,110 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
     missing = slice(30, 200)
     expected = pooled.forecast(table[missing]).pit(y[missing])
     np.testing.assert_allclose(by_function.forecast(table[missing]).pit(y[missing]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("trained", "given"),
+    [
+        ([True, False, True], [1, 0, 1]),
+        ([True, False, True], [1.0, 0.0, 1.0]),
+        ([True, False, True], ["1", "0", "1"]),
+        ([1, 0, 1], [True, False, True]),
+        ([1.0, 0.0, np.nan], pd.array([True, False, None], dtype="boolean")),
+        (pd.array([True, False, None], dtype="boolean"), [1.0, 0.0, np.nan]),
+        ([1, 2, 3], ["1.0", "2.0", "03"]),
+        ([0.1, 0.7, 0.3], np.float32([0.1, 0.7, 0.3])),
+        (np.float32([0.1, 0.7, 0.3]), [0.1, 0.7, 0.3]),
+        ([2, 1, 3], pd.Categorical([2, 1, 3])),
+        (pd.Categorical([2, 1, 3]), [2.0, 1.0, 3.0]),
+        (pd.date_range("2020-01-01", periods=3), ["2020-01-01", "2020-01-02T00:00", "2020-01-03"]),
+        (pd.date_range("2020-01-01", periods=3), [dt.date(2020, 1, day) for day in (1, 2, 3)]),
+        (np.arange(12.0), [str(k) for k in range(12)]),
+        (np.arange(12.0) / 10, np.float32(np.arange(12.0) / 10)),
+        (np.arange(13.0) / 10, np.float32(np.arange(13.0) / 10)),
+        (np.float32(np.arange(13.0) / 10), np.arange(13.0) / 10),
+        (pd.date_range("2020-01-01", periods=13), [f"2020-01-{day:02d}" for day in range(1, 14)]),
+        (pd.date_range("2020-01-01", periods=13), [dt.date(2020, 1, day) for day in range(1, 14)]),
+        (2**60 + np.arange(13), [str(2**60 + k) for k in range(13)]),
+    ],
+    ids=str,
+)
+def test_a_column_written_in_another_type_keeps_its_groups(trained: Any, given: Any) -> None:
+    table = pd.DataFrame({"v": trained})
+    column = module._GroupColumn.learn(table, "v")
+    assert column.labels(pd.DataFrame({"v": given})).tolist() == column.labels(table).tolist()
+
+
+@pytest.mark.parametrize(
+    ("trained", "given"),
+    [
+        ([True, False], [2, -1]),
+        ([0.1, 0.7], [0.1 + 1e-9, 0.7 - 1e-9]),  # not within rounding, as both hold 64 bits
+        (["01", "02"], [1, 2]),
+        ([2**60, 2**60 + 1], [2**60 + 2, 2**60 + 3]),
+        (np.arange(12.0), pd.date_range("2020-01-01", periods=12)),
+        (pd.date_range("2020-01-01", periods=12), np.arange(12)),
+        (pd.date_range("2020-01-01", periods=3), pd.to_timedelta([1, 2, 3], unit="D")),
+    ],
+    ids=str,
+)
+def test_what_is_another_value_stays_unknown(trained: Any, given: Any) -> None:
+    column = module._GroupColumn.learn(pd.DataFrame({"v": trained}), "v")
+    assert set(column.labels(pd.DataFrame({"v": given}))) == {None}
+
+
+def test_owners_written_as_numbers_keep_their_maps() -> None:
+    table, y = halves(400, 33)
+    table = table.assign(own=table["side"] == "left")
+    model = RecalibratedRegressor(Says(), by="own", random_state=0).fit(table, y)
+    expected = model.forecast(table).pit(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.forecast(table.assign(own=table["own"].astype(int))).pit(y), expected)
+
+
+def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
+    table, y = halves(400, 34)
+    table = table.assign(own=np.where(np.arange(400) % 4 < 2, "yes", "no"))
+    model = RecalibratedRegressor(Says(), by=["side", "own"], random_state=0).fit(table, y)
+    with pytest.warns(UserWarning, match=r"column 'own': 40 of 40 rows have labels never seen in training") as caught:
+        model.forecast(table[:40].assign(own=True))
+    assert len(caught) == 1
+    assert "write them as in training (own = no, own = yes)" in str(caught[0].message)
+    assert "\n" not in str(caught[0].message)
+    assert caught[0].filename == __file__
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["own"], random_state=0).fit(table, y)
+    with pytest.warns(UserWarning, match=r"by: 21 of 40 rows have labels never seen in training.*\(no, yes\)"):
+        by_function.forecast(table[:40].assign(own=["maybe"] * 21 + ["yes"] * 19))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.forecast(table[:19].assign(own=True))  # few rows
+        model.forecast(table[:40].assign(own=["maybe"] * 20 + ["yes"] * 20))  # half of them
+        by_function.forecast(table[:40].assign(own=None))  # a function's way to name no group
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        20200601 + np.arange(200) % 20,
+        1e6 + np.random.default_rng(35).normal(size=200),
+        2**60 + np.arange(200),
+        np.random.default_rng(36).normal(size=201),
+        np.float32(np.random.default_rng(37).normal(size=201)),
+    ],
+    ids=["days", "narrow", "ids", "normal", "single"],
+)
+def test_new_rows_belong_where_the_name_of_their_group_says(values: Any) -> None:
+    table = pd.DataFrame({"v": values})
+    column = module._GroupColumn.learn(table, "v")
+    cut = column.groups[0].removeprefix("v <= ")
+    assert column.groups == (f"v <= {cut}", f"v > {cut}")
+    for group, mask in group_columns(table, ["v"], source="X").items():
+        np.testing.assert_array_equal(column.labels(table) == group, mask)
+    # exact decimals, not floats, say on which side a value lies
+    fresh = table["v"].iloc[::7]
+    low = np.array([Decimal(value) <= Decimal(cut) for value in fresh.tolist()])
+    np.testing.assert_array_equal(column.labels(table.iloc[::7]) == column.groups[0], low)
 
 
 def test_several_columns_make_a_group_of_each_combination() -> None:
@@ -519,6 +697,27 @@ def test_weights_move_the_map() -> None:
     fewer = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(table[:2000], y[:2000])
     np.testing.assert_allclose(some.levels_, fewer.levels_, rtol=1e-12)
     assert some.groups_.equals(fewer.groups_)
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), BayesianRidge()], ids=["plain", "with a spread"])
+def test_rows_of_weight_zero_are_no_rows_wherever_they_stand(estimator: Any) -> None:
+    X, y = linear_task(600, seed=3)
+    weight = np.where(np.arange(600) % 15 == 0, 2.0, 0.0)  # 40 of them; a fold of five could hold most
+    used = weight > 0
+    some = RecalibratedRegressor(estimator, random_state=0).fit(X, y, weight)
+    fewer = RecalibratedRegressor(estimator, random_state=0).fit(X[used], y[used], weight[used])
+    np.testing.assert_array_equal(some.levels_, fewer.levels_)
+    np.testing.assert_array_equal(some.forecast(X).ppf(0.2), fewer.forecast(X).ppf(0.2))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, lambda X: pl.from_numpy(X, schema=["a", "b", "c"])])
+def test_too_few_rows_of_positive_weight_are_said_so(kind: Any) -> None:
+    X, y = linear_task(600)
+    weight = np.where(np.isin(np.arange(600), [5, 300, 599]), 1.0, 0.0)
+    message = r"X must have at least 10 rows of positive weight for cv=5, got n_samples = 3"
+    for estimator in (Ridge(), BayesianRidge(), FrozenEstimator(Ridge().fit(X, y))):
+        with pytest.raises(InputError, match=message):
+            RecalibratedRegressor(estimator, on_discrete="ignore").fit(kind(X), y, weight)
 
 
 def test_rounded_outcomes_are_right_up_to_a_rounding_cell() -> None:

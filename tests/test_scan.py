@@ -133,15 +133,30 @@ def test_halves_of_arrays_are_those_of_group_columns() -> None:
             np.where(rng.random(101) < 0.1, np.inf, rng.normal(size=101)),
             np.where(rng.random(101) < 0.1, np.nan, rng.normal(size=101)),
             rng.integers(0, 10, size=101),  # one group per value
+            20200601 + np.arange(101) % 20,  # more than six digits
+            1e6 + rng.normal(size=101),
         ]
     )
-    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(6)])
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)])
+    # floats confuse some or all of these
+    table = table.assign(
+        few=2**53 - 50 + np.arange(101),
+        all=2**60 + np.arange(101),
+        huge=np.uint64(2**63) + rng.permutation(101).astype(np.uint64),
+    )
     made = _masks.make_masks(table, {})
     expected = group_columns(table, table.columns, source="X")
     assert made.names == list(expected)
     for g, rows in enumerate(expected.values()):
         np.testing.assert_array_equal(made.columns[:, made.column[g]] ^ made.complement[g], rows)
     np.testing.assert_array_equal(made.sizes(), [rows.sum() for rows in expected.values()])
+
+
+def test_groups_of_large_ids_are_scanned() -> None:
+    # the name states a cut: 100 of the rows lie at or below it
+    frame = scan_groups(np.random.default_rng(11).random(200), pd.DataFrame({"id": 2**60 + np.arange(200)}), 20)
+    assert set(frame["group"]) == {f"id <= {2**60 + 99}", f"id > {2**60 + 99}"}
+    assert frame["n"].tolist() == [100, 100]
 
 
 def test_tables_of_any_kind_give_the_same_groups() -> None:

@@ -4,6 +4,7 @@ import gzip
 import os
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -299,6 +300,51 @@ def test_many_numbers_are_halved_at_the_median() -> None:
 def test_no_half_is_empty_where_the_median_is_the_largest_value() -> None:
     assert groups_of([*range(10), *[10] * 20]) == {"v <= 9": [*range(10)], "v > 9": [*range(10, 30)]}
     assert groups_of([*range(10), *[np.inf] * 20]) == {"v <= 4.5": [*range(5)], "v > 4.5": [*range(5, 30)]}
+
+
+@pytest.mark.parametrize(
+    ("values", "cut"),
+    [
+        (20200601 + np.arange(200) % 20, "20200610"),
+        (np.arange(12) * 400_000 - 2_200_000 + 1_000_000, "1000000"),
+        (1e6 + np.arange(1, 13) / 8, "1000000.8"),  # between 1000000.75 and 1000000.875
+        (-(1e6 + np.arange(1, 13) / 8), "-1000000.8"),
+        (np.arange(12) * 1e-9 + 0.123456, "0.1234560055"),  # any with fewer digits lies outside 5e-9 to 6e-9
+        (np.arange(12) * 1e16, "5.5e+16"),
+        (np.r_[np.arange(6) * 1e-17, 1.0 + np.arange(6)], "0.5"),
+        (np.nextafter(1.0, 2.0) + np.arange(12) * 2.0**-52, None),
+        (np.r_[-1.7e308 + np.arange(11) * 1e306, 0.0], None),
+    ],
+    ids=str,
+)
+def test_the_name_of_a_half_states_a_cut_that_parts_the_rows(values: Any, cut: str | None) -> None:
+    groups = group_columns(pd.DataFrame({"v": values}), ["v"], source="t.csv")
+    (low, low_rows), (high, high_rows) = groups.items()
+    shown = low.removeprefix("v <= ")
+    assert high == f"v > {shown}"
+    assert cut is None or shown == cut
+    exact = np.array([Decimal(value) <= Decimal(float(shown)) for value in np.asarray(values).tolist()])
+    np.testing.assert_array_equal(low_rows, exact)
+    np.testing.assert_array_equal(high_rows, ~exact)
+    assert low_rows.any() and high_rows.any()
+
+
+@pytest.mark.parametrize("first", [2**53, 2**60, -(2**60), 2**63 + 5])
+def test_whole_numbers_that_floats_confuse_are_halved_as_whole_numbers(first: int) -> None:
+    values = np.array([first + k for k in range(20)])
+    expected = {f"v <= {first + 9}": [*range(10)], f"v > {first + 9}": [*range(10, 20)]}
+    assert groups_of(values) == expected
+    if first < 2**63:
+        with_gap = pd.array([*values.tolist(), None], dtype="Int64")
+        assert groups_of(with_gap) == expected | {"v missing": [20]}
+    # nothing above the middle one
+    mostly = np.array([first + min(k, 12) for k in range(40)])
+    assert groups_of(mostly) == {f"v <= {first + 11}": [*range(12)], f"v > {first + 11}": [*range(12, 40)]}
+
+
+def test_dates_within_a_microsecond_are_halved() -> None:
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(20), unit="ns")
+    assert list(groups_of(days)) == [f"v {sign} 2020-01-01T00:00:00.000000009" for sign in ("<=", ">")]
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Paris"])

@@ -11,6 +11,8 @@ from evenhand._checks import Floats, bad_input
 from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast, has_rows, joint_shape
 from evenhand.links._base import log1mexp
 
+Ints = NDArray[np.intp]
+
 
 class Recalibrated(Distribution):
     """Distributions with the CDF `g(F(y))`, `F` the base's and `g` increasing and linear between knots.
@@ -22,16 +24,18 @@ class Recalibrated(Distribution):
     ----------
     base : Distribution
         The forecast to be mended.
-    levels : array-like of shape (k,) or (..., k)
-        Probabilities of the base at the knots, strictly increasing from 0 to 1; the axes before the last broadcast
-        against the batch: shape (k,) serves every row, shape (n, k) has a map for each row of a batch (n,).
-    values : array-like of shape (k,) or (..., k)
+    levels : array-like of shape (k,) or (n_maps, k)
+        Probabilities of the base at the knots, strictly increasing from 0 to 1.
+    values : array-like of shape (k,) or (n_maps, k)
         What the map makes of them, strictly increasing from 0 to 1.
+    which : array-like of int, optional
+        The map of each distribution, from 0 to n_maps - 1; broadcasts against the batch. None: one map, of shape (k,),
+        serves all.
 
     Raises
     ------
     InputError
-        If levels or values do not rise strictly from 0 to 1, or shapes do not fit.
+        If levels or values do not rise strictly from 0 to 1, `which` names no map, or shapes do not fit.
 
     Examples
     --------
@@ -43,35 +47,46 @@ class Recalibrated(Distribution):
     (array([0.6875]), array([-0.842]))
     """
 
-    event_dims: ClassVar[dict[str, int]] = {"levels": 1, "values": 1}
+    event_dims: ClassVar[dict[str, int]] = {"which": 0}
 
-    def __init__(self, base: Distribution, levels: ArrayLike, values: ArrayLike) -> None:
+    def __init__(
+        self, base: Distribution, levels: ArrayLike, values: ArrayLike, which: ArrayLike | None = None
+    ) -> None:
         self.base = base
         self.levels, self.values = broadcast(
             levels=_check_knots("levels", levels), values=_check_knots("values", values)
         )
-        joint_shape(base=base.batch_shape, levels=self.levels.shape[:-1])
+        self.which = _check_which(which, self.levels.shape)
+        joint_shape(base=base.batch_shape, which=self._which_shape)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self.base.batch_shape, self.levels.shape[:-1])
+        return np.broadcast_shapes(self.base.batch_shape, self._which_shape)
+
+    @property
+    def _which_shape(self) -> tuple[int, ...]:
+        return () if self.which is None else self.which.shape
 
     def take(self, rows: Any) -> Recalibrated:
         base = self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
-        if has_rows(self.levels.shape[:-1], self.batch_shape):
-            return Recalibrated(base, self.levels[rows], self.values[rows])
-        return Recalibrated(base, self.levels, self.values)
+        if self.which is None or not has_rows(self.which.shape, self.batch_shape):
+            return self._with(base, self.which)
+        return self._with(base, self.which[rows])
 
     def expand(self) -> Recalibrated:
-        if self.levels.ndim == 1:
-            return Recalibrated(self.base.expand(), self.levels, self.values)
-        return Recalibrated(self.base.expand(), self.levels[..., None, :], self.values[..., None, :])
+        return self._with(self.base.expand(), None if self.which is None else self.which[..., None])
+
+    def _with(self, base: Distribution, which: Ints | None) -> Recalibrated:
+        """The same maps, which have been checked, around another base."""
+        other = Recalibrated.__new__(Recalibrated)
+        other.base, other.levels, other.values, other.which = base, self.levels, self.values, which
+        return other
 
     def _mapped(self, y: ArrayLike) -> tuple[Floats, Floats, Floats, Bools]:
         """Logs of the tail on the side of the smaller base tail, of the other tail, of the slope; and the side."""
         lower, upper = self.base.logcdf(y), self.base.logsf(y)
         is_upper = lower > upper
-        return (*_map_tail(self.levels, self.values, np.where(is_upper, upper, lower), is_upper), is_upper)
+        return (*_map_tail(self.levels, self.values, self.which, np.where(is_upper, upper, lower), is_upper), is_upper)
 
     def logcdf(self, y: ArrayLike) -> Floats:
         near, far, _, is_upper = self._mapped(y)
@@ -88,14 +103,16 @@ class Recalibrated(Distribution):
         tail, is_upper = np.asarray(log_p, dtype=np.float64), np.asarray(upper)
         is_large = tail > np.log(0.5)
         tail, is_upper = np.where(is_large, log1mexp(tail), tail), is_upper ^ is_large
-        near, far, _ = _map_tail(self.values, self.levels, tail, is_upper)
+        near, far, _ = _map_tail(self.values, self.levels, self.which, tail, is_upper)
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), is_upper ^ turned)
 
 
 def _check_knots(name: str, knots: ArrayLike) -> Floats:
     array = batch_array(name, knots)
-    if array.ndim < 1 or array.shape[-1] < 2 or not (np.diff(array, axis=-1) > 0).all():
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise bad_input(name, "have shape (k,) or (n_maps, k)", f"shape {array.shape}")
+    if array.shape[-1] < 2 or not (np.diff(array, axis=-1) > 0).all():
         raise bad_input(name, "rise strictly along the last axis, two knots or more", f"{array.tolist()}"[:80])
     if (array[..., 0] != 0).any() or (array[..., -1] != 1).any():
         got = f"{array[..., 0].max():g} to {array[..., -1].min():g}"
@@ -103,24 +120,44 @@ def _check_knots(name: str, knots: ArrayLike) -> Floats:
     return array
 
 
-def _map_tail(levels: Floats, values: Floats, log_u: Floats, is_upper: Bools) -> tuple[Floats, Floats, Floats]:
+def _check_which(which: ArrayLike | None, shape: tuple[int, ...]) -> Ints | None:
+    """Return the maps' numbers, if there are maps of shape (n_maps, k) to choose from."""
+    if which is None:
+        if len(shape) > 1:
+            remedy = "say with `which` what map each row takes"
+            raise bad_input("levels and values", "have shape (k,) without `which`", f"shape {shape}", remedy)
+        return None
+    array = np.asarray(which)
+    if len(shape) < 2:
+        raise bad_input("levels and values", "have shape (n_maps, k) with `which`", f"shape {shape}")
+    if array.dtype.kind not in "iu":
+        raise bad_input("which", "hold whole numbers", str(array.dtype))
+    wrong = (array < 0) | (array >= shape[0])
+    if wrong.any():
+        raise bad_input("which", f"lie between 0 and {shape[0] - 1}, the number of maps less one", array[wrong].flat[0])
+    return array.astype(np.intp, copy=False)
+
+
+def _map_tail(
+    levels: Floats, values: Floats, which: Ints | None, log_u: Floats, is_upper: Bools
+) -> tuple[Floats, Floats, Floats]:
     """Log of the mapped tail, of one minus it and of the slope, where `log_u` is a lower or an upper tail.
 
     An upper tail goes through the map mirrored at (1/2, 1/2). Levels above 1/2 keep their digits in 1 - level.
     """
-    shape = np.broadcast_shapes(levels.shape[:-1], log_u.shape, is_upper.shape)
+    shape = np.broadcast_shapes(() if which is None else which.shape, log_u.shape, is_upper.shape)
     tail, side = np.broadcast_to(log_u, shape), np.broadcast_to(is_upper, shape)
-    lower = _map_lower(levels, values, tail)
-    upper = _map_lower(1 - levels[..., ::-1], 1 - values[..., ::-1], tail)
+    lower = _map_lower(levels, values, which, tail)
+    upper = _map_lower(1 - levels[..., ::-1], 1 - values[..., ::-1], which, tail)
     near, far, slope = (np.where(side, above, below) for below, above in zip(lower, upper, strict=True))
     return near, far, slope
 
 
-def _map_lower(levels: Floats, values: Floats, log_u: Floats) -> tuple[Floats, Floats, Floats]:
+def _map_lower(levels: Floats, values: Floats, which: Ints | None, log_u: Floats) -> tuple[Floats, Floats, Floats]:
     """The same for lower tails, whose map is in place."""
     u = np.exp(log_u)
-    cell = _cell(levels, u)
-    left, right, low, high = (_at(knots, cell + step) for knots in (levels, values) for step in (0, 1))
+    cell = _cell(levels, which, u)
+    left, right, low, high = (_at(knots, which, cell + step) for knots in (levels, values) for step in (0, 1))
     slope = (high - low) / (right - left)
     # both from the cell's own ends, so that neither is a difference of large numbers
     near, far = low + slope * (u - left), (1 - high) + slope * (right - u)
@@ -130,22 +167,29 @@ def _map_lower(levels: Floats, values: Floats, log_u: Floats) -> tuple[Floats, F
     return np.minimum(log_near, 0.0), np.minimum(log_far, 0.0), np.log(slope)
 
 
-def _cell(knots: Floats, point: Floats) -> NDArray[np.intp]:
+def _cell(knots: Floats, which: Ints | None, point: Floats) -> Ints:
     """Index of the last knot at or below the point, the last knot of all left out: the cell that holds the point."""
-    if knots.ndim == 1:
-        return np.clip(np.searchsorted(knots, point, side="right") - 1, 0, knots.size - 2)
-    low = np.zeros(point.shape, dtype=np.intp)
-    high = np.full(point.shape, knots.shape[-1] - 1, dtype=np.intp)
-    for _ in range(int(knots.shape[-1]).bit_length()):  # halves the cells that are left; rows have knots of their own
-        middle = (low + high) // 2
-        below = _at(knots, middle) <= point
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return low
+    if which is None:
+        return _cell_of(knots, point)
+    # axes that the map's number does not vary along are looked up together
+    own = which.reshape((1,) * (point.ndim - which.ndim) + which.shape)
+    n_own = max((axis + 1 for axis, size in enumerate(own.shape) if size > 1), default=0)
+    shape = point.shape[:n_own]
+    rows = np.broadcast_to(own.reshape(own.shape[:n_own]), shape).ravel()
+    points = point.reshape(rows.size, -1)
+    cells = np.empty(points.shape, dtype=np.intp)
+    # small integers are sorted by radix, in linear time
+    order = np.argsort(rows.astype(np.min_scalar_type(len(knots))), kind="stable")
+    used, starts = np.unique(rows[order], return_index=True)
+    for number, part in zip(used, np.split(order, starts[1:]), strict=True):
+        cells[part] = _cell_of(knots[number], points[part])
+    return cells.reshape(point.shape)
 
 
-def _at(knots: Floats, index: NDArray[np.intp]) -> Floats:
+def _cell_of(knots: Floats, point: Floats) -> Ints:
+    return np.clip(np.searchsorted(knots, point, side="right") - 1, 0, knots.size - 2)
+
+
+def _at(knots: Floats, which: Ints | None, index: Ints) -> Floats:
     """Return each point's knot."""
-    if knots.ndim == 1:
-        return np.asarray(knots[index])
-    spread = np.broadcast_to(knots, (*index.shape, knots.shape[-1]))
-    return np.take_along_axis(spread, index[..., None], axis=-1)[..., 0]
+    return np.asarray(knots[index] if which is None else knots[which, index])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self, cast
@@ -12,16 +14,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import Floats, bad_input
-from evenhand.tables import group_columns, label
+from evenhand.tables import EXACT_WHOLE, group_columns, label
 
 By = str | Sequence[str] | Callable[[Any], Any]
 Labels = NDArray[np.object_]
 Mask = NDArray[np.bool_]
+Kind = Literal["bool", "number", "single", "date", "text"]
+"""What a column holds; "single" are floats of 32 bits or fewer."""
 
 MIN_GROUP_ROWS = 50
 """Fewest rows from which a group learns a map of its own: 10 knots, each with a standard error of at most 0.07."""
 
 MAX_KNOTS = 200
+WARN_ROWS = 20
+"""Fewest rows of a forecast of which it is said that most have labels never seen in training."""
+
 LEAST_PIT = 1e-12
 """PITs nearer to 0 or 1 than this, or nearer to each other, count as tied: floats have no digits left near 1."""
 
@@ -56,10 +63,29 @@ class Grouping:
             return np.array([None if pd.isna(value) else label(value) for value in answer], dtype=object)
         table = _table(X)
         parts = np.column_stack([column.labels(table) for column in self.columns])
-        pairs = enumerate(self.columns)
-        known = np.column_stack([np.isin(parts[:, j].astype(str), column.groups) for j, column in pairs])
+        known = pd.notna(parts).all(axis=1)
         joined = np.array([", ".join(map(str, row)) for row in parts], dtype=object)
-        return np.where(known.all(axis=1), joined, cast(Any, None))
+        return np.where(known, joined, cast(Any, None))
+
+    def warn_unseen(self, X: Any, labels: Labels, seen: Sequence[str]) -> None:
+        """Warn if most rows of a forecast have labels that no row of the training had."""
+        is_new = ~pd.Series(labels, dtype=object).isin(list(seen)).to_numpy()
+        if callable(self.by):
+            is_new &= pd.notna(labels)  # a function leaves rows out by a missing label
+        if labels.size < WARN_ROWS or 2 * is_new.sum() <= labels.size:
+            return
+        named = []
+        for column in self.columns:
+            unseen = pd.isna(column.labels(_table(X)))
+            named += [column] if 2 * unseen.sum() > labels.size else []
+        place = ", ".join(f"column {column.name!r}" for column in named or self.columns) or "by"
+        shown = ", ".join([group for column in named for group in column.groups] or seen)
+        warnings.warn(
+            f"{place}: {int(is_new.sum())} of {labels.size} rows have labels never seen in training and take the map "
+            f"of all rows; write them as in training ({shown[:80]}) or fit again with rows of these labels",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def groups(self, X: Any) -> Iterator[tuple[str, Mask]]:
         """Groups that occur, each with its rows: in the order of a single column's groups, else by name."""
@@ -89,45 +115,117 @@ class _GroupColumn:
     """How a column of the table makes groups: the names seen in training, and the cut if they are two halves."""
 
     name: str
-    groups: tuple[str, ...]
-    kind: Literal["values", "numbers", "dates"]
-    cut: float = 0.0
-    """For dates, microseconds since 1970."""
+    groups: Sequence[str]
+    kind: Kind
+    cut: str | None = None
+    """As the names state it, so that a row belongs where its group's name says."""
 
     @classmethod
     def learn(cls, table: pd.DataFrame, name: str) -> _GroupColumn:
-        masks = group_columns(table, [name], source="X")
-        names = tuple(masks)
-        if not names[0].startswith(f"{name} <= "):
-            return cls(name, names, "values")
-        numbers, kind = _numbers(table[name])
-        # the cut is the median unless nothing lies above it; date cuts, and others, are values of the lower half
-        last, first = numbers[masks[names[0]]].max(), numbers[masks[names[1]]].min()
-        median = float(np.median(numbers[np.isfinite(numbers)]))
-        is_median = kind == "numbers" and last <= median < first
-        return cls(name, names, kind, median if is_median else float(last))
+        names = tuple(group_columns(table, [name], source="X"))
+        low = f"{name} <= "
+        cut = names[0].removeprefix(low) if names[0].startswith(low) else None
+        return cls(name, names, _kind(table[name]), cut)
 
     def labels(self, table: pd.DataFrame) -> Labels:
-        """Name of each row's group; a value not seen in training has a name that no group has."""
+        """Name of each row's group; None where no row of the training had that value."""
         values = table[self.name]
         missing = values.isna().to_numpy(dtype=bool)
-        if self.kind == "values":
-            codes, distinct = pd.factorize(values)
-            found = np.array([*(f"{self.name} = {label(value)}" for value in distinct), None], dtype=object)[codes]
+        found = np.full(len(values), None, dtype=object)
+        if missing.any() and f"{self.name} missing" in self.groups:
+            found[missing] = f"{self.name} missing"
+        if not missing.all():
+            found[~missing] = (
+                self._value_labels(values[~missing]) if self.cut is None else self._halves(values[~missing])
+            )
+        return found
+
+    def _value_labels(self, values: pd.Series[Any]) -> Labels:
+        codes, distinct = pd.factorize(values)
+        names = np.array([f"{self.name} = {label(value)}" for value in distinct], dtype=object)
+        unseen = ~np.isin(names.astype(str), self.groups)
+        if unseen.any():
+            names[unseen] = self._same_value(pd.Series(distinct, dtype=values.dtype)[unseen])
+        return np.asarray(names[codes], dtype=object)
+
+    def _same_value(self, values: pd.Series[Any]) -> Labels:
+        """Groups of values written in another way than in training: 1 for True, 0.1 in 32 bits; None for new values."""
+        if self.kind == "date":
+            names = [f"{self.name} = {label(value)}" for value in _dates(values)]
+            return np.array([name if name in self.groups else None for name in names], dtype=object)
+        found = np.full(len(values), None, dtype=object)
+        seen = {_as_number(group.removeprefix(f"{self.name} = ")): group for group in self.groups}
+        known = np.sort([number for number in seen if np.isfinite(number)])
+        if self.kind == "text" or known.size == 0:
+            return found
+        numbers = _numbers(values).astype(np.float64)
+        nearest = known[np.abs(numbers[:, None] - known).argmin(axis=1)]
+        is_same = _equal(numbers, nearest, is_single="single" in (self.kind, _kind(values)))
+        found[is_same] = [seen[number] for number in nearest[is_same]]
+        return found
+
+    def _halves(self, values: pd.Series[Any]) -> Labels:
+        cut = cast(str, self.cut)
+        if self.kind == "date":
+            moments = _dates(values).to_numpy()
+            is_low, known = moments <= np.datetime64(cut), ~np.isnat(moments)
         else:
-            numbers, _ = _numbers(values)
-            found = np.where(numbers <= self.cut, self.groups[0], self.groups[1]).astype(object)
-            found[np.isnan(numbers)] = None
-        found[missing] = f"{self.name} missing"
-        return np.asarray(found, dtype=object)
+            numbers = _numbers(values)
+            is_low, known = self._is_low(numbers, is_single=_kind(values) == "single"), ~np.isnan(numbers)
+        halves = np.where(is_low, self.groups[0], self.groups[1]).astype(object)
+        return np.where(known, halves, cast(Any, None))
+
+    def _is_low(self, numbers: NDArray[Any], *, is_single: bool) -> Mask:
+        """Compare in the fewer digits of training and forecast, so that a value at the cut stays on its side."""
+        cut = cast(str, self.cut)
+        if self.kind == "single":
+            return np.asarray(numbers.astype(np.float32).astype(np.float64) <= float(cut))
+        if is_single:
+            return np.asarray(numbers.astype(np.float32) <= np.float32(float(cut)))
+        # a whole cut is compared as one, so that large ids keep their digits
+        return np.asarray(numbers <= (int(cut) if cut.lstrip("-").isdigit() else float(cut)))
 
 
-def _numbers(values: pd.Series[Any]) -> tuple[Floats, Literal["numbers", "dates"]]:
-    """Return numbers as they are and dates as microseconds since 1970, in floats, which hold them exactly."""
-    if values.dtype.kind == "M":
-        whole = values.dt.tz_localize(None).to_numpy("datetime64[us]")
-        return np.where(np.isnat(whole), np.nan, whole.astype(np.int64).astype(np.float64)), "dates"
-    return np.asarray(pd.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)), "numbers"
+def _kind(values: pd.Series[Any]) -> Kind:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return _kind(pd.Series(values.cat.categories))
+    if values.dtype.kind == "f" and getattr(values.dtype, "itemsize", 8) <= 4:
+        return "single"
+    held = pd.api.types.infer_dtype(values, skipna=True)
+    kinds: dict[str, Kind] = dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number")
+    return (kinds | {"boolean": "bool"} | dict.fromkeys(("datetime64", "datetime", "date"), "date")).get(held, "text")
+
+
+def _numbers(values: pd.Series[Any]) -> NDArray[Any]:
+    """Numbers, booleans and text that says a number, as numbers; NaN for anything else."""
+    if values.dtype.kind in "mM":
+        return np.full(len(values), np.nan)
+    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    numbers: NDArray[Any] = pd.to_numeric(plain, errors="coerce").to_numpy()
+    return numbers if numbers.dtype.kind in "iuf" else numbers.astype(np.float64)
+
+
+def _as_number(text: str) -> float:
+    """The number that a label says, NaN if none; whole ones beyond 2^53, which floats confuse, say none."""
+    try:
+        number = float({"True": "1", "False": "0"}.get(text, text))
+    except ValueError:
+        return np.nan
+    return number if abs(number) < EXACT_WHOLE else np.nan
+
+
+def _equal(numbers: Floats, others: Floats, *, is_single: bool) -> Mask:
+    with np.errstate(over="ignore"):
+        return np.asarray(numbers.astype(np.float32) == others.astype(np.float32) if is_single else numbers == others)
+
+
+def _dates(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Dates, and text in ISO form, as dates by the local clock; NaT for anything else."""
+    if values.dtype.kind != "M":
+        is_text = values.map(lambda value: isinstance(value, str | dt.date)).to_numpy(dtype=bool)
+        plain = values.astype(object).where(is_text, cast(Any, None))
+        values = pd.to_datetime(plain, errors="coerce", format="ISO8601")
+    return cast("pd.Series[Any]", values.dt.tz_localize(None))
 
 
 def _table(X: Any) -> pd.DataFrame:

@@ -11,13 +11,13 @@ from sklearn.model_selection import KFold
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import Floats, OnDiscrete, bad_input, check_continuous
+from evenhand._checks import Floats, OnDiscrete, bad_input, check_continuous, check_count
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters._bases import KINDS, Base, ResidualBase, kind_of, thawed
 from evenhand.forecasters._grouping import By, Grouping, group_table, learn_maps, map_of_rows
-from evenhand.forecasters.base import Forecaster, State, check_count
+from evenhand.forecasters.base import Forecaster, State
 from evenhand.tables import take_rows
 
 
@@ -41,7 +41,7 @@ class RecalibratedRegressor(Forecaster):
         Several columns give a group for each combination. Numbers and dates with more than 10 distinct values are
         cut at the training median, others give a group per value, missing values one more, named as in an audit:
         `age <= 50`. Rows of a label not seen in training (missing, for a function), or of a group with fewer
-        than 50 rows, take the map of all rows.
+        than 50 rows, take the map of all rows; a forecast of which most rows are new warns.
     cv : int, default 5
         Folds for the PITs, and for the residuals of a plain regressor.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
@@ -102,7 +102,7 @@ class RecalibratedRegressor(Forecaster):
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows, in the maps and for estimators that take them.
+            Weights of the rows, in the maps and for estimators that take them; rows of weight 0 are left out.
 
         Returns
         -------
@@ -111,19 +111,27 @@ class RecalibratedRegressor(Forecaster):
         Raises
         ------
         InputError
-            If the estimator is randomized or of no kind that is served, or `by` does not fit the table.
+            If the estimator is randomized or of no kind that is served, `by` does not fit the table, or fewer than
+            `2 cv` rows have a positive weight.
         """
         cv = check_count("cv", self.cv, least=2)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
+        if not weight.all():  # rows of weight 0 are no rows: a fold of them would fit nothing
+            used = np.flatnonzero(weight)
+            table, outcomes, weight = take_rows(table, used), outcomes[used], weight[used]
+        kind, given = kind_of(self.estimator), None if sample_weight is None else weight
+        is_held_out = isinstance(self.estimator, FrozenEstimator) and kind is not ResidualBase
+        if not is_held_out and outcomes.size < 2 * cv:
+            rows = "rows" if given is None else "rows of positive weight"
+            raise bad_input("X", f"have at least {2 * cv} {rows} for cv={cv}", f"n_samples = {outcomes.size}")
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
         grouping = None if self.by is None else Grouping.learn(self.by, table)
         groups = () if grouping is None else grouping.groups(table)
         self._grouping = grouping
-        kind, given = kind_of(self.estimator), None if sample_weight is None else weight
         self._base = kind.fit(self.estimator, table, outcomes, given, cv, random)
         self.estimator_ = self._base.estimator
-        if isinstance(self.estimator, FrozenEstimator) and kind is not ResidualBase:
+        if is_held_out:
             pit = self._base.distribution(table).cdf(outcomes)
         else:
             # a frozen plain regressor is not fitted again either, but the law of its residuals is
@@ -142,8 +150,10 @@ class RecalibratedRegressor(Forecaster):
         base = self.base_forecast(X).distribution
         if self._grouping is None:
             return Forecast(Recalibrated(base, self.levels_[0], self.values_[0]))
-        row = map_of_rows(self.groups_, self._grouping.labels(self._check_rows(X, reset=False)))
-        return Forecast(Recalibrated(base, self.levels_[row], self.values_[row]))
+        rows = self._check_rows(X, reset=False)
+        labels = self._grouping.labels(rows)
+        self._grouping.warn_unseen(rows, labels, self.groups_["group"].tolist())
+        return Forecast(Recalibrated(base, self.levels_, self.values_, map_of_rows(self.groups_, labels)))
 
     def to_state(self) -> State:
         check_is_fitted(self)
@@ -185,8 +195,6 @@ def _cross_fitted_pit(
     kind: type[Base], estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: np.random.Generator
 ) -> Floats:
     """PITs of each row under the model fitted without its fold."""
-    if y.size < 2 * cv:
-        raise bad_input("X", f"have at least {2 * cv} rows for cv={cv}", f"n_samples = {y.size}")
     pit = np.empty(y.size)
     seed = int(random.integers(2**31))
     for learn, hold in KFold(cv, shuffle=True, random_state=seed).split(np.empty((y.size, 1))):

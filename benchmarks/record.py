@@ -1,0 +1,47 @@
+"""Run benchmarks and keep what each prints, with the command that makes it, in `benchmarks/results/`.
+
+python benchmarks/record.py worst_groups scan "audit_scale --rows 10000 100000"
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PACKAGES = ("evenhand", "numpy", "scipy", "scikit-learn")
+
+
+def record(name: str, *options: str) -> int:
+    """Run one benchmark, print its output as it comes, write it to a file and return its exit code."""
+    shown = f"OMP_NUM_THREADS=1 python benchmarks/{shlex.join((f'{name}.py', *options))}"
+    print(shown, flush=True)
+    command = [sys.executable, "-u", str(HERE / f"{name}.py"), *options]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    lines = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(line.rstrip())
+    if process.returncode not in (0, 1):
+        return process.returncode
+    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    page = [f"`{shown}`", "", "```text", *lines, "```", "", f"{versions}; {os.cpu_count()} cores."]
+    (HERE / "results" / f"{name}.md").write_text("\n".join(page) + "\n", encoding="utf-8")
+    return process.returncode
+
+
+def main() -> None:
+    """Record each benchmark that is named; the exit code is the largest of theirs."""
+    wanted = sys.argv[1:]
+    if not wanted:
+        raise SystemExit(__doc__)
+    raise SystemExit(max([record(*shlex.split(each)) for each in wanted]))
+
+
+if __name__ == "__main__":
+    main()
