@@ -12,7 +12,8 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import pytest
 
-from evenhand.report.html import audit_html
+from evenhand.report import audit_html, audit_text
+from evenhand.report._verdict import verdict
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 EVIL = "<script>alert(1)</script>"
@@ -36,8 +37,8 @@ def scanned(name, n, error, direction, bias, p_adjusted):
 
 def found(mass, n, error, low, description):
     told = {"p_value": 0.0004 if low else 0.3, "direction": "outcomes lower than forecast", "bias": -0.62}
-    told |= {"coverage_80": 0.66, "description": description, "features": ["age", "sex"]}
-    return {"mass": mass, "n": n, "error": error, "low": low} | told
+    told |= {"coverage_80": 0.66, "description": description, "description_share": 0.21, "features": ["age", "sex"]}
+    return {"mass": mass, "n": n, "n_judged": 900, "error": error, "low": low} | told
 
 
 def worst(mass, error, null, certified):
@@ -274,14 +275,14 @@ def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages)
     text = text_of(pages["deterministic"])
     assert "What this audit says Some groups are surely off." in text
     assert (
-        "Named group sex=f (740 rows): outcomes lower than forecast, by 0.31 units of y on average; off by 9.2 points."
+        "Named group sex=f (740 rows): outcomes lower than forecast, by 0.31 units of y on average; off by 9.2 points"
     ) in text
     assert (
         "Group age > 45 and sex = f (420 rows): outcomes lower than forecast, by 0.81 units of y on average; "
         "off by 23.1 points (adjusted p < 0.0001)."
     ) in text
     assert "In all 5 of 31 scanned groups are surely off" in text  # the surest, and p = 0.01, 0.02, 0.03, 0.04
-    assert "20% of people that features define (age > 44 and sex = f) (180 rows)" in text
+    assert "20% of people that features define (nearly: age > 44 and sex = f, 21% of people) (180 rows)" in text
     assert "off by 21.4 points, surely by 15.2 or more" in text
     assert "with one forecast per person no data can prove calibration for groups" in text
     assert "With 95% confidence: for every group" not in text
@@ -441,3 +442,20 @@ def test_style_of_the_user_neither_changes_the_page_nor_is_changed(pages):
         before = dict(mpl.rcParams)
         assert audit_html(deterministic()) == pages["deterministic"]
         assert dict(mpl.rcParams) == before
+
+
+def test_bounds_that_round_to_nothing_are_not_told_of():
+    audit = randomized() | {"scan": [], "learned": []}
+    audit["certificate"]["groups"][0] |= {"low": 0.0004}
+    assert "Named group sex=f" not in text_of(audit_html(audit))
+    audit["certificate"]["groups"][0] |= {"low": 0.0016}
+    assert "off by 9.2 points, surely by 0.1 or more" in text_of(audit_html(audit))
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_text_and_page_say_the_same(pages, name):
+    lead, sentences = verdict(AUDITS[name]())
+    page, text = text_of(pages[name]), " ".join(audit_text(AUDITS[name]()).split())
+    for sentence in (lead, *sentences):
+        assert " ".join(sentence.split()) in page
+        assert all(word in text for word in sentence.split())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from evenhand._checks import InputError
-from evenhand.calibration import _group_learners, calibration_error
+from evenhand.calibration import _group_learners, calibration_error, learned
 from evenhand.calibration._group_bound import mean_lower_bound
 from evenhand.calibration._group_learners import top_rows
 from evenhand.calibration._group_patterns import (
@@ -343,6 +343,33 @@ def test_groups_of_mixed_tables_are_said_in_words(where: Any, words: str) -> Non
     assert group.features[0] == words.split(maxsplit=1)[0]
     assert inside[group.rows].mean() > 0.8
     assert group.direction == "outcomes lower than forecast"
+    assert 2 / 3 <= group.description_share / group.mass <= 3 / 2
+
+
+def test_a_rule_that_takes_in_many_more_people_is_not_said() -> None:
+    # one half is off, all of it alike: nothing short says which tenth of all people is worst
+    random = np.random.default_rng(0)
+    x = random.random((4000, 1))
+    pit = random.random(4000) ** np.where(x[:, 0] > 0.5, 3.0, 1.0)
+    half, tenth = find_group(pit, x, 0.5, random_state=0), find_group(pit, x, 0.1, random_state=0)
+    assert half.description is not None
+    assert half.description_share == pytest.approx(0.5, abs=0.1)
+    assert tenth.description is None or tenth.description_share <= 0.15
+    assert tenth.low > 0
+
+
+def test_several_masses_share_what_is_learned_from_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    learn = learned.learn_fits
+    monkeypatch.setattr(learned, "learn_fits", lambda *args: calls.append(args[0].shape[0]) or learn(*args))
+    random = np.random.default_rng(0)
+    X = random.normal(size=(800, 2))
+    pit = random.random(800) ** np.where(X[:, 0] > 0, 3.0, 1.0)
+    search = learned.GroupSearch(pit, X, random_state=0)
+    groups = [search.find(mass) for mass in (0.2, 0.5)]
+    assert calls == [320, 440, 560, 680]  # 0.4 of the rows and three more folds
+    assert [group.n for group in groups] == [96, 240]
+    assert all(group.low > 0 and group.features[0] == "x0" for group in groups)
 
 
 def test_polars_and_pandas_tables_give_the_same_group() -> None:

@@ -140,7 +140,7 @@ def test_halves_of_arrays_are_those_of_group_columns() -> None:
     table = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)])
     # floats confuse some or all of these
     table = table.assign(
-        few=2**53 - 50 + np.arange(101),
+        few=2**53 - 50 + rng.permutation(101),
         all=2**60 + np.arange(101),
         huge=np.uint64(2**63) + rng.permutation(101).astype(np.uint64),
     )
@@ -314,3 +314,15 @@ def bad(**change: Any) -> dict[str, Any]:
 def test_bad_input_is_refused_with_its_place(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         scan_groups(**arguments)
+
+
+def test_features_that_split_the_rows_alike_are_scanned_once() -> None:
+    rng = np.random.default_rng(0)
+    age, other = rng.normal(size=300), rng.normal(size=300)
+    alike = pd.DataFrame({"age": age, "old": age > np.median(age), "minus": -age, "other": other})
+    alike["sqrt"] = np.exp(alike["age"])
+    u, everyone = rng.random(300), np.ones(300, dtype=bool)
+    frame = scan_groups(u, alike, 20, groups={"all": everyone})
+    alone = scan_groups(u, alike[["age", "other"]], 20)
+    pd.testing.assert_frame_equal(frame, alone)
+    assert frame.attrs["left_out"] == dict.fromkeys(("old", "minus", "sqrt"), "it splits the rows as 'age' does")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import math
 import numbers
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, Literal
 
@@ -24,6 +25,12 @@ MAX_ATOM = 0.10
 
 MILD_ATOM = 0.02
 """Share of rows with one and the same outcome from which a warning is given and PITs are jittered."""
+
+NEAR = 0.7
+"""Least likeness of names that are taken for one misspelt: at 0.6, `nope` would be near `income`."""
+
+MOST_LISTED = 20
+"""Columns that a complaint lists."""
 
 
 class InputError(ValueError):
@@ -86,6 +93,25 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise bad_input(name, "be one of " + ", ".join(repr(choice) for choice in choices), repr(value))
     return str(value)
+
+
+def check_column(name: str, columns: Iterable[Any], source: str) -> str:
+    """Return `name` if a table has such a column, or say which there are and which one is very near.
+
+    Examples
+    --------
+    >>> check_column("incme", ["age", "income"], "a.csv")
+    Traceback (most recent call last):
+    evenhand._checks.InputError: a.csv must have a column 'incme', got the columns age, income; did you mean 'income'?
+    """
+    present = [str(column) for column in columns]
+    if name in present:
+        return name
+    lowered = {column.lower(): column for column in present}
+    near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=NEAR)
+    remedy = f"did you mean {' or '.join(repr(lowered[one]) for one in near)}?" if near else "name one of these"
+    listed = ", ".join(present[:MOST_LISTED]) + (", ..." if len(present) > MOST_LISTED else "")
+    raise bad_input(source, f"have a column {name!r}", f"the columns {listed}", remedy)
 
 
 def check_draws(r: ArrayLike) -> Floats:
@@ -185,21 +211,23 @@ def largest_atom(y: Floats) -> tuple[float, float]:
 def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "raise") -> None:
     """Refuse or warn about an outcome whose PITs would not mean what they say.
 
-    A PIT is uniform for the true forecast only if the outcome is continuous. Fewer than 20
+    A PIT is uniform for the true forecast only if the outcome is continuous. Fewer than 20 rows or
     distinct values, or one value in more than 10% of the rows, are refused (`"raise"`) or
     warned about (`"warn"`); one value in more than 2% of the rows is warned about in either case.
 
     Raises
     ------
     InputError
-        If the outcome is discrete and `on_discrete` is `"raise"`.
+        If there are too few rows or the outcome is discrete, and `on_discrete` is `"raise"`.
     """
     check_choice("on_discrete", on_discrete, ("raise", "warn", "ignore"))
     if on_discrete == "ignore":
         return
     n_distinct = np.unique(y).size
     value, share = largest_atom(y)
-    if n_distinct == 1:
+    if y.size < MIN_DISTINCT:
+        trouble = f"{name} has {y.size} row{'s' * (y.size != 1)}; at least {MIN_DISTINCT} are needed"
+    elif n_distinct == 1:
         trouble = f"{name} is constant ({value:g} in all {y.size} rows): there is nothing to forecast"
     elif n_distinct < MIN_DISTINCT:
         trouble = (

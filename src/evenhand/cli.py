@@ -1,22 +1,25 @@
 """The command `evenhand`: parses, calls one thing below, prints.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done, 1 a `--fail-if`
-held, 2 bad input, told in one line.
+held, 2 bad input, told in one line, 70 a fault of evenhand, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from evenhand._checks import InputError, MissingExtraError, bad_input
+from evenhand._checks import InputError, MissingExtraError, bad_input, check_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,11 +27,29 @@ if TYPE_CHECKING:
     from evenhand.audits import Condition
     from evenhand.forecast import Forecast
 
+BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130
+"""Exit codes: 1, which Python gives to any error, is left to gates."""
+
+
+class Commands(TyperGroup):
+    """Tells the errors of a command that typer would otherwise turn into exit code 1, that of a gate."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was chosen."""
+        try:
+            return super().invoke(ctx)
+        except (EOFError, OSError, KeyboardInterrupt) as error:
+            _tell(error)
+
+
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Forecasts that are calibrated for each person, not only on average.",
+    epilog="Exit codes: 0 done, 1 a --fail-if condition holds, 2 bad input or a condition that cannot be judged, "
+    "70 a fault of evenhand, 130 interrupted.",
 )
 
 Table = Annotated[Path, typer.Argument(help="csv, parquet, or a folder of such parts")]
@@ -83,9 +104,9 @@ def fit(
     _check_seed(seed)
     store.check_folder(out)
     data = tables.read_table(table)
-    y = tables.number_column(data, target, source=table.name)
+    y = tables.number_column(data, check_column(target, data.columns, table.name), source=table.name)
     unused = [target, *([id_column] if id_column else []), *_names(drop)]
-    X = data.drop(columns=_present(data, unused, table.name))
+    X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
     if X.shape[1] == 0:
         raise InputError(f"{table.name}: no columns are left as features")
     check_continuous(y, name=f"{table.name}: column {target!r}")
@@ -205,19 +226,23 @@ def audit(
     if forecaster is not None and given:
         raise InputError(f"--{given[0]} is for tables without a model; leave it out, or leave the model out")
     data = tables.read_table(rows, text=[name for name in (id_column, cluster) if name])
-    y = tables.number_column(data, target, source=rows.name)
+    y = tables.number_column(data, check_column(target, data.columns, rows.name), source=rows.name)
     check_continuous(y, name=f"{rows.name}: column {target!r}")
     people = _people(data, id_column, cluster, rows.name)
-    masks = tables.group_columns(data, _names(groups), source=rows.name)
+    parts = {name: part for name, part in ((cluster, "cluster"), (id_column, "id"), (target, "target")) if name}
+    named = _chosen("--groups", groups, {target: "target"}, data, rows.name)
+    masks = tables.group_columns(data, named, source=rows.name)
     if forecaster is None:
         subject, used = foreign.forecast_from_columns(data, **columns, source=rows.name)
-        unused = {target, *used, *(name for name in (id_column, cluster) if name)}
-        X, searched = None, [name for name in data.columns if name not in unused]
+        X, others = None, [name for name in data.columns if name not in used]
+        if target in used:
+            raise InputError(f"{rows.name}: column {target!r} is the target and cannot be its own forecast")
     else:
         subject, X = forecaster, _features(forecaster, data, rows.name)
-        searched = list(X.columns)
+        others = list(X.columns)
+    searched = [name for name in others if name not in parts]
     if features is not None:
-        searched = _present(data, _names(features), rows.name)
+        searched = _chosen("--features", features, parts, data, rows.name)
     with _about(rows.name), warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
         found = audits.audit(
@@ -233,13 +258,15 @@ def audit(
             random_state=seed,
             name=source.name,
         )
+    # before anything is written: what cannot be judged is an error
+    values = [condition.value(found) for condition in conditions]
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         _say(f"the audit is in {out}")
     _show(found.to_json() if as_json else found.summary())
-    failed = [condition for condition in conditions if condition.holds(found)]
-    for condition in failed:
-        _say(f"failed: {condition.text} holds, the value is {condition.value(found):.4f}")
+    failed = [pair for pair in zip(conditions, values, strict=True) if pair[0].holds(found)]
+    for condition, value in failed:
+        _say(f"failed: {condition.text} holds, the value is {value:.4f}")
     if failed:
         raise SystemExit(1)
 
@@ -267,29 +294,40 @@ def _people(data: pd.DataFrame, id_column: str | None, cluster: str | None, sour
 
 
 def main() -> None:
-    """Run the command and turn bad input into one line and exit code 2."""
+    """Run the command; whatever ends it early is one line and an exit code of its own."""
     warnings.showwarning = _warn
     sys.unraisablehook = lambda raised: None  # pyarrow prints a traceback beside the error that it raises
     try:
         app()
-    except (InputError, MissingExtraError) as error:
+    except (Exception, KeyboardInterrupt) as error:
+        _tell(error)
+
+
+def _tell(error: BaseException) -> NoReturn:
+    """Say in one line what ended a command, and end with the exit code of its kind."""
+    if isinstance(error, KeyboardInterrupt):
+        _fail("interrupted", INTERRUPTED)
+    if isinstance(error, InputError | MissingExtraError):
         _fail(str(error))
-    except MemoryError:
+    if isinstance(error, MemoryError):
         _fail("not enough memory; audit or forecast the table in parts")
-    except OSError as error:
+    if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}")
-    except (RuntimeError, AssertionError) as error:
-        if "CUDA" not in str(error):
-            raise
+    if isinstance(error, RuntimeError | AssertionError) and "CUDA" in str(error):
         reason = str(error).partition(". ")[0].splitlines()[0]
         _fail(f"the CUDA device cannot be used ({reason}); train with --device cpu")
+    if os.environ.get("EVENHAND_DEBUG"):
+        traceback.print_exception(error)
+    what = ": ".join(part for part in (type(error).__name__, str(error)) if part)
+    blame = "this is a fault of evenhand, not of your data; run with EVENHAND_DEBUG=1 for the traceback"
+    _fail(f"{what}; {blame}", FAULT)
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:
     # a damaged file must not steer the terminal
     _say("error: " + "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split())))
-    raise SystemExit(2)
+    raise SystemExit(code)
 
 
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -305,7 +343,11 @@ def _say(message: str) -> None:
 def _show(text: str) -> None:
     # lines of tables are more than some terminals and pipes can show
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "replace").decode(encoding))
+    try:
+        print(text.encode(encoding, "replace").decode(encoding), flush=True)
+    except BrokenPipeError:
+        # the reader has seen enough, as `head` does; a gate is still judged, and Python flushes once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -326,10 +368,14 @@ def _names(listed: str | None) -> list[str]:
     return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 
-def _present(data: pd.DataFrame, names: list[str], source: str) -> list[str]:
+def _chosen(option: str, listed: str | None, parts: dict[str, str], data: pd.DataFrame, source: str) -> list[str]:
+    """Columns that an option lists: all of them there, each once, and none that has another part in the audit."""
+    names = [check_column(name, data.columns, source) for name in dict.fromkeys(_names(listed))]
     for name in names:
-        if name not in data.columns:
-            raise InputError(f"{source}: no column {name!r}; it has {', '.join(map(str, data.columns))}"[:400])
+        if name in parts:
+            is_target = parts[name] == "target"
+            remedy = "groups that outcomes define look wrong in any model" if is_target else "it only names people"
+            raise bad_input(option, f"leave out the --{parts[name]} column", repr(name), remedy)
     return names
 
 

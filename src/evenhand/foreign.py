@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from evenhand._checks import Floats, InputError, bad_input
+from evenhand._checks import Floats, InputError, bad_input, check_column
 from evenhand.forecast import Forecast
 from evenhand.tables import number_column
 
@@ -74,7 +74,8 @@ def forecast_from_columns(
     if not (scale > 0).all():
         row = int((scale <= 0).argmax())
         place = f"{source}: column {std!r}, row {row + 1}"
-        raise InputError(f"{place}: a standard deviation must be positive, got {scale[row]:g}")
+        raise InputError(f"{place}: a standard deviation must be positive, got {scale[row]:g}; "
+                         "correct it or drop the row")  # fmt: skip
     return Forecast.from_normal(loc, scale), names
 
 
@@ -84,9 +85,8 @@ def sample_columns(table: pd.DataFrame, listed: str, option: str, source: str) -
     present = [str(column) for column in table.columns]
     if len(names) == 1 and names[0] not in present:
         names = [name for name in present if name.startswith(names[0]) and name[len(names[0]) :][:1] in "0123456789._"]
-    missing = [name for name in names if name not in present]
-    if missing:
-        raise InputError(f"{source}: no column {missing[0]!r}; it has {', '.join(present)}"[:400])
+    for name in names:
+        check_column(name, present, source)
     if len(names) < 2:
         remedy = "list them with commas between, or give what their names begin with"
         raise bad_input(option, "name at least two columns", repr(listed), remedy)
@@ -112,4 +112,5 @@ def _from_quantiles(table: pd.DataFrame, listed: str, source: str) -> tuple[Fore
 
 
 def _numbers(table: pd.DataFrame, names: list[str], source: str) -> Floats:
-    return np.column_stack([number_column(table, name, source=source) for name in names])
+    present = [check_column(name, table.columns, source) for name in names]
+    return np.column_stack([number_column(table, name, source=source) for name in present])

@@ -10,9 +10,18 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import calibration
-from evenhand._checks import Floats, bad_input, check_finite
+from evenhand._checks import Floats, bad_input, check_draws, check_finite
 from evenhand.audits import _tables
-from evenhand.audits._held_out import HeldOut, Search, certificate, hold_out, learn_groups, scan_groups
+from evenhand.audits._held_out import (
+    HeldOut,
+    Search,
+    certificate,
+    check_search,
+    hold_out,
+    learn_groups,
+    note_features,
+    scan_groups,
+)
 from evenhand.audits._result import Audit
 from evenhand.audits._subject import check_rows, read_subject
 from evenhand.draws import RandomState, generator
@@ -55,7 +64,8 @@ def audit(
     features : DataFrame or array-like of shape (n, n_features), optional
         What groups are scanned and learned from, which may be more than the forecaster sees; X by default.
     sample_weight : array-like of shape (n,), optional
-        Weights of the rows for estimates; worst groups ignore them, and a certificate is not given with them.
+        Weights of the rows for estimates. A row of weight 0 is left out. Where the others' weights differ, learned
+        and worst groups ignore them, and no certificate is given.
     cluster : array-like of shape (n,), optional
         Labels of people who have several rows: one row of each, chosen at random, is audited.
     masses : sequence of float
@@ -80,7 +90,8 @@ def audit(
     Raises
     ------
     InputError
-        If outcomes are missing, infinite, constant or not continuous, or do not fit the forecasts.
+        If outcomes are missing, infinite, constant, too few or not continuous, or do not fit the forecasts; or if an
+        option is out of its range or a feature cannot be read. Rows too few for a search are no error but a note.
 
     Notes
     -----
@@ -97,11 +108,12 @@ def audit(
     """
     if y is None:
         raise bad_input("y", "be given: an audit needs outcomes", "None")
+    search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
     random, outcomes = generator(random_state), check_finite("y", y)
     table = check_rows(model_or_forecast, X, outcomes.size)
     held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random)
     subject_of = model_or_forecast
-    if cluster is not None and isinstance(subject_of, Forecast):
+    if held.kept.size < outcomes.size and isinstance(subject_of, Forecast):
         subject_of = subject_of.take(held.kept)
     subject = read_subject(subject_of, held.X, outcomes[held.kept], random)
     if subject.scored.size < held.kept.size:
@@ -113,7 +125,7 @@ def audit(
         subject.residual,
         _tables.score_table(subject, held.weight, random),
         held,
-        Search(masses, learned_masses, min_size, confidence, n_simulations),
+        search,
         random,
         step=subject.step,
     )
@@ -143,7 +155,7 @@ def audit_pit(
     pit : array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws; one column for a deterministic forecaster.
     r : array-like of shape (n,) or (n, m), optional
-        The draws behind the PITs.
+        The draws behind the PITs, each strictly between 0 and 1.
     X : DataFrame or array-like of shape (n, n_features), optional
         Features that groups are scanned and learned from.
     residual : array-like of shape (n,), optional
@@ -155,6 +167,11 @@ def audit_pit(
     -------
     Audit
 
+    Raises
+    ------
+    InputError
+        If PITs, draws or residuals do not fit each other, an option is out of its range or a feature cannot be read.
+
     Examples
     --------
     >>> import numpy as np
@@ -162,11 +179,10 @@ def audit_pit(
     >>> found.score("80% coverage") > 0.9  # forecasts too wide: PITs crowd about one half
     True
     """
+    search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
     matrix = calibration.check_pit(pit)
     n, random = matrix.shape[0], generator(random_state)
-    draws = None if r is None else np.asarray(r, dtype=np.float64)
-    if draws is not None and draws.size != matrix.size:
-        raise bad_input("r", f"have the shape of pit {matrix.shape}", f"shape {draws.shape}")
+    draws = None if r is None else _draws_like(r, matrix)
     bias = None if residual is None else check_finite("residual", residual)
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
@@ -175,11 +191,11 @@ def audit_pit(
     return _audit_pits(
         name,
         matrix,
-        None if draws is None else draws.reshape(n, -1)[held.kept],
+        None if draws is None else draws[held.kept],
         None if bias is None else bias[held.kept],
         pd.DataFrame(_tables.pit_scores(matrix, held.weight, random)),
         held,
-        Search(masses, learned_masses, min_size, confidence, n_simulations),
+        search,
         random,
     )
 
@@ -260,6 +276,11 @@ def _audit_pits(
     step: float | None = None,
 ) -> Audit:
     proof = certificate(pit, r, held, search.confidence, random)
+    groups = _tables.group_table(pit, residual, held.groups, held.weight, random)
+    scan = scan_groups(pit, residual, held, search, random)
+    learned = learn_groups(pit, residual, held, search, random)
+    if len(scan) or len(learned):
+        note_features(held)
     return Audit(
         name=name,
         n_samples=pit.shape[0],
@@ -267,13 +288,21 @@ def _audit_pits(
         is_randomized=r is not None or pit.shape[1] > 1,
         rounding_step=step,
         scores=scores,
-        groups=_tables.group_table(pit, residual, held.groups, held.weight, random),
-        scan=scan_groups(pit, residual, held, search, random),
-        learned=learn_groups(pit, residual, held, search, random),
+        groups=groups,
+        scan=scan,
+        learned=learned,
         worst_groups=_tables.worst_group_table(pit, search.masses, proof, search.n_simulations, random),
         certificate=proof,
         notes=tuple(held.notes),
     )
+
+
+def _draws_like(r: ArrayLike, pit: Floats) -> Floats:
+    draws = check_draws(r)
+    draws = draws[:, None] if draws.ndim == 1 else draws
+    if draws.shape != pit.shape:
+        raise bad_input("r", f"have the shape of pit {pit.shape}", f"shape {np.shape(r)}")
+    return draws
 
 
 def _default_name(model: Any) -> str:

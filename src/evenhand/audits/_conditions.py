@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evenhand._checks import InputError, bad_input, check_fraction
+from evenhand.audits._held_out import NO_CERTIFICATE, unlearned
 from evenhand.audits._result import Audit
+from evenhand.calibration import Certificate
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -55,10 +57,12 @@ class Condition:
 
     def value(self, audit: Audit) -> float:
         """Return the quantity; InputError if the audit could not find it."""
-        value = _quantity(audit, self.quantity, self.arguments)
-        if not math.isfinite(value):
-            reason = "; ".join(audit.notes) or "the audit did not find it"
-            raise InputError(f"{self.text!r} cannot be judged: {reason}")
+        try:
+            value = _quantity(audit, self.quantity, self.arguments)
+            if not math.isfinite(value):  # compares false with any limit: a gate would let it pass
+                raise InputError("the audit did not find it")
+        except InputError as error:
+            raise InputError(f"{self.text!r} cannot be judged: {error}") from error
         return value
 
     def holds(self, audit: Audit) -> bool:
@@ -119,7 +123,30 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
     if quantity == "oracle_group_error":
         return audit.worst_group_error(mass)
     if quantity == "learned_group_error":
-        return audit.learned_group_error(mass) if len(audit.learned) else math.nan
+        return _learned(audit, mass)
+    proof = _proof(audit, mass)
+    return proof.coverage(level[0], mass)[0] if level else proof.group_error(mass)
+
+
+def _learned(audit: Audit, mass: float) -> float:
+    reason = _note(audit, unlearned(mass))
+    if reason is not None:
+        raise InputError(reason)
+    if audit.learned.empty:
+        raise InputError("the audit did not look for learned groups, which takes features")
+    return audit.learned_group_error(mass)
+
+
+def _proof(audit: Audit, mass: float) -> Certificate:
+    """Return the certificate if the rows can answer for every group of a mass; a group of all is everybody."""
     if audit.certificate is None:
-        return math.nan
-    return audit.certificate.coverage(level[0], mass)[0] if level else audit.certificate.group_error(mass)
+        raise InputError(_note(audit, NO_CERTIFICATE) or "there is no certificate")
+    if audit.certificate.n_draws == 1 and mass < 1:
+        # its bounds are then what even the true distribution gets: a gate would tell nothing of the model
+        questions = audit.certificate.questions
+        raise InputError(str(questions.loc[~questions["answered"].astype(bool), "why"].iloc[0]))
+    return audit.certificate
+
+
+def _note(audit: Audit, beginning: str) -> str | None:
+    return next((note for note in audit.notes if note.startswith(f"{beginning}: ")), None)

@@ -1,21 +1,37 @@
-"""The rows of an audit, and the searches over them that may be refused without stopping it."""
+"""The rows of an audit, and the searches over them that too few rows may refuse without stopping it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand import calibration
-from evenhand._checks import Floats, InputError, bad_input, check_fraction, check_weights
+from evenhand._checks import (
+    Floats,
+    InputError,
+    bad_input,
+    check_cluster,
+    check_count,
+    check_finite,
+    check_fraction,
+    check_weights,
+)
+from evenhand._words import percent
 from evenhand.audits import _tables
 from evenhand.draws import one_row_each
+from evenhand.encoding import TableEncoder
 from evenhand.tables import take_rows
+
+NO_CERTIFICATE = "no certificate"
+"""How the note begins that says why there is none."""
+
+MOST_NAMED = 8
+"""Features that are named in a note."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,24 @@ class Search:
     min_size: int
     confidence: float
     n_simulations: int
+
+
+def check_search(
+    masses: ArrayLike, learned_masses: ArrayLike, min_size: int, confidence: float, n_simulations: int
+) -> Search:
+    """Refuse a mistaken option before any work, so that what a search refuses later is too few rows."""
+    return Search(
+        masses=_shares("masses", masses),
+        learned_masses=_shares("learned_masses", learned_masses) if np.size(learned_masses) else [],
+        min_size=check_count("min_size", min_size, least=2),
+        confidence=check_fraction("confidence", confidence),
+        n_simulations=check_count("n_simulations", n_simulations, least=2),
+    )
+
+
+def _shares(name: str, values: ArrayLike) -> list[float]:
+    shares = check_finite(name, np.atleast_1d(np.asarray(values)))
+    return [check_fraction(f"{name}[{i}]", share, high_open=False) for i, share in enumerate(shares)]
 
 
 @dataclass(frozen=True)
@@ -45,18 +79,31 @@ class HeldOut:
 def hold_out(
     n: int, X: Any, features: Any, groups: Any, sample_weight: Any, cluster: Any, random: np.random.Generator
 ) -> HeldOut:
+    """Choose the rows that every part of the audit then sees: those with a weight, one per person."""
     searched = _searched(X, n, "X") if features is None else _searched(features, n, "features")
     weight = check_weights(sample_weight, n)
     masks = _tables.named_groups(groups, searched if X is None else X, n)
+    kept, notes = _kept(weight, cluster, random)
+    if kept.size < n:
+        left = {name: mask[kept] for name, mask in masks.items() if mask[kept].any()}
+        notes += [f"no row of group {name!r} is left" for name in masks if name not in left]
+        X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
+        weight, masks = check_weights(weight[kept], kept.size), left
+    is_weighted = bool((weight != weight[0]).any())
+    if is_weighted:
+        parts = "learned groups, worst groups in hindsight and the tests of scanned groups"
+        notes.append(f"{parts} count each row once, whatever its weight")
+    return HeldOut(kept, X, searched, weight, is_weighted, masks, notes)
+
+
+def _kept(weight: Floats, cluster: Any, random: np.random.Generator) -> tuple[NDArray[np.intp], list[str]]:
+    """Row numbers, and notes on the others."""
+    kept = np.flatnonzero(weight > 0)
+    notes = [f"rows of weight 0 are left out: {weight.size - kept.size:,}"] if kept.size < weight.size else []
     if cluster is None:
-        return HeldOut(np.arange(n), X, searched, weight, sample_weight is not None, masks, [])
-    kept = one_row_each(cluster, n, random)
-    left = {name: mask[kept] for name, mask in masks.items() if mask[kept].any()}
-    notes = [f"one row of each of {kept.size:,} people is audited, of {n:,} rows"]
-    notes += [f"no row of group {name!r} is left" for name in masks if name not in left]
-    X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
-    weight = check_weights(weight[kept], kept.size)
-    return HeldOut(kept, X, searched, weight, sample_weight is not None, left, notes)
+        return kept, notes
+    people = kept[one_row_each(check_cluster(cluster, weight.size)[kept], kept.size, random)]
+    return people, [*notes, f"one row of each of {people.size:,} people is audited, of {kept.size:,} rows"]
 
 
 def _searched(features: Any, n: int, name: str) -> Any:
@@ -73,6 +120,7 @@ def _searched(features: Any, n: int, name: str) -> Any:
         raise bad_input(name, f"have one row per outcome ({n})", f"{len(features)} rows")
     if features.ndim != 2:
         raise bad_input(name, "have rows and columns", f"shape {features.shape}")
+    TableEncoder().fit(features)  # refuses what a learner could not read, by column and row
     return features
 
 
@@ -83,55 +131,65 @@ def certificate(
     confidence: float,
     random: np.random.Generator,
 ) -> calibration.Certificate | None:
-    check_fraction("confidence", confidence)
     if held.is_weighted:
-        held.notes.append("no certificate: rows with weights are not a sample of the people")
+        held.notes.append(f"{NO_CERTIFICATE}: rows with weights are not a sample of the people")
         return None
-    with _noted("no certificate", held.notes):
+    try:
         return calibration.certify_pit(pit, r, confidence=confidence, groups=held.groups, random_state=random)
-    return None
+    except InputError as error:  # draws that people share, or that do not cover [0, 1]
+        held.notes.append(f"{NO_CERTIFICATE}: {error}")
+        return None
 
 
 def scan_groups(
     pit: Floats, residual: Floats | None, held: HeldOut, search: Search, random: np.random.Generator
 ) -> pd.DataFrame:
-    empty = pd.DataFrame(columns=list(_tables.SCAN_COLUMNS))
+    empty, n = pd.DataFrame(columns=list(_tables.SCAN_COLUMNS)), pit.shape[0]
     if held.features is None:
         return empty
-    with _noted("no groups were scanned", held.notes):
-        found = calibration.scan_groups(
-            pit,
-            held.features,
-            search.min_size,
-            groups=held.groups,
-            residual=residual,
-            sample_weight=held.weight if held.is_weighted else None,
-            random_state=random,
-        )
-        left_out = found.attrs["left_out"]
-        held.notes.extend(f"column {column!r} was not scanned: {why}" for column, why in left_out.items())
-        return found
-    return empty
+    if n < search.min_size:
+        held.notes.append(f"{search.min_size} rows are needed to scan for groups, got {n}")
+        return empty
+    found = calibration.scan_groups(
+        pit,
+        held.features,
+        search.min_size,
+        groups=held.groups,
+        residual=residual,
+        sample_weight=held.weight if held.is_weighted else None,
+        random_state=random,
+    )
+    left_out = found.attrs["left_out"]
+    held.notes.extend(f"column {column!r} was not scanned: {why}" for column, why in left_out.items())
+    if not (found["n"] >= search.min_size).any():
+        held.notes.append(f"no group has at least {search.min_size} rows: nothing was scanned")
+    return found
+
+
+def unlearned(mass: float) -> str:
+    """How the note begins that says why no group of a mass was learned."""
+    return f"no group of {percent(mass)} was learned"
 
 
 def learn_groups(
     pit: Floats, residual: Floats | None, held: HeldOut, search: Search, random: np.random.Generator
 ) -> pd.DataFrame:
     found = []
-    if held.features is not None:
-        for mass in search.learned_masses:
-            with _noted(f"no group of {mass:.0%} was learned", held.notes):
-                group = calibration.find_group(
-                    pit, held.features, mass, confidence=search.confidence, residual=residual, random_state=random
-                )
-                found.append(group)
+    for mass in search.learned_masses if held.features is not None else ():
+        try:
+            group = calibration.find_group(
+                pit, held.features, mass, confidence=search.confidence, residual=residual, random_state=random
+            )
+            found.append(group)
+        except InputError as error:
+            # the remedies are for those who call the search itself
+            held.notes.append(f"{unlearned(mass)}: {str(error).partition('; ')[0]}")
     return _tables.learned_table(found)
 
 
-@contextmanager
-def _noted(what: str, notes: list[str]) -> Iterator[None]:
-    """Turn a refusal of one part of an audit, such as too few rows, into a note; the rest goes on."""
-    try:
-        yield
-    except InputError as error:
-        notes.append(f"{what}: {error}")
+def note_features(held: HeldOut) -> None:
+    """Say which features groups were looked for in: in another model's table they are whatever else is there."""
+    names = [str(name) for name in getattr(held.features, "columns", ())]
+    names = names or [f"x{i}" for i in range(held.features.shape[1])]
+    listed = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" * (len(names) > MOST_NAMED))
+    held.notes.append(f"groups were looked for in {len(names)} feature{'s' * (len(names) > 1)}: {listed}")

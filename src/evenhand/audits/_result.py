@@ -86,7 +86,7 @@ class Audit:
 
     def summary(self) -> str:
         """Return the findings as text, with sentences that a person reads."""
-        return audit_text(self)
+        return audit_text(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings as plain values; the layout is documented in docs/audit-schema.rst."""

@@ -33,6 +33,7 @@ SCAN_COLUMNS = (
 LEARNED_COLUMNS = (
     "mass",
     "n",
+    "n_judged",
     "error",
     "low",
     "p_value",
@@ -40,6 +41,7 @@ LEARNED_COLUMNS = (
     "bias",
     "coverage_80",
     "description",
+    "description_share",
     "features",
 )
 
@@ -91,12 +93,17 @@ def pit_scores(pit: Floats, weight: Floats, random: np.random.Generator) -> list
     return rows
 
 
+def n_effective(weight: Floats) -> float:
+    """Rows of equal weight that would say as much about a mean."""
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
 def _mean_band(values: Floats, weight: Floats) -> dict[str, float]:
     """Weighted mean with a normal 95% band from the spread between people."""
     mean = float(np.average(values, weights=weight))
     share = weight / weight.sum()
     # linearized variance of a weighted mean
-    se = float(np.sqrt((share**2 * (values - mean) ** 2).sum())) if values.size > 1 else np.nan
+    se = float(np.sqrt((share**2 * (values - mean) ** 2).sum())) if n_effective(weight) >= 2 else np.nan
     return {"value": mean, "low": mean - Z95 * se, "high": mean + Z95 * se}
 
 
@@ -108,7 +115,7 @@ def _share_band(values: Floats, weight: Floats) -> dict[str, float]:
     mean = min(max(float(np.average(values, weights=weight)), 0.0), 1.0)
     share = weight / weight.sum()
     variance = float((share**2 * (values - mean) ** 2).sum())
-    n = mean * (1 - mean) / variance if variance > 0 and values.size > 1 else 1 / float((share**2).sum())
+    n = mean * (1 - mean) / variance if variance > 0 and n_effective(weight) >= 2 else n_effective(weight)
     centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
     return {"value": mean, "low": max(float(centre - half), 0.0), "high": min(float(centre + half), 1.0)}
@@ -135,7 +142,7 @@ def group_table(
             band = _share_band(calibration.covered(part, level), w)
             key = f"coverage_{level * 100:.0f}"
             row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
-        row["too_small"] = row["n"] < SMALL_GROUP
+        row["too_small"] = n_effective(w) < SMALL_GROUP
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -165,4 +172,4 @@ def learned_table(found: Sequence[calibration.FoundGroup]) -> pd.DataFrame:
 
 def _with_numbers(table: pd.DataFrame) -> pd.DataFrame:
     numbers = [key for key in table.columns if key not in ("direction", "description", "features")]
-    return table.astype(dict.fromkeys(numbers, float)).astype({"n": int})
+    return table.astype(dict.fromkeys(numbers, float)).astype({"n": int, "n_judged": int})

@@ -83,16 +83,20 @@ class LearnedScore:
         return np.asarray(self.fit.predict(matrix) @ wave_weights(self.pattern))
 
 
-def learn_score(
-    matrix: Floats, pit: Floats, mass: float, random: np.random.Generator, before: LearnedScore | None = None
+def learn_fits(matrix: Floats, pit: Floats, random: np.random.Generator) -> tuple[Fit, ...]:
+    """Learn from features, with two learners, where PITs deviate; this serves groups of any mass."""
+    targets = waves(pit)
+    return _forest(matrix, targets, random), _ridge(matrix, targets)
+
+
+def best_score(
+    fits: tuple[Fit, ...], pit: Floats, mass: float, random: np.random.Generator, before: LearnedScore | None = None
 ) -> LearnedScore:
-    """Learn the best of several scores: two learners, four patterns and where these lead.
+    """Return the best of several scores: of each fit, four patterns and where these lead.
 
     A score that points in another direction than the one of the fold before has to be clearly better: of two halves
     that deviate in opposite directions one is to be found, not now this one and now that.
     """
-    targets = waves(pit)
-    fits = (_forest(matrix, targets, random), _ridge(matrix, targets))
     found = [score for fit in fits for score in _scores_of(fit, pit, mass, random)]
     usual = None if before is None else direction_of(before.pattern)
 

@@ -92,15 +92,19 @@ def as_table(X: Any, n_samples: int) -> pd.DataFrame:
 def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
     """Cut every feature into the groups of `group_columns`, and add the named ones.
 
-    A text column with too many values and a feature that is constant make no mask. A named group that a feature makes
-    too, or that is named twice, counts once.
+    A text column with too many values and a feature that is constant make no mask; nor does one that splits the rows
+    in two as another does. A named group that a feature makes too, that is named twice or that holds all rows counts
+    once.
     """
-    halves, left_out = _fast_halves(table), {}
+    halves, left_out, twins = _fast_halves(table), {}, dict[bytes, str]()
     columns: list[Bools] = [np.ones(len(table), dtype=np.bool_)]
     made: list[tuple[str, int, int, bool]] = []  # name, feature, column, complement
     for j, name in enumerate(table.columns):
         if j in halves:
             cut, high = halves[j]
+            if (twin := twins.setdefault(_split(high), str(name))) != str(name):
+                left_out[str(name)] = f"it splits the rows as {twin!r} does"
+                continue
             made += [(f"{name} <= {cut}", j, len(columns), True), (f"{name} > {cut}", j, len(columns), False)]
             columns.append(high)
             continue
@@ -114,13 +118,16 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
             continue
         first, *others = masks
         if len(others) == 1:  # the groups of a column leave no row out
+            if (twin := twins.setdefault(_split(masks[first]), str(name))) != str(name):
+                left_out[str(name)] = f"it splits the rows as {twin!r} does"
+                continue
             made.append((first, j, len(columns), True))
         else:
             others = list(masks)
         for other in others:
             made.append((other, j, len(columns), False))
             columns.append(masks[other])
-    named = _distinct(groups, [columns[c] ^ flipped for _, _, c, flipped in made] if groups else [])
+    named = _distinct(groups, columns[:1] + [columns[c] ^ flipped for _, _, c, flipped in made]) if groups else {}
     for j, (name, mask) in enumerate(named.items(), start=table.shape[1]):
         made.append((name, j, len(columns), False))
         columns.append(mask)
@@ -134,6 +141,11 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
         n_unnamed=table.shape[1],
         left_out=left_out,
     )
+
+
+def _split(mask: Bools) -> bytes:
+    """Return what two halves have in common with the same halves the other way round."""
+    return np.packbits(mask ^ mask[0]).tobytes()
 
 
 def _distinct(groups: Mapping[str, Bools], known: list[Bools]) -> dict[str, Bools]:
@@ -161,7 +173,8 @@ def _fast_halves(table: pd.DataFrame) -> dict[int, tuple[str, Bools]]:
     Plain is a column that is all there, finite, of many values that floats tell apart, and not mostly its maximum.
     The cut is that of `group_columns`, many columns in one step; what is not plain is left to that function.
     """
-    numeric = [j for j, dtype in enumerate(table.dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "iuf"]
+    dtypes = table.dtypes.to_numpy()
+    numeric = [j for j, dtype in enumerate(dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "iuf"]
     n, found = len(table), {}
     width = max(1, CELLS // n)
     for start in range(0, len(numeric), width):
@@ -173,7 +186,7 @@ def _fast_halves(table: pd.DataFrame) -> dict[int, tuple[str, Bools]]:
             # that many values among the first rows are enough to know that there are that many
             plain = (np.diff(np.sort(values[:, :100], axis=-1), axis=-1) > 0).sum(axis=-1) >= MAX_VALUES
         plain &= np.isfinite(values).all(axis=-1) & np.isfinite(cuts) & (cuts < values.max(axis=-1))
-        whole = np.array([table.dtypes.iloc[j].kind in "iu" for j in part])
+        whole = np.array([dtypes[j].kind in "iu" for j in part])
         plain &= ~whole | (np.abs(values).max(axis=-1) < EXACT_WHOLE)
         high = values > cuts[:, None]
         last = np.where(high, -np.inf, values).max(axis=-1)

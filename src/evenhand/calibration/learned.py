@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -16,16 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._checks import Floats, InputError, bad_input, check_count, check_fraction, check_rows
 from evenhand._words import at_least, percent
 from evenhand.calibration._group_bound import mean_lower_bound
-from evenhand.calibration._group_learners import LearnedScore, learn_score, top_rows
+from evenhand.calibration._group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
 from evenhand.calibration._group_patterns import Direction, direction_of, pattern_values
-from evenhand.calibration._group_rules import Rule, learn_rules, main_features
+from evenhand.calibration._group_rules import RULE_STRETCH, Rule, learn_rules, main_features
 from evenhand.calibration.errors import check_pit
 from evenhand.calibration.scores import covered
 from evenhand.draws import RandomState, generator
 from evenhand.encoding import TableEncoder
 from evenhand.tables import take_rows
 
-__all__ = ["FoundGroup", "find_group"]
+__all__ = ["FoundGroup", "GroupSearch", "find_group"]
 
 FIRST_SHARE = 0.4
 """Share of the rows in the first fold, which is learned from and never judged."""
@@ -71,8 +72,10 @@ class FoundGroup:
     coverage_80 : float
         Share of the group's draws whose central 80% interval holds the outcome.
     description : str or None
-        One or two conditions, such as `"bmi > 0.03 and age <= 50"`, that define a group with at least 0.8 of the
-        error on the same rows; None if there are none, or if `low` is 0.
+        One or two conditions, such as `"bmi > 0.03 and age <= 50"`, that define a group of nearly this mass with at
+        least 0.8 of the error on the same rows; None if there are none, or if `low` is 0.
+    description_share : float
+        Share of the judged rows that such conditions take in, between 2/3 and 3/2 of the mass; NaN without them.
     features : tuple of str
         Up to three features that the score of rows depends on most, largest first.
     """
@@ -90,12 +93,13 @@ class FoundGroup:
     bias: float
     coverage_80: float
     description: str | None
+    description_share: float
     features: tuple[str, ...]
 
     def __str__(self) -> str:
         """One sentence."""
         what = f"{self.direction}: " if self.low > 0 else "no group found with confidence: "
-        where = f" ({self.description})" if self.description else ""
+        where = f" (nearly: {self.description})" if self.description else ""
         return (
             f"{what}calibration error {self.error:.3f}, at least {at_least(self.low, 3, unit=1)} "
             f"with {percent(self.confidence)} confidence, in {self.n} of {self.n_judged} rows{where}"
@@ -177,49 +181,75 @@ def find_group(
     >>> group.low < 2 / 3 - 1 / 2, group.direction, group.features
     (True, 'outcomes lower than forecast', ('age',))
     """
-    matrix = check_pit(pit)
-    n = matrix.shape[0]
-    check_fraction("mass", mass, high_open=False)
-    check_fraction("confidence", confidence)
-    residuals = None if residual is None else check_rows("residual", residual, n)
-    random = generator(random_state)
-    rows = random.permutation(n)[: check_count("max_rows", max_rows)]
-    _check_enough(rows.size, mass, check_count("n_folds", n_folds, least=2), n > rows.size)
-    encoder, features = _encoded(X, rows, n)
-    starts = np.linspace(FIRST_SHARE * rows.size, rows.size, n_folds).round().astype(int)
-    shuffled, stages = matrix[rows], list[_Stage]()
-    for start, stop in pairwise(starts):
-        before = stages[-1].score if stages else None
-        stages.append(_judged(features[:stop], shuffled[:stop], start, mass, before, random))
-    values = np.concatenate([stage.values for stage in stages])
-    # the spread among the first fold's best rows: known before any row is judged
-    low, p_value = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
-    group, error = np.sort(rows[np.concatenate([stage.rows for stage in stages])]), float(values.mean())
-    return FoundGroup(
-        mass=float(mass),
-        n=group.size,
-        n_judged=int(rows.size - starts[0]),
-        n_rows=rows.size,
-        rows=group,
-        error=error,
-        low=low,
-        confidence=float(confidence),
-        p_value=p_value,
-        direction=_usual_direction(stages),
-        bias=math.nan if residuals is None else float(residuals[group].mean()),
-        coverage_80=float(covered(matrix[group], 0.8).mean()),
-        description=_description(stages, features, shuffled, error, encoder, random) if low > 0 else None,
-        features=main_features(features[: stages[-1].start], stages[-1].score.unseen, encoder, random),
-    )
+    search = GroupSearch(pit, X, n_folds=n_folds, max_rows=max_rows, random_state=random_state)
+    return search.find(mass, confidence=confidence, residual=residual)
 
 
-def _judged(
-    features: Floats, pit: Floats, start: int, mass: float, before: LearnedScore | None, random: np.random.Generator
-) -> _Stage:
-    """Learn from the rows before `start` and judge the others."""
-    score = learn_score(features[:start], pit[:start], mass, random, before)
-    best = start + top_rows(score(features[start:]), mass, random)
-    return _Stage(start, pit.shape[0], score, best, pattern_values(pit[best], score.pattern))
+class GroupSearch:
+    """The search behind `find_group`, for several masses: what is learned from features serves them all.
+
+    Parameters are those of `find_group`.
+    """
+
+    def __init__(
+        self, pit: ArrayLike, X: Any, *, n_folds: int = 5, max_rows: int = 50_000, random_state: RandomState = None
+    ) -> None:
+        self._pit = check_pit(pit)
+        self._X = X
+        self._random = generator(random_state)
+        n = self._pit.shape[0]
+        self._rows = self._random.permutation(n)[: check_count("max_rows", max_rows)]
+        self._n_folds = check_count("n_folds", n_folds, least=2)
+        starts = np.linspace(FIRST_SHARE * self._rows.size, self._rows.size, n_folds)
+        self._starts = starts.round().astype(int)
+        self._fits: dict[int, tuple[Fit, ...]] = {}
+
+    @cached_property
+    def _encoded(self) -> tuple[TableEncoder, Floats]:
+        return _encoded(self._X, self._rows, self._pit.shape[0])
+
+    def find(self, mass: float, *, confidence: float = 0.95, residual: ArrayLike | None = None) -> FoundGroup:
+        """Find the group of one mass."""
+        check_fraction("mass", mass, high_open=False)
+        check_fraction("confidence", confidence)
+        n, rows = self._pit.shape[0], self._rows
+        residuals = None if residual is None else check_rows("residual", residual, n)
+        _check_enough(rows.size, mass, self._n_folds, n > rows.size)
+        encoder, features = self._encoded
+        shuffled, stages = self._pit[rows], list[_Stage]()
+        for start, stop in pairwise(self._starts):
+            stages.append(self._judged(shuffled[:stop], start, mass, stages[-1].score if stages else None))
+        values = np.concatenate([stage.values for stage in stages])
+        # the spread among the first fold's best rows: known before any row is judged
+        low, p_value = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
+        group, error = np.sort(rows[np.concatenate([stage.rows for stage in stages])]), float(values.mean())
+        rule = _rule_in_words(stages, features, shuffled, error, encoder, self._random) if low > 0 else None
+        return FoundGroup(
+            mass=float(mass),
+            n=group.size,
+            n_judged=int(rows.size - self._starts[0]),
+            n_rows=rows.size,
+            rows=group,
+            error=error,
+            low=low,
+            confidence=float(confidence),
+            p_value=p_value,
+            direction=_usual_direction(stages),
+            bias=math.nan if residuals is None else float(residuals[group].mean()),
+            coverage_80=float(covered(self._pit[group], 0.8).mean()),
+            description=None if rule is None else rule[0],
+            description_share=math.nan if rule is None else rule[1],
+            features=main_features(features[: stages[-1].start], stages[-1].score.unseen, encoder, self._random),
+        )
+
+    def _judged(self, pit: Floats, start: int, mass: float, before: LearnedScore | None) -> _Stage:
+        """Learn from the rows before `start` and judge the others."""
+        features = self._encoded[1][: pit.shape[0]]
+        if start not in self._fits:
+            self._fits[start] = learn_fits(features[:start], pit[:start], self._random)
+        score = best_score(self._fits[start], pit[:start], mass, self._random, before)
+        best = start + top_rows(score(features[start:]), mass, self._random)
+        return _Stage(start, pit.shape[0], score, best, pattern_values(pit[best], score.pattern))
 
 
 def _usual_direction(stages: Sequence[_Stage]) -> Direction:
@@ -232,16 +262,20 @@ def _usual_direction(stages: Sequence[_Stage]) -> Direction:
     return max(sums, key=lambda direction: sums[direction])
 
 
-def _description(
+def _rule_in_words(
     stages: Sequence[_Stage],
     features: Floats,
     pit: Floats,
     error: float,
     encoder: TableEncoder,
     random: np.random.Generator,
-) -> str | None:
-    """Say the last fold's rule if rules do nearly as well as scores on the judged rows; the simpler one first."""
-    mass = sum(stage.rows.size for stage in stages) / sum(stage.stop - stage.start for stage in stages)
+) -> tuple[str, float] | None:
+    """Say the last fold's rule and its share of the judged rows, if rules do nearly as well as scores on these rows.
+
+    The simpler rule comes first. One that takes in more or fewer rows by half would tell of another group.
+    """
+    n_judged = sum(stage.stop - stage.start for stage in stages)
+    mass = sum(stage.rows.size for stage in stages) / n_judged
     values: list[list[Floats]] = [[], []]
     rules: tuple[Rule, ...] = ()
     for stage in stages:
@@ -251,8 +285,9 @@ def _description(
             found.append(pattern_values(pit[inside], stage.score.pattern))
     for rule, found in zip(rules, values, strict=False):
         judged = np.concatenate(found)
-        if judged.size and judged.mean() >= RULE_SHARE * error:
-            return rule.words(encoder)
+        share = judged.size / n_judged
+        if mass / RULE_STRETCH <= share <= mass * RULE_STRETCH and judged.mean() >= RULE_SHARE * error:
+            return rule.words(encoder), share
     return None
 
 

@@ -178,10 +178,11 @@ class _GroupColumn:
     def _is_low(self, numbers: NDArray[Any], *, is_single: bool) -> Mask:
         """Compare in the fewer digits of training and forecast, so that a value at the cut stays on its side."""
         cut = cast(str, self.cut)
-        if self.kind == "single":
-            return np.asarray(numbers.astype(np.float32).astype(np.float64) <= float(cut))
-        if is_single:
-            return np.asarray(numbers.astype(np.float32) <= np.float32(float(cut)))
+        with np.errstate(over="ignore"):
+            if self.kind == "single":
+                return np.asarray(numbers.astype(np.float32).astype(np.float64) <= float(cut))
+            if is_single:
+                return np.asarray(numbers.astype(np.float32) <= np.float32(float(cut)))
         # a whole cut is compared as one, so that large ids keep their digits
         return np.asarray(numbers <= (int(cut) if cut.lstrip("-").isdigit() else float(cut)))
 
@@ -224,7 +225,10 @@ def _dates(values: pd.Series[Any]) -> pd.Series[Any]:
     if values.dtype.kind != "M":
         is_text = values.map(lambda value: isinstance(value, str | dt.date)).to_numpy(dtype=bool)
         plain = values.astype(object).where(is_text, cast(Any, None))
-        values = pd.to_datetime(plain, errors="coerce", format="ISO8601")
+        try:
+            values = pd.to_datetime(plain, errors="coerce", format="ISO8601")
+        except ValueError:  # several time zones: no one clock to read them by
+            values = pd.Series(pd.NaT, index=values.index, dtype="datetime64[us]")
     return cast("pd.Series[Any]", values.dt.tz_localize(None))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evenhand._words import at_least, at_most
-from evenhand.report._page import band, bullets, count, heading, is_known, p_value, paragraph, percent, points
+from evenhand.report._numbers import band, bound, count, is_known, p_value, percent, points
 
 Values = Mapping[str, Any]
 """An audit as plain values, or a row of one of its tables."""
@@ -16,6 +16,9 @@ SURE = 0.05
 
 MASS = 0.2
 """Share of the people whose bounds for every group are told of in words."""
+
+LEAST_TOLD = 0.0005
+"""Least bound that is told of: a smaller one would read as 0.0 points."""
 
 TOLD = 3
 """Most groups of a kind that are told of in words."""
@@ -30,18 +33,15 @@ SCALE = (
 """How to read the points, and the word "surely"."""
 
 
-def head(audit: Values) -> str:
-    """Say what was audited."""
-    n, m = audit["n_samples"], audit["n_draws"]
-    kind = f"randomized forecasts, {count(m, 'draw')} per row" if audit["is_randomized"] else "deterministic forecasts"
-    facts = [count(n, "row"), kind]
-    if audit.get("rounding_step") is not None:
-        facts.append(f"outcomes rounded to {audit['rounding_step']:g}")
-    return f"{heading('Audit of ' + str(audit['name']))}\n{paragraph(' · '.join(facts), 'facts')}"
+def kind(audit: Values) -> str:
+    """Say what sort of forecasts was audited."""
+    if not audit["is_randomized"]:
+        return "deterministic forecasts"
+    return f"randomized forecasts, {count(audit['n_draws'], 'draw')} per row"
 
 
-def verdict(audit: Values) -> str:
-    """Say what the audit shows, the surest first, and what it cannot show."""
+def verdict(audit: Values) -> tuple[str, list[str]]:
+    """Say what the audit shows in one sentence, and in others, the surest first, what else and what it cannot show."""
     proven = proven_bounds(audit)
     sure = [*_sure_named(audit), *_sure_scanned(audit), *_sure_learned(audit)]
     lead = _headline(audit, bool(sure)) if proven is None else _proof_sentence(audit, proven)
@@ -51,10 +51,7 @@ def verdict(audit: Values) -> str:
     sentences += sure
     if proven is None:
         sentences.append(_no_proof_sentence(audit))
-    return (
-        f'<div class="verdict"><h2>What this audit says</h2>{paragraph(lead, "lead")}{bullets(sentences)}'
-        f"{paragraph(SCALE, 'facts')}</div>"
-    )
+    return lead, sentences
 
 
 def _headline(audit: Values, some_off: bool) -> str:
@@ -101,17 +98,23 @@ def _average_sentences(audit: Values) -> Iterable[str]:
 
 def _sure_named(audit: Values) -> list[str]:
     proof = (audit["certificate"] or {}).get("groups", [])
-    judged = {row["group"]: (row["low"] or 0) > 0 for row in proof}
-    for row in audit["scan"]:
-        judged[row["group"]] = judged.get(row["group"], False) or is_sure(row)
-    off = [
-        row
-        for row in audit["groups"][1:]
+    least = {row["group"]: row["low"] or 0.0 for row in proof}
+    scanned = {row["group"] for row in audit["scan"] if is_sure(row)}
+    judged = {row["group"] for row in audit["scan"]} | set(least)
+
+    def is_off(row: Values) -> bool:
+        if row["group"] in judged:
+            return row["group"] in scanned or least.get(row["group"], 0.0) >= LEAST_TOLD
         # a band of a group alone counts only where no judgement of all groups at once is known
-        if not row["too_small"] and judged.get(row["group"], (row["error_low"] or 0) > 0)
-    ]
+        return (row["error_low"] or 0.0) >= LEAST_TOLD
+
+    off = [row for row in audit["groups"][1:] if not row["too_small"] and is_off(row)]
     off.sort(key=lambda row: -(row["error"] or 0))
-    told = [f"Named group {_finding(row, row['group'], lean(row))}." for row in off[:TOLD]]
+    told = []
+    for row in off[:TOLD]:
+        low = least.get(row["group"], 0.0)
+        surely = f", surely by {at_least(low)} or more" if low >= LEAST_TOLD else ""
+        told.append(f"Named group {_finding(row, row['group'], lean(row))}{surely}.")
     return told + ([f"{count(len(off) - TOLD, 'more named group')} surely off: see the table."] if off[TOLD:] else [])
 
 
@@ -132,13 +135,19 @@ def _sure_scanned(audit: Values) -> list[str]:
 
 
 def _sure_learned(audit: Values) -> list[str]:
-    off = [row for row in audit["learned"] if (row["low"] or 0) > 0]
+    off = [row for row in audit["learned"] if (row["low"] or 0.0) >= LEAST_TOLD]
     if not off:
         return []
     row = max(off, key=lambda row: row["low"])
-    words = row["description"] or ", ".join(map(str, row["features"] or ())) or "no short rule"
-    where = f"{percent(row['mass'])} of people that features define ({words})"
-    return [f"Of {_finding(row, where, row['direction'])}, surely by {at_least(row['low'])} or more."]
+    where = f"{percent(row['mass'])} of people that features define ({in_words(row)})"
+    return [f"Of {_finding(row, where, row['direction'])}, surely by {bound(at_least, row['low'])} or more."]
+
+
+def in_words(row: Values) -> str:
+    """Say what a learned group is: conditions that nearly define it, or the features that it rests on."""
+    if row["description"]:
+        return f"nearly: {row['description']}, {percent(row['description_share'], 0)} of people"
+    return "by " + ", ".join(map(str, row["features"])) if row["features"] else "no short rule"
 
 
 def _finding(row: Values, name: Any, direction: str | None) -> str:
@@ -147,7 +156,7 @@ def _finding(row: Values, name: Any, direction: str | None) -> str:
     text = f"{name} ({count(row['n'], 'row')}): {how}"
     bias = row["bias"]
     if is_known(bias) and direction in {LOWER, HIGHER} and (bias < 0) == (direction == LOWER):
-        text += f", by {_in_words(abs(bias))} units of y on average"
+        text += f", by {_plain(abs(bias))} units of y on average"
     return text + f"; off by {points(row['error'])} points"
 
 
@@ -176,7 +185,7 @@ def lean(row: Values) -> str:
     return "mixed"
 
 
-def _in_words(value: float) -> str:
+def _plain(value: float) -> str:
     return f"{float(f'{value:.3g}'):,.10g}"
 
 

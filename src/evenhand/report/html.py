@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from evenhand._words import at_least, at_most
 from evenhand.figures import plot_groups, plot_worst_group
-from evenhand.report._page import (
-    Cell,
-    band,
-    bound,
-    bullets,
-    count,
-    figure,
-    number,
-    p_value,
-    page,
-    paragraph,
-    percent,
-    points,
-    section,
-    table,
-    tenth_percent,
-    whole,
+from evenhand.report._numbers import band, bound, count, number, p_value, percent, points, tenth_percent, whole
+from evenhand.report._page import Cell, bullets, figure, heading, page, paragraph, section, table
+from evenhand.report._verdict import (
+    SCALE,
+    SURE,
+    Values,
+    chance_sentence,
+    in_words,
+    is_sure,
+    kind,
+    lean,
+    proven_bounds,
+    verdict,
 )
-from evenhand.report._verdict import SURE, Values, chance_sentence, head, is_sure, lean, proven_bounds, verdict
 
 __all__ = ["audit_html"]
 
@@ -62,8 +57,24 @@ def audit_html(audit: Values) -> str:
         sections = [*found, *rest, _oracle(audit)]
     made = paragraph("Made by evenhand. The same values, with all digits, are in the audit as JSON.")
     footer = f"<footer>{made}</footer>"
-    body = "\n".join(part for part in (head(audit), verdict(audit), *sections, footer) if part)
+    body = "\n".join(part for part in (_head(audit), _verdict(audit), *sections, footer) if part)
     return page(f"Audit of {audit['name']}", body)
+
+
+def _head(audit: Values) -> str:
+    """Say what was audited."""
+    facts = [count(audit["n_samples"], "row"), kind(audit)]
+    if audit.get("rounding_step") is not None:
+        facts.append(f"outcomes rounded to {audit['rounding_step']:g}")
+    return f"{heading('Audit of ' + str(audit['name']))}\n{paragraph(' · '.join(facts), 'facts')}"
+
+
+def _verdict(audit: Values) -> str:
+    lead, sentences = verdict(audit)
+    return (
+        f'<div class="verdict"><h2>What this audit says</h2>{paragraph(lead, "lead")}{bullets(sentences)}'
+        f"{paragraph(SCALE, 'facts')}</div>"
+    )
 
 
 def _named(audit: Values) -> str:
@@ -83,7 +94,9 @@ def _named(audit: Values) -> str:
         [
             str(row["group"]),
             whole(row["n"]),
-            (points(row["error"]), band(points, row["error_low"], row["error_high"])),
+            ("-", "-")
+            if row["too_small"]
+            else (points(row["error"]), band(points, row["error_low"], row["error_high"])),
             lean(row) if row["too_small"] or (row["error_low"] or 0) > 0 else "not surely off",
             (number(row["bias"]), band(number, row["bias_low"], row["bias_high"])),
             *(
@@ -167,14 +180,14 @@ def _learned(audit: Values) -> str:
     cells: list[list[Cell]] = [
         [
             percent(row["mass"]),
-            whole(row["n"]),
+            (whole(row["n"]), f"of {whole(row['n_judged'])} judged"),
             points(row["error"]),
             bound(at_least, row["low"]),
             (row["direction"] or "-") if (row["low"] or 0) > 0 else "not surely off",
             number(row["bias"]),
             percent(row["coverage_80"], 1),
             p_value(row["p_value"]),
-            str(row["description"] or ("by " + ", ".join(map(str, row["features"])) if row["features"] else "-")),
+            in_words(row),
         ]
         for row in rows
     ]
