@@ -272,14 +272,20 @@ def test_weights_are_repetitions_but_for_the_oracle() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         repeated = audit(Stub(), X.iloc[repeats], y[repeats], groups=["region"], random_state=0)
-    plain = audit(Stub(), X, y, groups=["region"], random_state=0)
+    plain = audit(Stub(), X[counts > 0], y[counts > 0], groups=["region"], random_state=0)
     for measure in weighted.scores["measure"]:
         assert weighted.score(measure) == pytest.approx(repeated.score(measure), rel=1e-9)
     for column in ("error", "mean_pit", "coverage_80", "coverage_90"):
         np.testing.assert_allclose(weighted.groups[column], repeated.groups[column], rtol=1e-9)
+    # a row of weight 0 is no row, and the others count once each in the worst group
     np.testing.assert_array_equal(weighted.worst_groups["error"], plain.worst_groups["error"])
     assert weighted.certificate is None
     assert any(note.startswith("no certificate: rows with weights") for note in weighted.notes)
+    parts = "learned groups, worst groups in hindsight and the tests of scanned groups"
+    assert weighted.notes[:2] == (
+        f"rows of weight 0 are left out: {np.sum(counts == 0)}",
+        f"{parts} count each row once, whatever its weight",
+    )
 
 
 def test_a_group_with_all_weight_on_one_row_is_too_small() -> None:
@@ -315,12 +321,41 @@ def test_bands_of_the_error_are_as_wide_as_the_weighted_rows_ask() -> None:
         assert found["error_high"] - found["error"] > 2 * (every.groups["error_high"] - every.groups["error"])[0]
 
 
-def test_a_group_of_weight_zero_is_left_out_with_a_warning() -> None:
+@pytest.mark.parametrize("given_as", ["model", "forecast", "pit", "clusters"])
+def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as: str) -> None:
+    X, y = table()
+    weight = np.where(np.arange(N) < 250, 3.0, 0.0)
+    forecast = Forecast.from_normal(X["score"], np.full(N, STD))
+    # rows without a weight are off by a mile: any part that saw them would tell
+    y = np.where(weight > 0, y, y + 40.0)
+    options: dict[str, Any] = {"groups": {"odd": np.arange(N) % 2 == 1}, "learned_masses": [0.5], "random_state": 0}
+    options["min_size"] = 60
+    if given_as == "pit":
+        found = audit_pit(forecast.pit(y), X=X, sample_weight=weight, n_simulations=2, **options)
+    elif given_as == "clusters":
+        found = audit(forecast, y=y, features=X, sample_weight=weight, cluster=np.arange(N) // 2, **options)
+    else:
+        subject: Any = Stub() if given_as == "model" else forecast
+        found = audit(subject, X, y, sample_weight=weight, **options)
+    n = 125 if given_as == "clusters" else 250
+    assert found.n_samples == found.groups["n"].iloc[0] == found.worst_groups["n"].iloc[-1] == n
+    assert found.notes[0] == f"rows of weight 0 are left out: {N - 250}"
+    assert not any("count each row once" in note for note in found.notes)
+    # the rows left weigh the same, so that they are a sample
+    assert found.certificate is not None
+    assert found.certificate.n_samples == n
+    assert found.learned["n_judged"].iloc[0] <= n
+    assert 60 <= found.scan["n"].max() <= n
+    # PITs of the planted rows are 1; the others' deviate from uniform by half the planted bias at the most
+    assert found.worst_group_error(1.0) < 0.2
+
+
+def test_a_group_of_weight_zero_is_left_out_with_a_note() -> None:
     X, y = table()
     north = (X["region"] == "north").to_numpy()
-    with pytest.warns(UserWarning, match="group 'north' has zero weight and is left out"):
-        found = audit(Stub(), X, y, groups={"north": north, "south": ~north}, sample_weight=~north, random_state=0)
+    found = audit(Stub(), X, y, groups={"north": north, "south": ~north}, sample_weight=~north, random_state=0)
     assert list(found.groups["group"]) == ["everyone", "south"]
+    assert "no row of group 'north' is left" in found.notes
 
 
 # --- groups ----------------------------------------------------------------------------------------------------
@@ -697,7 +732,75 @@ def test_few_rows_leave_notes_instead_of_numbers() -> None:
     found = full_audit(Stub(), X, y, random_state=0, n_simulations=2)
     assert found.scan.empty
     assert found.learned.empty
-    assert sum(note.startswith("no group") for note in found.notes) == 4
+    assert found.notes[0] == "150 rows are needed to scan for groups, got 60"
+    assert [note.partition(":")[0] for note in found.notes[1:]] == [
+        f"no group of {mass} was learned" for mass in ("10%", "20%", "50%")
+    ]
+
+
+def test_a_scan_without_any_group_that_is_large_enough_is_told() -> None:
+    X, y = table(200)
+    found = audit(Stub(), X, y, groups={"few": np.arange(200) < 40}, random_state=0)  # halves of 100 rows
+    assert "no group has at least 150 rows: nothing was scanned" in found.notes
+    large = audit(Stub(), *table(400), groups={"few": np.arange(400) < 40}, random_state=0)
+    assert not any("nothing was scanned" in note for note in large.notes)
+
+
+def test_the_features_that_groups_were_looked_for_in_are_named() -> None:
+    X, y = table()
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(N, 11))).add_prefix("f")
+    for features, said in (
+        (None, "2 features: score, region"),
+        (X[["score"]], "1 feature: score"),
+        (wide, "11 features: f0, f1, f2, f3, f4, f5, f6, f7 and 3 more"),
+        (wide.to_numpy()[:, :2], "2 features: x0, x1"),
+    ):
+        found = audit(Stub(), X, y, features=features, random_state=0)
+        assert found.notes[-1] == f"groups were looked for in {said}"
+    assert audit(flat(N), y=y, random_state=0).notes == ()
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"masses": [0.2, 3]}, "masses[1] must fulfil 0 < masses[1] <= 1, got 3.0"),
+    ({"masses": []}, "masses must hold at least one value, got none"),
+    ({"learned_masses": [0, 3]}, "learned_masses[0] must fulfil 0 < learned_masses[0] <= 1, got 0.0"),
+    ({"learned_masses": ["half"]}, "learned_masses must hold numbers only"),
+    ({"min_size": 2.5}, "min_size must be an integer of at least 2, got 2.5"),
+    ({"min_size": 1}, "min_size must be an integer of at least 2, got 1"),
+    ({"n_simulations": 1}, "n_simulations must be an integer of at least 2, got 1"),
+    ({"confidence": 95}, "confidence must fulfil 0 < confidence < 1, got 95"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), MISTAKES)
+@pytest.mark.parametrize("n_features", [0, 1])
+def test_a_mistaken_option_is_an_error_and_not_a_note(options: dict[str, Any], said: str, n_features: int) -> None:
+    X, y = table()
+    features = X[["score"]] if n_features else None
+    assert complaint(full_audit, flat(N), y=y, features=features, **options).startswith(said)
+    assert complaint(audit_pit, np.full(N, 0.5), X=features, **options).startswith(said)
+
+
+def test_features_that_cannot_be_read_are_an_error_and_not_a_note() -> None:
+    X, y = table()
+    X.loc[6, "score"] = np.inf
+    said = "column 'score', row 7 must be finite, got inf"
+    assert complaint(audit, flat(N), X, y).startswith(said)
+    assert complaint(audit, flat(N), y=y, features=X).startswith(said)
+    assert complaint(audit_pit, np.full(N, 0.5), X=X).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("r", "said"),
+    [
+        (np.full(N, np.nan), "r[0] must lie strictly between 0 and 1, got nan"),
+        (np.full(N, 7.0), "r[0] must lie strictly between 0 and 1, got 7.0"),
+        (np.full((2, N // 2), 0.5), f"r must have the shape of pit ({N}, 1), got shape (2, {N // 2})"),
+        (0.5, f"r must have the shape of pit ({N}, 1), got shape ()"),
+    ],
+)
+def test_draws_that_cannot_be_behind_the_pits_are_refused(r: Any, said: str) -> None:
+    assert complaint(audit_pit, np.full(N, 0.5), r) == said
 
 
 def test_one_row_of_each_person_is_audited() -> None:
@@ -754,7 +857,7 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
     # PITs and groups are of all rows; scores of 250 rows chosen at random
     np.testing.assert_allclose(parts.groups["error"], whole.groups["error"], rtol=1e-12)
     np.testing.assert_allclose(parts.groups["bias"], whole.groups["bias"], rtol=1e-9)
-    assert parts.notes == ("scores are taken on 250 rows chosen at random",)
+    assert parts.notes[0] == "scores are taken on 250 rows chosen at random"
     spread = 1.96 * np.std(stats.norm(X["score"], STD).logpdf(y)) / np.sqrt(250)
     # a band of 250 rows holds the score of all in 95%; three times it is missed in 10^-8
     assert parts.score("log score") == pytest.approx(whole.score("log score"), abs=3 * spread)

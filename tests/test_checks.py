@@ -20,6 +20,7 @@ from evenhand._checks import (
     MissingExtraError,
     bad_input,
     check_choice,
+    check_column,
     check_continuous,
     check_draws,
     check_finite,
@@ -195,6 +196,32 @@ def test_weights_that_weigh_nothing_are_refused(weights: Any, said: str) -> None
     assert complaint(check_weights, weights, 3) == said
 
 
+# --- columns ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("incme", "did you mean 'Income'?"),
+        ("INCOME", "did you mean 'Income'?"),
+        ("lost", "did you mean 'loss'?"),
+        # three of four letters are in "Income" too, in that order: not what anybody means
+        ("nope", "name one of these"),
+        ("mu", "name one of these"),
+    ],
+)
+def test_a_column_is_suggested_only_where_its_name_is_near(name: str, remedy: str) -> None:
+    columns = ["Income", "loss", "age"]
+    message = complaint(check_column, name, columns, "t.csv")
+    assert message == f"t.csv must have a column {name!r}, got the columns Income, loss, age; {remedy}"
+    assert check_column("age", columns, "t.csv") == "age"
+
+
+def test_of_many_columns_the_first_are_listed() -> None:
+    message = complaint(check_column, "y", [f"feature{i}" for i in range(30)], "t.csv")
+    assert "feature19, ...; name" in message
+
+
 # --- continuous outcomes ---------------------------------------------------------------------------------------
 
 
@@ -243,6 +270,18 @@ def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n: i
 def test_a_few_distinct_outcomes_hold_no_atom(n: int) -> None:
     # each value holds more than 2% of so few rows, yet none is repeated
     silent(np.random.default_rng(n).normal(size=n))
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        (np.arange(3.0), "y has 3 rows; at least 20 are needed"),
+        (np.ones(1), "y has 1 row; at least 20 are needed"),
+        (np.ones(19), "y has 19 rows; at least 20 are needed"),
+    ],
+)
+def test_too_few_rows_are_told_as_such(y: Any, said: str) -> None:
+    assert complaint(check_continuous, y) == said
 
 
 def test_a_constant_is_called_constant() -> None:

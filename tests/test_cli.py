@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import evenhand as package
 from evenhand import Forecast, MixtureMLPRegressor, RandomizedRegressor, audit, load, save, store
 from evenhand.cli import main
 from evenhand.draws import KeyedDraws
@@ -318,7 +321,7 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert found["is_randomized"] is False
     text = evenhand(*args)
     assert (text.code, text.err) == (0, "")
-    assert "oracle, in hindsight" in text.out
+    assert "in hindsight" in text.out
     assert "job = cook" in text.out
 
 
@@ -355,6 +358,47 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(place: Path, tmp_path: 
     assert lines[1] == f"failed: average_error >= 0 holds, the value is {error:.4f}"
     assert lines[2].startswith("failed: oracle_group_error(0.25) > 0.01 holds, the value is 0.")
     assert json.loads(report.read_text())["worst_groups"][2]["mass"] == 0.25
+
+
+def searched(shown: Outcome) -> str:
+    """Return the note on the features that groups were looked for in."""
+    (note,) = [note for note in json.loads(shown.out)["notes"] if note.startswith("groups were looked for in ")]
+    return str(note).removeprefix("groups were looked for in ")
+
+
+def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(tmp_path: Path, evenhand: Command) -> None:
+    other = written(TABLE.assign(their_mu=TABLE["mu"] + 1, person=TABLE["id"] + 5), tmp_path / "t.csv")
+    args = ("audit", other, "--target", "loss", *NORMAL, "--json")
+    ids = ("--id", "id", "--cluster", "person")
+    assert searched(evenhand(*args, *ids)) == "4 features: income, job, since, their_mu"
+    assert searched(evenhand(*args, *ids, "--features", "job,mu,job")) == "2 features: job, mu"
+
+
+def test_a_model_that_was_trained_on_ids_is_not_searched_by_them(
+    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Model:
+        feature_names_in_ = ("id", "income", "loss")
+
+        def forecast(self, X: pd.DataFrame, r: Any) -> Forecast:
+            assert list(X.columns) == list(self.feature_names_in_)
+            return Forecast.from_normal(np.full(len(X), 15.0), np.full(len(X), 4.0))
+
+    monkeypatch.setattr(store, "load", lambda folder: Model())
+    args = ("audit", "model", place / "people.csv", "--target", "loss", "--id", "id", "--json")
+    assert searched(evenhand(*args)) == "1 feature: income"
+
+
+def test_a_column_that_is_not_there_is_told_alike_by_all_options(place: Path, evenhand: Command) -> None:
+    args = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+    lines = {
+        evenhand(*args, *more).complaint()
+        for more in (("--groups", "nope"), ("--features", "nope"), ("--mean", "nope"), ("--target", "nope"))
+    }
+    (line,) = lines
+    assert line.endswith("name one of these\n")
+    for option in ("--groups", "--features"):
+        assert "did you mean 'income'?" in evenhand(*args, option, "incom").complaint()
 
 
 def test_one_row_of_each_person_is_audited_on_request(place: Path, tmp_path: Path, evenhand: Command) -> None:
@@ -502,7 +546,7 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "fit, date as target": (lambda d: d.fit(target="since"), ("people.csv", "'since'", "dates")),
     "fit, zero rows": (lambda d: d.fit(HEADER), ("given.csv", "at least one row")),
     "fit, empty file": (lambda d: d.fit(""), ("given.csv", "empty")),
-    "fit, one row": (lambda d: d.fit(TABLE[:1]), ("given.csv", "'loss'", "1 rows")),
+    "fit, one row": (lambda d: d.fit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
     "fit, a column twice": (lambda d: d.fit(SPLIT), ("given.csv", "'age'", "once")),
     "fit, few values": (lambda d: d.fit(DISCRETE), ("given.csv", "'loss'", "7 distinct values", "20")),
     "fit, one value often": (lambda d: d.fit(ATOM), ("given.csv", "'loss'", "15", "15.0%", "10%")),
@@ -584,7 +628,7 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     ),
     "audit, no such target": (lambda d: d.audit(target="lost"), ("people.csv", "'lost'", "'loss'?")),
     "audit, constant target": (lambda d: d.audit(changed("loss", 3.5)), ("given.csv", "'loss'", "constant", "3.5")),
-    "audit, one row": (lambda d: d.audit(TABLE[:1]), ("given.csv", "'loss'", "1 rows")),
+    "audit, one row": (lambda d: d.audit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
     "audit, few values": (lambda d: d.audit(DISCRETE), ("given.csv", "'loss'", "7 distinct values")),
     "audit, one value often": (lambda d: d.audit_alone(ATOM), ("given.csv", "'loss'", "15.0%")),
     "audit, infinite target": (lambda d: d.audit(changed("loss", np.inf, 6)), ("given.csv", "'loss'", "row 6", "inf")),
@@ -616,6 +660,38 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "audit, an id twice": (
         lambda d: d.audit(changed("id", 101, 3), "--id", "id"),
         ("given.csv", "'id'", "row 3", "101", "row 1", "--cluster id"),
+    ),
+    "audit, groups of the outcome": (
+        lambda d: d.audit(None, "--groups", "job,loss"),
+        ("--groups", "'loss'", "--target"),
+    ),
+    "audit, the outcome as a feature": (
+        lambda d: d.audit(None, "--features", "income,loss"),
+        ("--features", "'loss'", "--target"),
+    ),
+    "audit, the id as a feature": (
+        lambda d: d.audit_alone(None, *NORMAL, "--id", "id", "--features", "id,income"),
+        ("--features", "'id'", "--id"),
+    ),
+    "audit, people as a feature": (
+        lambda d: d.audit_alone(None, *NORMAL, "--cluster", "id", "--features", "id"),
+        ("--features", "'id'", "--cluster"),
+    ),
+    "audit, the outcome as its forecast": (
+        lambda d: d.audit_alone(None, "--mean", "loss", "--std", "sigma"),
+        ("people.csv", "'loss'", "target"),
+    ),
+    "audit, infinite column that is searched": (
+        lambda d: d.audit_alone(changed("income", np.inf, 6)),
+        ("given.csv", "'income'", "row 6", "inf"),
+    ),
+    "audit, too small a learned group in a condition": (
+        lambda d: d.audit_alone(None, *NORMAL, "--fail-if", "learned_group_error(0.001) > 0.1"),
+        ("'learned_group_error(0.001) > 0.1' cannot be judged: no group of 0.1% was learned: ", "33334 rows"),
+    ),
+    "audit, a gate on every group for one forecast each": (
+        lambda d: d.audit_alone(None, *NORMAL, "--fail-if", "coverage(0.8,0.2)<0.5"),
+        ("'coverage(0.8,0.2)<0.5' cannot be judged: one forecast per person: ",),
     ),
     "audit, a person without a label": (
         lambda d: d.audit(changed("job", None, 3), "--cluster", "job"),
@@ -673,6 +749,82 @@ def test_garbage_of_any_kind_is_one_line(tmp_path: Path, evenhand: Command) -> N
 def test_what_a_file_says_cannot_steer_the_terminal(tmp_path: Path, evenhand: Command) -> None:
     (tmp_path / "t.csv").write_bytes(b"loss,mu,sigma\n1,2,3,\x1b[2J\x1b]0;title\x07\n")
     assert "given" not in evenhand("audit", tmp_path / "t.csv", "--target", "loss", *NORMAL).complaint()
+
+
+# What is no fault of the user's.
+
+
+def failing(error: BaseException) -> Callable[[Path], Any]:
+    def load(folder: Path) -> Any:
+        raise error
+
+    return load
+
+
+FAULTS = [
+    (ValueError("odd\nsize"), "ValueError: odd size"),
+    (KeyError("mass"), "KeyError: 'mass'"),
+    (RuntimeError("no"), "RuntimeError: no"),
+    (AssertionError(), "AssertionError"),
+    # typer's own exit code for this one is 1
+    (EOFError("short"), "EOFError: short"),
+]
+
+
+@pytest.mark.parametrize(("error", "said"), FAULTS)
+def test_a_fault_of_ours_is_one_line_with_a_code_that_no_gate_has(
+    error: Exception, said: str, place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EVENHAND_DEBUG", raising=False)
+    monkeypatch.setattr(store, "load", failing(error))
+    args = ("audit", place / "model", place / "people.csv", "--target", "loss", "--fail-if", "average_error > 0.4")
+    shown = evenhand(*args)
+    blame = "this is a fault of evenhand, not of your data; run with EVENHAND_DEBUG=1 for the traceback"
+    assert (shown.code, shown.out, shown.err) == (70, "", f"error: {said}; {blame}\n")
+    monkeypatch.setenv("EVENHAND_DEBUG", "1")
+    shown = evenhand(*args)
+    assert shown.code == 70
+    assert shown.err.startswith("Traceback (most recent call last):\n")
+    assert shown.err.endswith(f"error: {said}; {blame}\n")
+
+
+def test_an_interrupted_command_has_the_code_of_one(
+    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "load", failing(KeyboardInterrupt()))
+    shown = evenhand("audit", place / "model", place / "people.csv", "--target", "loss")
+    assert (shown.code, shown.out, shown.err) == (130, "", "error: interrupted\n")
+
+
+def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(place: Path) -> None:
+    script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
+    assert script is not None
+    args = ["audit", str(place / "people.csv"), "--target", "loss", *NORMAL, "--features", "job"]
+    for limit, code in (("0.49", 0), ("0", 1)):
+        reader, writer = os.pipe()
+        os.close(reader)
+        gate = ["--fail-if", f"average_error > {limit}"]
+        run = subprocess.run([script, *args, *gate], check=False, stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        assert run.returncode == code
+        assert run.stderr.count(b"\n") == code  # the line of the gate
+
+
+def test_the_help_names_the_exit_codes(evenhand: Command) -> None:
+    shown = evenhand("--help")
+    assert shown.code == 0
+    assert "70 a fault of evenhand" in " ".join(shown.out.split())
+
+
+def test_every_module_can_be_imported() -> None:
+    modules = [one.name for one in pkgutil.walk_packages(package.__path__, "evenhand.")]
+    assert {"evenhand.cli", "evenhand.audits._audit", "evenhand.report.html"} <= set(modules)
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in {"torch", "lightgbm"}:  # extras
+                raise
 
 
 def test_a_cuda_device_that_is_not_there_is_one_line(place: Path, tmp_path: Path, evenhand: Command) -> None:

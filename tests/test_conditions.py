@@ -73,11 +73,48 @@ def test_anything_else_is_refused(text: str, told: str) -> None:
     assert told in str(raised.value)
 
 
+def refusal(text: str, found: Audit) -> str:
+    """Return why a condition cannot be judged."""
+    with pytest.raises(InputError) as raised:
+        parse_condition(text).holds(found)
+    beginning = f"{text!r} cannot be judged: "
+    assert str(raised.value).startswith(beginning)
+    return str(raised.value).removeprefix(beginning)
+
+
 def test_what_the_audit_did_not_find_is_an_error_not_a_pass(found: Audit) -> None:
     weighted = audit_pit([0.1, 0.5, 0.9, 0.3], sample_weight=[1, 2, 1, 1], random_state=0)
-    with pytest.raises(InputError, match=r"'certified_group_error\(0.2\) > 0.3' cannot be judged: no certificate"):
-        parse_condition("certified_group_error(0.2) > 0.3").holds(weighted)
-    with pytest.raises(InputError, match="cannot be judged"):
-        parse_condition("learned_group_error(0.2) > 0.3").holds(weighted)
-    with pytest.raises(InputError, match="mass must be one of"):
-        parse_condition("oracle_group_error(0.33) > 0.3").holds(found)
+    for text in ("certified_group_error(0.2) > 0.3", "coverage(0.8, 0.2) < 0.3"):
+        assert refusal(text, weighted) == "no certificate: rows with weights are not a sample of the people"
+    no_search = "the audit did not look for learned groups, which takes features"
+    assert refusal("learned_group_error(0.2) > 0.3", weighted) == no_search
+    assert refusal("oracle_group_error(0.33) > 0.3", found) == "mass must be one of [0.2, 1.0], got 0.33"
+    assert refusal("learned_group_error(0.33) > 0.3", found) == "mass must be one of [0.2], got 0.33"
+
+
+def test_the_reason_is_that_of_the_quantity_alone() -> None:
+    rng = np.random.default_rng(0)
+    # 0.2 takes 20 / (0.6 * 0.2) = 167 rows, 0.001 takes 33,334
+    some = audit_pit(
+        rng.random(200), X=rng.normal(size=(200, 2)), learned_masses=[0.001, 0.2], masses=[0.5], random_state=0
+    )
+    assert parse_condition("learned_group_error(0.2) < 0.5").value(some) == some.learned_group_error(0.2)
+    reason = refusal("learned_group_error(0.001) > 0.1", some)
+    assert reason.startswith("no group of 0.1% was learned: ")
+    assert "33334 rows" in reason
+    assert "scan" not in reason
+    assert "fold" not in reason.partition("got")[2]
+
+
+def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> None:
+    # the proof of the true distribution says 1/4 at the best: no deterministic model could pass
+    rng = np.random.default_rng(0)
+    single = audit_pit(rng.random(400), groups={"half": np.arange(400) < 200}, masses=[0.2], random_state=0)
+    for text in ("certified_group_error(0.2) > 0.1", "coverage(0.8, 0.2) < 0.5"):
+        assert refusal(text, single).startswith("one forecast per person: ")
+    drawn = audit_pit(rng.random(400), rng.random(400), masses=[0.2], random_state=0)
+    assert refusal("certified_group_error(0.2) > 0.1", drawn).startswith("only one draw per person is known")
+    # everybody is a group that was named beforehand
+    assert not parse_condition("certified_group_error(1) > 0.2").holds(single)
+    assert not parse_condition("average_error > 0.2").holds(single)
+    assert parse_condition("oracle_group_error(0.2) > 0.2").holds(single)

@@ -48,7 +48,7 @@ TABLE = pd.DataFrame({"mu": [0.0, 1.0], "sigma": [1.0, 0.0], "q0.1": [0.0, 2.0],
         ),
         (
             {"mean": "mu", "std": "sigma"},
-            "t.csv: column 'sigma', row 2: a standard deviation must be positive, got 0",
+            "t.csv: column 'sigma', row 2: a standard deviation must be positive, got 0; correct it or drop the row",
         ),
         (
             {"quantiles": "q"},
@@ -64,7 +64,14 @@ TABLE = pd.DataFrame({"mu": [0.0, 1.0], "sigma": [1.0, 0.0], "q0.1": [0.0, 2.0],
             "--samples must name at least two columns, got 's1'; list them with commas between, or give what their "
             "names begin with",
         ),
-        ({"samples": "s1,s2"}, "t.csv: no column 's2'; it has mu, sigma, q0.1, q0.9, s1"),
+        (
+            {"samples": "s1,s2"},
+            "t.csv must have a column 's2', got the columns mu, sigma, q0.1, q0.9, s1; name one of these",
+        ),
+        (
+            {"mean": "mu", "std": "Sigmas"},
+            "t.csv must have a column 'Sigmas', got the columns mu, sigma, q0.1, q0.9, s1; did you mean 'sigma'?",
+        ),
     ],
 )
 def test_what_does_not_fit_is_told_in_one_line(options: dict[str, str], message: str) -> None:

@@ -27,7 +27,7 @@ from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, Recalibrated
 from evenhand.draws import nodes
 from evenhand.forecasters import _grouping as module
-from evenhand.tables import group_columns
+from evenhand.groups import group_columns
 from forecaster_examples import linear_task, small_mixture, small_paic
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from evenhand._checks import InputError
 from evenhand.calibration import _masks, _pairs, calibration_error, covered
 from evenhand.calibration._pairs import BINS
 from evenhand.calibration.scan import scan_groups
-from evenhand.tables import group_columns
+from evenhand.groups import group_columns
 
 Floats = NDArray[np.float64]
 Masks = dict[str, NDArray[np.bool_]]

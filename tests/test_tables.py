@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand._checks import InputError
+from evenhand.groups import group_columns
 from evenhand.tables import (
     TABLE_ENDINGS,
     check_writable,
-    group_columns,
     id_column,
     number_column,
     read_table,

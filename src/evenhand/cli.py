@@ -104,7 +104,7 @@ def fit(
     _check_seed(seed)
     store.check_folder(out)
     data = tables.read_table(table)
-    y = tables.number_column(data, check_column(target, data.columns, table.name), source=table.name)
+    y = tables.number_column(data, target, source=table.name)
     unused = [target, *([id_column] if id_column else []), *_names(drop)]
     X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
     if X.shape[1] == 0:
@@ -210,6 +210,7 @@ def audit(
     """Audit a model on rows that it was not trained on, or the forecasts of another model."""
     from evenhand import audits, foreign, store, tables
     from evenhand._checks import DiscreteOutcomeWarning, check_continuous, check_fraction
+    from evenhand.groups import group_columns
 
     _check_seed(seed)
     check_fraction("--confidence", confidence)
@@ -226,12 +227,12 @@ def audit(
     if forecaster is not None and given:
         raise InputError(f"--{given[0]} is for tables without a model; leave it out, or leave the model out")
     data = tables.read_table(rows, text=[name for name in (id_column, cluster) if name])
-    y = tables.number_column(data, check_column(target, data.columns, rows.name), source=rows.name)
+    y = tables.number_column(data, target, source=rows.name)
     check_continuous(y, name=f"{rows.name}: column {target!r}")
     people = _people(data, id_column, cluster, rows.name)
     parts = {name: part for name, part in ((cluster, "cluster"), (id_column, "id"), (target, "target")) if name}
     named = _chosen("--groups", groups, {target: "target"}, data, rows.name)
-    masks = tables.group_columns(data, named, source=rows.name)
+    masks = group_columns(data, named, source=rows.name)
     if forecaster is None:
         subject, used = foreign.forecast_from_columns(data, **columns, source=rows.name)
         X, others = None, [name for name in data.columns if name not in used]

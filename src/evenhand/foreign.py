@@ -112,5 +112,4 @@ def _from_quantiles(table: pd.DataFrame, listed: str, source: str) -> tuple[Fore
 
 
 def _numbers(table: pd.DataFrame, names: list[str], source: str) -> Floats:
-    present = [check_column(name, table.columns, source) for name in names]
-    return np.column_stack([number_column(table, name, source=source) for name in present])
+    return np.column_stack([number_column(table, name, source=source) for name in names])

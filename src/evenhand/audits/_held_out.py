@@ -23,6 +23,7 @@ from evenhand._checks import (
 )
 from evenhand._words import percent
 from evenhand.audits import _tables
+from evenhand.calibration.learned import GroupSearch
 from evenhand.draws import one_row_each
 from evenhand.encoding import TableEncoder
 from evenhand.tables import take_rows
@@ -174,13 +175,11 @@ def unlearned(mass: float) -> str:
 def learn_groups(
     pit: Floats, residual: Floats | None, held: HeldOut, search: Search, random: np.random.Generator
 ) -> pd.DataFrame:
-    found = []
+    found: list[calibration.FoundGroup] = []
+    learner = GroupSearch(pit, held.features, random_state=random)
     for mass in search.learned_masses if held.features is not None else ():
         try:
-            group = calibration.find_group(
-                pit, held.features, mass, confidence=search.confidence, residual=residual, random_state=random
-            )
-            found.append(group)
+            found.append(learner.find(mass, confidence=search.confidence, residual=residual))
         except InputError as error:
             # the remedies are for those who call the search itself
             held.notes.append(f"{unlearned(mass)}: {str(error).partition('; ')[0]}")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenhand import calibration
 from evenhand._checks import Floats, bad_input, check_groups
 from evenhand.audits._subject import Subject
-from evenhand.tables import group_columns
+from evenhand.groups import group_columns
 
 LEVELS = (0.8, 0.9)
 Z95 = 1.959964

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import InputError, bad_input
-from evenhand.tables import EXACT_WHOLE, MAX_GROUPS, MAX_VALUES, cut_name, group_columns
+from evenhand.groups import EXACT_WHOLE, MAX_GROUPS, MAX_VALUES, cut_name, group_columns
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]

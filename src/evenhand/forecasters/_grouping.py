@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import Floats, bad_input
-from evenhand.tables import EXACT_WHOLE, group_columns, label
+from evenhand.groups import EXACT_WHOLE, group_columns, label
 
 By = str | Sequence[str] | Callable[[Any], Any]
 Labels = NDArray[np.object_]
