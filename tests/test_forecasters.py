@@ -277,6 +277,16 @@ def test_equal_weights_are_no_weights(name: str, fitted: Callable[[str], Any]) -
 
 
 @EVERY
+def test_rows_of_weight_zero_are_no_rows(name: str) -> None:
+    if not EXAMPLES[name].takes_weights:
+        return
+    used = np.arange(N) % 4 > 0
+    some = EXAMPLES[name].make().fit(X[used], Y[used], np.ones(used.sum()))
+    weighted = EXAMPLES[name].make().fit(X, Y, used.astype(float))
+    np.testing.assert_allclose(weighted.forecast(X, R).pit(Y), some.forecast(X, R).pit(Y), rtol=0, atol=1e-6)
+
+
+@EVERY
 def test_a_table_is_as_good_as_an_array(name: str, fitted: Callable[[str], Any]) -> None:
     tables = [TABLE, pl.DataFrame(TABLE.to_dict(orient="list"))]
     # BayesianRidge.predict(return_std=True) of scikit-learn 1.9 cannot read a polars table

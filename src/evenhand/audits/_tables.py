@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -129,9 +128,6 @@ def group_table(
     rows = []
     for name, mask in (everyone | groups).items():
         part, w = pit[mask], weight[mask]
-        if not w.any():
-            warnings.warn(f"group {name!r} has zero weight and is left out", UserWarning, stacklevel=3)
-            continue
         low, high = calibration.error_band(part, sample_weight=w, random_state=random)
         row: dict[str, Any] = {"group": name, "n": int(mask.sum())}
         row |= {"error": calibration.calibration_error(part, sample_weight=w), "error_low": low, "error_high": high}

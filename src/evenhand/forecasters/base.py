@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from evenhand._checks import Floats, bad_input
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
+from evenhand.tables import take_rows
 
 PREDICT_DRAWS = 64
 """Draws that `predict` averages over."""
@@ -95,7 +96,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
 
     def _check_training(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, Floats, Floats]:
-        """Check a training set: rows, finite outcomes and weights, ones if None."""
+        """Check a training set: rows of positive weight, finite outcomes and weights, ones if None."""
         if y is None:
             raise bad_input("y", "be given: this estimator requires y to be passed, but the target y is None", "None")
         rows = self._check_rows(X, reset=True)
@@ -110,6 +111,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         weight = np.asarray(_check_sample_weight(sample_weight, outcomes, dtype=np.float64, ensure_non_negative=True))
         if not weight.any():
             raise bad_input("sample_weight", "have a positive sum", "zeros only")
+        if not weight.all():  # rows of weight 0 are no rows: a fold of them would fit nothing
+            used = np.flatnonzero(weight)
+            return take_rows(rows, used), outcomes[used], weight[used]
         return rows, outcomes, weight
 
     def __sklearn_tags__(self) -> Any:

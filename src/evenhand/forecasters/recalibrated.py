@@ -116,9 +116,6 @@ class RecalibratedRegressor(Forecaster):
         """
         cv = check_count("cv", self.cv, least=2)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
-        if not weight.all():  # rows of weight 0 are no rows: a fold of them would fit nothing
-            used = np.flatnonzero(weight)
-            table, outcomes, weight = take_rows(table, used), outcomes[used], weight[used]
         kind, given = kind_of(self.estimator), None if sample_weight is None else weight
         is_held_out = isinstance(self.estimator, FrozenEstimator) and kind is not ResidualBase
         if not is_held_out and outcomes.size < 2 * cv:
