@@ -189,6 +189,8 @@ def false_statements(world: World, certificate: Certificate, threshold: float) -
     }
     if world.link is not None:
         false["mpaic"] = certificate.mpaic(threshold) < world.mpaic(threshold) - SLACK
+        curve = certificate.mpaic_curve(THRESHOLDS)
+        false["mpaic_curve"] = any(curve[i] < world.mpaic(e) - SLACK for i, e in enumerate(THRESHOLDS))
         # more than the worst group error: the paper's results pass through the errors of each person
         false["chain"] = any(certificate.chain(mass) < cvar(world.errors, mass) - SLACK for mass in (0.2, 1.0))
     return {statement: bool(wrong) for statement, wrong in false.items()}
@@ -244,8 +246,8 @@ def test_statements_are_false_in_at_most_one_data_set_of_twenty() -> None:
     each = sum(repeats for *_, repeats in sizes)
     wrong = count_false(list(WORLDS), sizes)
     assert all(count <= most_failures(each) for count in wrong.values()), wrong
-    for statement in ("group_error", "coverage", "average_error", "named", "mpaic", "chain"):
-        n_sets = each * len(RANDOMIZED if statement in ("mpaic", "chain") else WORLDS)
+    for statement in ("group_error", "coverage", "average_error", "named", "mpaic", "mpaic_curve", "chain"):
+        n_sets = each * len(RANDOMIZED if statement in ("mpaic", "mpaic_curve", "chain") else WORLDS)
         assert sum(wrong[name, statement] for name in WORLDS) <= most_failures(n_sets), (statement, wrong)
 
 
@@ -263,6 +265,13 @@ def test_other_methods_are_false_in_at_most_one_data_set_of_twenty(method: str) 
             false["group_error"] += certificate.group_error(0.2) < cvar(world.errors, 0.2) - SLACK
             false["coverage"] += low > 1 - cvar(world.misses, 0.2) or high < cvar(1 - world.misses, 0.2)
     assert max(false.values()) <= most_failures(50 * len(names)), false
+
+
+def test_mpaic_at_all_thresholds_is_dkw() -> None:
+    certificate = certify_pit(R, R, random_state=0)
+    margin = np.sqrt(np.log(20) / 40)  # one-sided, 20 rows
+    # no gaps at all: P(gap >= 0) = 1, and every other threshold has the margin alone
+    np.testing.assert_allclose(certificate.mpaic_curve([0.0, 0.1, 1.0]), [1.0, margin, margin], rtol=1e-12)
 
 
 def test_the_chain_of_the_paper_is_looser_than_the_direct_bound() -> None:
@@ -457,6 +466,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "mass of the chain": (lambda: certify_pit(R, R).chain(-0.2), "0 < mass <= 1"),
     "level": (lambda: certify_pit(R, R).coverage(80, 0.2), "level"),
     "threshold": (lambda: certify_pit(R, R).mpaic(1.5), "error"),
+    "thresholds": (lambda: certify_pit(R, R).mpaic_curve([0.1, 1.5]), "error"),
     "mpaic without draws": (lambda: certify_pit(R).mpaic(0.1), "give r"),
     "chain without draws": (lambda: certify_pit(R[:, 0]).chain(0.2), "give r"),
     "cluster too short": (lambda: certify_pit(R, R, cluster=np.arange(19)), "cluster"),

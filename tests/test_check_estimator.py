@@ -100,7 +100,9 @@ def compare_with_list(results: list[dict[str, Any]], expected: set[str]) -> None
 def is_refusal(error: BaseException | None) -> bool:
     """Whether a refused outcome stands behind an error, or behind one that it led to."""
     while error is not None:
-        if isinstance(error, InputError) and re.search("needs a continuous outcome|nothing to forecast|at least 20 are needed", str(error)):
+        if isinstance(error, InputError) and re.search(
+            "needs a continuous outcome|nothing to forecast|at least 20 are needed", str(error)
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False

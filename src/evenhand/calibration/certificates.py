@@ -73,7 +73,8 @@ class Certificate:
     A group here is any share of the people that is chosen without seeing the draws: by features, by outcomes, by
     any reweighting whose density ratio is at most `1 / mass`. Each method states one thing with `confidence`:
     `group_error` all masses at once, `named` all named groups at once, `coverage` all masses at once for one level,
-    `mpaic` one threshold. To hold `k` of them together use `confidence = 1 - (1 - confidence) / k`.
+    `mpaic` one threshold, `mpaic_curve` all of them. To hold `k` of them together use
+    `confidence = 1 - (1 - confidence) / k`.
 
     Parameters
     ----------
@@ -192,6 +193,19 @@ class Certificate:
         gaps = self._known_gaps()
         return share_bound(int((gaps >= error).sum()), gaps.size, self.confidence)
 
+    def mpaic_curve(self, errors: ArrayLike) -> Floats:
+        """Upper bounds for `P(|h[X, R](Y) - R| >= error)` at all thresholds at once, by DKW; shape as `errors`.
+
+        Looser at each one than `mpaic`, which holds for a single threshold chosen beforehand. Needs the draws.
+        """
+        thresholds = np.asarray(errors, dtype=np.float64)
+        for error in thresholds.ravel():
+            check_fraction("error", error, low_open=False, high_open=False)
+        band = dkw_band(self._known_gaps(), 1.0, self.confidence)
+        # P(gap >= e) is at most the band just below e
+        before = np.searchsorted(band.starts, thresholds, side="left") - 1
+        return np.where(before < 0, 1.0, band.upper[np.maximum(before, 0)])
+
     def chain(self, mass: float) -> float:
         """Return the bound for every group that the paper's own results give, 0 to 1/2: looser than `group_error`.
 
@@ -199,11 +213,8 @@ class Certificate:
         certificate needs), then PAIC, then groups, the two thresholds chosen best. Needs the draws.
         """
         check_fraction("mass", mass, high_open=False)
-        band = dkw_band(self._known_gaps(), 1.0, self.confidence)
         threshold = np.linspace(0.0, WORST, 201)
-        # P(gap >= e) is at most the band just below e
-        before = np.searchsorted(band.starts, threshold, side="left") - 1
-        delta = np.where(before < 0, 1.0, band.upper[np.maximum(before, 0)])
+        delta = self.mpaic_curve(threshold)
         e, target = threshold[:, None], threshold[None, :]
         with np.errstate(divide="ignore", invalid="ignore"):
             outside = np.where(target > e, delta[:, None] * (1 - e) / (target - e), np.inf)
