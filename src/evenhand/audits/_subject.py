@@ -67,17 +67,19 @@ def read_subject(model_or_forecast: Any, X: Any, y: ArrayLike | None, random: np
     is_spread = step is not None and largest_atom(outcomes)[1] > MILD_ATOM
     low, high = cell_ends(outcomes, step) if is_spread and step is not None else (outcomes, outcomes)
     shares = fresh(n, random)
-    pits, draws, means = [], [], []
+    pit, r, residual = np.empty((n, 0)), None, outcomes.copy()
     for block in _blocks(n):
         part = _forecast(model_or_forecast, rows, block, random)
-        pits.append(_pit(part, low[block], high[block], shares[block]))
-        draws.append(_draws(part))
-        means.append(_mean(part, random))
-    r = None if part.r is None else np.concatenate([d for d in draws if d is not None])
+        pits, draws = _pit(part, low[block], high[block], shares[block]), _draws(part)
+        if block.start == 0:  # filled in place: lists of blocks would take as much again
+            pit, r = np.empty((n, pits.shape[1])), None if draws is None else np.empty((n, draws.shape[1]))
+        pit[block] = pits
+        if r is not None:
+            r[block] = draws
+        residual[block] -= _mean(part, random)
     scored = np.arange(n) if n <= BLOCK else np.sort(random.choice(n, BLOCK, replace=False))
     wide, few = _score_forecasts(model_or_forecast, rows, part if n <= BLOCK else None, scored, random)
-    residual = outcomes - np.concatenate(means)
-    return Subject(np.concatenate(pits), r, outcomes, residual, step, wide, few, scored)
+    return Subject(pit, r, outcomes, residual, step, wide, few, scored)
 
 
 def check_rows(model: Any, X: Any, n: int) -> Any:

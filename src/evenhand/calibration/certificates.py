@@ -29,7 +29,7 @@ from evenhand.calibration.bands import (
     local_levels_band,
     share_bound,
 )
-from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
+from evenhand.calibration.errors import BLOCK, calibration_error, check_pit, pathwise_errors
 from evenhand.calibration.scores import covered
 from evenhand.draws import RandomState, generator, one_row_each
 
@@ -442,11 +442,15 @@ def _check_own_draws(r: ArrayLike, n: int, m: int) -> Floats:
         draws = draws[:, None]
     if draws.shape != (n, m):
         raise bad_input("r", f"have the shape of pit, ({n}, {m}): each person's own draws", f"{draws.shape}", JITTERED)
-    cells = np.sort(draws, axis=-1) * m - np.arange(m)
-    elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
-    if elsewhere.any():
-        row = int(np.argmax(elsewhere))
-        raise bad_input(f"r[{row}]", f"hold one draw in each of {m} equal cells of [0, 1]", "draws elsewhere", JITTERED)
+    for start in range(0, n, BLOCK):
+        cells = np.sort(draws[start : start + BLOCK], axis=-1) * m - np.arange(m)
+        elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
+        if elsewhere.any():
+            place, rule = (
+                f"r[{start + int(np.argmax(elsewhere))}]",
+                f"hold one draw in each of {m} equal cells of [0, 1]",
+            )
+            raise bad_input(place, rule, "draws elsewhere", JITTERED)
     return draws
 
 
