@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
+from sklearn.linear_model import BayesianRidge, LinearRegression, QuantileRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, RecalibratedRegressor
+from evenhand.forecasters import (
+    BoostedDistributionRegressor,
+    MixtureMLPRegressor,
+    PAICRegressor,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+)
 from evenhand.links import Gaussian, Laplace
 
 Floats = NDArray[np.float64]
@@ -28,7 +34,7 @@ class Example:
 
     `make` takes further constructor parameters. `fit_is_random`: whether two fits without a seed differ.
     `takes_mixed`: whether tables may hold text, dates and missing values. `takes_weights`: whether `fit` takes
-    `sample_weight`.
+    `sample_weight`. `is_neural`: whether networks are trained, as many steps as `max_steps` says.
     """
 
     make: Callable[..., Any]
@@ -36,10 +42,7 @@ class Example:
     fit_is_random: bool = True
     takes_mixed: bool = False
     takes_weights: bool = True
-
-    @property
-    def is_neural(self) -> bool:
-        return self.takes_mixed
+    is_neural: bool = False
 
 
 def small_mixture(n_members: int = 2, n_components: int = 2, **params: Any) -> MixtureMLPRegressor:
@@ -50,6 +53,17 @@ def small_paic(**params: Any) -> PAICRegressor:
     return PAICRegressor(**(QUICK | params))
 
 
+def small_boosted(**params: Any) -> BoostedDistributionRegressor:
+    quick: dict[str, Any] = {
+        "n_estimators": 80,
+        "learning_rate": 0.1,
+        "min_child_samples": 5,
+        "cv": 3,
+        "random_state": 0,
+    }
+    return BoostedDistributionRegressor(**(quick | params))
+
+
 def _around(make_estimator: Callable[[], Any], **defaults: Any) -> Callable[..., Any]:
     def make(**params: Any) -> RandomizedRegressor:
         return RandomizedRegressor(make_estimator(), **({"random_state": 0} | defaults | params))
@@ -58,14 +72,19 @@ def _around(make_estimator: Callable[[], Any], **defaults: Any) -> Callable[...,
 
 
 EXAMPLES: dict[str, Example] = {
-    "PAICRegressor": Example(small_paic, takes_mixed=True),
-    "MixtureMLPRegressor": Example(small_mixture, is_randomized=False, takes_mixed=True),
-    "RandomizedRegressor(None)": Example(_around(lambda: None, link=Laplace(0.4)), takes_mixed=True),
+    "PAICRegressor": Example(small_paic, takes_mixed=True, is_neural=True),
+    "MixtureMLPRegressor": Example(small_mixture, is_randomized=False, takes_mixed=True, is_neural=True),
+    "BoostedDistributionRegressor": Example(small_boosted, is_randomized=False, takes_mixed=True),
+    "RandomizedRegressor(None)": Example(_around(lambda: None, link=Laplace(0.4)), takes_mixed=True, is_neural=True),
     "RandomizedRegressor(Ridge)": Example(_around(Ridge)),
     "RandomizedRegressor(BayesianRidge)": Example(_around(BayesianRidge, link=Gaussian(0.2)), fit_is_random=False),
     "RandomizedRegressor(Pipeline)": Example(
         _around(lambda: make_pipeline(StandardScaler(), LinearRegression()), link="laplace"), takes_weights=False
     ),
+    "RandomizedRegressor(QuantileRegressor)": Example(
+        _around(lambda: QuantileRegressor(alpha=0.0), alpha=0.2), fit_is_random=False
+    ),
+    "RandomizedRegressor(BayesianRidge, recalibrate)": Example(_around(BayesianRidge, recalibrate=True)),
     "RecalibratedRegressor(BayesianRidge)": Example(
         lambda **params: RecalibratedRegressor(BayesianRidge(), **({"random_state": 0} | params)), is_randomized=False
     ),

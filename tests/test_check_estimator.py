@@ -27,6 +27,7 @@ LIMITS: dict[str, dict[str, str]] = {
     "MixtureMLPRegressor": {
         WEIGHTS: "minibatches, the validation rows and the encoder's scales count rows, whatever their weight"
     },
+    "BoostedDistributionRegressor": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
     "RandomizedRegressor(None)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
     "RandomizedRegressor(Ridge)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
     "RandomizedRegressor(BayesianRidge)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
@@ -37,6 +38,13 @@ LIMITS: dict[str, dict[str, str]] = {
         "check_sample_weights_list": NO_WEIGHTS,
         "check_sample_weights_shape": NO_WEIGHTS,
         "check_sample_weights_not_overwritten": NO_WEIGHTS,
+    },
+    "RandomizedRegressor(QuantileRegressor)": {
+        WEIGHTS: "the check puts splits for cv, which is a number of folds",
+        "check_regressors_train": "the check sets alpha to 0.01, where the mean over draws is that of the far tails",
+    },
+    "RandomizedRegressor(BayesianRidge, recalibrate)": {
+        WEIGHTS: "the check puts splits for cv, which is a number of folds"
     },
     "RecalibratedRegressor(BayesianRidge)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
 }

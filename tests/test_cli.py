@@ -156,6 +156,22 @@ def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: 
     assert {"job = cook", "job missing"} < {row["group"] for row in found["groups"]}
 
 
+def test_fit_finds_the_least_randomization_that_is_certified(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--drop", "mu,sigma", "--seed", 0)
+    fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.4)
+    assert fitted.code == 0
+    assert "off by at most 40.0 points in every group of at least 20% of people" in fitted.out
+    assert "(certified on 60 people, learned on 140 rows)" in fitted.out
+    alpha = float(fitted.out.partition("alpha = ")[2].partition(".\n")[0])
+    assert load(tmp_path / "model").alpha == pytest.approx(alpha, rel=0.01)
+
+    refused = evenhand(*args, "--out", tmp_path / "other", "--max-group-error", 0.01)
+    assert "cannot be certified for mass 0.2 on 60 rows" in refused.complaint()
+    both = evenhand(*args, "--out", tmp_path / "other", "--max-group-error", 0.4, "--alpha", 0.1)
+    assert "exclude each other" in both.complaint()
+    assert not (tmp_path / "other").exists()
+
+
 def test_bad_input_in_a_process_of_its_own_is_one_line_and_code_2(place: Path, tmp_path: Path) -> None:
     refused = process("fit", place / "people.csv", "--target", "lost", "--out", tmp_path / "model")
     assert "people.csv" in refused.complaint()

@@ -16,7 +16,8 @@ from scipy.stats import binom, binomtest
 
 from evenhand import figures
 from evenhand._checks import InputError
-from evenhand.figures import plot_calibration, plot_groups, plot_worst_group
+from evenhand.figures import plot_calibration, plot_groups, plot_price_of_proof, plot_worst_group
+from evenhand.links import Laplace
 
 MASSES = [0.1, 0.5, 1.0]
 
@@ -252,6 +253,91 @@ def test_no_record_is_refused(draw, nothing):
 def test_pits_outside_0_and_1_are_refused():
     with pytest.raises(InputError, match="lie between 0 and 1"):
         plot_calibration([0.5, 1.2])
+
+
+def forecasters():
+    keys = ("name", "error", "price", "price_low", "price_high")
+    rows = [("network", 0.18, 0.55, 0.45, 0.7), ("mine", 0.25, 0.12, None, 0.2), (None, 0.1, None, None, None)]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+def shannon(error):
+    """Entropy bound: a law on the line with mean distance e to a point has at most that of Laplace's, 1 + log(2 e)."""
+    return -1 - np.log(2 * error)
+
+
+def test_limits_of_proof_run_from_the_logarithm_down_to_a_third():
+    ax = plot_price_of_proof()
+    for start in ("Limit of all", "Limit of those calibrated"):
+        error, price = line(ax, start).get_xydata().T
+        assert price[0] == pytest.approx(shannon(error[0]), abs=0.01)
+        assert (error[-1], price[-1]) == (pytest.approx(1 / 3), 0)
+        assert (np.diff(price) < 0).all()
+        assert (price >= shannon(error)).all()
+    assert ax.get_ylim()[1] > shannon(0.02)
+    assert list(labelled(ax)) == [
+        "Limit of all forecasters, attained by laplace",
+        "Limit of those calibrated on average, attained by entropic",
+    ]
+
+
+def test_alphas_are_marked_on_the_limit():
+    ax = plot_price_of_proof()
+    marks = [drawn.get_xydata()[0] for drawn in ax.lines if drawn.get_marker() == "o"]
+    names = [text.get_text().removeprefix("α = ") for text in ax.texts if text.get_text().startswith("α")]
+    assert names == ["0.05", "0.1", "0.2", "1/3", "0.5", "1"]
+    for name, (error, price) in zip(names, marks, strict=True):
+        link = Laplace(1 / 3 if name == "1/3" else float(name))
+        assert (error, price) == (link.mean_error, link.price)
+
+
+def test_the_small_panel_shows_the_difference_of_the_limits():
+    ax = plot_price_of_proof()
+    (panel,) = ax.child_axes
+    gap = line(ax, "Limit of those").get_ydata() - line(ax, "Limit of all").get_ydata()
+    np.testing.assert_allclose(panel.lines[0].get_ydata(), 1000 * gap)
+    assert "0.001 nats" in panel.get_title()
+    assert panel.get_ylim()[1] > 1000 * gap.max()
+    # it never hides a forecaster
+    assert panel.get_zorder() < line(plot_price_of_proof(points=forecasters()), "Forecasters").lines[0].get_zorder()
+
+
+def test_forecasters_are_dots_with_names_and_known_whiskers():
+    ax = plot_price_of_proof(points=forecasters())
+    points, _, (reach,) = line(ax, "Forecasters").lines
+    np.testing.assert_array_equal(points.get_xydata(), [[0.18, 0.55], [0.25, 0.12], [0.1, np.nan]])
+    expected = [[[0.18, 0.45], [0.18, 0.7]], [[0.25, 0.12], [0.25, 0.2]]]
+    np.testing.assert_allclose(reach.get_segments()[:2], expected)
+    assert [text.get_text() for text in ax.texts[-2:]] == ["network", "mine"]
+    table = plot_price_of_proof(points=pd.DataFrame(forecasters()[:2]))
+    np.testing.assert_array_equal(line(table, "Forecasters").lines[0].get_xydata(), points.get_xydata()[:2])
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(("error", "price"), [(0.01, 3.5), (0.45, 0.2), (0.3, -0.4)])
+def test_forecasters_lie_inside_the_axes_wherever_they_are(error, price):
+    ax = plot_price_of_proof(points=[{"error": error, "price": price}])
+    assert ax.get_xlim()[0] < error < ax.get_xlim()[1]
+    assert ax.get_ylim()[0] < price < ax.get_ylim()[1]
+
+
+def test_axes_of_the_price_have_units():
+    ax = plot_price_of_proof()
+    ax.figure.canvas.draw()
+    assert "percentage points" in ax.get_xlabel()
+    assert "(nats)" in ax.get_ylabel()
+    assert "10" in [label.get_text() for label in ax.get_xticklabels()]
+
+
+def test_the_price_of_proof_uses_the_axes_given_and_no_others():
+    before, given = forecasters(), forecasters()
+    figure = Figure()
+    ax = figure.add_subplot()
+    assert plot_price_of_proof(ax, points=given) is ax
+    assert figure.axes == [ax]
+    assert given == before
+    with pytest.raises(InputError, match="points must hold at least one row, got none"):
+        plot_price_of_proof(points=[])
 
 
 def test_neither_importing_nor_drawing_starts_pyplot():

@@ -20,7 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from evenhand import DiscreteOutcomeWarning, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
@@ -809,3 +809,27 @@ def test_parameters_set_after_the_fit_do_not_change_what_was_learned() -> None:
     model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
     before = model.forecast(table).pit(y)
     np.testing.assert_array_equal(model.set_params(by=None).forecast(table).pit(y), before)
+
+
+class CountingRidge(Ridge):
+    """Counts how often it is fitted."""
+
+    fits = 0
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        CountingRidge.fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=1000), "half": rng.choice(["x", "y"], 1000)})
+    y = X["a"] + np.where(X["half"] == "x", 0.8, -0.8) + rng.normal(size=1000)
+    CountingRidge.fits = 0
+    features = FunctionTransformer(lambda table: table[["a"]])
+    model = RecalibratedRegressor(make_pipeline(features, CountingRidge()), by="half", random_state=0).fit(X, y)
+    assert CountingRidge.fits == 6
+    # without the map each half is off by Phi(0.8 / sqrt(1.64 + 1)) - 1/2 = 0.19
+    pit = model.forecast(X).cdf(y)
+    for half in ("x", "y"):
+        assert calibration_error(pit[X["half"] == half]) < 0.04

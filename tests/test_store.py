@@ -37,6 +37,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from evenhand import (
+    BoostedDistributionRegressor,
     InputError,
     MixtureMLPRegressor,
     PAICRegressor,
@@ -68,6 +69,10 @@ EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "PAICRegressor": lambda: (PAICRegressor(hidden=(8, 8, 8), max_steps=20, random_state=0), TABLE),
     "PAICRegressor, raw rows": lambda: (PAICRegressor(0.3, hidden=(8, 8), max_steps=20, standardize_y=True), NUMBERS),
     "MixtureMLPRegressor": lambda: (small_mixture(), TABLE),
+    "BoostedDistributionRegressor": lambda: (
+        BoostedDistributionRegressor(n_estimators=20, min_child_samples=5, cv=2, random_state=0),
+        TABLE,
+    ),
     "RandomizedRegressor": lambda: (around(small_mixture(), alpha=0.2, link="entropic"), TABLE),
     "RecalibratedRegressor": lambda: (RecalibratedRegressor(small_mixture(), by=["job", "age"], cv=2), TABLE),
     "forest": lambda: (around(RandomForestRegressor(5, random_state=0), link="gaussian"), NUMBERS),
@@ -271,11 +276,15 @@ def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: P
     assert {path.name for path in folder.iterdir()} == ours | {"notes.txt", "weights.safetensors", "other-model.skops"}
 
 
-# What cannot be stored is refused at save, before anything is written.
+# What cannot be stored safely is left out, and is attached at load.
 
 
 def cubed(x: Any) -> Any:
     return x**3
+
+
+def cubed_law(rows: Any) -> Any:
+    return cubed(rows[:, 0]), np.ones(len(rows))
 
 
 class Foreign(RegressorMixin, BaseEstimator):
@@ -310,23 +319,26 @@ FOREIGN: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_functions_are_refused_at_save_and_at_load(name: str, folder: Path, tmp_path: Path) -> None:
+def test_functions_are_left_out_at_save_and_refused_at_load(name: str, folder: Path, tmp_path: Path) -> None:
     make, called = FOREIGN[name]
     # fitted by hand: some of these functions cannot be called at all
     model = fitted("scaled")[0]
     model.estimator_ = model._base.estimator = make_pipeline(make(), Ridge().fit(NUMBERS, Y))
-    with pytest.raises(InputError, match="cannot be stored") as caught:
+    with pytest.warns(UserWarning, match="saved without a model inside: Pipeline cannot be stored") as caught:
         save(model, tmp_path / "new")
-    assert called in str(caught.value)
-    assert not (tmp_path / "new").exists()
+    assert called in str(caught[0].message)
+    assert not list((tmp_path / "new").glob("*.skops"))
+    refused(tmp_path / "new", "saved without Pipeline", "estimator=")
     plant(folder, skops.io.dumps(model.estimator_), ".skops")
     refused(folder, called)
 
 
-def test_a_foreign_class_is_refused_at_save_and_at_load(folder: Path, tmp_path: Path) -> None:
+def test_a_foreign_class_is_attached_at_load_and_never_read(folder: Path, tmp_path: Path) -> None:
     model = around(make_pipeline(StandardScaler(), Foreign())).fit(NUMBERS, Y)
-    with pytest.raises(InputError, match=r"Pipeline cannot be stored safely: it holds .*Foreign"):
+    with pytest.warns(UserWarning, match=r"Pipeline cannot be stored safely: it holds .*Foreign"):
         save(model, tmp_path / "new")
+    refused(tmp_path / "new", "saved without Pipeline")
+    assert same_forecasts(model, load(tmp_path / "new", estimator=model.estimator_), NUMBERS)
     plant(folder, skops.io.dumps(model.estimator_), ".skops")
     refused(folder, "types that are not allowed", "Foreign")
 
@@ -360,6 +372,34 @@ def test_a_file_in_the_way_is_refused_and_kept(ridge: RandomizedRegressor, tmp_p
         with pytest.raises(InputError, match="must be a folder"):
             save(ridge, place)
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_what_is_attached_must_be_what_was_left_out(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"estimator must be left out, got Ridge; .* holds the whole model"):
+        load(folder, estimator=Ridge())
+    foreign = Foreign().fit(NUMBERS, Y)
+    mixed = around([BayesianRidge(), lambda rows: (np.zeros(len(rows)), np.ones(len(rows)))])
+    for model, wrong, message in (
+        (around(foreign), Ridge().fit(NUMBERS, Y), "was saved without, Foreign, got Ridge"),
+        (mixed, [lambda rows: rows], r"was saved without, .*<lambda>, got list"),
+        (around([cubed_law, cubed_law]), [cubed_law], "be a list of 2: cubed_law, cubed_law, got list"),
+        (around([cubed_law, cubed_law]), cubed_law, "be a list of 2: cubed_law, cubed_law, got function"),
+    ):
+        with pytest.warns(UserWarning, match="saved without"):
+            save(model.fit(NUMBERS, Y), tmp_path)
+        with pytest.raises(InputError, match=message) as caught:
+            load(tmp_path, estimator=wrong)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_manifest_cannot_take_more_models_than_are_given(folder: Path) -> None:
+    manifest = manifest_of(folder)
+    manifest["model"]["parts"]["estimator"] = {"foreign": {"name": "Pipeline"}}
+    rewrite(folder, manifest)
+    refused(folder, "saved without Pipeline")
+    manifest["model"]["parts"]["estimator"] = {"foreign": "Pipeline"}
+    rewrite(folder, manifest)
+    refused(folder, "damaged")
 
 
 # Damage is noticed.

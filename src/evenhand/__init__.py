@@ -13,13 +13,21 @@ if TYPE_CHECKING:
     from evenhand.audits import Audit, audit, audit_pit, certify, compare
     from evenhand.calibration import Certificate, certify_pit
     from evenhand.forecast import Forecast
-    from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, RecalibratedRegressor
+    from evenhand.forecasters import (
+        BoostedDistributionRegressor,
+        MixtureMLPRegressor,
+        PAICRegressor,
+        RandomizedRegressor,
+        RecalibratedRegressor,
+    )
+    from evenhand.selection import Selection, randomize
     from evenhand.store import load, save
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Audit": "audits",
+    "BoostedDistributionRegressor": "forecasters",
     "Certificate": "calibration",
     "DiscreteOutcomeWarning": "_checks",
     "Forecast": "forecast",
@@ -29,18 +37,21 @@ _HOMES = {
     "PAICRegressor": "forecasters",
     "RandomizedRegressor": "forecasters",
     "RecalibratedRegressor": "forecasters",
+    "Selection": "selection",
     "audit": "audits",
     "audit_pit": "audits",
     "certify": "audits",
     "certify_pit": "calibration",
     "compare": "audits",
     "load": "store",
+    "randomize": "selection",
     "save": "store",
 }
 _ROOMS = ("calibration", "datasets", "distributions", "draws", "figures", "forecasters", "links", "losses")
 
 __all__ = [
     "Audit",
+    "BoostedDistributionRegressor",
     "Certificate",
     "DiscreteOutcomeWarning",
     "Forecast",
@@ -50,12 +61,14 @@ __all__ = [
     "PAICRegressor",
     "RandomizedRegressor",
     "RecalibratedRegressor",
+    "Selection",
     "audit",
     "audit_pit",
     "certify",
     "certify_pit",
     "compare",
     "load",
+    "randomize",
     "save",
 ]
 

@@ -86,7 +86,12 @@ def fit(
     table: Table,
     target: Target,
     out: Annotated[Path, typer.Option(help="model folder to write")],
-    alpha: Alpha = 0.1,
+    alpha: Annotated[float | None, typer.Option(help="weight of sharpness, up to 1; 0.1 by default")] = None,
+    max_group_error: Annotated[
+        float | None, typer.Option(help="instead of --alpha: the least randomization that is certified for this error")
+    ] = None,
+    group_mass: Annotated[float, typer.Option(help="least share of people in a group that is certified")] = 0.2,
+    confidence: Annotated[float, typer.Option(help="of what is certified")] = 0.95,
     link: Link = "entropic",
     id_column: Annotated[str | None, typer.Option("--id", help="column that names each person: not a feature")] = None,
     drop: Annotated[str | None, typer.Option(help="other columns that are not features, with commas between")] = None,
@@ -94,12 +99,14 @@ def fit(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder."""
-    from evenhand import store, tables
+    from evenhand import selection, store, tables
     from evenhand._checks import check_choice, check_continuous
     from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
     from evenhand.links import make_link
 
-    make_link(link, alpha)
+    if alpha is not None and max_group_error is not None:
+        raise InputError("--alpha and --max-group-error exclude each other; give one of them")
+    make_link(link, 0.1 if alpha is None else alpha)
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     _check_seed(seed)
     store.check_folder(out)
@@ -111,9 +118,24 @@ def fit(
         raise InputError(f"{table.name}: no columns are left as features")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
-    model = RandomizedRegressor(base, alpha=alpha, link=link, on_discrete="ignore", random_state=seed)
     with _about(table.name):
-        model.fit(X, y)
+        if max_group_error is None:
+            model = RandomizedRegressor(
+                base, alpha=0.1 if alpha is None else alpha, link=link, on_discrete="ignore", random_state=seed
+            ).fit(X, y)
+        else:
+            chosen = selection.randomize(
+                base,
+                X,
+                y,
+                max_group_error=max_group_error,
+                group_mass=group_mass,
+                confidence=confidence,
+                link=link,
+                random_state=seed,
+            )
+            model = chosen.model
+            _show(chosen.summary())
     store.save(model, out)
     _say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
 

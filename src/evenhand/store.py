@@ -1,16 +1,20 @@
 """Save and load forecasters as folders without pickle.
 
 `model.json` holds everything but arrays, a hash of each other file and one of itself; arrays are safetensors,
-scikit-learn parts skops files with a fixed list of allowed types. Other files carry their hash in their names and
-`model.json` is replaced last, in one step: a save that is interrupted leaves the old model as it was.
+scikit-learn parts skops files with a fixed list of allowed types. Models that skops cannot store safely are only named;
+they are attached again at load. Other files carry their hash in their names and `model.json` is replaced last, in one
+step: a save that is interrupted leaves the old model as it was.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import re
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ import numpy as np
 from evenhand._checks import InputError, MissingExtraError, bad_input
 from evenhand._files import replace_file
 from evenhand.forecasters import FORECASTERS, Forecaster, State
+from evenhand.forecasters._bases import thawed
 
 __all__ = ["FORMAT", "check_folder", "load", "save"]
 
@@ -41,6 +46,7 @@ _KERNELS = (
 
 ALLOWED_TYPES = frozenset(
     {
+        "evenhand.forecasters._foreign_bases.QuantileGrid",
         "numpy.dtype",
         "sklearn._loss.loss.HalfTweedieLoss",
         "sklearn._loss.loss.HalfTweedieLossIdentity",
@@ -72,14 +78,15 @@ def save(model: Forecaster, folder: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : forecaster
-        One of ours, fitted; scikit-learn estimators inside are stored too.
+        One of ours, fitted; scikit-learn estimators inside are stored too. Other models and functions inside, which
+        cannot be stored safely, are named in a warning: keep them yourself and give them to `load`.
     folder : path
         Made if it is not there. A model that is there already is replaced in one step.
 
     Raises
     ------
     InputError
-        If the forecaster, or a model inside it, cannot be stored without pickle.
+        If the model is no forecaster of ours, or one of its parameters cannot be stored.
 
     Examples
     --------
@@ -109,15 +116,22 @@ def save(model: Forecaster, folder: str | os.PathLike[str]) -> None:
         replace_file(target / name, content)
     replace_file(target / MANIFEST, manifest)
     _sweep(target, set(contents))
+    missing = "; ".join(f"{part['name']} {part['reason']}" for part in _foreign_parts(entry))
+    if missing:
+        advice = "keep what was fitted yourself and load with load(folder, estimator=...)"
+        warnings.warn(f"{target}: saved without a model inside: {missing}; {advice}", UserWarning, stacklevel=2)
 
 
-def load(folder: str | os.PathLike[str]) -> Any:
+def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     """Load a forecaster from a folder that `save` wrote.
 
     Parameters
     ----------
     folder : path
         The model folder.
+    estimator : estimator, function or list, optional
+        The fitted model or the function that `save` said it left out, or a list of them in the order it named them.
+        That it is the same one is your word: only the name of its class or function is compared.
 
     Returns
     -------
@@ -127,7 +141,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
     Raises
     ------
     InputError
-        If the folder is missing, damaged, changed or of a newer format, or holds types that are not allowed.
+        If the folder is missing, damaged, changed or of a newer format, or holds types that are not allowed; or if
+        `estimator` is not what was left out.
     MissingExtraError
         If the model needs a package that is not installed.
 
@@ -140,7 +155,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
     source = Path(folder)
     manifest = _read_manifest(source)
     try:
-        return _unpack(manifest["model"], manifest["files"], source)
+        attached = iter(_attached(estimator, list(_foreign_parts(manifest["model"])), source))
+        return _unpack(manifest["model"], manifest["files"], source, attached)
     except (InputError, MissingExtraError, MemoryError):
         raise
     except ModuleNotFoundError as error:
@@ -188,12 +204,49 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
         if isinstance(part, Forecaster):
             entry["parts"][name] = {"forecaster": _pack(part, inner, blobs)}
         else:
-            blobs[inner] = ("skops", _dump_part(part))
-            entry["parts"][name] = {"skops": inner}
+            try:
+                blobs[inner] = ("skops", _dump_part(part))
+                entry["parts"][name] = {"skops": inner}
+            except InputError as error:
+                entry["parts"][name] = {"foreign": {"name": _name(part), "reason": str(error)}}
     return entry
 
 
-def _unpack(entry: dict[str, Any], files: dict[str, Any], source: Path) -> Forecaster:
+def _foreign_parts(entry: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Give the parts of a model that are not stored, in the order in which they are attached."""
+    for part in entry["parts"].values():
+        if "foreign" in part:
+            yield part["foreign"]
+        elif "forecaster" in part:
+            yield from _foreign_parts(part["forecaster"])
+
+
+def _attached(estimator: Any, missing: list[dict[str, str]], source: Path) -> list[Any]:
+    """Return what people give for the parts that are not stored, one for each."""
+    names = [str(part["name"]) for part in missing]
+    listed = ", ".join(names)
+    if not missing:
+        if estimator is not None:
+            raise bad_input("estimator", "be left out", type(estimator).__name__, f"{source} holds the whole model")
+        return []
+    if estimator is None:
+        raise InputError(f"{source}: saved without {listed}; load it with load(folder, estimator=...), fitted")
+    given = [estimator] if len(names) == 1 else estimator
+    if not isinstance(given, list | tuple) or len(given) != len(names):
+        raise bad_input("estimator", f"be a list of {len(names)}: {listed}", type(estimator).__name__)
+    given = [thawed(one) for one in given]
+    for one, name in zip(given, names, strict=True):
+        if _name(one) != name:
+            raise bad_input("estimator", f"be what {source} was saved without, {name}", _name(one))
+    return given
+
+
+def _name(part: Any) -> str:
+    """Name of a function or of an object's class; not its module, which is another one in a script."""
+    return str(part.__qualname__ if inspect.isroutine(part) else type(part).__qualname__)
+
+
+def _unpack(entry: dict[str, Any], files: dict[str, Any], source: Path, attached: Iterator[Any]) -> Forecaster:
     from safetensors.numpy import load as from_bytes
 
     if entry["kind"] not in FORECASTERS:
@@ -202,7 +255,9 @@ def _unpack(entry: dict[str, Any], files: dict[str, Any], source: Path) -> Forec
     parts: dict[str, Any] = {}
     for name, part in entry["parts"].items():
         if "forecaster" in part:
-            parts[name] = _unpack(part["forecaster"], files, source)
+            parts[name] = _unpack(part["forecaster"], files, source, attached)
+        elif "foreign" in part:
+            parts[name] = next(attached)
         else:
             parts[name] = _load_part(_read(source, files[part["skops"]]), source)
     return FORECASTERS[entry["kind"]].from_state(State(entry["kind"], entry["params"], arrays, parts))
@@ -273,9 +328,9 @@ def _dump_part(part: Any) -> bytes:
         content: bytes = skops.io.dumps(part)
         refused = _refused(content)
     except Exception as error:  # skops raises whatever the foreign object raises
-        raise InputError(f"{type(part).__name__} cannot be stored without pickle ({_line(error)})") from error
+        raise InputError(f"cannot be stored without pickle ({_line(error)})") from error
     if refused:
-        raise InputError(f"{type(part).__name__} cannot be stored safely: it holds {', '.join(refused)}")
+        raise InputError(f"cannot be stored safely: it holds {', '.join(refused)}")
     return content
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.calibration.any_link import LinkCertificate, certify_link
 from evenhand.calibration.certificates import Certificate, Method, certify_pit
 from evenhand.calibration.errors import calibration_error, check_pit, error_band, pathwise_errors
 from evenhand.calibration.learned import FoundGroup, find_group
@@ -21,11 +22,13 @@ from evenhand.calibration.worst import WorstGroupCurve, worst_group_curve
 __all__ = [
     "Certificate",
     "FoundGroup",
+    "LinkCertificate",
     "Method",
     "NullCurve",
     "WorstGroupCurve",
     "calibration_error",
     "cell_log_score",
+    "certify_link",
     "certify_pit",
     "check_pit",
     "covered",

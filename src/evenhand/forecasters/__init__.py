@@ -6,6 +6,7 @@ Adding a forecaster is one new file and one line in `FORECASTERS`.
 from __future__ import annotations
 
 from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
 from evenhand.forecasters.paic import PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
@@ -13,11 +14,18 @@ from evenhand.forecasters.recalibrated import RecalibratedRegressor
 
 FORECASTERS: dict[str, type[Forecaster]] = {
     forecaster.__name__: forecaster
-    for forecaster in (PAICRegressor, MixtureMLPRegressor, RandomizedRegressor, RecalibratedRegressor)
+    for forecaster in (
+        PAICRegressor,
+        MixtureMLPRegressor,
+        BoostedDistributionRegressor,
+        RandomizedRegressor,
+        RecalibratedRegressor,
+    )
 }
 
 __all__ = [
     "FORECASTERS",
+    "BoostedDistributionRegressor",
     "Forecaster",
     "MixtureMLPRegressor",
     "PAICRegressor",

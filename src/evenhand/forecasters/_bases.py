@@ -1,6 +1,6 @@
 """Bases that a link can be put around: how each kind of fitted estimator says a distribution.
 
-Adding a kind of base is one class and one line in `KINDS`.
+Adding a kind of base is one class and one line in `kinds`; those of other packages are in `_foreign_bases`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from evenhand._checks import Floats, InputError, bad_input
@@ -36,6 +37,16 @@ class Base(ABC):
         """Whether estimators of this kind are served here."""
 
     @classmethod
+    def accepts_frozen(cls, estimator: Any) -> bool:
+        """Whether fitted estimators of this kind are, the `FrozenEstimator` around them taken off."""
+        return cls.accepts(estimator)
+
+    @classmethod
+    def is_held_out(cls, estimator: Any) -> bool:
+        """Whether `fit` learns nothing, so that all its rows are rows that the model has not seen."""
+        return isinstance(estimator, FrozenEstimator)
+
+    @classmethod
     @abstractmethod
     def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
         """Fit a clone of the estimator, and whatever else the distribution needs."""
@@ -48,10 +59,19 @@ class Base(ABC):
         """Return what was learned beside the estimator."""
         return {}
 
+    def to_parts(self) -> dict[str, Any]:
+        """Return the fitted estimators, by name."""
+        return {"estimator": thawed(self.estimator)}
+
     @classmethod
     def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
         """Rebuild from a fitted estimator and `to_arrays`."""
         return cls(estimator)
+
+    @classmethod
+    def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
+        """Rebuild from `to_parts` and `to_arrays`."""
+        return cls.from_arrays(parts["estimator"], arrays)
 
 
 class ForecasterBase(Base):
@@ -65,7 +85,7 @@ class ForecasterBase(Base):
 
     @classmethod
     def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
-        base = cls(_fitted(estimator, X, y, weight))
+        base = cls(fitted(estimator, X, y, weight))
         base.distribution(take_rows(X, [0]))  # a randomized forecaster is refused here, not at the first forecast
         return base
 
@@ -91,14 +111,16 @@ class ReturnStdBase(Base):
 
     @classmethod
     def accepts(cls, estimator: Any) -> bool:
-        inner = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-        predict = getattr(inner, "predict", None)
-        return predict is not None and "return_std" in inspect.signature(predict).parameters
+        return "return_std" in predict_options(estimator)
 
     @classmethod
     def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
-        # a Gaussian process without noise says 0 at its training rows
-        return cls(_fitted(estimator, X, y, weight), 1e-9 * float(np.abs(y).max()) or 1e-300)
+        return cls(fitted(estimator, X, y, weight), cls.floor(y))
+
+    @staticmethod
+    def floor(y: Floats) -> float:
+        """Least standard deviation: a Gaussian process without noise says 0 at its training rows."""
+        return 1e-9 * float(np.abs(y).max()) or 1e-300
 
     def distribution(self, X: Any) -> Distribution:
         mean, std = self.estimator.predict(X, return_std=True)
@@ -123,28 +145,37 @@ class ResidualBase(Base):
     def __init__(self, estimator: Any, law: Quantiles) -> None:
         super().__init__(estimator)
         self.law = law
+        self.unseen_pit: Floats | None = None
 
     @classmethod
     def accepts(cls, estimator: Any) -> bool:
         return hasattr(estimator, "predict")
 
     @classmethod
+    def is_held_out(cls, estimator: Any) -> bool:
+        return False  # the law of a fitted model's residuals is learned all the same
+
+    @classmethod
     def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
         n, is_frozen = y.size, isinstance(estimator, FrozenEstimator)
         if n < 2 * cv and not is_frozen:
             raise bad_input("X", f"have at least {2 * cv} rows for cv={cv}", f"n_samples = {n}")
-        fitted = _fitted(estimator, X, y, weight)
+        model = fitted(estimator, X, y, weight)
         if is_frozen:
-            residuals = y - np.ravel(fitted.predict(X))
+            residuals = y - np.ravel(model.predict(X))
         else:
             residuals = np.empty(n)
             seed = int(generator(random).integers(2**31))
             for learn, hold in KFold(cv, shuffle=True, random_state=seed).split(np.empty((n, 1))):
-                part = _fitted(estimator, take_rows(X, learn), y[learn], None if weight is None else weight[learn])
+                part = fitted(estimator, take_rows(X, learn), y[learn], None if weight is None else weight[learn])
                 residuals[hold] = y[hold] - np.ravel(part.predict(take_rows(X, hold)))
         if not np.isfinite(residuals).all():
             raise InputError(f"estimator {type(estimator).__name__} predicts values that are not finite")
-        return cls(fitted, _residual_law(residuals, weight))
+        base = cls(model, residual_law(residuals, weight))
+        if not is_frozen:
+            # each row's residual is one of n in the law: its PIT is unseen but for 1 / n
+            base.unseen_pit = LocationScale(base.law, np.zeros(n)).cdf(residuals)
+        return base
 
     def distribution(self, X: Any) -> Distribution:
         return LocationScale(self.law, np.ravel(self.estimator.predict(X)))
@@ -157,16 +188,31 @@ class ResidualBase(Base):
         return cls(estimator, Quantiles(arrays["residual_levels"], arrays["residual_quantiles"][None, :]))
 
 
-KINDS: tuple[type[Base], ...] = (ForecasterBase, ReturnStdBase, ResidualBase)
-"""In the order in which they are asked."""
+def kinds() -> dict[str, type[Base]]:
+    """Return all kinds by name, in the order in which they are asked."""
+    from evenhand.forecasters import _foreign_bases as foreign  # which imports this file
+
+    order: tuple[type[Base], ...] = (
+        ForecasterBase,
+        foreign.MembersBase,
+        foreign.EnsembleBase,
+        foreign.CallableBase,
+        foreign.LawBase,
+        foreign.QuantileBase,
+        ReturnStdBase,
+        ResidualBase,
+    )
+    return {kind.name: kind for kind in order}
 
 
 def kind_of(estimator: Any) -> type[Base]:
     """Return the first kind that serves an estimator."""
-    for kind in KINDS:
-        if kind.accepts(thawed(estimator)):
+    inner = thawed(estimator)
+    for kind in kinds().values():
+        if kind.accepts(inner) if inner is estimator else kind.accepts_frozen(inner):
             return kind
-    raise bad_input("estimator", "be a regressor with fit and predict", type(estimator).__name__)
+    remedy = "a function from rows to a Forecast serves too"
+    raise bad_input("estimator", "be a regressor with fit and predict", type(estimator).__name__, remedy)
 
 
 def thawed(estimator: Any) -> Any:
@@ -174,8 +220,34 @@ def thawed(estimator: Any) -> Any:
     return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
-def _fitted(estimator: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
+def frozen(estimator: Any) -> Any:
+    """Return a model in a FrozenEstimator, each of several in one of its own; a function is returned as it is."""
+    if isinstance(estimator, list | tuple):
+        return [frozen(member) for member in estimator]
+    return FrozenEstimator(thawed(estimator)) if hasattr(estimator, "fit") else estimator
+
+
+def final_step(estimator: Any) -> Any:
+    """Return the last step of a Pipeline; any other estimator is returned as it is."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def predict_options(estimator: Any) -> tuple[str, ...]:
+    """Names of the parameters of `predict`, of the last step in a Pipeline."""
+    predict = getattr(final_step(estimator), "predict", None)
+    return () if predict is None else tuple(inspect.signature(predict).parameters)
+
+
+def allows_missing(estimator: Any) -> bool | None:
+    """Whether an estimator says that it takes missing values; None if it says nothing."""
+    inner = thawed(estimator)
+    return bool(get_tags(inner).input_tags.allow_nan) if hasattr(inner, "__sklearn_tags__") else None
+
+
+def fitted(estimator: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
     """Fit a clone. A FrozenEstimator is its own clone and stays as it is."""
+    if isinstance(estimator, FrozenEstimator) and allows_missing(estimator) is None:
+        return estimator  # scikit-learn cannot tell whether it is fitted
     copy = clone(estimator)
     if weight is None or isinstance(estimator, FrozenEstimator):
         return copy.fit(X, y)
@@ -184,7 +256,7 @@ def _fitted(estimator: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
     return copy.fit(X, y, sample_weight=weight)
 
 
-def _residual_law(residuals: Floats, weight: Floats | None) -> Quantiles:
+def residual_law(residuals: Floats, weight: Floats | None) -> Quantiles:
     """Residuals as a law with a density: quantiles at equal steps of probability, exponential beyond.
 
     The number of steps, `2 n^(2/5)`, is that of a histogram with equal masses whose bias and noise are in balance.

@@ -6,16 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._checks import Floats, OnDiscrete, bad_input, check_continuous, check_count
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters._bases import KINDS, Base, ResidualBase, kind_of, thawed
+from evenhand.forecasters._bases import Base, ResidualBase, allows_missing, frozen, kind_of, kinds
 from evenhand.forecasters._grouping import By, Grouping, group_table, learn_maps, map_of_rows
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.tables import take_rows
@@ -33,9 +31,8 @@ class RecalibratedRegressor(Forecaster):
     ----------
     estimator : estimator
         The deterministic model, of any kind that `RandomizedRegressor` takes; it is always cloned. It is fitted on
-        all rows, and once more without each fold for the PITs; a plain regressor, whose residuals are cross-fitted
-        too, up to `(cv + 1)^2` times. A fitted model comes in a `FrozenEstimator` and is not fitted again: all rows
-        serve the map, give `fit` rows that it has not seen.
+        all rows, and once more without each fold for the PITs. A fitted model comes in a `FrozenEstimator` and is not
+        fitted again: all rows serve the map, give `fit` rows that it has not seen.
     by : str, list of str or callable, optional
         Groups with maps of their own: columns of the table `X`, or a function from `X` to a label for each row.
         Several columns give a group for each combination. Numbers and dates with more than 10 distinct values are
@@ -117,7 +114,7 @@ class RecalibratedRegressor(Forecaster):
         cv = check_count("cv", self.cv, least=2)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         kind, given = kind_of(self.estimator), None if sample_weight is None else weight
-        is_held_out = isinstance(self.estimator, FrozenEstimator) and kind is not ResidualBase
+        is_held_out = kind.is_held_out(self.estimator)
         if not is_held_out and outcomes.size < 2 * cv:
             rows = "rows" if given is None else "rows of positive weight"
             raise bad_input("X", f"have at least {2 * cv} {rows} for cv={cv}", f"n_samples = {outcomes.size}")
@@ -130,6 +127,8 @@ class RecalibratedRegressor(Forecaster):
         self.estimator_ = self._base.estimator
         if is_held_out:
             pit = self._base.distribution(table).cdf(outcomes)
+        elif isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
+            pit = self._base.unseen_pit  # its residuals are cross-fitted already
         else:
             # a frozen plain regressor is not fitted again either, but the law of its residuals is
             pit = _cross_fitted_pit(kind, self.estimator, table, outcomes, given, cv, random)
@@ -163,17 +162,16 @@ class RecalibratedRegressor(Forecaster):
         seed = self.random_state if isinstance(self.random_state, int) else None
         params = {"by": by, "cv": int(self.cv), "on_discrete": self.on_discrete, "random_state": seed}
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
-        parts = {"estimator": thawed(self.estimator_)}
-        return State(type(self).__name__, {"params": params, "learned": learned}, arrays, parts)
+        return State(type(self).__name__, {"params": params, "learned": learned}, arrays, self._base.to_parts())
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        learned, estimator, arrays = state.params["learned"], state.parts["estimator"], dict(state.arrays)
-        kind: type[Base] = {kind.name: kind for kind in KINDS}[learned["kind"]]
-        model = cls(FrozenEstimator(estimator), **state.params["params"])
-        model.levels_, model.values_ = arrays.pop("map_levels"), arrays.pop("map_values")
-        model._base = kind.from_arrays(estimator, arrays)
-        model.estimator_ = estimator
+        learned, arrays = state.params["learned"], dict(state.arrays)
+        levels, values = arrays.pop("map_levels"), arrays.pop("map_values")
+        base = kinds()[learned["kind"]].from_parts(state.parts, arrays)
+        model = cls(frozen(base.estimator), **state.params["params"])
+        model.levels_, model.values_ = levels, values
+        model._base, model.estimator_ = base, base.estimator
         model._grouping = None if model.by is None else Grouping.from_state(model.by, learned["columns"])
         model.groups_ = group_table((name, count, used) for name, count, used in learned["groups"])
         model.n_features_in_ = learned["n_features_in"]
@@ -183,8 +181,9 @@ class RecalibratedRegressor(Forecaster):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
-            tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
+        allowed = allows_missing(self.estimator)
+        if allowed is not None:
+            tags.input_tags.allow_nan = allowed
         return tags
 
 

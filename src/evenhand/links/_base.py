@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -43,9 +44,12 @@ def log1mexp(log_p: Floats) -> Floats:
         return np.asarray(np.where(log_p > -np.log(2.0), np.log(-np.expm1(log_p)), np.log1p(-np.exp(log_p))))
 
 
+_rule = lru_cache(np.polynomial.legendre.leggauss)
+
+
 def gauss_legendre(edges: Floats, order: int = 16) -> tuple[Floats, Floats]:
     """Nodes and weights of a Gauss-Legendre rule on each panel between `edges`, shape (..., panels, order)."""
-    x, w = np.polynomial.legendre.leggauss(order)
+    x, w = _rule(order)
     half = np.diff(edges, axis=-1)[..., None] / 2
     return edges[..., :-1, None] + half * (x + 1), half * w
 

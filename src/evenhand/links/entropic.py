@@ -119,7 +119,7 @@ def _log1m(p: Floats) -> Floats:
         return np.asarray(np.log1p(-np.minimum(p, 1.0)))
 
 
-class _Profile(NamedTuple):
+class Profile(NamedTuple):
     """The potential from the middle outwards, as quadratures in `tau`."""
 
     gap: float
@@ -143,7 +143,7 @@ class _Profile(NamedTuple):
         return float(np.arcsinh(self.peak_squared / np.sqrt(2 * self.gap)))
 
     @classmethod
-    def from_logit(cls, x: float) -> _Profile:
+    def from_logit(cls, x: float) -> Profile:
         """Make the profile whose squared middle value is the logistic function of `x`."""
         draft = cls(float(special.expit(-x)), float(special.expit(x)), 0.0, 0.0)
         tau, weight = gauss_legendre(np.linspace(0.0, draft.end, 2 + int(2 * draft.end)))
@@ -152,7 +152,7 @@ class _Profile(NamedTuple):
         return draft._replace(length=float(ds.sum()), depth=float((ds * fall).sum()))
 
 
-def _statistics(profile: _Profile, kappa: float) -> tuple[float, float]:
+def statistics_of(profile: Profile, kappa: float) -> tuple[float, float]:
     """Mean error and price at `kappa`; beyond the profile's length the potential is flat at depth 1/2.
 
     With J the stationary action, dJ/dkappa = -log g(0) / 2 (Hamilton-Jacobi), whence for the dual value
@@ -164,29 +164,30 @@ def _statistics(profile: _Profile, kappa: float) -> tuple[float, float]:
     return error, float(max(np.log(kappa / 2) - 2 * log_end - 2 * kappa * error, 0.0))
 
 
-_FLAT = 2 * LAYER
+FLAT = 2 * LAYER
 """From this kappa on both ends are alone: one profile serves, with a flat stretch between."""
 
 
-def _profile_at(kappa: float) -> _Profile:
-    length = min(kappa, _FLAT) / 2
-    found = optimize.brentq(lambda x: np.log(_Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13)
-    return _Profile.from_logit(float(found))
+def profile_at(kappa: float) -> Profile:
+    """Solve for the profile of a link's own parameter."""
+    length = min(kappa, FLAT) / 2
+    found = optimize.brentq(lambda x: np.log(Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13)
+    return Profile.from_logit(float(found))
 
 
 def _kappa_from_mean_error(error: float) -> float:
-    longest = _profile_at(_FLAT)
-    if error < _statistics(longest, _FLAT)[0]:
+    longest = profile_at(FLAT)
+    if error < statistics_of(longest, FLAT)[0]:
         # flat in the middle: error kappa^2 = 4 (depth + (kappa/2 - length) / 2), a quadratic
         spare = longest.depth - longest.length * longest.peak_squared / 2
         root = np.sqrt(longest.peak_squared**2 / 4 + 4 * error * spare)
         return float((longest.peak_squared + 2 * root) / (2 * error))
 
     def excess(x: float) -> float:
-        profile = _Profile.from_logit(x)
-        return _statistics(profile, 2 * profile.length)[0] - error
+        profile = Profile.from_logit(x)
+        return statistics_of(profile, 2 * profile.length)[0] - error
 
-    return 2 * _Profile.from_logit(float(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13))).length
+    return 2 * Profile.from_logit(float(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13))).length
 
 
 class _Table:
@@ -220,9 +221,9 @@ class _Potential:
     `K = exp(-s_r) mass(s_c) / (2 g(s_r))`.
     """
 
-    def __init__(self, kappa: float, profile: _Profile) -> None:
+    def __init__(self, kappa: float, profile: Profile) -> None:
         self.kappa = kappa
-        self.mean_error, self.price = _statistics(profile, kappa)
+        self.mean_error, self.price = statistics_of(profile, kappa)
         edges = np.linspace(profile.end, 0.0, 60 + int(90 * profile.end))
         tau, weight = gauss_legendre(edges, order=8)
         s = np.concatenate(([0.0], -np.cumsum((weight * profile.ds(tau)).sum(axis=-1))))
@@ -269,4 +270,4 @@ class _Potential:
 
 @lru_cache(maxsize=64)
 def _potential_at(kappa: float) -> _Potential:
-    return _Potential(kappa, _profile_at(kappa))
+    return _Potential(kappa, profile_at(kappa))

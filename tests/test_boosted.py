@@ -1,0 +1,305 @@
+"""The base on boosted trees: near the truth where that is known, and made for tables as they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from evenhand import BoostedDistributionRegressor, InputError, MissingExtraError, RandomizedRegressor, load, save
+from evenhand.forecasters import boosted
+from evenhand.forecasters.base import State
+
+Floats = NDArray[np.float64]
+
+LAWS: dict[str, Any] = {"normal": stats.norm(), "t3": stats.t(3)}
+"""Laws of the noise in `wavy_task`."""
+
+
+def wavy_task(n: int, seed: int, law: str) -> tuple[Floats, Floats, float]:
+    """Five features, a wavy mean, a scale that varies by a factor of 7; and the truth's mean log score."""
+    random = np.random.default_rng(seed)
+    X = random.uniform(-1, 1, size=(n, 5))
+    scale = 0.3 * np.exp(X[:, 2])
+    noise = LAWS[law].rvs(size=n, random_state=random)
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] + scale * noise, float((np.log(scale) - LAWS[law].logpdf(noise)).mean())
+
+
+@pytest.fixture(scope="module")
+def model_of() -> Callable[[str], BoostedDistributionRegressor]:
+    """Return a model of 4000 rows of each law, fitted once."""
+    models: dict[str, BoostedDistributionRegressor] = {}
+
+    def fit_once(law: str) -> BoostedDistributionRegressor:
+        if law not in models:
+            models[law] = BoostedDistributionRegressor(random_state=0).fit(*wavy_task(4000, 0, law)[:2])
+        return models[law]
+
+    return fit_once
+
+
+def quick(**params: Any) -> BoostedDistributionRegressor:
+    return BoostedDistributionRegressor(**({"n_estimators": 60, "cv": 3, "random_state": 0} | params))
+
+
+def table_of(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats, Floats]:
+    """A city with a mean of its own, an income whose absence says much; outcomes and their true means."""
+    random = np.random.default_rng(seed)
+    city = random.integers(0, 8, size=n)
+    gone = random.uniform(size=n) < 0.2
+    # neighbouring numbers of levels are far apart: an order of the cities would not help
+    mean = np.array([0.0, 3.0, 1.0, 4.0, -2.0, 2.0, -1.0, 5.0])[city] + 3.0 * gone
+    table = pd.DataFrame(
+        {
+            "city": pd.Categorical([f"city {i}" for i in city]),
+            "income": np.where(gone, np.nan, random.normal(size=n)),
+            "member": random.uniform(size=n) < 0.5,
+            "since": pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 700, size=n), unit="D"),
+        }
+    )
+    return table, mean + 0.3 * random.normal(size=n), mean
+
+
+# --- near the truth --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_log_score_is_near_the_truths(law: str, model_of: Callable[[str], Any]) -> None:
+    X, y, truth = wavy_task(4000, 1, law)
+    found = -float(model_of(law).forecast(X).logpdf(y).mean())
+    # a normal law with the true means and one scale for all is log(E[s^2]) / 2 - E[log s] = log(sinh(2) / 2) / 2 = 0.30
+    # nats from the normal truth; what is lost here is mostly the errors of the mean where the scale is small
+    assert truth < found < truth + 0.09
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_pits_of_held_out_rows_are_uniform_on_average(law: str, model_of: Callable[[str], Any]) -> None:
+    X, y, _ = wavy_task(4000, 2, law)
+    pit = model_of(law).forecast(X).pit(y)
+    # the law is learned from 4000 rows and judged on 4000, so the distance is that of two samples; two tests at 1e-4
+    assert stats.ks_2samp(pit, (np.arange(4000) + 0.5) / 4000).pvalue > 1e-4
+    for level in (0.5, 0.9):
+        inside = (np.abs(pit - 0.5) < level / 2).mean()
+        # two samples' binomial errors; four tests, each a false alarm in 6e-5 of all seeds
+        assert abs(inside - level) < 4 * np.sqrt(2 * level * (1 - level) / 4000)
+
+
+def test_scale_follows_the_rows(model_of: Callable[[str], Any]) -> None:
+    X, _, _ = wavy_task(2000, 3, "normal")
+    std = model_of("normal").forecast(X).std()
+    ratio = std[X[:, 2] > 0.8].mean() / std[X[:, 2] < -0.8].mean()
+    # exp(0.9) over exp(-0.9) is 6.0; trees shrink it
+    assert 4.0 < ratio < 7.0
+
+
+def test_skewed_noise_leaves_the_mean_where_it_is() -> None:
+    random = np.random.default_rng(4)
+    X = random.uniform(-1, 1, size=(6000, 2))
+    y = X[:, 0] + random.exponential(size=6000)
+    model = BoostedDistributionRegressor(random_state=0).fit(X[:3000], y[:3000])
+    # the mean is 1 + X[:, 0]; that of two samples of 3000 is uncertain by sqrt(2 / 3000) = 0.026: 4 standard errors
+    assert abs(model.predict(X[3000:]).mean() - y[3000:].mean()) < 0.105
+    # the density is 0 below the true bound; a symmetric law of the same spread has a sixth of its mass there
+    assert model.forecast(X[3000:]).cdf(X[3000:, 0]).mean() < 0.08
+
+
+def test_forecasts_have_the_unit_of_the_outcome() -> None:
+    X, y, _ = wavy_task(300, 6, "normal")
+    plain, other = quick().fit(X, y), quick().fit(X, 1000 + 8 * y)
+    np.testing.assert_allclose(other.forecast(X).ppf(0.3), 1000 + 8 * plain.forecast(X).ppf(0.3), rtol=1e-6)
+    np.testing.assert_allclose(other.forecast(X).std(), 8 * plain.forecast(X).std(), rtol=1e-6)
+
+
+# --- early stopping --------------------------------------------------------------------------------------------
+
+
+def test_a_fold_stops_its_ensemble_and_is_in_none_of_its_trees() -> None:
+    X, y, _ = wavy_task(600, 7, "normal")
+    model = quick(n_estimators=400)
+    model.encoder_ = boosted.TableEncoder().fit(X)
+    features, fold = model._features(X), np.arange(600) % 3
+    held = fold == 1
+    changed = np.where(held, np.random.default_rng(0).permutation(600), y)  # outcomes that nothing explains
+    settings = model._settings(0) | {"objective": "l2"}
+    rows = model._dataset(features, y, settings)
+    (first, out), (second, _) = (
+        model._cross_fit(rows, features, fold, settings, target, np.ones(600)) for target in (y, changed)
+    )
+    for k in range(3):
+        shared = min(first[k].current_iteration(), second[k].current_iteration())
+        ours, theirs = (one[k].predict(features, num_iteration=shared) for one in (first, second))
+        assert np.array_equal(ours, theirs) == (k == 1)
+        assert np.array_equal(out[fold == k], first[k].predict(features[fold == k]))
+    assert second[1].current_iteration() != first[1].current_iteration() < 400
+    # no number of trees has a lower loss on the fold, up to as many as were tried
+    losses = [
+        ((first[1].predict(features[held], num_iteration=n) - y[held]) ** 2).mean()
+        for n in range(1, first[1].current_iteration() + 1)
+    ]
+    assert int(np.argmin(losses)) == len(losses) - 1
+
+
+def test_noise_alone_stops_early() -> None:
+    random = np.random.default_rng(8)
+    X, y = random.normal(size=(1000, 5)), random.normal(size=1000)
+    model = BoostedDistributionRegressor(random_state=0).fit(X, y)
+    assert model.n_rounds_.shape == (2, 5)
+    assert model.n_rounds_.max() < 100
+    fresh, outcomes = random.normal(size=(4000, 5)), random.normal(size=4000)
+    price = (stats.norm.logpdf(outcomes) - model.forecast(fresh).logpdf(outcomes)).mean()
+    # a law of 32 cells learned from 1000 rows costs 32 / 2000 nats, its corners and tails about as much again
+    assert 0.0 < price < 0.05
+
+
+# --- weights ---------------------------------------------------------------------------------------------------
+
+
+def test_whole_weights_are_like_repeated_rows() -> None:
+    random = np.random.default_rng(9)
+    X = random.uniform(-1, 1, size=(1500, 2))
+    # two kinds of people nobody can tell apart: three of the one count as one of the other
+    is_high = random.uniform(size=1500) < 0.5
+    y = X[:, 0] + np.where(is_high, 2.0, -2.0) + 0.3 * random.normal(size=1500)
+    times = np.where(is_high, 3, 1)
+    weighted = quick().fit(X, y, times.astype(float))
+    repeated = quick().fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    plain = quick().fit(X, y)
+    # the means are X + 2 (3 - 1) / 4 = X + 1 and X + 0: 1500 rows have a standard error of 0.05
+    for model, mean in ((weighted, 1.0), (repeated, 1.0), (plain, 0.0)):
+        assert model.predict(X).mean() == pytest.approx(X[:, 0].mean() + mean, abs=0.2)
+        # the share of low people is 1/4 or 1/2
+        assert model.forecast(X).cdf(X[:, 0]).mean() == pytest.approx(0.5 - mean / 4, abs=0.06)
+    assert abs(weighted.forecast(X).cdf(X[:, 0]) - repeated.forecast(X).cdf(X[:, 0])).mean() < 0.05
+
+
+# --- tables ----------------------------------------------------------------------------------------------------
+
+
+def test_categories_and_missing_values_are_found() -> None:
+    table, y, _ = table_of(1500)
+    fresh, _, mean = table_of(1000, seed=1)
+    model = BoostedDistributionRegressor(random_state=0).fit(table, y)
+    # 150 to 190 rows of a city with a noise of 0.3; without the city the error is 2.3, without the absence 1.2
+    assert np.sqrt(((model.predict(fresh) - mean) ** 2).mean()) < 0.25
+    text = fresh.assign(city=fresh["city"].astype(str))
+    assert np.array_equal(model.predict(text), model.predict(fresh))
+    assert np.array_equal(model.predict(fresh[fresh.columns[::-1]][table.columns]), model.predict(fresh))
+
+
+def test_levels_not_seen_in_training_count_as_missing() -> None:
+    table, y, _ = table_of(600)
+    table["city"] = table["city"].astype(object).where(np.arange(600) % 7 > 0, None)
+    model = quick().fit(table, y)
+    unseen, missing = table.assign(city="elsewhere"), table.assign(city=None)
+    assert np.array_equal(model.predict(unseen), model.predict(missing))
+    assert np.isfinite(model.predict(table.assign(city=None, income=np.nan, member=None, since=pd.NaT))).all()
+
+
+def test_where_no_feature_can_be_split_the_law_says_all() -> None:
+    y = np.random.default_rng(15).normal(size=200)
+    model = quick().fit(np.ones((200, 2)), y)
+    assert model.n_rounds_.shape == (2, 0)
+    forecast = BoostedDistributionRegressor.from_state(model.to_state()).forecast(np.ones((1, 2)))
+    # quantiles at the levels of the law are those of the outcomes: 2 * 200^0.4 = 16.7 cells
+    levels = (np.arange(17) + 0.5) / 17
+    np.testing.assert_allclose(forecast.ppf(levels), [np.quantile(y, levels, method="hazen")], rtol=0, atol=1e-12)
+
+
+def test_features_are_numbers_of_levels_and_gaps() -> None:
+    table = pd.DataFrame({"a": [1.0, None, 3.0], "b": ["y", "x", None], "c": [True, False, True]})
+    model = quick()
+    model.encoder_ = boosted.TableEncoder().fit(table)
+    # a is standardized, from 1 and 3; levels in the order of their text; booleans are 1 and -1
+    expected = [[-1.0, 1.0, 1.0], [np.nan, 0.0, -1.0], [1.0, np.nan, 1.0]]
+    np.testing.assert_array_equal(model._features(table), expected)
+
+
+# --- copies, links, and what is refused ------------------------------------------------------------------------
+
+
+def test_a_saved_model_forecasts_the_same(tmp_path: Path) -> None:
+    table, y, _ = table_of(400)
+    model = quick(random_state=np.random.default_rng(3)).fit(table, y)
+    save(model, tmp_path)
+    again = load(tmp_path)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".safetensors"}
+    for what in ("pit", "logpdf"):
+        theirs, ours = (getattr(one.forecast(table), what)(y) for one in (again, model))
+        np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(again.n_rounds_, model.n_rounds_)
+    assert again.random_state is None
+
+
+def test_stored_boosters_of_another_table_are_refused() -> None:
+    X, y, _ = wavy_task(100, 10, "normal")
+    state, other = quick().fit(X, y).to_state(), quick().fit(X[:, :2], y).to_state()
+    learned = state.params["learned"] | {"boosters": other.params["learned"]["boosters"]}
+    with pytest.raises(InputError, match="the stored boosters do not fit: each must have 5 features"):
+        BoostedDistributionRegressor.from_state(State(state.kind, state.params | {"learned": learned}, state.arrays))
+
+
+def test_the_seed_decides_the_folds_and_the_trees() -> None:
+    X, y, _ = wavy_task(200, 11, "normal")
+    first, same, other = (quick(random_state=seed).fit(X, y).predict(X) for seed in (1, 1, 2))
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_a_link_goes_around_it() -> None:
+    X, y, _ = wavy_task(3000, 12, "t3")
+    model = RandomizedRegressor(quick(), alpha=0.05, random_state=0).fit(X[:1500], y[:1500])
+    fresh, outcomes = X[1500:], y[1500:]
+    assert np.array_equal(model.base_forecast(fresh).pit(outcomes), model.estimator_.forecast(fresh).pit(outcomes))
+    ordered = np.sort(model.forecast(fresh, random_state=1).pit(outcomes)[outcomes > np.quantile(outcomes, 0.8)])
+    # people chosen by their outcomes: at most 0.125 as in the worst fifth (method: links), 0.37 without randomization;
+    # 300 rows add 0.016 at most, with five standard errors
+    assert np.abs(ordered - (np.arange(ordered.size) + 0.5) / ordered.size).mean() < 0.125 + 0.08
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_estimators": 0}, "n_estimators must be an integer of at least 1, got 0"),
+        ({"num_leaves": 1}, "num_leaves must be an integer of at least 2, got 1"),
+        ({"min_child_samples": 2.5}, "min_child_samples must be an integer of at least 1, got 2.5"),
+        ({"patience": 0}, "patience must be an integer of at least 1, got 0"),
+        ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
+        ({"cv": 60}, "X must have at least 120 rows for cv=60, got n_samples = 100"),
+        ({"n_jobs": 0}, "n_jobs must be an integer of at least 1, got 0"),
+        ({"learning_rate": 0.0}, "learning_rate must fulfil 0 < learning_rate <= 1, got 0.0"),
+        ({"subsample": 80}, "subsample must fulfil 0 < subsample <= 1, got 80; fractions everywhere: 0.9, not 90"),
+        ({"colsample_bytree": 1.5}, "colsample_bytree must fulfil 0 < colsample_bytree <= 1, got 1.5"),
+        ({"reg_lambda": -1.0}, "reg_lambda must be a finite number of at least 0, got -1.0"),
+        ({"on_discrete": "maybe"}, "on_discrete must be one of 'raise', 'warn', 'ignore', got 'maybe'"),
+    ],
+)
+def test_parameters_that_cannot_be_are_named(params: dict[str, Any], message: str) -> None:
+    X, y, _ = wavy_task(100, 13, "normal")
+    with pytest.raises(InputError) as caught:
+        quick(**params).fit(X, y)
+    assert str(caught.value).startswith(message)
+
+
+def test_without_lightgbm_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, _ = wavy_task(100, 14, "normal")
+    state = quick().fit(X, y).to_state()
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    for use in (lambda: quick().fit(X, y), lambda: BoostedDistributionRegressor.from_state(state)):
+        with pytest.raises(MissingExtraError, match=r"run: pip install 'evenhand\[boosting\]'"):
+            use()
+
+
+def test_a_missing_system_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(module: str, extra: str) -> None:
+        raise OSError("libgomp.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(boosted, "require_extra", broken)
+    with pytest.raises(MissingExtraError, match=r"lightgbm cannot be loaded \(libgomp.*install the OpenMP runtime"):
+        quick().fit(np.zeros((50, 1)), np.arange(50.0))

@@ -1,0 +1,448 @@
+"""The price of proof against quadrature, differential equations, discrete optimization and hostile forecasters.
+
+`e` is a mean pathwise error, `p` a price in nats, `kappa` the slope of the limit. Nothing here is compared with a
+figure that the package itself once produced.
+"""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, special
+
+from evenhand._checks import InputError
+from evenhand.links import Entropic, Gaussian, Laplace, Link, price_of_proof
+from quadrature import Floats, panels, split_at
+
+KAPPAS = (0.1, 0.5, 2.0, 7.0, 20.0, 60.0)
+PAGE = Path(__file__).parents[1] / "docs" / "price-of-proof.rst"
+
+# alpha: mean error and price of laplace, then of entropic at the same kappa, as the method prints them
+PRINTED = {
+    0.05: ((0.049, 1.374), (0.049, 1.377)),
+    0.08: ((0.078, 0.952), (0.078, 0.958)),
+    0.12: ((0.115, 0.618), (0.114, 0.626)),
+    0.20: ((0.176, 0.280), (0.176, 0.287)),
+    1 / 3: ((0.242, 0.088), (0.244, 0.088)),
+    0.50: ((0.285, 0.024), (0.288, 0.023)),
+}
+
+
+# --- the limits by integration ---------------------------------------------------------------------------------
+
+
+def grid_of(kappa: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Nodes and weights of the unit square in (t, c), fine at the ends and split at the kink c = t."""
+    half = np.concatenate(([0.0], np.geomspace(min(0.05, 0.3 / kappa), 0.5, 16)))
+    edges = np.concatenate((half, 1 - half[-2::-1]))
+    t, weight_t = panels(edges)
+    c, weight_c = panels(split_at(t, edges))
+    return t, weight_t, c, weight_c
+
+
+def cheapest_of_all(kappa: float) -> tuple[float, float, float]:
+    """`1/3 - e`, `p` and `L` of the law `exp(-kappa |c - t|) / Z_t`, each to full relative precision.
+
+    With `log k` known to full relative precision, `E (1 - k) |c - t|` and `E (k log k - k + 1)` do not cancel.
+    """
+    t, weight_t, c, weight_c = grid_of(kappa)
+    distance = np.abs(c - t[:, None])
+    log_z = np.log1p((np.expm1(-kappa * distance) * weight_c).sum(axis=-1))
+    log_k = -kappa * distance - log_z[:, None]
+    weight = weight_c * weight_t[:, None]
+    surplus = np.where(np.abs(log_k) < 1e-2, log_k**2 / 2 + log_k**3 / 3 + log_k**4 / 8 + log_k**5 / 30, 0)
+    surplus = np.where(np.abs(log_k) < 1e-2, surplus, np.exp(log_k) * (log_k - 1) + 1)
+    return (
+        float((-np.expm1(log_k) * distance * weight).sum()),
+        float((surplus * weight).sum()),
+        float(-(log_z * weight_t).sum()),
+    )
+
+
+@pytest.mark.parametrize("kappa", [1e-3, 1e-2, *KAPPAS])
+def test_limit_of_all_forecasters_is_the_integral(kappa: float) -> None:
+    less, price, _ = cheapest_of_all(kappa)
+    # rounding 1/3 - less to a float moves the price by up to kappa * 6e-17
+    assert price_of_proof(1 / 3 - less, exact=False) == pytest.approx(price, rel=1e-9, abs=kappa * 1e-16)
+
+
+def shoot(kappa: float, start: float) -> integrate.OdeSolution:
+    """Solve `f'' = kappa^2 f - 2 kappa / f` from `f(0) = start`, `f'(0) = kappa start`, to the middle."""
+    return integrate.solve_ivp(
+        lambda _, f: (f[1], kappa**2 * f[0] - 2 * kappa / f[0]),
+        (0.0, 0.5),
+        (start, kappa * start),
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-14,
+        dense_output=True,
+    )
+
+
+def cheapest_exact(kappa: float) -> tuple[float, float]:
+    """Mean error and price of the coupling `exp(-kappa |c - r|) / (f(c) f(r))` with uniform marginals."""
+    scale = np.sqrt(2 / kappa) * np.exp(-0.5)  # of f(0) at large kappa; more at small
+    start = optimize.brentq(
+        lambda x: shoot(kappa, scale * np.exp(x)).y[1, -1], -3.0 if kappa < 1 else -0.5, 1.0, xtol=1e-15, rtol=1e-15
+    )
+    solved = shoot(kappa, scale * np.exp(start)).sol
+    t, weight_t, c, weight_c = grid_of(kappa)
+    log_f_t, log_f_c = (np.log(solved(np.minimum(x, 1 - x).ravel())[0]).reshape(x.shape) for x in (t, c))
+    distance = np.abs(c - t[:, None])
+    log_k = -kappa * distance - log_f_c - log_f_t[:, None]
+    mass = np.exp(log_k) * weight_c
+    np.testing.assert_allclose(mass.sum(axis=-1), 1, atol=1e-10)
+    mass *= weight_t[:, None]
+    return float((mass * distance).sum()), float((mass * log_k).sum())
+
+
+@pytest.mark.parametrize("kappa", [0.5, 2.0, 7.0, 15.0])
+def test_exact_limit_is_the_coupling_that_the_differential_equation_gives(kappa: float) -> None:
+    error, price = cheapest_exact(kappa)
+    assert price_of_proof(error) == pytest.approx(price, rel=1e-9)
+
+
+@pytest.mark.parametrize("alpha", PRINTED)
+def test_the_table_of_the_method_lies_on_the_limits(alpha: float) -> None:
+    # both figures are rounded to three digits
+    for (error, price), exact in zip(PRINTED[alpha], (False, True), strict=True):
+        assert price_of_proof(error + 0.0005, exact) - 0.0005 <= price <= price_of_proof(error - 0.0005, exact) + 0.0005
+
+
+@pytest.mark.parametrize(("make", "exact"), [(Laplace, False), (Entropic, True)])
+@pytest.mark.parametrize("alpha", [0.003, 0.05, 0.2, 0.6, 0.9])
+def test_the_link_that_attains_the_limit_does(make: type[Link], exact: bool, alpha: float) -> None:
+    link = make(alpha)
+    assert price_of_proof(link.mean_error, exact) == pytest.approx(link.price, rel=1e-9)
+
+
+# --- the limits by discrete optimization -----------------------------------------------------------------------
+
+
+def discrete_limit(kappa: float, n: int, exact: bool) -> tuple[float, float]:
+    """Minimize `p + kappa e` over all couplings on n by n midpoints: error and price.
+
+    For all forecasters the law of C is free and its price is counted from uniform (one Gibbs step of
+    Blahut-Arimoto with that output law); for exact ones both marginals are uniform (Sinkhorn).
+    """
+    c = (np.arange(n) + 0.5) / n
+    distance = np.abs(c[:, None] - c)
+    kernel = np.exp(-kappa * distance)
+    a = np.ones(n)
+    for _ in range(100 if exact else 0):
+        a = np.sqrt(a * n / (kernel @ a))
+    density = a[:, None] * kernel * a if exact else kernel * n / kernel.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(density.mean(axis=-1), 1, atol=1e-12)
+    return float((density * distance).mean()), float((density * np.log(density)).mean())
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("kappa", [0.5, 2.0, 7.0, 20.0])
+def test_limits_are_what_discrete_optimization_converges_to(kappa: float, exact: bool) -> None:
+    coarse, fine = np.array(discrete_limit(kappa, 200, exact)), np.array(discrete_limit(kappa, 600, exact))
+    error, price = (9 * fine - coarse) / 8  # midpoint errors are O(h^2): Richardson over steps h and h/3
+    assert price_of_proof(error, exact) == pytest.approx(price, abs=2e-6)
+
+
+@pytest.mark.parametrize("kappa", [2.0, 7.0])
+def test_limits_lie_above_rate_distortion(kappa: float) -> None:
+    """Blahut-Arimoto with a free output law gives the mutual information alone: a lower bound of any price."""
+    n = 200
+    c = (np.arange(n) + 0.5) / n
+    distance = np.abs(c[:, None] - c)
+    kernel, output = np.exp(-kappa * distance), np.full(n, 1 / n)
+    for _ in range(500):
+        law = kernel * output
+        law /= law.sum(axis=-1, keepdims=True)
+        output = law.mean(axis=0)
+    error = float((law * distance).sum(axis=-1).mean())
+    information = float(special.rel_entr(law, output).sum(axis=-1).mean())
+    assert information < price_of_proof(error, exact=False) < price_of_proof(error)
+
+
+# --- shape and ends --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_price_falls_and_is_convex(exact: bool) -> None:
+    for errors in (np.linspace(1e-3, 1 / 3, 2001), np.linspace(0.33, 1 / 3, 201), np.linspace(1e-8, 1e-6, 201)):
+        price = price_of_proof(errors, exact)
+        assert (np.diff(price) < 0).all()
+        assert (np.diff(price, 2) > 0).all()
+
+
+def test_no_point_of_either_limit_lies_below_a_tangent() -> None:
+    """`p + kappa e >= L(kappa)` for every kappa, with equality where the tangent touches."""
+    errors = np.geomspace(1e-4, 1 / 3, 400)
+    every, exact = price_of_proof(errors, exact=False), price_of_proof(errors)
+    for kappa in KAPPAS:
+        less, _, rate = cheapest_of_all(kappa)
+        assert (every + kappa * errors >= rate - 1e-12).all()
+        assert price_of_proof(1 / 3 - less, exact=False) + kappa * (1 / 3 - less) == pytest.approx(rate, rel=1e-11)
+    # calibration on average costs something, though at most 0.0061 nats as the documentation says
+    assert (exact[:-1] > every[:-1]).all()
+    assert 0.005 < (exact - every).max() < 0.0061
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_price_of_small_errors_is_that_of_the_laplace_law(exact: bool) -> None:
+    """A law on the whole line with mean distance e has entropy `1 + log(2 e)`; the two ends add a term in e.
+
+    For all forecasters both ends together cost `2 Li2(1/2) e`, as `-log Z_t` near an end is
+    `log kappa - log(2 - exp(-kappa t))`. With both marginals uniform it is `-4 I e`, `I` the integral of `log g` along
+    the potential `g'' = g - 1/g` from `g(0) = exp(-1/2)` to 1.
+    """
+    # with g = exp(-w), w from 0 to 1/2, ds = -dg / g' and g'^2 = g^2 - 1 - 2 log g
+    slope = integrate.quad(lambda w: w * np.exp(-w) / np.sqrt(np.expm1(-2 * w) + 2 * w), 0, 0.5, epsabs=1e-12)[0]
+    term = 4 * slope if exact else 2 * special.spence(0.5)
+    error = np.array([1e-3, 1e-4, 1e-5, 1e-9, 1e-30, 1e-300])
+    expected = -np.log(2 * error) - 1 + term * error
+    np.testing.assert_allclose(price_of_proof(error, exact), expected, rtol=1e-14, atol=10 * error[0] ** 2)
+    np.testing.assert_allclose(price_of_proof(error[1:], exact), expected[1:], rtol=1e-14, atol=1e-7)
+
+
+@pytest.mark.parametrize(("exact", "variance"), [(False, 1 / 20), (True, 2 / 45)])
+def test_first_proof_is_nearly_free(exact: bool, variance: float) -> None:
+    """Near 1/3 the price is `d^2 / (2 v)`: `v` the variance of `|C - R|` given R, or of what marginals leave of it."""
+    d = np.array([1e-3, 1e-4, 1e-5])
+    np.testing.assert_allclose(price_of_proof(1 / 3 - d, exact), d**2 / (2 * variance), rtol=10 * d[0])
+    np.testing.assert_allclose(price_of_proof(1 / 3 - d[2], exact), d[2] ** 2 / (2 * variance), rtol=1e-4)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_errors_from_a_third_on_cost_nothing(exact: bool) -> None:
+    np.testing.assert_array_equal(price_of_proof([1 / 3, 0.34, 0.5], exact), 0)
+
+
+# --- what goes in and comes out --------------------------------------------------------------------------------
+
+
+def test_any_shape_is_kept_and_the_input_left_alone() -> None:
+    errors = np.array([[0.1, 0.2, 0.3], [0.05, 1 / 3, 0.5]])
+    before = errors.copy()
+    price = price_of_proof(errors)
+    assert price.shape == errors.shape
+    assert price.dtype == np.float64
+    np.testing.assert_array_equal(errors, before)
+    assert [[float(price_of_proof(e)) for e in row] for row in errors] == price.tolist()
+    assert price_of_proof([]).shape == (0,)
+    assert isinstance(price_of_proof(0.1), float)
+    assert price_of_proof(np.float32(0.25)) == price_of_proof(0.25)
+
+
+def test_the_default_is_the_limit_of_the_exactly_calibrated() -> None:
+    assert price_of_proof(0.1) == price_of_proof(0.1, exact=True) > price_of_proof(0.1, exact=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (0, "error must fulfil 0 < error <= 1/2, got 0.0; no finite price buys an error of 0"),
+        (-0.1, "error must fulfil 0 < error <= 1/2, got -0.1"),
+        (0.6, "error must fulfil 0 < error <= 1/2, got 0.6"),
+        (12, "error must fulfil 0 < error <= 1/2, got 12.0; fractions: 0.1, not 10"),
+        ([0.1, np.nan], "error[1] must fulfil 0 < error <= 1/2, got nan"),
+        ([[0.1, 0.2], [0.3, np.inf]], "error[1, 1] must fulfil 0 < error <= 1/2, got inf"),
+    ],
+)
+def test_errors_out_of_range_are_refused(error: object, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        price_of_proof(error)  # type: ignore[arg-type]
+    assert str(caught.value).startswith(message)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(InputError, match="error must hold numbers only"):
+        price_of_proof("little")
+
+
+# --- no forecaster lies below, however it uses its draw --------------------------------------------------------
+#
+# By the probability integral transform the truth may be uniform on [0, 1]. A forecaster here has m equally likely
+# densities, one for each cell of r, constant on each of n cells of y or with inverses of that kind: a true randomized
+# forecaster, so its price is exact and its error (the law over r has m steps) is exact but for the integral over y.
+# On a cell of width 1/N the midpoint is off by at most 1/(2N) times a CDF's rise there, as W1 moves by no more than
+# the mean of its points; rises add up to 1. So the midpoint error differs from the true one by at most 1/(2N).
+
+N = 4096
+TOLERANCE = 1 / (2 * N)
+Y = (np.arange(N) + 0.5) / N
+
+
+def mean_step_error(cdfs: Floats) -> float:
+    """Mean over columns of W1 between the step law of a column's values and uniform."""
+    m = len(cdfs)
+    u, low = np.sort(cdfs, axis=0), (np.arange(m) / m)[:, None]
+    turn = np.clip(u, low, low + 1 / m)
+    parts = np.abs((turn - low) * (u - (turn + low) / 2)) + np.abs(
+        (low + 1 / m - turn) * (u - (turn + low + 1 / m) / 2)
+    )
+    return float(parts.sum(axis=0).mean())
+
+
+def of_densities(density: Floats) -> tuple[float, float]:
+    """Error and price of forecasters whose density is constant on cells of y; rows are values of r, of mean 1."""
+    edges = np.linspace(0, 1, density.shape[1] + 1)
+    cdf = np.concatenate((np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1)
+    return mean_step_error(np.array([np.interp(Y, edges, row) for row in cdf])), float(-np.log(density).mean())
+
+
+def of_links(density: Floats) -> tuple[float, float]:
+    """Error and price of `h = K^-1` with `k(c; r)` constant on cells of c."""
+    edges = np.linspace(0, 1, density.shape[1] + 1)
+    cdf = np.concatenate((np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1)
+    cdfs = np.array([np.interp(Y, row / row[-1], edges) for row in cdf])
+    return mean_step_error(cdfs), float((density * np.log(density)).mean())
+
+
+def coupling(link: Link, m: int = 32) -> Floats:
+    """Densities of a link averaged over m by m cells, rows of mean 1."""
+    r = (np.arange(m) + 0.5) / m
+    return np.diff(link.cdf(np.linspace(0, 1, m + 1), r[:, None]), axis=-1) * m
+
+
+def balanced(density: Floats) -> Floats:
+    """Scale rows and columns until both marginals are uniform: exactly calibrated on average."""
+    for _ in range(2000):
+        density = density / density.mean(axis=0)
+        density = density / density.mean(axis=1, keepdims=True)
+        if np.abs(density.mean(axis=0) - 1).max() < 1e-12:
+            break
+    return density
+
+
+def hostile(seed: int) -> list[Floats]:
+    """Families of densities with no order in r: rows are draws, columns cells of y (or of c)."""
+    random = np.random.default_rng(seed)
+    m = 32
+    copulas = [coupling(link(alpha), m) for link in (Laplace, Entropic, Gaussian) for alpha in (0.03, 0.1, 0.3)]
+    shift = np.array([np.roll(copulas[1][0], int(7 * i) % m) for i in range(m)])
+    families = [random.dirichlet(np.full(m, size), m) * m for size in (0.3, 1.0, 5.0, 50.0)]  # independent draws
+    families += [shift, np.exp(random.normal(size=(m, m)).cumsum(axis=1))]  # rotations; rough random laws
+    for k in copulas:
+        families += [
+            k[:, random.permutation(m)],  # cells of the outcome exchanged
+            np.concatenate((k[::2], k[1::2][::-1])),  # r folded: up, and down again
+            np.where(random.random(m)[:, None] < 0.5, k, k[:, ::-1]),  # some draws turned round
+            (k + k[random.permutation(m)]) / 2,  # draws blurred
+            0.9 * k + 0.1 * random.dirichlet(np.full(m, 0.5), m) * m,  # noise upon it
+            np.repeat(k[::4], 4, axis=0),  # few distinct draws
+        ]
+    families = [np.maximum(density, 1e-9) for density in families]
+    return [density / density.mean(axis=1, keepdims=True) for density in families]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_family_of_forecasts_lies_below_the_limit(seed: int) -> None:
+    nearest = np.inf
+    for density in hostile(seed):
+        for error, price in (of_densities(density), of_links(density)):
+            assert price >= price_of_proof(min(error + TOLERANCE, 0.5), exact=False)
+            nearest = min(nearest, price - float(price_of_proof(min(error, 0.5), exact=False)))
+    assert nearest < 0.05  # some come near enough for the test to mean something
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_calibrated_family_lies_below_the_exact_limit(seed: int) -> None:
+    nearest = np.inf
+    for density in hostile(seed):
+        fair = balanced(np.maximum(density, 1e-4))
+        np.testing.assert_allclose(fair.mean(axis=0), 1, atol=1e-8)
+        error, price = of_links(fair)
+        assert price >= price_of_proof(min(error + TOLERANCE, 0.5))
+        nearest = min(nearest, price - float(price_of_proof(min(error, 0.5))))
+    assert nearest < 0.05
+
+
+def test_those_who_are_not_calibrated_may_lie_below_the_exact_limit_only() -> None:
+    error, price = of_links(coupling(Laplace(0.3), 128))
+    assert price_of_proof(error + TOLERANCE, exact=False) <= price < price_of_proof(error + TOLERANCE) - 1e-4
+
+
+Potential = tuple[Floats, Floats]
+"""A function on an even grid over [0, 1], and its derivative."""
+
+
+def objective(logits: Floats, kappa: float, m: int, fine: int, potential: Potential) -> tuple[float, Floats]:
+    """`p + kappa e - E phi(C)` of m densities, constant on m cells with `fine` midpoints each, and its gradient."""
+    q = special.softmax(logits.reshape(m, m), axis=1)
+    start = np.concatenate((np.zeros((m, 1)), q.cumsum(axis=1)[:, :-1]), axis=1)
+    place = (np.arange(fine) + 0.5) / fine
+    cdfs = start[:, :, None] + q[:, :, None] * place
+    order = np.argsort(cdfs, axis=0)
+    u, low = np.take_along_axis(cdfs, order, axis=0), (np.arange(m) / m)[:, None, None]
+    turn = np.clip(u, low, low + 1 / m)
+    error = np.abs((turn - low) * (u - (turn + low) / 2))
+    error += np.abs((low + 1 / m - turn) * (u - (turn + low + 1 / m) / 2))
+    slope = np.empty_like(u)
+    # d/du of the integral of |u - t| over a cell: the length below u less the length above
+    np.put_along_axis(slope, order, kappa * (2 * turn - 2 * low - 1 / m), axis=0)
+    phi, phi_slope = (np.interp(cdfs, np.linspace(0, 1, part.size), part) for part in potential)
+    slope = (slope - phi_slope / m) / (m * fine)
+    after = slope.sum(axis=-1)
+    by_q = (slope * place).sum(axis=-1) + after.sum(axis=1, keepdims=True) - after.cumsum(axis=1) - 1 / (m * m * q)
+    gradient = q * (by_q - (q * by_q).sum(axis=1, keepdims=True))
+    return float(kappa * error.sum(axis=0).mean() - np.log(q * m).mean() - phi.mean()), gradient.ravel()
+
+
+def potential_of(kappa: float, exact: bool) -> tuple[Potential, float]:
+    """`phi`, and the least value of `p + kappa e - E phi(C)` that the theorem allows to any forecaster.
+
+    0 and L(kappa) for all forecasters. For exact ones `phi = log a` of the entropic link, the multiplier of a uniform
+    C; then the value is `integral phi`, and `p + kappa e` of the link is twice that.
+    """
+    c = np.linspace(0, 1, 20001)
+    if not exact:
+        return (np.zeros_like(c), np.zeros_like(c)), cheapest_of_all(kappa)[2]
+    link = Entropic.from_kappa(kappa)
+    inside = np.clip(c, 1e-9, 1 - 1e-9)
+    phi = link.logpdf(inside, inside) / 2
+    return (phi, np.gradient(phi, c)), (link.price + kappa * link.mean_error) / 2
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_gradient_of_the_search_is_right(exact: bool) -> None:
+    logits, potential = np.random.default_rng(0).normal(size=36), potential_of(3.0, exact)[0]
+    by_hand = objective(logits, 3.0, 6, 4, potential)[1]
+    numeric = optimize.approx_fprime(logits, lambda x: objective(x, 3.0, 6, 4, potential)[0], 1e-7)
+    np.testing.assert_allclose(by_hand, numeric, atol=1e-5)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("kappa", [2.0, 6.0])
+def test_descent_over_all_families_approaches_the_limit_from_above(kappa: float, exact: bool) -> None:
+    """Start from random laws without order in r: the search ends within O(h^2) of the limit, never below it."""
+    (potential, limit), random, excess = potential_of(kappa, exact), np.random.default_rng(1), []
+    for m in (6, 12, 24, 48):
+        least = np.inf
+        for _ in range(2):
+            arguments = (kappa, m, 8, potential)
+            found = optimize.minimize(
+                objective, random.normal(size=m * m), arguments, jac=True, method="L-BFGS-B", options={"maxiter": 400}
+            )
+            # 8 m midpoints: the error is off by at most 1/(16 m), as above, and phi by as much times its slope
+            assert found.fun >= limit - (kappa + np.abs(potential[1]).max()) / (16 * m)
+            density = special.softmax(found.x.reshape(m, m), axis=1) * m
+            error, price = of_densities(density)
+            assert price >= price_of_proof(error + TOLERANCE, exact=False)
+            assert (np.diff(density[:, 0]) > 0).any()
+            assert (np.diff(density[:, 0]) < 0).any()  # the draws are still in no order
+            least = min(least, found.fun - limit)
+        excess.append(least)
+    coarse, fine = np.array(excess[:-1]), np.array(excess[1:])
+    assert (fine > 0).all()
+    assert (coarse > 2.5 * fine).all()  # a quarter for half the step, once the cells resolve 1/kappa
+    assert excess[-1] < 0.005
+
+
+# --- the page --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not here")
+def test_examples_of_the_page_run() -> None:
+    done = doctest.testfile(str(PAGE), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert done.attempted > 0
+    assert done.failed == 0
