@@ -123,6 +123,12 @@ def test_a_target_that_needs_no_randomization_gets_none() -> None:
     assert certify_link(u, Entropic(0.1)).least_randomized(0.3, 0.5).link.alpha == 1.0
 
 
+@EVERY_LINK
+def test_the_mean_error_is_that_of_the_people(family: type[Link]) -> None:
+    u = np.random.default_rng(0).beta(2, 1, size=500)
+    assert certify_link(u, family(0.1)).mean_error() == pytest.approx(family(0.1).pathwise_error(u).mean(), abs=5e-4)
+
+
 def test_too_few_rows_say_how_many_it_takes() -> None:
     u = np.random.default_rng(4).uniform(size=40)
     proof = certify_link(u, Laplace(0.1))

@@ -109,6 +109,24 @@ def test_a_frozen_model_that_says_a_distribution_uses_all_rows_to_certify() -> N
     assert found.alternative is None
 
 
+def test_rows_that_mend_a_frozen_model_do_not_certify_it() -> None:
+    X, y = data(600)
+    found = randomize(FrozenEstimator(Truth()), X, y, max_group_error=0.4, recalibrate=True, random_state=0)
+    assert (found.n_learning, found.n_certifying) == (420, 180)
+
+
+def test_the_model_and_its_alternative_share_one_fit() -> None:
+    X, y = data(900)
+    found = randomize(Ridge(), X[["a", "b"]], y, max_group_error=0.4, random_state=0)
+    assert found.alternative is not None
+    assert found.model.estimator_ is found.alternative.estimator_
+    np.testing.assert_array_equal(
+        found.model.base_forecast(X[["a", "b"]]).cdf(0.3), found.alternative.base_forecast(X[["a", "b"]]).cdf(0.3)
+    )
+    with pytest.raises(ValueError, match="feature names should match"):
+        found.model.forecast(X[["a"]].assign(c=1.0))
+
+
 def test_no_person_is_on_both_sides() -> None:
     X, y = data(900)
     person = np.repeat(np.arange(300), 3)

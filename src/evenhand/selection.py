@@ -14,11 +14,11 @@ from sklearn.frozen import FrozenEstimator
 from evenhand._checks import Floats, InputError, bad_input, check_cluster, check_finite, check_fraction
 from evenhand._words import at_most, percent
 from evenhand.audits import certify
-from evenhand.audits._subject import PIT_DRAWS, check_rows, read_subject
+from evenhand.audits._subject import check_rows, read_subject
 from evenhand.calibration import Certificate, calibration_error, crps, log_score, pathwise_errors
 from evenhand.calibration.any_link import LinkCertificate, certify_link
 from evenhand.draws import RandomState, generator, jittered, one_row_each
-from evenhand.forecasters import PAICRegressor, RandomizedRegressor, RecalibratedRegressor
+from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, RecalibratedRegressor
 from evenhand.forecasters._bases import kind_of
 from evenhand.forecasters._grouping import By
 from evenhand.links import Link, make_link, price_of_proof
@@ -28,6 +28,12 @@ __all__ = ["Selection", "randomize"]
 
 CERTIFY_SHARE = 0.3
 """Share of the people that the certificate is made on."""
+
+PRICE_DRAWS = 16
+"""Draws per person that the price is averaged over."""
+
+COMPARED = 2000
+"""Most rows on which CRPS is compared: it is slow where forecasts have no closed form."""
 
 ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
 """Of a path of trained networks, in the order in which they are tested."""
@@ -129,10 +135,10 @@ def randomize(
     Parameters
     ----------
     estimator : estimator or sequence of forecasters
-        A deterministic model of any kind that `RandomizedRegressor` takes; one in a `FrozenEstimator` that says a
-        distribution is not fitted again, and all rows certify it. A `PAICRegressor`, of which a path of alphas is
-        trained. Or fitted randomized forecasters (`RandomizedRegressor`, `PAICRegressor`) in the order in which they
-        are to be tested.
+        A deterministic model of any kind that `RandomizedRegressor` takes, None for its default; one in a
+        `FrozenEstimator` that says a distribution is not fitted again, and all rows certify it. A `PAICRegressor`, of
+        which a path of alphas is trained. Or fitted randomized forecasters (`RandomizedRegressor`, `PAICRegressor`) in
+        the order in which they are to be tested.
     X : DataFrame or array-like of shape (n, n_features)
         Rows.
     y : array-like of shape (n,)
@@ -188,7 +194,9 @@ def randomize(
     outcomes = check_finite("y", y)
     random = generator(random_state)
     target = _Target(float(max_group_error), float(group_mass), float(confidence), family)
-    rows = _split(estimator, X, outcomes, cluster, certify_share, random)
+    # rows that mend a model certify nothing
+    share = 1.0 if _is_fitted(estimator) and not recalibrate else certify_share
+    rows = _split(X, outcomes, cluster, share, random)
     if isinstance(estimator, PAICRegressor) or _is_ordered(estimator):
         return _in_order(estimator, rows, target, random)
     return _around(estimator, rows, target, by, recalibrate, random)
@@ -218,19 +226,14 @@ class _Rows:
         return take_rows(self.X, self.certify), self.y[self.certify]
 
 
-def _split(
-    estimator: Any, X: Any, y: Floats, cluster: ArrayLike | None, share: float, random: np.random.Generator
-) -> _Rows:
+def _split(X: Any, y: Floats, cluster: ArrayLike | None, share: float, random: np.random.Generator) -> _Rows:
     table = X if hasattr(X, "columns") else np.asarray(X)
     if len(table) != y.size:
         raise bad_input("y", f"have one outcome per row of X ({len(table)})", f"{y.size} outcomes")
     people = np.arange(y.size) if cluster is None else check_cluster(cluster, y.size)
     n_people = int(people.max()) + 1
-    if _is_fitted(estimator):
-        kept = np.ones(n_people, dtype=np.bool_)
-    else:
-        kept = np.zeros(n_people, dtype=np.bool_)
-        kept[random.permutation(n_people)[: int(np.ceil(share * n_people))]] = True
+    kept = np.zeros(n_people, dtype=np.bool_)
+    kept[random.permutation(n_people)[: int(np.ceil(share * n_people))]] = True
     held = np.flatnonzero(kept[people])
     if cluster is not None:
         held = held[one_row_each(people[held], held.size, random)]
@@ -254,20 +257,27 @@ def _around(
 ) -> Selection:
     """Choose a link around a deterministic model."""
     seed = int(random.integers(2**31))
-    learning = rows.learning() if rows.learn.size else rows.certifying()  # a frozen model learns nothing
-    model = RandomizedRegressor(
-        estimator, alpha=1.0, link=target.family.name, recalibrate=recalibrate, random_state=seed
-    ).fit(*learning)
+    if estimator is None:
+        estimator = MixtureMLPRegressor(random_state=seed)
+    params: dict[str, Any] = {"alpha": 1.0, "link": target.family.name, "random_state": seed}
+    mended = None
+    if rows.learn.size:
+        mended = RecalibratedRegressor(estimator, by=by, random_state=seed).fit(*rows.learning())
+    if recalibrate:
+        model = RandomizedRegressor(estimator, recalibrate=True, **params).fit(*rows.learning())
+    elif mended is not None:
+        model = RandomizedRegressor.sharing(mended, **params)
+    else:  # a frozen model learns nothing
+        model = RandomizedRegressor(estimator, **params).fit(*rows.certifying())
     X, y = rows.certifying()
     base = read_subject(model.base_forecast(X), None, y, random)
     proof = certify_link(base.pit, target.family, confidence=target.confidence)
     proof = proof.least_randomized(target.max_group_error, target.group_mass)
     model.set_params(alpha=proof.link.alpha)
-    draws = jittered(y.size, PIT_DRAWS, random)
+    draws = jittered(y.size, PRICE_DRAWS, random)
     pit = proof.link.ppf(base.pit, draws)
     # log h = log g - log k at the base's PIT: the price needs no second look at the forecasts
     paid = float(proof.link.logpdf(pit, draws).mean())
-    mended = None if not rows.learn.size else RecalibratedRegressor(estimator, by=by, random_state=seed).fit(*learning)
     compared = [_line("as it is", model.base_forecast(X), y, base.pit)]
     if mended is not None:
         forecast = mended.forecast(X)
@@ -283,7 +293,7 @@ def _around(
         group_mass=target.group_mass,
         confidence=target.confidence,
         price=paid,
-        limit=_limit(proof.link.pathwise_error(base.pit[:, 0])),
+        limit=_limit(proof.mean_error()),
         alternative=mended,
         comparison=pd.DataFrame(compared),
         n_learning=int(rows.learn.size),
@@ -325,7 +335,7 @@ def _in_order(estimator: Any, rows: _Rows, target: _Target, random: np.random.Ge
         group_mass=target.group_mass,
         confidence=target.confidence,
         price=np.nan,
-        limit=_limit(pathwise_errors(proof.pit)),
+        limit=_limit(float(pathwise_errors(proof.pit).mean())),
         alternative=None,
         comparison=pd.DataFrame([line]),
         n_learning=int(rows.learn.size),
@@ -337,11 +347,11 @@ def _line(name: str, forecast: Any, y: Floats, pit: Floats, certified: float = n
     return {
         "forecaster": name,
         "log_score": float(np.mean(log_score(forecast, y))),
-        "crps": float(np.mean(crps(forecast, y))),
+        "crps": float(np.mean(crps(forecast.take(slice(COMPARED)), y[:COMPARED]))),
         "average_error": calibration_error(pit),
         "certified_group_error": certified,
     }
 
 
-def _limit(errors: Floats) -> float:
-    return float(price_of_proof(min(float(errors.mean()), 1 / 3)))
+def _limit(error: float) -> float:
+    return float(price_of_proof(min(error, 1 / 3)))

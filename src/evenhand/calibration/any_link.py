@@ -74,6 +74,10 @@ class LinkCertificate:
         check_fraction("mass", mass, high_open=False)
         return self._errors.cvar(mass)
 
+    def mean_error(self) -> float:
+        """Mean pathwise error of these people under the link: what `price_of_proof` asks for, to about 0.0005."""
+        return float(_table_of_errors(self.link)(self.distances).mean())
+
     def average_error(self) -> float:
         """Upper bound for the W1 error over everybody, 0 to 1/2: that of the group of all."""
         return self.group_error(1.0)

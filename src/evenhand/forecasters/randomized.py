@@ -140,6 +140,16 @@ class RandomizedRegressor(Forecaster):
         self.estimator_ = self._base.estimator
         return self
 
+    @classmethod
+    def sharing(cls, mended: RecalibratedRegressor, **params: Any) -> Self:
+        """Put a link around the model inside a fitted `RecalibratedRegressor`: without its maps, without a new fit."""
+        model = cls(mended.estimator, **params)
+        model._base, model.estimator_ = mended._base, mended.estimator_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(mended, name):
+                setattr(model, name, getattr(mended, name))
+        return model
+
     def base_forecast(self, X: Any) -> Forecast:
         """Forecast without randomization: what the model itself says, mended if asked, shape (n,)."""
         check_is_fitted(self)
