@@ -24,7 +24,7 @@ from evenhand._checks import InputError, MissingExtraError, bad_input, check_col
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.audits import Condition
+    from evenhand.audits import Audit, Condition
     from evenhand.forecast import Forecast
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130
@@ -65,6 +65,7 @@ Context = Annotated[str, typer.Option(help="the decision that the draws are for,
 Levels = Annotated[str, typer.Option(help="probabilities of the quantiles to write")]
 OutTable = Annotated[Path, typer.Option(help="csv or parquet file to write")]
 
+DEFAULT_ALPHA = 0.1
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
 DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
 
@@ -106,7 +107,8 @@ def fit(
 
     if alpha is not None and max_group_error is not None:
         raise InputError("--alpha and --max-group-error exclude each other; give one of them")
-    make_link(link, 0.1 if alpha is None else alpha)
+    chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
+    make_link(link, chosen_alpha)
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     _check_seed(seed)
     store.check_folder(out)
@@ -121,7 +123,7 @@ def fit(
     with _about(table.name):
         if max_group_error is None:
             model = RandomizedRegressor(
-                base, alpha=0.1 if alpha is None else alpha, link=link, on_discrete="ignore", random_state=seed
+                base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed
             ).fit(X, y)
         else:
             chosen = selection.randomize(
@@ -174,7 +176,7 @@ def randomize(
     id_column: Id,
     key_file: Key,
     out: OutTable,
-    alpha: Alpha = 0.1,
+    alpha: Alpha = DEFAULT_ALPHA,
     link: Link = "entropic",
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
@@ -281,13 +283,18 @@ def audit(
             random_state=seed,
             name=source.name,
         )
+    _report(found, conditions, out, as_json)
+
+
+def _report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:
+    """Write and print an audit; end with exit code 1 if a condition holds."""
     # before anything is written: what cannot be judged is an error
     values = [condition.value(found) for condition in conditions]
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         _say(f"the audit is in {out}")
     _show(found.to_json() if as_json else found.summary())
-    failed = [pair for pair in zip(conditions, values, strict=True) if pair[0].holds(found)]
+    failed = [pair for pair in zip(conditions, values, strict=True) if pair[0].is_met_by(pair[1])]
     for condition, value in failed:
         _say(f"failed: {condition.text} holds, the value is {value:.4f}")
     if failed:

@@ -67,7 +67,11 @@ class Condition:
 
     def holds(self, audit: Audit) -> bool:
         """Whether the condition is true of an audit."""
-        return RELATIONS[self.relation](self.value(audit), self.limit)
+        return self.is_met_by(self.value(audit))
+
+    def is_met_by(self, value: float) -> bool:
+        """Whether the condition is true of a value of its quantity."""
+        return RELATIONS[self.relation](value, self.limit)
 
 
 def parse_condition(text: str) -> Condition:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +102,12 @@ class Audit:
         }
         tables = ("scores", "groups", "scan", "learned", "worst_groups")
         records = {key: _plain_records(getattr(self, key)) for key in tables}
-        proof = None if self.certificate is None else _plain_certificate(self.certificate)
-        return head | records | {"certificate": proof, "notes": list(self.notes)}
+        return head | records | {"certificate": deepcopy(self._plain_proof), "notes": list(self.notes)}
+
+    @cached_property
+    def _plain_proof(self) -> dict[str, Any] | None:
+        """The certificate as plain values: of many rows its bounds take seconds, and text and page both show them."""
+        return None if self.certificate is None else _plain_certificate(self.certificate)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the findings as JSON, and write them to `path` if one is given."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand import calibration
 from evenhand._checks import Floats, bad_input, check_groups
 from evenhand.audits._subject import Subject
+from evenhand.calibration.errors import error_with_band, n_effective
 from evenhand.groups import group_columns
 
 LEVELS = (0.8, 0.9)
@@ -86,15 +87,9 @@ def pit_scores(pit: Floats, weight: Floats, random: np.random.Generator) -> list
         {"measure": f"{level:.0%} coverage", **_share_band(calibration.covered(pit, level), weight), "unit": "share"}
         for level in LEVELS
     ]
-    error = calibration.calibration_error(pit, sample_weight=weight)
-    low, high = calibration.error_band(pit, sample_weight=weight, random_state=random)
+    error, low, high = error_with_band(pit, sample_weight=weight, random_state=random)
     rows.append({"measure": "average error", "value": error, "low": low, "high": high, "unit": "probability"})
     return rows
-
-
-def n_effective(weight: Floats) -> float:
-    """Rows of equal weight that would say as much about a mean."""
-    return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 def _mean_band(values: Floats, weight: Floats) -> dict[str, float]:
@@ -128,9 +123,9 @@ def group_table(
     rows = []
     for name, mask in (everyone | groups).items():
         part, w = pit[mask], weight[mask]
-        low, high = calibration.error_band(part, sample_weight=w, random_state=random)
+        error, low, high = error_with_band(part, sample_weight=w, random_state=random)
         row: dict[str, Any] = {"group": name, "n": int(mask.sum())}
-        row |= {"error": calibration.calibration_error(part, sample_weight=w), "error_low": low, "error_high": high}
+        row |= {"error": error, "error_low": low, "error_high": high}
         row["mean_pit"] = float(np.average(part.mean(axis=-1), weights=w))
         bias = {"value": np.nan, "low": np.nan, "high": np.nan} if residual is None else _mean_band(residual[mask], w)
         row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}

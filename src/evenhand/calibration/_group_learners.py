@@ -19,6 +19,7 @@ from evenhand.calibration._group_patterns import (
     wave_weights,
     waves,
 )
+from evenhand.calibration.worst import group_sizes
 
 TREES = 50
 LEAF_ROWS = 20
@@ -108,8 +109,7 @@ def best_score(
 
 def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> NDArray[np.intp]:
     """Rows with the highest scores, `ceil(mass * n)` of them, ties in random order."""
-    # a rounding error in mass * n must not add a row
-    k = max(math.ceil(mass * scores.size - 1e-9), 1)
+    k = int(group_sizes(np.asarray(mass), scores.size))
     return np.lexsort((random.random(scores.size), -scores))[:k]
 
 

@@ -96,17 +96,23 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
     in two as another does. A named group that a feature makes too, that is named twice or that holds all rows counts
     once.
     """
-    halves, left_out, twins = _fast_halves(table), {}, dict[bytes, str]()
+    halves, left_out, splits = _fast_halves(table), dict[str, str](), dict[bytes, str]()
+
+    def is_new(half: Bools, name: str) -> bool:
+        # of features that split the rows alike the first one counts
+        twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
+        if twin != name:
+            left_out[name] = f"it splits the rows as {twin!r} does"
+        return twin == name
+
     columns: list[Bools] = [np.ones(len(table), dtype=np.bool_)]
     made: list[tuple[str, int, int, bool]] = []  # name, feature, column, complement
     for j, name in enumerate(table.columns):
         if j in halves:
             cut, high = halves[j]
-            if (twin := twins.setdefault(_split(high), str(name))) != str(name):
-                left_out[str(name)] = f"it splits the rows as {twin!r} does"
-                continue
-            made += [(f"{name} <= {cut}", j, len(columns), True), (f"{name} > {cut}", j, len(columns), False)]
-            columns.append(high)
+            if is_new(high, str(name)):
+                made += [(f"{name} <= {cut}", j, len(columns), True), (f"{name} > {cut}", j, len(columns), False)]
+                columns.append(high)
             continue
         try:
             masks = group_columns(table, [name], source="X")
@@ -118,8 +124,7 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
             continue
         first, *others = masks
         if len(others) == 1:  # the groups of a column leave no row out
-            if (twin := twins.setdefault(_split(masks[first]), str(name))) != str(name):
-                left_out[str(name)] = f"it splits the rows as {twin!r} does"
+            if not is_new(masks[first], str(name)):
                 continue
             made.append((first, j, len(columns), True))
         else:
@@ -141,11 +146,6 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
         n_unnamed=table.shape[1],
         left_out=left_out,
     )
-
-
-def _split(mask: Bools) -> bytes:
-    """Return what two halves have in common with the same halves the other way round."""
-    return np.packbits(mask ^ mask[0]).tobytes()
 
 
 def _distinct(groups: Mapping[str, Bools], known: list[Bools]) -> dict[str, Bools]:

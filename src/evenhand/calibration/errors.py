@@ -68,6 +68,8 @@ def calibration_error(pit: ArrayLike, p: float = 1.0, sample_weight: ArrayLike |
     if not 1 <= p < np.inf:
         raise bad_input("p", "be finite and at least 1", p)
     weights = None if sample_weight is None else check_weights(sample_weight, matrix.shape[0])
+    if weights is not None and (weights == weights[0]).all():
+        weights = None  # the rows need not be known: a plain sort will do
     return float(_distance_to_uniform(matrix, weights, p) ** (1 / p))
 
 
@@ -147,6 +149,20 @@ def error_band(
     low, high : float
         Within 0 and 1/2.
     """
+    return error_with_band(
+        pit, confidence, sample_weight=sample_weight, n_resamples=n_resamples, random_state=random_state
+    )[1:]
+
+
+def error_with_band(
+    pit: ArrayLike,
+    confidence: float = 0.95,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_resamples: int = 400,
+    random_state: RandomState = None,
+) -> tuple[float, float, float]:
+    """Return `calibration_error` and its `error_band`: the band needs the error, and a sort of all PITs is slow."""
     matrix = check_pit(pit)
     check_fraction("confidence", confidence)
     weights = check_weights(sample_weight, matrix.shape[0])
@@ -154,11 +170,12 @@ def error_band(
     matrix, weights = matrix[weights > 0], weights[weights > 0]
     n = matrix.shape[0]
     random = generator(random_state)
-    if weights.sum() ** 2 / (weights**2).sum() < LEAST_ROWS:
-        if (weights != weights[0]).any():
-            return 0.0, 0.5
-        return error_interval(matrix[np.arange(n), random.integers(matrix.shape[1], size=n)], confidence)
     error = calibration_error(matrix, sample_weight=weights)
+    if n_effective(weights) < LEAST_ROWS:
+        if (weights != weights[0]).any():
+            return error, 0.0, 0.5
+        one_draw = matrix[np.arange(n), random.integers(matrix.shape[1], size=n)]
+        return error, *error_interval(one_draw, confidence)
     # beyond so many rows a subset tells the spread, which shrinks as 1 / sqrt(n)
     rows = np.arange(n) if n <= BAND_ROWS else random.choice(n, BAND_ROWS, replace=False)
     shares = _grid_cdf(matrix[rows])
@@ -171,7 +188,12 @@ def error_band(
         resampled = counts @ shares / counts.sum(axis=-1, keepdims=True)
         distances[start : start + count] = np.abs(resampled - centre).mean(axis=-1)
     margin = float(np.quantile(distances, confidence) * np.sqrt(rows.size / n))
-    return max(error - margin, 0.0), min(error + margin, 0.5)
+    return error, max(error - margin, 0.0), min(error + margin, 0.5)
+
+
+def n_effective(weights: Floats) -> float:
+    """Rows of equal weight that would say as much about a mean (Kish)."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def _grid_cdf(matrix: Floats) -> Floats:

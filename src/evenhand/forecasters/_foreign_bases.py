@@ -231,14 +231,10 @@ class MembersBase(Base):
         return cls(members)
 
 
-class EnsembleBase(Base):
+class EnsembleBase(ReturnStdBase):
     """A `BaggingRegressor` or `VotingRegressor` of models that say their standard deviation: a mixture of normals."""
 
     name: ClassVar[str] = "ensemble"
-
-    def __init__(self, estimator: Any, least_std: float) -> None:
-        super().__init__(estimator)
-        self.least_std = least_std
 
     @classmethod
     def accepts(cls, estimator: Any) -> bool:
@@ -248,10 +244,6 @@ class EnsembleBase(Base):
             members = [member for _, member in estimator.estimators if member != "drop"]
             return bool(members) and all(kind_of(member) is ReturnStdBase for member in members)
         return False
-
-    @classmethod
-    def fit(cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState) -> Self:
-        return cls(fitted(estimator, X, y, weight), ReturnStdBase.floor(y))
 
     def distribution(self, X: Any) -> Distribution:
         model = thawed(self.estimator)
@@ -264,13 +256,6 @@ class EnsembleBase(Base):
             law = ReturnStdBase(member, self.least_std).distribution(rows if used is None else rows[:, used])
             said.append((float(weight), law, member))
         return mixture(said)
-
-    def to_arrays(self) -> dict[str, Floats]:
-        return {"least_std": np.array([self.least_std])}
-
-    @classmethod
-    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
-        return cls(estimator, float(arrays["least_std"][0]))
 
 
 def mixture(said: list[tuple[float, Distribution, Any]]) -> NormalMixture:

@@ -137,19 +137,9 @@ class NeuralForecaster(Forecaster):
             "encoder": self.encoder_.to_state(),
             "y_offset": self.y_offset_,
             "y_unit": self.y_unit_,
-            "n_features_in": self.n_features_in_,
-        }
-        if hasattr(self, "feature_names_in_"):
-            learned["feature_names_in"] = [str(name) for name in self.feature_names_in_]
+        } | self._columns_to_state()
         arrays = dict(self.weights_) | {"n_steps": self.n_steps_, "validation_loss": self.validation_loss_}
-        params = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in self.get_params(deep=False).items()
-        }
-        params["hidden"] = self.shape_.hidden
-        if not isinstance(params["random_state"], int | None):
-            # a generator is no longer in the state it had: the weights it led to are stored
-            params["random_state"] = None
+        params = self._params_to_state() | {"hidden": self.shape_.hidden}
         return State(type(self).__name__, {"params": params, "learned": learned}, arrays)
 
     @classmethod
@@ -164,9 +154,7 @@ class NeuralForecaster(Forecaster):
         model.shape_ = Shape(**shape)
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
         model.y_offset_, model.y_unit_ = learned["y_offset"], learned["y_unit"]
-        model.n_features_in_ = learned["n_features_in"]
-        if "feature_names_in" in learned:
-            model.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+        model._columns_from_state(learned)
         arrays = dict(state.arrays)
         model.n_steps_, model.validation_loss_ = arrays.pop("n_steps"), arrays.pop("validation_loss")
         model.weights_ = arrays

@@ -116,6 +116,28 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return take_rows(rows, used), outcomes[used], weight[used]
         return rows, outcomes, weight
 
+    def _columns_to_state(self) -> dict[str, Any]:
+        """Return the columns of the training table as `State` keeps them."""
+        columns: dict[str, Any] = {"n_features_in": self.n_features_in_}
+        if hasattr(self, "feature_names_in_"):
+            columns["feature_names_in"] = [str(name) for name in self.feature_names_in_]
+        return columns
+
+    def _columns_from_state(self, learned: dict[str, Any]) -> None:
+        self.n_features_in_ = learned["n_features_in"]
+        if "feature_names_in" in learned:
+            self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+
+    def _params_to_state(self) -> dict[str, Any]:
+        """Return constructor parameters as JSON can hold them; a generator is no longer in the state it had."""
+        params = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in self.get_params(deep=False).items()
+        }
+        if not isinstance(params["random_state"], int | None):
+            params["random_state"] = None
+        return params
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True

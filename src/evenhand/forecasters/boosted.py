@@ -179,21 +179,12 @@ class BoostedDistributionRegressor(Forecaster):
             "encoder": self.encoder_.to_state(),
             "y_offset": self.y_offset_,
             "y_unit": self.y_unit_,
-            "n_features_in": self.n_features_in_,
-        }
-        if hasattr(self, "feature_names_in_"):
-            learned["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        params = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in self.get_params(deep=False).items()
-        }
-        if not isinstance(params["random_state"], int | None):
-            params["random_state"] = None  # a generator is no longer in the state it had
+        } | self._columns_to_state()
         arrays = {
             "law_levels": np.ravel(self.law_.levels),
             "law_values": np.ravel(self.law_.values),
         }
-        return State(type(self).__name__, {"params": params, "learned": learned}, arrays)
+        return State(type(self).__name__, {"params": self._params_to_state(), "learned": learned}, arrays)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -201,9 +192,7 @@ class BoostedDistributionRegressor(Forecaster):
         model = cls(**state.params["params"])
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
         model.y_offset_, model.y_unit_ = learned["y_offset"], learned["y_unit"]
-        model.n_features_in_ = learned["n_features_in"]
-        if "feature_names_in" in learned:
-            model.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+        model._columns_from_state(learned)
         model.mean_boosters_, model.scale_boosters_ = (
             [lightgbm.Booster(model_str=text) for text in part] for part in learned["boosters"]
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -79,6 +78,7 @@ class RandomizedRegressor(Forecaster):
     A model whose standard deviation is off by a factor of two, mended before it is randomized:
 
     >>> from evenhand.calibration import calibration_error
+    >>> import numpy as np
     >>> rows, y = np.zeros((2000, 1)), np.random.default_rng(0).normal(size=2000)
     >>> model = RandomizedRegressor(lambda X: (np.zeros(len(X)), np.full(len(X), 2.0)), recalibrate=True)
     >>> fresh = np.random.default_rng(1).normal(size=2000)
@@ -145,9 +145,7 @@ class RandomizedRegressor(Forecaster):
         """Put a link around the model inside a fitted `RecalibratedRegressor`: without its maps, without a new fit."""
         model = cls(mended.estimator, **params)
         model._base, model.estimator_ = mended._base, mended.estimator_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(mended, name):
-                setattr(model, name, getattr(mended, name))
+        model._columns_from_state(mended._columns_to_state())
         return model
 
     def base_forecast(self, X: Any) -> Forecast:
@@ -161,9 +159,7 @@ class RandomizedRegressor(Forecaster):
     def to_state(self) -> State:
         check_is_fitted(self)
         link = make_link(self.link, self.alpha)
-        learned: dict[str, Any] = {"kind": self._base.name, "n_features_in": self.n_features_in_}
-        if hasattr(self, "feature_names_in_"):
-            learned["feature_names_in"] = [str(name) for name in self.feature_names_in_]
+        learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         seed = self.random_state if isinstance(self.random_state, int) else None
         params = {"alpha": link.alpha, "link": link.name, "cv": int(self.cv), "random_state": seed}
         params |= {"on_discrete": self.on_discrete, "recalibrate": bool(self.recalibrate)}
@@ -178,9 +174,7 @@ class RandomizedRegressor(Forecaster):
         given = base.estimator.estimator if params.get("recalibrate") else frozen(base.estimator)
         model = cls(given, **params)
         model._base, model.estimator_ = base, base.estimator
-        model.n_features_in_ = learned["n_features_in"]
-        if "feature_names_in" in learned:
-            model.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+        model._columns_from_state(learned)
         return model
 
     def __sklearn_tags__(self) -> Any:

@@ -154,9 +154,7 @@ class RecalibratedRegressor(Forecaster):
     def to_state(self) -> State:
         check_is_fitted(self)
         by, columns = (None, []) if self._grouping is None else self._grouping.to_state()
-        learned: dict[str, Any] = {"kind": self._base.name, "n_features_in": self.n_features_in_}
-        if hasattr(self, "feature_names_in_"):
-            learned["feature_names_in"] = [str(name) for name in self.feature_names_in_]
+        learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         learned["columns"] = columns
         learned["groups"] = [[name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)]
         seed = self.random_state if isinstance(self.random_state, int) else None
@@ -174,9 +172,7 @@ class RecalibratedRegressor(Forecaster):
         model._base, model.estimator_ = base, base.estimator
         model._grouping = None if model.by is None else Grouping.from_state(model.by, learned["columns"])
         model.groups_ = group_table((name, count, used) for name, count, used in learned["groups"])
-        model.n_features_in_ = learned["n_features_in"]
-        if "feature_names_in" in learned:
-            model.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+        model._columns_from_state(learned)
         return model
 
     def __sklearn_tags__(self) -> Any:
