@@ -414,7 +414,6 @@ def test_ngboost_is_taken_at_its_word(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["Normal", "Laplace"])
 def test_skpro_is_taken_at_its_word(family: str) -> None:
-    pytest.importorskip("skpro")
     from skpro.regression.residual import ResidualDouble
 
     estimator = ResidualDouble(Ridge(), dist=family)
