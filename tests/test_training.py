@@ -18,7 +18,7 @@ from scipy import special, stats
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, _stack, _training
 from evenhand.forecasters._stack import Shape, Stack, Weights
-from evenhand.forecasters._training import Rows, Settings, split_rows, train
+from evenhand.forecasters._training import Rows, Settings, split_rows, split_rows_by_network, train
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats |
             x = np.column_stack([x, r])
         x = x @ kernel + bias
         if i < n_layers - 1:
-            x = np.where(x > 0, x, 0.01 * x)
+            x = x * special.expit(x) if shape.activation == "silu" else np.where(x > 0, x, 0.01 * x)
     return x
 
 
@@ -284,16 +284,18 @@ class Replay(_training._Run):
 
     def __init__(self, weights: Weights, names: list[int]) -> None:
         settings = Settings(0.01, 0.1, batch_size=10, max_steps=12, patience=1, check_every=1)
-        super().__init__(Stack.from_weights(DETERMINISTIC, weights).double(), self._loss, settings)
+        super().__init__(
+            Stack.from_weights(DETERMINISTIC, weights).double(), self._loss, settings, torch.arange(30)[None]
+        )
         self.names = torch.tensor(names)
         self.passed = 0
 
     def _loss(self, out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
         return squared_loss(out, y, torch.zeros(1), self.names[numbers])
 
-    def _next_rows(self, n: int, random: torch.Generator) -> torch.Tensor:
+    def _next_rows(self, random: torch.Generator) -> torch.Tensor:
         self.passed += 1
-        rows = torch.randint(n, (3, 10), generator=torch.Generator().manual_seed(self.passed))
+        rows = torch.randint(30, (3, 10), generator=torch.Generator().manual_seed(self.passed))
         self.order = rows[self.names[self.numbers]]
         return self.order
 
@@ -332,9 +334,11 @@ def test_networks_train_on_as_before_when_another_one_stops() -> None:
 
 def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
     settings = Settings(0.01, 0.0, batch_size=10, max_steps=100, patience=5, check_every=10)
-    run = _training._Run(Stack(SMALL, 3, torch.Generator().manual_seed(0)), squared_loss, settings)
+    run = _training._Run(
+        Stack(SMALL, 3, torch.Generator().manual_seed(0)), squared_loss, settings, torch.arange(40)[None]
+    )
     random = torch.Generator().manual_seed(0)
-    first, second = (torch.cat([run._next_rows(40, random) for _ in range(4)], dim=1) for _ in range(2))
+    first, second = (torch.cat([run._next_rows(random) for _ in range(4)], dim=1) for _ in range(2))
     for order in (*first, *second):
         assert sorted(order.tolist()) == list(range(40))
     assert len({tuple(order.tolist()) for order in (*first, *second)}) == 6
@@ -342,7 +346,9 @@ def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
 
 def test_step_size_falls_along_a_half_cosine_to_a_tenth() -> None:
     settings = Settings(0.2, 0.0, batch_size=10, max_steps=4, patience=5, check_every=10)
-    run = _training._Run(Stack(SMALL, 1, torch.Generator().manual_seed(0)), squared_loss, settings)
+    run = _training._Run(
+        Stack(SMALL, 1, torch.Generator().manual_seed(0)), squared_loss, settings, torch.arange(10)[None]
+    )
     x, y, weight = (torch.zeros(size) for size in ((10, 3), (10,), (10,)))
     rates = []
     for step in range(1, 5):
@@ -361,7 +367,9 @@ def test_rows_of_zero_weight_have_no_influence_on_gradients() -> None:
     settings = Settings(0.01, 0.0, batch_size=10, max_steps=10, patience=5, check_every=10)
     ends = []
     for other in (0.0, 1e6):
-        run = _training._Run(Stack.from_weights(SMALL, random_weights(SMALL, 2)), squared_loss, settings)
+        run = _training._Run(
+            Stack.from_weights(SMALL, random_weights(SMALL, 2)), squared_loss, settings, torch.arange(10)[None]
+        )
         changed = [torch.as_tensor(a, dtype=torch.float32) for a in (x + other * (weight == 0)[:, None], y, weight)]
         changed[1] = changed[1] + other * (changed[2] == 0)
         for step in range(1, 6):
@@ -429,9 +437,46 @@ def test_split_follows_its_seed_and_is_random() -> None:
     assert abs(held[0].mean() - 199.5) < 50
 
 
+@pytest.mark.parametrize(("n", "fraction", "n_networks"), [(10, 0.15, 1), (200, 0.15, 6), (201, 0.25, 4), (60, 0.5, 7)])
+def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: int) -> None:
+    rows = Rows(np.zeros((n, 1)), np.arange(n, dtype=np.float64), np.ones(n))
+    learning, validation = split_rows_by_network(rows, fraction, n_networks, 0)
+    assert learning.y is rows.y
+    assert learning.of is not None
+    assert validation.of is not None
+    n_held = round(fraction * n)
+    assert validation.of.shape == (n_networks, n_held)
+    for kept, held in zip(learning.of, validation.of, strict=True):
+        assert sorted([*kept, *held]) == list(range(n))
+    # shares follow each other: none overlap while they fit into the rows, and together they cover what they can
+    assert len(np.unique(validation.of)) == min(n_networks * n_held, n)
+
+
+def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
+    # the outcome is +1 on the rows of the first network and -1 on those of the second
+    n = 400
+    y = np.repeat([1.0, -1.0], n // 2)
+    own = np.arange(n).reshape(2, -1)
+    rows = Rows(np.zeros((n, 3)), y, np.ones(n))
+    learning, validation = (Rows(rows.x, rows.y, rows.weight, of=part) for part in (own, own[[1, 0]]))
+
+    def squared(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+        return (out[..., 0] - y) ** 2
+
+    settings = Settings(0.05, 0.0, 32, 200, 200, 200)
+    options: dict[str, Any] = {"device": "cpu", "random_state": 0, "verbose": False}
+    trained = train(DETERMINISTIC, 2, squared, learning, learning, settings, **options)
+    out = _stack.score(DETERMINISTIC, trained.weights, np.zeros((1, 3)), None, "cpu")
+    np.testing.assert_allclose(out[:, 0, 0], [1.0, -1.0], atol=0.01)
+    np.testing.assert_allclose(trained.validation_loss, 0.0, atol=1e-4)
+    crossed = train(DETERMINISTIC, 2, squared, learning, validation, settings, **options)
+    np.testing.assert_allclose(crossed.validation_loss, 4.0, atol=0.1)
+
+
 def test_too_few_rows_to_split_serve_as_both() -> None:
     rows = Rows(np.zeros((9, 1)), np.arange(9.0), np.ones(9))
     assert split_rows(rows, 0.15, 0) == (rows, rows)
+    assert split_rows_by_network(rows, 0.15, 6, 0) == (rows, rows)
 
 
 def test_a_split_without_weight_is_refused() -> None:

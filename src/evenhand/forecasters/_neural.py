@@ -23,6 +23,9 @@ class NeuralForecaster(Forecaster):
     """Base of the neural forecasters; a subclass has the parameters named below and a row loss."""
 
     takes_draw: ClassVar[bool]
+    activation: ClassVar[str] = "leaky_relu"
+    splits_by_network: ClassVar[bool] = False
+    """Whether each network stops early on rows of its own."""
 
     # constructor parameters of every subclass
     hidden: tuple[int, ...]
@@ -59,7 +62,7 @@ class NeuralForecaster(Forecaster):
         """Encode, split and train; sets the learned attributes that networks share and returns what was trained."""
         require_extra("torch", "neural")
         from evenhand.forecasters._stack import Shape
-        from evenhand.forecasters._training import Rows, Settings, split_rows, train
+        from evenhand.forecasters._training import Rows, Settings, split_rows, split_rows_by_network, train
 
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
@@ -69,15 +72,19 @@ class NeuralForecaster(Forecaster):
         encoded = self.encoder_.fit_transform(table)
         self.y_offset_, self.y_unit_ = self._scale_outcomes(outcomes, weight)
         rows = Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
-        if X_val is None and y_val is None:
-            learning, validation = split_rows(rows, self.validation_fraction, random)
-        else:
+        if X_val is not None or y_val is not None:
             learning, validation = rows, self._validation_rows(X_val, y_val)
+        elif self.splits_by_network:
+            learning, validation = split_rows_by_network(rows, self.validation_fraction, n_networks, random)
+        else:
+            learning, validation = split_rows(rows, self.validation_fraction, random)
         settings = Settings(
             self.learning_rate, self.weight_decay, self.batch_size, self.max_steps, self.patience, self.check_every
         )
         hidden = tuple(int(units) for units in self.hidden)
-        self.shape_ = Shape(encoded.shape[1], self._n_outputs, hidden, self.takes_draw, float(self.dropout))
+        self.shape_ = Shape(
+            encoded.shape[1], self._n_outputs, hidden, self.takes_draw, float(self.dropout), self.activation
+        )
         return train(
             self.shape_,
             n_networks,

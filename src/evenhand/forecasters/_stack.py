@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,12 @@ Weights = dict[str, NDArray[np.float32]]
 
 CHUNK = 32_768
 """Rows times networks that are scored at once."""
+
+
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "leaky_relu": torch.nn.functional.leaky_relu,
+    "silu": torch.nn.functional.silu,
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,8 @@ class Shape:
         Whether the draw `r` joins the inputs of the second and later hidden layers, as in the paper's published code.
     dropout : float
         Share of the last hidden layer's units that is dropped in training.
+    activation : {"leaky_relu", "silu"}
+        Of the hidden layers.
     """
 
     n_inputs: int
@@ -37,6 +46,10 @@ class Shape:
     hidden: tuple[int, ...]
     takes_draw: bool
     dropout: float
+    activation: str = "leaky_relu"
+
+    def __post_init__(self) -> None:
+        check_choice("activation", self.activation, tuple(ACTIVATIONS))
 
     def layers(self) -> list[tuple[int, int]]:
         """Inputs and outputs of each layer."""
@@ -63,13 +76,14 @@ class Stack(torch.nn.Module):
     def forward(self, x: torch.Tensor, r: torch.Tensor | None, generator: torch.Generator | None) -> torch.Tensor:
         """Outputs, shape (networks, rows, outputs), from `x` (networks, rows, inputs) and `r` (networks, rows)."""
         last = len(self.kernels) - 1
+        activation = ACTIVATIONS[self.shape.activation]
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
             if i in (0, last) or r is None:
                 x = torch.baddbmm(bias, x, kernel)
             else:
                 x = torch.baddbmm(bias, x, kernel[:, :-1]) + r[..., None] * kernel[:, -1:]
             if i < last:
-                x = torch.nn.functional.leaky_relu(x)
+                x = activation(x)
             if i == last - 1 and self.training and self.shape.dropout > 0:
                 x = x * _dropout_mask(x, self.shape.dropout, generator)
         return x

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from evenhand._checks import Floats, InputError, bad_input, check_fraction
 from evenhand._progress import progress
@@ -63,11 +64,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows with outcomes and weights of mean 1."""
+    """Encoded rows with outcomes and weights of mean 1; `of` has the numbers of each network's rows, None is all rows.
+
+    `of` has shape (n_networks, k).
+    """
 
     x: Floats
     y: Floats
     weight: Floats
+    of: NDArray[np.intp] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,9 +103,29 @@ def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[
     order = generator(random_state).permutation(n)
     n_held = min(max(round(fraction * n), 1), n - 1)
     held, kept = order[:n_held], order[n_held:]
-    if not rows.weight[held].any() or not rows.weight[kept].any():
-        raise InputError("sample_weight is zero on all rows of a split; drop rows of zero weight")
+    _check_weights(rows.weight[held], rows.weight[kept])
     return tuple(Rows(rows.x[part], rows.y[part], rows.weight[part]) for part in (kept, held))  # type: ignore[return-value]
+
+
+def split_rows_by_network(rows: Rows, fraction: float, n_networks: int, random_state: RandomState) -> tuple[Rows, Rows]:
+    """Set another share of the rows aside for each network, so that together they learn from all rows."""
+    check_fraction("validation_fraction", fraction)
+    n = rows.y.size
+    if n < MIN_ROWS_TO_SPLIT:
+        return rows, rows
+    n_held = min(max(round(fraction * n), 1), n - 1)
+    # each network's share begins where the last one's ended
+    order = generator(random_state).permutation(n)
+    orders = np.stack([np.roll(order, -i * n_held) for i in range(n_networks)])
+    held, kept = orders[:, :n_held], orders[:, n_held:]
+    for one_held, one_kept in zip(held, kept, strict=True):
+        _check_weights(rows.weight[one_held], rows.weight[one_kept])
+    return replace(rows, of=kept), replace(rows, of=held)
+
+
+def _check_weights(*parts: Floats) -> None:
+    if not all(part.any() for part in parts):
+        raise InputError("sample_weight is zero on all rows of a split; drop rows of zero weight")
 
 
 def train(
@@ -136,7 +161,7 @@ def _train(
     random = torch.Generator(where).manual_seed(seed)
     stack = Stack(shape, n_networks, torch.Generator().manual_seed(seed)).to(where)
     x, y, weight = _tensors(learning, where)
-    run = _Run(stack, loss, settings)
+    run = _Run(stack, loss, settings, _numbers(learning, where))
     judge = _Judge(loss, validation, shape.takes_draw, where)
     with progress("training", settings.max_steps, enabled=verbose) as advance:
         for step in range(1, settings.max_steps + 1):
@@ -151,6 +176,13 @@ def _train(
 
 def _tensors(rows: Rows, where: torch.device) -> tuple[torch.Tensor, ...]:
     return tuple(torch.as_tensor(array, dtype=torch.float32, device=where) for array in (rows.x, rows.y, rows.weight))
+
+
+def _numbers(rows: Rows, where: torch.device) -> torch.Tensor:
+    """Row numbers of each network, shape (n_networks, k), or (1, k) where all networks have the same rows."""
+    if rows.of is None:
+        return torch.arange(rows.y.size, device=where)[None, :]
+    return torch.as_tensor(rows.of, device=where)
 
 
 @contextmanager
@@ -171,11 +203,13 @@ class _Judge:
     def __init__(self, loss: RowLoss, rows: Rows, takes_draw: bool, where: torch.device) -> None:
         self.loss = loss
         x, y, weight = _tensors(rows, where)
-        m = -(-VALIDATION_CELLS // y.shape[0]) if takes_draw else 1
-        self.x, self.y = x.repeat_interleave(m, dim=0), y.repeat_interleave(m)
-        self.weight = weight.repeat_interleave(m)
+        of = _numbers(rows, where)
+        n = of.shape[1]
+        m = -(-VALIDATION_CELLS // n) if takes_draw else 1
+        # (networks or 1, rows times draws)
+        self.x, self.y, self.weight = (values[of].repeat_interleave(m, dim=1) for values in (x, y, weight))
         # draws shifted from row to row, so that the rows together cover (0, 1) finely
-        shift = torch.arange(y.shape[0], device=where)[:, None] / y.shape[0]
+        shift = torch.arange(n, device=where)[:, None] / n
         cells = torch.arange(m, device=where)[None, :]
         self.r = ((cells + (shift * 0.998 + 0.001)) / m).reshape(-1) if takes_draw else None
 
@@ -183,16 +217,19 @@ class _Judge:
     def __call__(self, stack: Stack, numbers: torch.Tensor) -> torch.Tensor:
         b = stack.n_networks
         r = None if self.r is None else self.r.expand(b, -1)
-        out = stack(self.x.expand(b, -1, -1), r, None)
-        values = self.loss(out, self.y.expand(b, -1), r, numbers)
-        return (values * self.weight).sum(dim=-1) / self.weight.sum()
+        x, y, weight = (
+            values.expand(b, *values.shape[1:]) if values.shape[0] == 1 else values[numbers]
+            for values in (self.x, self.y, self.weight)
+        )
+        values = self.loss(stack(x, r, None), y, r, numbers)
+        return (values * weight).sum(dim=-1) / weight.sum(dim=-1)
 
 
 class _Run:
     """State of a training: the networks still running, and the best that each network has been."""
 
-    def __init__(self, stack: Stack, loss: RowLoss, settings: Settings) -> None:
-        self.stack, self.loss, self.settings = stack, loss, settings
+    def __init__(self, stack: Stack, loss: RowLoss, settings: Settings, of: torch.Tensor) -> None:
+        self.stack, self.loss, self.settings, self.of = stack, loss, settings, of
         where, n = stack.kernels[0].device, stack.n_networks
         self.numbers = torch.arange(n, device=where)
         self.best = torch.full((n,), np.inf, device=where)
@@ -213,7 +250,7 @@ class _Run:
         )
 
     def step(self, step: int, x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, random: torch.Generator) -> None:
-        rows = self._next_rows(y.shape[0], random)
+        rows = self._next_rows(random)
         shape = self.stack.shape
         r = torch.rand(rows.shape, generator=random, device=x.device) if shape.takes_draw else None
         self.stack.train()
@@ -226,16 +263,16 @@ class _Run:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
-    def _next_rows(self, n: int, random: torch.Generator) -> torch.Tensor:
-        """Row numbers of the next step, each network in its own order: every row once in a pass."""
+    def _next_rows(self, random: torch.Generator) -> torch.Tensor:
+        """Row numbers of the next step, each network in its own order: every row of its own once in a pass."""
+        n = self.of.shape[1]
         size = min(self.settings.batch_size, n)
         if self.place + size > self.order.shape[-1]:
-            device = self.numbers.device
-            keys = torch.rand((self.n_running, n), generator=random, device=device)
+            keys = torch.rand((self.n_running, n), generator=random, device=self.numbers.device)
             self.order, self.place = keys.argsort(dim=-1), 0
-        rows = self.order[:, self.place : self.place + size]
+        at = self.order[:, self.place : self.place + size]
         self.place += size
-        return rows
+        return self.of.expand(self.n_running, -1).gather(1, at)
 
     def check(self, judge: _Judge, step: int) -> None:
         self.stack.eval()
@@ -266,6 +303,8 @@ class _Run:
                 name: value[running].clone() if value.dim() > 0 else value for name, value in state.items()
             }
         self.order = self.order[running]
+        if self.of.shape[0] > 1:
+            self.of = self.of[running]
 
     def result(self) -> Trained:
         if not torch.isfinite(self.best).all():

@@ -143,7 +143,11 @@ class RecalibratedRegressor(Forecaster):
         return Forecast(self._base.distribution(self._check_rows(X, reset=False)))
 
     def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
-        base = self.base_forecast(X).distribution
+        return self.mended(self.base_forecast(X), X)
+
+    def mended(self, forecast: Forecast, X: Any) -> Forecast:
+        """Put the maps on what `base_forecast` says for the rows, shape (n,)."""
+        base = forecast.distribution
         if self._grouping is None:
             return Forecast(Recalibrated(base, self.levels_[0], self.values_[0]))
         rows = self._check_rows(X, reset=False)
