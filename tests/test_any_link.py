@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from evenhand import InputError
-from evenhand.calibration.any_link import LEAST_ALPHA, certify_link
+from evenhand.calibration.any_link import LEAST_ALPHA, _errors_at, certify_link
 from evenhand.calibration.bands import SurvivalBand, cvar, local_levels_band
 from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
@@ -118,6 +118,40 @@ def test_no_less_randomization_meets_the_target(family: type[Link]) -> None:
     assert family(least.link.alpha).group_error(0.2) < 0.3
 
 
+@EVERY_LINK
+@pytest.mark.parametrize(("target", "mass"), [(0.15, 0.2), (0.3, 0.2), (0.47, 0.2), (0.1, 1.0)])
+def test_no_less_randomization_meets_the_target_around_a_base_that_is_far_off(
+    family: type[Link], target: float, mass: float
+) -> None:
+    # intervals of half the width: PITs down to 1e-13
+    proof = certify_link(ndtr(2 * np.random.default_rng(9).normal(size=1500)), family(0.1))
+    least = proof.least_randomized(target, mass)
+    assert least.group_error(mass) <= target
+    assert proof.with_link(family(1.01 * least.link.alpha)).group_error(mass) > target
+
+
+@EVERY_LINK
+@pytest.mark.parametrize("mass", [0.1, 0.3, 1.0])
+def test_a_bound_hangs_on_all_steps_that_can_matter(family: type[Link], mass: float) -> None:
+    proof = certify_link(np.random.default_rng(11).beta(0.5, 0.7, size=300), family(0.07))
+    band = proof.band
+    whole = SurvivalBand(
+        np.append(0.0, family(0.07).pathwise_error(0.5 + band.starts)), np.append(1.0, band.upper), 0.5
+    )
+    assert proof.group_error(mass) == pytest.approx(whole.cvar(mass), rel=1e-12)
+
+
+@EVERY_LINK
+@pytest.mark.parametrize("alpha", [0.006, 0.05, 0.3])
+def test_errors_between_knots_are_those_of_the_link(family: type[Link], alpha: float) -> None:
+    rng = np.random.default_rng(12)
+    for u in (rng.uniform(size=2000), ndtr(2 * rng.normal(size=2000)), rng.choice([0.0, 0.3, 0.5, 1.0], 2000)):
+        distances, link = np.abs(u - 0.5), family(alpha)
+        gap = np.abs(_errors_at(link, distances) - link.pathwise_error(u))
+        assert gap.max() < 1e-3
+        assert gap.mean() < 1e-4
+
+
 def test_a_target_that_needs_no_randomization_gets_none() -> None:
     u = np.full(500, 0.5)  # nobody is far from the middle: the error is 1/4
     assert certify_link(u, Entropic(0.1)).least_randomized(0.3, 0.5).link.alpha == 1.0
@@ -126,7 +160,7 @@ def test_a_target_that_needs_no_randomization_gets_none() -> None:
 @EVERY_LINK
 def test_the_mean_error_is_that_of_the_people(family: type[Link]) -> None:
     u = np.random.default_rng(0).beta(2, 1, size=500)
-    assert certify_link(u, family(0.1)).mean_error() == pytest.approx(family(0.1).pathwise_error(u).mean(), abs=5e-4)
+    assert certify_link(u, family(0.1)).mean_error() == pytest.approx(family(0.1).pathwise_error(u).mean(), abs=1e-4)
 
 
 def test_too_few_rows_say_how_many_it_takes() -> None:
@@ -144,6 +178,14 @@ def test_a_model_that_is_far_off_is_to_be_mended_first() -> None:
     u = np.random.default_rng(6).choice([0.0, 1.0, 0.5], size=500)
     with pytest.raises(InputError, match=r"nor on 200,000 of the kind: .*recalibrate=True"):
         certify_link(u, Gaussian(0.1)).least_randomized(0.3, 0.2)
+
+
+def test_a_group_smaller_than_any_share_that_is_bounded_may_be_as_wrong_as_can_be() -> None:
+    # one value's bound is 0.95 for all masses below
+    proof = certify_link([0.1], Entropic(0.1))
+    assert proof.group_error(0.01) == 0.5
+    with pytest.raises(InputError, match=r"cannot be certified for mass 0\.01 on 1 rows"):
+        proof.least_randomized(0.3, 0.01)
 
 
 def test_people_with_several_rows_count_once() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import load
+from evenhand import InputError, demo, load
 from evenhand.datasets import load_diabetes
 from evenhand.demo import run
 
@@ -40,8 +40,15 @@ def test_the_demo_prints_a_table_and_where_its_files_are(
     assert done.returncode == 0
     for words in ("log score", "oracle worst 20%", "in plain words", "deterministic", "randomized", "evenhand-demo/"):
         assert words in done.stdout
+    for words in (
+        "With 95% confidence, stated chances are off by at most 30.0 points in every group of at least 20% of people",
+        "(certified on 177 people, learned on 265 rows).",
+        "The least randomization that shows it: alpha = ",
+        " nats of log score on these people; ",
+    ):
+        assert words in done.stdout
     assert done.stderr.splitlines() == [
-        "diabetes: training on 265 rows, keeping 177 for the audit ...",
+        "diabetes: training on 265 rows, keeping 177 to certify and audit ...",
         "auditing ...",
     ]
     assert [path.name for path in place.iterdir()] == ["evenhand-demo"]
@@ -63,8 +70,15 @@ def test_its_files_are_what_they_are_named(shown: tuple[Path, subprocess.Complet
         for row in found["scores"]:
             value = table.loc[table["measure"] == row["measure"], found["name"]].item()
             assert value == pytest.approx(row["value"], rel=1e-9)
+    # the price is the mean difference of log scores, over other draws: at most 2 nats, of 64 and 16 draws for each
+    paid = float(shown[1].stdout.partition("Price: ")[2].partition(" nats")[0])
+    losses = table.set_index("measure").loc["log score"]
+    assert losses["randomized"] - losses["deterministic"] == pytest.approx(paid, abs=5 * 2 / np.sqrt(177 * 16))
     data = load_diabetes()
-    forecast = load(folder / "model").forecast(data.X, 0.5)
+    model = load(folder / "model")
+    assert f"alpha = {model.alpha:.3g}." in shown[1].stdout
+    assert 0.02 < model.alpha < 0.5  # neither half of a forecast's mean error nor next to no randomization
+    forecast = model.forecast(data.X, 0.5)
     assert len(forecast) == 442
     # the median of the forecasts at the middle draw tells the patients apart: a correlation of 0 is 12 errors away
     assert np.corrcoef(forecast.ppf(0.5), data.y)[0, 1] > 0.5
@@ -83,3 +97,24 @@ def test_the_same_seed_gives_the_same_numbers(
             assert again["value"] == pytest.approx(row["value"], rel=1e-9)
         for row, again in zip(first["worst_groups"], second["worst_groups"], strict=True):
             assert again["error"] == pytest.approx(row["error"], rel=1e-9)
+
+
+def test_a_target_that_is_out_of_reach_is_said_and_the_next_one_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = pd.DataFrame({"a": np.arange(442.0)}), pd.Series(np.arange(442.0))
+    tried: list[float] = []
+
+    def attempt(X: pd.DataFrame, y: pd.Series, target: float, seed: int) -> Any:
+        tried.append(target)
+        if target < 0.4:
+            raise InputError(f"a group error of at most {target:g} cannot be certified: it takes about 300 rows")
+        return target
+
+    monkeypatch.setattr(demo, "_attempt", attempt)
+    said: list[str] = []
+    chosen: Any = demo._certified(X, y, 0, said.append)
+    assert chosen == 0.4
+    assert tried == [0.3, 0.35, 0.4]
+    assert said[1:] == [
+        "a group error of at most 0.3 cannot be certified: it takes about 300 rows. Trying 0.35 ...",
+        "a group error of at most 0.35 cannot be certified: it takes about 300 rows. Trying 0.4 ...",
+    ]

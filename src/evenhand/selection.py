@@ -59,12 +59,16 @@ class Selection:
         The least price, over the truth, of any forecaster with the same mean error and calibrated on average
         (`price_of_proof`). The price over an imperfect model may lie below.
     alternative : RecalibratedRegressor or None
-        The model mended without randomness, by group if `by` was given.
+        The model mended without randomness, by group if `by` was given; None where nothing was learned, for models
+        that are randomized already, and with `alternative=False`.
     comparison : DataFrame
         One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps`, `average_error`,
         `certified_group_error`.
     n_learning, n_certifying : int
         Rows that the model learned from, and people that it is certified on.
+    certifying : ndarray of int, shape (n_certifying,)
+        The rows that it is certified on: row numbers in the `X` and `y` that were given, rising, one row per person.
+        The model has not learned from them; `alpha` was chosen on them, which the certificate allows for.
 
     Examples
     --------
@@ -74,6 +78,9 @@ class Selection:
     >>> chosen = randomize(BayesianRidge(), X, y, max_group_error=0.4, random_state=0)
     >>> chosen.n_learning, chosen.n_certifying, chosen.price > 0
     (420, 180, True)
+    >>> held = chosen.certifying  # an audit of these rows is an audit of rows not learned from
+    >>> held.shape, chosen.model.forecast(X[held], r=0.5).pit(y[held]).shape
+    ((180,), (180,))
     """
 
     model: Any
@@ -87,6 +94,7 @@ class Selection:
     comparison: pd.DataFrame
     n_learning: int
     n_certifying: int
+    certifying: NDArray[np.intp]
 
     @property
     def alpha(self) -> float:
@@ -121,6 +129,7 @@ def randomize(
     link: str = "entropic",
     by: By | None = None,
     recalibrate: bool = False,
+    alternative: bool = True,
     certify_share: float = CERTIFY_SHARE,
     cluster: ArrayLike | None = None,
     random_state: RandomState = None,
@@ -156,6 +165,9 @@ def randomize(
     recalibrate : bool, default False
         Whether a deterministic model is first mended with PITs from the rows that it learns on, cross-fitted; a model
         that is far off needs much randomization otherwise.
+    alternative : bool, default True
+        Whether the deterministic alternative is made. Around a model that says its own distribution it takes five
+        more fits, for PITs on rows not learned from; around a plain regressor none.
     certify_share : float, default 0.3
         Share of the people that are kept for certifying.
     cluster : array-like of shape (n,), optional
@@ -190,6 +202,8 @@ def randomize(
     check_fraction("group_mass", group_mass, high_open=False)
     check_fraction("confidence", confidence)
     check_fraction("certify_share", certify_share)
+    if by is not None and not alternative:
+        raise bad_input("by", "be left out with alternative=False", by, "its groups are those of the alternative")
     family = make_link(link, 1.0)
     outcomes = check_finite("y", y)
     random = generator(random_state)
@@ -199,7 +213,7 @@ def randomize(
     rows = _split(X, outcomes, cluster, share, random)
     if isinstance(estimator, PAICRegressor) or _is_ordered(estimator):
         return _in_order(estimator, rows, target, random)
-    return _around(estimator, rows, target, by, recalibrate, random)
+    return _around(estimator, rows, target, by, recalibrate, alternative, random)
 
 
 @dataclass(frozen=True)
@@ -253,7 +267,13 @@ def _is_fitted(estimator: Any) -> bool:
 
 
 def _around(
-    estimator: Any, rows: _Rows, target: _Target, by: By | None, recalibrate: bool, random: np.random.Generator
+    estimator: Any,
+    rows: _Rows,
+    target: _Target,
+    by: By | None,
+    recalibrate: bool,
+    alternative: bool,
+    random: np.random.Generator,
 ) -> Selection:
     """Choose a link around a deterministic model."""
     seed = int(random.integers(2**31))
@@ -261,16 +281,19 @@ def _around(
         estimator = MixtureMLPRegressor(random_state=seed)
     params: dict[str, Any] = {"alpha": 1.0, "link": target.family.name, "random_state": seed}
     mended = None
-    if rows.learn.size:
+    if rows.learn.size and alternative:
         mended = RecalibratedRegressor(estimator, by=by, random_state=seed).fit(*rows.learning())
     if recalibrate:
         model = RandomizedRegressor(estimator, recalibrate=True, **params).fit(*rows.learning())
     elif mended is not None:
         model = RandomizedRegressor.sharing(mended, **params)
-    else:  # a frozen model learns nothing
-        model = RandomizedRegressor(estimator, **params).fit(*rows.certifying())
+    else:
+        # a frozen model learns nothing from the rows that it is given
+        given = rows.learning() if rows.learn.size else rows.certifying()
+        model = RandomizedRegressor(estimator, **params).fit(*given)
     X, y = rows.certifying()
-    base = read_subject(model.base_forecast(X), None, y, random)
+    stated = model.base_forecast(X)
+    base = read_subject(stated, None, y, random)
     proof = certify_link(base.pit, target.family, confidence=target.confidence)
     proof = proof.least_randomized(target.max_group_error, target.group_mass)
     model.set_params(alpha=proof.link.alpha)
@@ -278,14 +301,13 @@ def _around(
     pit = proof.link.ppf(base.pit, draws)
     # log h = log g - log k at the base's PIT: the price needs no second look at the forecasts
     paid = float(proof.link.logpdf(pit, draws).mean())
-    compared = [_line("as it is", model.base_forecast(X), y, base.pit)]
+    compared = [_line("as it is", stated, y, base.pit)]
     if mended is not None:
-        forecast = mended.forecast(X)
+        forecast = mended.forecast(X) if recalibrate else mended._mended(stated, mended._labels(X))
         name = "recalibrated" if by is None else "recalibrated by group"
         compared.append(_line(name, forecast, y, read_subject(forecast, None, y, random).pit))
-    compared.append(
-        _line("randomized", model.forecast(X, random_state=random), y, pit, proof.group_error(target.group_mass))
-    )
+    served = stated.randomized(proof.link.alpha, proof.link, random_state=random)
+    compared.append(_line("randomized", served, y, pit, proof.group_error(target.group_mass)))
     return Selection(
         model=model,
         certificate=proof,
@@ -298,6 +320,7 @@ def _around(
         comparison=pd.DataFrame(compared),
         n_learning=int(rows.learn.size),
         n_certifying=proof.n_samples,
+        certifying=rows.certify,
     )
 
 
@@ -340,6 +363,7 @@ def _in_order(estimator: Any, rows: _Rows, target: _Target, random: np.random.Ge
         comparison=pd.DataFrame([line]),
         n_learning=int(rows.learn.size),
         n_certifying=proof.n_samples,
+        certifying=rows.certify,
     )
 
 

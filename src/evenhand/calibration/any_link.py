@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
-from scipy.optimize import brentq
+from scipy.special import expit
 
 from evenhand._checks import Floats, InputError, bad_input, check_fraction
 from evenhand._words import at_least, at_most, percent
@@ -18,14 +18,21 @@ from evenhand.calibration.certificates import ASSUMPTIONS, NOT_COVERED, WORST
 from evenhand.calibration.errors import check_pit
 from evenhand.draws import RandomState, nodes, one_row_each
 from evenhand.links import Link
+from evenhand.links._base import TINY
 
 __all__ = ["LinkCertificate", "certify_link"]
 
 LEAST_ALPHA = 0.005
 """Least alpha that is searched: at it a calibrated base pays 3.6 nats."""
 
-KNOTS = 24
-"""Distances at which a link's error is computed while one is searched for."""
+KNOTS = 20
+"""Half of the distances at which a link's error is computed while one is searched for."""
+
+SEARCH_SLACK = 2e-3
+"""How far below the largest alpha the search may end, on the logit scale."""
+
+MOST_STEPS = 50
+"""Steps of the search, of which three or four are taken; halving its range alone needs no more."""
 
 CELLS = 512
 """Draws over which the probability that an interval misses is averaged."""
@@ -72,11 +79,14 @@ class LinkCertificate:
     def group_error(self, mass: float) -> float:
         """Upper bound for the W1 error of every group of at least this share of people, 0 to 1/2."""
         check_fraction("mass", mass, high_open=False)
-        return self._errors.cvar(mass)
+        if mass not in self._bounds:
+            band = self._needed(mass)
+            self._bounds[mass] = self._bound(band, self.link.pathwise_error(0.5 + band.starts), mass)
+        return self._bounds[mass]
 
     def mean_error(self) -> float:
-        """Mean pathwise error of these people under the link: what `price_of_proof` asks for, to about 0.0005."""
-        return float(_table_of_errors(self.link)(self.distances).mean())
+        """Mean pathwise error of these people under the link: what `price_of_proof` asks for, to about 0.0001."""
+        return float(_errors_at(self.link, self.distances).mean())
 
     def average_error(self) -> float:
         """Upper bound for the W1 error over everybody, 0 to 1/2: that of the group of all."""
@@ -87,7 +97,7 @@ class LinkCertificate:
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
         misses = np.maximum.accumulate(self._missed(self.band.starts, level))
-        return 1 - self._band_of(misses, 1.0).cvar(mass)
+        return 1 - SurvivalBand(np.append(0.0, misses), np.append(1.0, self.band.upper), 1.0).cvar(mass)
 
     def table(self, masses: ArrayLike = (0.1, 0.2, 0.5, 1.0)) -> pd.DataFrame:
         """Return the bounds for some masses: `mass`, `group_error`, `coverage_80_low`."""
@@ -119,32 +129,61 @@ class LinkCertificate:
         check_fraction("max_group_error", max_group_error)
         check_fraction("mass", mass, high_open=False)
         family = type(self.link)
-        if self.with_link(family(1.0)).group_error(mass) <= max_group_error:
-            return self.with_link(family(1.0))
-        if self._roughly(family(LEAST_ALPHA), mass) > max_group_error:
-            raise InputError(self._too_few_rows(max_group_error, mass))
-
-        def excess(log_alpha: float) -> float:
-            return self._roughly(family(float(np.exp(log_alpha))), mass) - max_group_error
-
-        log_alpha = brentq(excess, np.log(LEAST_ALPHA), 0.0, xtol=1e-3)
+        found = self.with_link(family(1.0))
+        if found.group_error(mass) <= max_group_error:
+            return found
+        alpha, step = self._search(max_group_error, mass, found.group_error(mass)), SEARCH_SLACK
+        found = self.with_link(family(alpha))
         # the search went by a table of errors: the bound itself decides
-        found = self.with_link(family(float(np.exp(log_alpha - 1e-3))))
         while found.group_error(mass) > max_group_error:
-            found = self.with_link(family(max(0.998 * found.link.alpha, LEAST_ALPHA)))
+            if found.link.alpha <= LEAST_ALPHA:
+                raise InputError(self._too_few_rows(max_group_error, mass))
+            alpha, step = max(alpha * (1 - step), LEAST_ALPHA), min(2 * step, 0.5)
+            found = self.with_link(family(alpha))
         return found
 
+    def _search(self, target: float, mass: float, most: float) -> float:
+        """Alpha whose bound, by a table, lies just below the target; the least that is searched if none does.
+
+        `most` is the bound without randomization. On the logit scale of both, bound and alpha lie nearly on a line.
+        """
+        family, band = type(self.link), self._needed(mass)
+
+        def logit(bound: float) -> float:
+            return float(np.log(bound / max(most - bound, 1e-9)))
+
+        low, high, slope = float(np.log(LEAST_ALPHA / (1 - LEAST_ALPHA))), 12.0, 1.35
+        goal = logit(target)
+        # where a calibrated forecaster would end
+        place, last = float(np.clip(goal / slope - 2.1, low, high)), (np.nan, np.nan)
+        for _ in range(MOST_STEPS):
+            alpha = float(expit(place))
+            bound = self._bound(band, _errors_at(family(alpha), band.starts), mass)
+            gap = logit(bound) - goal
+            if np.isfinite(last[1]) and place != last[0]:
+                slope = max((gap - last[1]) / (place - last[0]), 0.01)
+            if -SEARCH_SLACK <= gap / slope <= 0:
+                return alpha
+            low, high = (place, high) if gap < 0 else (low, place)
+            last, place = (place, gap), place - gap / slope - SEARCH_SLACK / 2
+            if not low < place < high:
+                place = (low + high) / 2
+            if high - low < SEARCH_SLACK:
+                break
+        return max(float(expit(low)), LEAST_ALPHA)
+
     @cached_property
-    def _errors(self) -> SurvivalBand:
-        return self._band_of(self.link.pathwise_error(0.5 + self.band.starts))
+    def _bounds(self) -> dict[float, float]:
+        """Bounds for the masses that were asked."""
+        return {}
 
-    def _roughly(self, link: Link, mass: float) -> float:
-        """Bound by a table of the link's errors."""
-        return self._band_of(_table_of_errors(link)(self.band.starts)).cvar(mass)
+    def _needed(self, mass: float) -> SurvivalBand:
+        """Steps that a bound for this mass hangs on: farther in, all that counts is where they begin."""
+        keep = self.band.upper < mass
+        return SurvivalBand(self.band.starts[keep], self.band.upper[keep], self.band.top)
 
-    def _band_of(self, values: Floats, top: float = WORST) -> SurvivalBand:
-        """Band for a quantity that grows with the distance, from its values where the steps begin."""
-        return SurvivalBand(np.append(0.0, values), np.append(1.0, self.band.upper), top)
+    def _bound(self, band: SurvivalBand, errors: Floats, mass: float) -> float:
+        return SurvivalBand(np.append(0.0, errors), np.append(1.0, band.upper), WORST).cvar(mass)
 
     def _missed(self, distances: Floats, level: float) -> Floats:
         """Probability over draws that the central interval misses, the worse of both sides."""
@@ -232,11 +271,21 @@ def certify_link(
     return LinkCertificate(float(confidence), link, u.size, distances, local_levels_band(distances, WORST, confidence))
 
 
-@lru_cache(maxsize=1024)
-def _table_of_errors(link: Link) -> PchipInterpolator:
-    """Error at each distance, from knots that are closer towards the far end, where it is steep."""
-    at = 0.5 * np.sin(np.linspace(0.0, np.pi / 2, KNOTS))
-    return PchipInterpolator(at, link.pathwise_error(0.5 + at))
+def _errors_at(link: Link, distances: Floats) -> Floats:
+    """Errors at many distances, to about 1e-5: computed at some of them, interpolated between.
+
+    They are smooth in the logarithm of what is left to the end. Knots lie evenly in it, and evenly in rank.
+    """
+    place = np.log(np.maximum(0.5 - distances, TINY))
+    knots = np.unique(place)
+    if knots.size > 2 * KNOTS:
+        even = np.searchsorted(knots, np.linspace(knots[0], knots[-1], KNOTS))
+        ranks = np.linspace(0, knots.size - 1, KNOTS).astype(np.intp)
+        knots = knots[np.union1d(even.clip(max=knots.size - 1), ranks)]
+    if knots.size < 3:
+        return link.pathwise_error(0.5 + distances)
+    errors = link.pathwise_error(np.where(knots > np.log(TINY), np.exp(knots), 0.0))
+    return np.asarray(PchipInterpolator(knots, errors)(place))
 
 
 def _two_digits(n: int) -> int:

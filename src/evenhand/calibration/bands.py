@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.signal import fftconvolve
 from scipy.special import betaincinv, gammaln, xlogy
 from scipy.stats import beta
@@ -27,6 +26,15 @@ DIRECT_RANKS = 100
 
 LEAST_RISK = 1e-6
 """Smaller risks than this are shared equally: at a million rows the probability of a band is known to about 1e-9."""
+
+LEVEL_SLACK = 1e-3
+"""Share of the risk of a band that may be left unspent."""
+
+MOST_STEPS = 30
+"""Steps after which the search for the level of a band is given up; three or four do."""
+
+SHORT = 250
+"""Laws of fewer counts than this are convolved term by term, longer ones by Fourier transforms."""
 
 BLOCK_GROWTH = 1.05
 """Bets are set anew whenever the rows seen have grown by this factor."""
@@ -94,18 +102,24 @@ def _local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
     def bounds_at(log_level: float) -> Floats:
         return np.asarray(betaincinv(ranks, n - ranks + 1, -np.expm1(log_level)), dtype=np.float64)
 
-    def excess(log_level: float) -> float:
-        return _probability_within(ranks, bounds_at(log_level), n) - confidence
-
-    risk = np.log1p(-confidence)
-    # one rank alone would take all of the risk, equal shares by Bonferroni the least
-    least = float(risk - np.log(ranks.size))
-    if 1 - confidence < LEAST_RISK:
+    # one rank alone takes all of the risk; Bonferroni's equal shares are always enough
+    most = float(np.log1p(-confidence))
+    least = float(most - np.log(ranks.size))
+    if ranks.size == 1 or 1 - confidence < LEAST_RISK:
         return ranks, bounds_at(least)
-    log_level = float(brentq(excess, least - 1e-9, risk + 1e-9, xtol=1e-3))
-    while excess(log_level) < 0:  # the root is approximate: stay on the safe side
-        log_level -= 1e-3
-    return ranks, bounds_at(log_level)
+    # leaving the band is nearly Poisson, at a rate about in proportion to the level: straight on a log scale
+    goal, slope, last = np.log(-np.log(confidence)), 0.85, (np.nan, np.nan)
+    log_level = min(goal - np.log(2 * np.log(np.log(max(n, 16))) * np.log(max(n, 16))), most)
+    for _ in range(MOST_STEPS):
+        bounds = bounds_at(log_level)
+        gap = float(np.log(-np.log(_probability_within(ranks, bounds, n))) - goal)
+        if -LEVEL_SLACK <= gap <= 0:  # on the safe side only
+            return ranks, bounds
+        if last[0] != log_level and np.isfinite(last[0]):
+            slope = max((gap - last[1]) / (log_level - last[0]), 0.1)
+        last = log_level, gap
+        log_level = float(np.clip(log_level - (gap + LEVEL_SLACK / 2) / slope, least, most))
+    return ranks, bounds_at(least)
 
 
 def _ranks(n: int) -> Ranks:
@@ -127,7 +141,8 @@ def _probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
         rate = n * (bound - time)
         steps = np.arange(int(rate + 9 * np.sqrt(rate)) + 25)
         arrivals = _poisson(steps, rate)
-        law = np.convolve(law, arrivals) if min(law.size, steps.size) < 80 else fftconvolve(law, arrivals).clip(0)
+        is_short = min(law.size, steps.size) < SHORT
+        law = np.convolve(law, arrivals) if is_short else fftconvolve(law, arrivals).clip(0)
         # too few by now: the band is left. Far more than expected: such paths hold less than 1e-15
         high = min(n, int(n * bound + 9 * np.sqrt(n * bound * (1 - bound))) + 30)
         law = law[max(int(rank) - low, 0) : high - low + 1]

@@ -26,11 +26,11 @@ class MixtureMLPRegressor(NeuralForecaster):
 
     Parameters
     ----------
-    n_members : int, default 6
+    n_members : int, default 8
         Networks in the ensemble.
     n_components : int, default 4
         Normal components of each network.
-    hidden : tuple of int, default (64, 64, 64)
+    hidden : tuple of int, default (64, 64, 64, 64)
         Units of the hidden layers.
     dropout : float, default 0.2
         Share of the last hidden layer's units dropped in training.
@@ -81,13 +81,13 @@ class MixtureMLPRegressor(NeuralForecaster):
 
     def __init__(
         self,
-        n_members: int = 6,
+        n_members: int = 8,
         n_components: int = 4,
         *,
-        hidden: tuple[int, ...] = (64, 64, 64),
+        hidden: tuple[int, ...] = (64, 64, 64, 64),
         dropout: float = 0.2,
-        learning_rate: float = 2e-3,
-        weight_decay: float = 1e-2,
+        learning_rate: float = 3e-3,
+        weight_decay: float = 0.1,
         batch_size: int = 128,
         max_steps: int = 2000,
         patience: int = 10,

@@ -143,16 +143,22 @@ class RecalibratedRegressor(Forecaster):
         return Forecast(self._base.distribution(self._check_rows(X, reset=False)))
 
     def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
-        return self.mended(self.base_forecast(X), X)
+        base = self.base_forecast(X)
+        labels = self._labels(X)
+        if self._grouping is not None and labels is not None:
+            rows = self._check_rows(X, reset=False)
+            self._grouping.warn_unseen(rows, labels, self.groups_["group"].tolist())
+        return self._mended(base, labels)
 
-    def mended(self, forecast: Forecast, X: Any) -> Forecast:
-        """Put the maps on what `base_forecast` says for the rows, shape (n,)."""
+    def _labels(self, X: Any) -> Any:
+        """Label of each row, shape (n,); None without groups."""
+        return None if self._grouping is None else self._grouping.labels(self._check_rows(X, reset=False))
+
+    def _mended(self, forecast: Forecast, labels: Any) -> Forecast:
+        """Put the maps on what `base_forecast` says."""
         base = forecast.distribution
-        if self._grouping is None:
+        if labels is None:
             return Forecast(Recalibrated(base, self.levels_[0], self.values_[0]))
-        rows = self._check_rows(X, reset=False)
-        labels = self._grouping.labels(rows)
-        self._grouping.warn_unseen(rows, labels, self.groups_["group"].tolist())
         return Forecast(Recalibrated(base, self.levels_, self.values_, map_of_rows(self.groups_, labels)))
 
     def to_state(self) -> State:

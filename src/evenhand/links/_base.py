@@ -16,6 +16,13 @@ from evenhand._checks import Floats, bad_input, check_draws, check_fraction
 TINY = 1e-300
 """Probabilities are floored here before a logarithm: the smallest that leaves room to multiply."""
 
+LEAST_DRAW = 1e-12
+"""Kinks are kept from the end by this, so that no draw is 0."""
+
+_HALF = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, 25)))
+EDGES = np.concatenate((_HALF, 1 - _HALF[-2::-1]))
+"""Panels of draws over which errors are integrated."""
+
 
 def log_expm1(x: Floats) -> Floats:
     """Logarithm of exp(x) - 1 for x >= 0, exact for small and for large x; minus infinity at 0."""
@@ -151,25 +158,48 @@ class Link(ABC):
 
         It grows with `|u - 1/2|`, so a link's certificate hangs on the base's PITs alone.
         """
-        values = np.asarray(u, dtype=np.float64)
+        values = _unit(u, 0.5)[0]
+        # err(u) = err(1 - u): the lower half needs no reflection, and its draws serve all people
+        low = np.minimum(values, 1 - values).ravel()
+        if self.alpha == 1:
+            return np.reshape((low**2 + (1 - low) ** 2) / 2, values.shape)
         # the integrand has layers of width about the mean error at both ends, and a kink where H(u; r) = r
-        half = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, 25)))
-        edges = np.concatenate((half, 1 - half[-2::-1]))
-        edges = np.concatenate(
-            (np.broadcast_to(edges, (*values.shape, edges.size)), self._kink(values)[..., None]), axis=-1
-        )
-        nodes, weights = gauss_legendre(np.sort(edges, axis=-1), order=8)
-        gap = np.abs(self.ppf(values[..., None, None], nodes) - nodes)
-        return np.asarray((gap * weights).sum(axis=(-2, -1)))
+        kink = self._kink(low)
+        panels = self._panel_errors(low, *gauss_legendre(EDGES, order=8))
+        panel = np.searchsorted(EDGES, kink) - 1
+        panels[np.arange(low.size), panel] = 0.0
+        halves = np.stack((EDGES[panel], kink, EDGES[panel + 1]), axis=-1)
+        errors = panels.sum(axis=-1) + self._panel_errors(low, *gauss_legendre(halves, order=8)).sum(axis=-1)
+        return np.asarray(errors.reshape(values.shape))
+
+    def _panel_errors(self, u: Floats, nodes: Floats, weights: Floats) -> Floats:
+        """Integrals of `|H(u; r) - r|` over panels of draws, shape (n, panels), for u <= 1/2."""
+        with np.errstate(divide="ignore"):
+            log_u = np.log(u)[:, None, None]
+        turned = np.exp(self.log_ppf_lower(log_u, nodes))
+        return np.asarray((np.abs(turned - nodes) * weights).sum(axis=-1))
 
     def _kink(self, u: Floats) -> Floats:
-        """Draw `r` with `H(u; r) = r`, by bisection: `K(r; r)` rises from 0 to 1. An error of d costs d^2."""
-        low, high = np.zeros_like(u), np.ones_like(u)
-        for _ in range(30):
-            middle = (low + high) / 2
-            below = self.cdf(middle, middle) < u
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return (low + high) / 2
+        """Draw `r` with `H(u; r) = r`, for u <= 1/2. An error of d costs d^2."""
+
+        def rise(r: Floats) -> Floats:
+            return np.exp(self.log_cdf_lower(np.log(r), r))
+
+        # K(r; r) rises from 0 to 1/2 at r = 1/2: one table finds the cell, regula falsi the place in it
+        grid = np.union1d(EDGES[1 : EDGES.size // 2 + 1], np.linspace(0.0, 0.5, 65)[1:])
+        table = np.append(0.0, np.maximum.accumulate(rise(grid)))
+        grid = np.append(0.0, grid)
+        cell = np.clip(np.searchsorted(table, u, side="right") - 1, 0, grid.size - 2)
+        low, high, at_low, at_high = grid[cell], grid[cell + 1], table[cell], table[cell + 1]
+        for _ in range(3):
+            step = at_high - at_low
+            share = np.divide(u - at_low, step, out=np.full(u.shape, 0.5), where=step > 0)
+            found = np.clip(low + np.clip(share, 0.0, 1.0) * (high - low), LEAST_DRAW, 0.5)
+            at = rise(found)
+            is_below = at < u
+            low, at_low = np.where(is_below, found, low), np.where(is_below, at, at_low)
+            high, at_high = np.where(is_below, high, found), np.where(is_below, at_high, at)
+        return np.asarray(found)
 
     def group_error(self, mass: float) -> float:
         """Mean pathwise error of the worst `mass` of people over a calibrated base (a CVaR)."""

@@ -57,8 +57,8 @@ class Entropic(Link):
 
     def _solve(self) -> None:
         sharpness = (1 - self.alpha) / self.alpha
-        self.kappa = 0.0 if sharpness < NEGLIGIBLE else _kappa_from_mean_error(_mean_error(sharpness))
-        self._prepare()
+        self._potential = None if sharpness < NEGLIGIBLE else _potential_with(_mean_error(sharpness))
+        self.kappa = 0.0 if self._potential is None else self._potential.kappa
 
     def _prepare(self) -> None:
         self._potential = _potential_at(self.kappa) if self.kappa >= NEGLIGIBLE else None
@@ -94,16 +94,14 @@ class Entropic(Link):
         potential = self._potential
         if potential is None:
             return log_u + np.zeros(np.shape(r))
-        t = r * self.kappa
-        log_2g = potential.log_2g(t)
-        log_turn = potential.log_mass(t, np.log(t)) - t - log_2g
-        low = potential.log_length(np.minimum(log_u, log_turn) + t + log_2g)
-        with np.errstate(divide="ignore"):
-            log_v = _log1m(np.exp(np.maximum(log_u, log_turn)))
-        back = np.exp(potential.log_length(log_v + (self.kappa - t) + log_2g))
-        high = np.log(np.maximum(self.kappa - back, t))
-        log_s = np.where(log_u <= log_turn, np.minimum(low, np.log(t)), high)
-        return np.asarray(np.minimum(log_s - np.log(self.kappa), 0.0))
+        t, u = r * self.kappa, np.exp(log_u)
+        is_low = u <= potential.turn(t)
+        # above the turn by reflection
+        log_v = np.where(is_low, log_u, _log1m(u))
+        log_s = potential.log_length(log_v + np.where(is_low, t, self.kappa - t) + potential.log_2g(t))
+        low = np.minimum(log_s, np.log(t))
+        high = np.log(np.maximum(self.kappa - np.exp(log_s), t))
+        return np.asarray(np.minimum(np.where(is_low, low, high) - np.log(self.kappa), 0.0))
 
     def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         potential = self._potential
@@ -168,6 +166,7 @@ FLAT = 2 * LAYER
 """From this kappa on both ends are alone: one profile serves, with a flat stretch between."""
 
 
+@lru_cache(maxsize=64)
 def profile_at(kappa: float) -> Profile:
     """Solve for the profile of a link's own parameter."""
     length = min(kappa, FLAT) / 2
@@ -175,19 +174,21 @@ def profile_at(kappa: float) -> Profile:
     return Profile.from_logit(float(found))
 
 
-def _kappa_from_mean_error(error: float) -> float:
+def _from_mean_error(error: float) -> tuple[float, Profile]:
+    """Solve for the link's own parameter and its profile."""
     longest = profile_at(FLAT)
     if error < statistics_of(longest, FLAT)[0]:
         # flat in the middle: error kappa^2 = 4 (depth + (kappa/2 - length) / 2), a quadratic
         spare = longest.depth - longest.length * longest.peak_squared / 2
         root = np.sqrt(longest.peak_squared**2 / 4 + 4 * error * spare)
-        return float((longest.peak_squared + 2 * root) / (2 * error))
+        return float((longest.peak_squared + 2 * root) / (2 * error)), longest
 
     def excess(x: float) -> float:
         profile = Profile.from_logit(x)
         return statistics_of(profile, 2 * profile.length)[0] - error
 
-    return 2 * Profile.from_logit(float(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13))).length
+    profile = Profile.from_logit(float(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13)))
+    return 2 * profile.length, profile
 
 
 class _Table:
@@ -197,21 +198,30 @@ class _Table:
     order one the error is about 1e-12.
     """
 
-    def __init__(self, x: Floats, values: Floats) -> None:
-        spline = interpolate.make_interp_spline(x, values, k=7)
-        self._last = max(int(np.ceil((x[-1] - x[0]) / 0.004)), 2000)
-        grid = np.linspace(x[0], x[-1], self._last + 1)
-        self._start, self._step = float(x[0]), float(grid[1] - grid[0])
-        at, slope = spline(grid), spline.derivative()(grid) * self._step
+    def __init__(self, start: float, step: float, at: Floats, slope: Floats) -> None:
+        self._start, self._step, self._last = start, step, at.size - 1
         rise = np.diff(at)
-        low, high = slope[:-1], slope[1:]
-        self._pieces = np.stack((at[:-1], low, 3 * rise - 2 * low - high, low + high - 2 * rise), axis=-1)
+        low, high = slope[:-1] * step, slope[1:] * step
+        self._powers = (low + high - 2 * rise, 3 * rise - 2 * low - high, low, at[:-1])
+
+    @classmethod
+    def of(cls, x: Floats, *columns: Floats) -> list[_Table]:
+        """Tabulate several functions, given at the same places."""
+        spline = interpolate.make_interp_spline(x, np.stack(columns, axis=-1), k=7)
+        grid = np.linspace(x[0], x[-1], 1 + max(int(np.ceil((x[-1] - x[0]) / 0.004)), 2000))
+        tables = zip(spline(grid).T, spline.derivative()(grid).T, strict=True)
+        return [cls(float(x[0]), float(grid[1] - grid[0]), *map(np.ascontiguousarray, each)) for each in tables]
 
     def __call__(self, x: Floats) -> Floats:
         place = (np.asarray(x) - self._start) / self._step
         piece = np.clip(place.astype(np.intp), 0, self._last - 1)
-        t, c = place - piece, self._pieces[piece]
-        return np.asarray(c[..., 0] + t * (c[..., 1] + t * (c[..., 2] + t * c[..., 3])))
+        t = place - piece
+        first, *others = self._powers
+        value = first.take(piece)
+        for power in others:
+            value *= t
+            value += power.take(piece)
+        return np.asarray(value)
 
 
 class _Potential:
@@ -237,16 +247,21 @@ class _Potential:
         rate = np.concatenate((-np.log(g[:1]), s[1:] + np.log(g[1:] - slope[1:]) - log_expm1(s[1:])))
         log_mass = log_expm1(s[1:]) + rate[1:]
         back = s - np.log(g + slope)
-        self._log_g = _Table(s, np.log(g))
-        self._rate = _Table(s, rate)
-        self._rate_by_mass = _Table(np.concatenate(([0.0], softplus(log_mass))), rate)
-        self._log_sum = _Table(s, np.log(g + slope))
-        self._back = _Table(back, s)
+        turn = np.concatenate((2 * rate[:1], log_mass - s[1:] - np.log(g[1:] * s[1:])))
+        self._log_g, self._rate, self._turn, self._log_sum = _Table.of(s, np.log(g), rate, turn, np.log(g + slope))
+        (self._rate_by_mass,) = _Table.of(np.concatenate(([0.0], softplus(log_mass))), rate)
+        (self._back,) = _Table.of(back, s)
         self._mass_top, self._back_start, self._back_end = float(log_mass[-1]), float(back[0]), float(back[-1])
 
     def log_2g(self, s: Floats) -> Floats:
         """Logarithm of 2 g(s), s between 0 and kappa."""
         return np.asarray(np.log(2.0) + self._log_g(np.minimum(np.minimum(s, self.kappa - s), self._end)))
+
+    def turn(self, s: Floats) -> Floats:
+        """K(s; s), s between 0 and kappa; it rises from 0 to 1, by the same amounts towards both ends."""
+        near = np.minimum(np.minimum(s, self.kappa - s), self._end)
+        low = near * np.exp(self._turn(near)) / 2
+        return np.where(s <= self.kappa / 2, low, 1 - low)
 
     def log_mass(self, s: Floats, log_s: Floats) -> Floats:
         """Logarithm of mass(s); `log_s` keeps the digits of a tiny s."""
@@ -257,17 +272,23 @@ class _Potential:
 
     def log_length(self, log_mass: Floats) -> Floats:
         """Inverse of `log_mass`: the logarithm of s."""
-        near = np.minimum(log_mass, self._mass_top)
-        x = near - self._rate_by_mass(np.minimum(softplus(near), softplus(np.array(self._mass_top))))
-        left = log_softplus(x)
-        w = self.kappa - log_mass
+        is_left = log_mass <= self._mass_top
+        length = np.empty(log_mass.shape)
+        near, far = log_mass[is_left], log_mass[~is_left]
+        length[is_left] = log_softplus(near - self._rate_by_mass(softplus(near)))
+        w = self.kappa - far
         inside = self._back(np.clip(w, self._back_start, self._back_end))
         # between the two layers g = 1 and mass = exp(s)
-        right = np.where(w > self._back_end, log_mass, self.kappa - inside)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(log_mass <= self._mass_top, left, np.log(np.maximum(right, self._end)))
+        right = np.where(w > self._back_end, far, self.kappa - inside)
+        length[~is_left] = np.log(np.maximum(right, self._end))
+        return length
 
 
 @lru_cache(maxsize=64)
 def _potential_at(kappa: float) -> _Potential:
     return _Potential(kappa, profile_at(kappa))
+
+
+@lru_cache(maxsize=64)
+def _potential_with(error: float) -> _Potential:
+    return _Potential(*_from_mean_error(error))

@@ -89,7 +89,7 @@ def _remainder(exact: bool) -> interpolate.BSpline:
     leaves `log(3/2)`. Near 1/3 the price is `(1/3 - error)^2 / (2 v)`, `v` the variance of `|c - r|` that the family
     can use: `E Var(|C - R| | R) = 1/20` for all forecasters; less, `2/45`, with both marginals held uniform.
     """
-    guess = np.linspace(1 / 400, 1 - 1 / 400, 400)
+    guess = np.linspace(1 / 100, 1 - 1 / 100, 100)
     kappa = 5 * guess / (1 - guess)  # spreads `3 error` almost evenly
     error, price = np.array(sorted((_entropic if exact else _laplace)(float(k)) for k in kappa)).T
     part = error / FREE
