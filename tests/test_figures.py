@@ -14,9 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 from scipy.stats import binom, binomtest
 
-from evenhand import figures
 from evenhand._checks import InputError
-from evenhand.figures import plot_calibration, plot_groups, plot_price_of_proof, plot_worst_group
+from evenhand.figures import _audit, _style, plot_calibration, plot_groups, plot_price_of_proof, plot_worst_group
 from evenhand.links import Laplace
 
 MASSES = [0.1, 0.5, 1.0]
@@ -114,7 +113,7 @@ def test_groups_that_are_too_small_are_grey_and_say_so():
         "old (400 rows)",
         "few (too few rows: 12)",
     ]
-    assert [to_hex(label.get_color()) for label in labels] == ["#000000", "#000000", figures.GREY]
+    assert [to_hex(label.get_color()) for label in labels] == ["#000000", "#000000", _style.GREY]
 
 
 def test_unknown_ends_of_bands_are_no_whiskers():
@@ -136,8 +135,8 @@ def test_names_are_shown_as_they_are(name):
 
 
 def test_long_and_broken_names_become_one_short_line():
-    label = figures.plain_label("first\nsecond\x00 " + "long " * 100)
-    assert len(label) <= figures.LABEL_LENGTH
+    label = _style.plain_label("first\nsecond\x00 " + "long " * 100)
+    assert len(label) <= _style.LABEL_LENGTH
     assert label.startswith("first second\ufffd long")
     assert label.endswith("…")
 
@@ -193,7 +192,7 @@ def test_draws_in_every_bin_leave_no_room():
 
 
 def is_outside(pit):
-    share, low, high = figures._histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
+    share, low, high = _audit._histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
     return bool(((share < low) | (share > high)).any())
 
 
@@ -344,8 +343,9 @@ def test_neither_importing_nor_drawing_starts_pyplot():
     code = """
 import sys
 import evenhand.figures as figures, evenhand.report.html
+from evenhand.figures._svg import inline_svg
 assert "matplotlib" not in sys.modules
-svg = figures.inline_svg(lambda: figures.plot_groups([{"group": "a", "n": 40, "error": 0.1}]), "a figure", "p")
+svg = inline_svg(lambda: figures.plot_groups([{"group": "a", "n": 40, "error": 0.1}]), "a figure", "p")
 figures.plot_calibration([0.2, 0.4]).figure.canvas.draw()
 assert "matplotlib.pyplot" not in sys.modules
 """

@@ -6,7 +6,8 @@ import html
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evenhand.figures import inline_svg, printable
+from evenhand.figures._style import printable
+from evenhand.figures._svg import inline_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

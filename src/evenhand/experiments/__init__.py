@@ -1,0 +1,1 @@
+"""The paper's experiments, rerun with pictures: `evenhand reproduce`."""
