@@ -286,6 +286,31 @@ def audit(
     _report(found, conditions, out, as_json)
 
 
+@app.command()
+def reproduce(
+    study: Annotated[str, typer.Argument(help="toy or crime", metavar="STUDY")],
+    out: Annotated[Path, typer.Option(help="folder to write to; a stopped run goes on from what lies there")],
+    data: Annotated[Path | None, typer.Option(help="crime: communities.data, where it cannot be fetched")] = None,
+    splits: Annotated[int, typer.Option(help="crime: random splits")] = 10,
+    jobs: Annotated[int, typer.Option(help="crime: splits that are computed at the same time")] = 2,
+    seed: Annotated[int, typer.Option(help="of the first split, or of the task")] = 0,
+) -> None:
+    """Rerun an experiment of the paper, with figures, tables and a verdict on each claim."""
+    from evenhand._checks import check_choice, check_count
+    from evenhand.experiments import crime, toy
+
+    check_choice("study", study, ("toy", "crime"))
+    _check_seed(seed)
+    if study == "toy":
+        if data is not None:
+            raise InputError("--data belongs to crime: the toy makes its own")
+        _show(toy.run(out, seed, _say))
+        return
+    check_count("--splits", splits)
+    check_count("--jobs", jobs)
+    _show(crime.run(out, seed, _say, splits=splits, data=None if data is None else str(data), jobs=jobs))
+
+
 def _report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:
     """Write and print an audit; end with exit code 1 if a condition holds."""
     # before anything is written: what cannot be judged is an error
