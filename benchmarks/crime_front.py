@@ -46,7 +46,7 @@ NETWORKS = {
 }
 REFERENCES = tuple(NETWORKS)
 NETWORK_ALPHAS = (0.02, 0.035, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.32, 0.4, 0.5)
-LINK_ALPHAS = (0.025, 0.035, 0.05, 0.065, 0.08, 0.1, 0.12, 0.15, 0.18, 0.22, 0.28)
+LINK_ALPHAS = (0.025, 0.04, 0.055, 0.075, 0.1, 0.13, 0.18, 0.25)
 DEFAULT = "entropic, ensemble"
 """`RandomizedRegressor()` as it comes; its settings were chosen on other data."""
 
@@ -73,7 +73,7 @@ def along_alphas(seed: int, data: str | None) -> Iterator[dict[str, float | str]
     order = np.random.default_rng(1000 + seed).permutation(len(crime.y))
     X, y = crime.X.to_numpy(dtype=np.float64), crime.y.to_numpy(dtype=np.float64)
     test, learn = order[:500], order[500:]
-    draws = jittered(500, 64, seed), jittered(500, 4, seed + 1)
+    draws = jittered(500, 64, seed), jittered(500, 2, seed + 1)
     for name, settings in NETWORKS.items():
         for model in PAICRegressor.path(X[learn], y[learn], NETWORK_ALPHAS, random_state=seed, **settings):
             wide, few = (model.forecast(X[test], r) for r in draws)

@@ -79,7 +79,7 @@ def one_split(seed: int, data: str | None) -> pd.DataFrame:
     order = np.random.default_rng(1000 + seed).permutation(len(crime.y))
     X, y = crime.X.to_numpy(dtype=np.float64), crime.y.to_numpy(dtype=np.float64)
     test, learn = order[:500], order[500:]
-    draws = jittered(500, 64, seed), jittered(500, 4, seed + 1)
+    draws = jittered(500, 64, seed), jittered(500, 2, seed + 1)
     parts = []
     for name, model in models(seed):
         base: Forecast = model.fit(X[learn], y[learn]).forecast(X[test])
