@@ -18,7 +18,7 @@ from evenhand.experiments._crime_split import MASSES, NETWORK, _as_published, _S
 
 try:
     load_crime()
-except Exception:  # noqa: BLE001
+except Exception:
     pytest.skip("needs communities.data in the folder named by EVENHAND_DATA", allow_module_level=True)
 
 QUICK: dict[str, Any] = {"splits": 1, "jobs": 1, "alphas": (0.1, 1.0), "link_alphas": (0.1,), "max_steps": 40}

@@ -6,9 +6,6 @@ figure that the package itself once produced.
 
 from __future__ import annotations
 
-import doctest
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import integrate, optimize, special
@@ -18,7 +15,6 @@ from evenhand.links import Entropic, Gaussian, Laplace, Link, price_of_proof
 from quadrature import Floats, panels, split_at
 
 KAPPAS = (0.1, 0.5, 2.0, 7.0, 20.0, 60.0)
-PAGE = Path(__file__).parents[1] / "docs" / "price-of-proof.rst"
 
 # alpha: mean error and price of laplace, then of entropic at the same kappa, as the method prints them
 PRINTED = {
@@ -436,13 +432,3 @@ def test_descent_over_all_families_approaches_the_limit_from_above(kappa: float,
     assert (fine > 0).all()
     assert (coarse > 2.5 * fine).all()  # a quarter for half the step, once the cells resolve 1/kappa
     assert excess[-1] < 0.005
-
-
-# --- the page --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not here")
-def test_examples_of_the_page_run() -> None:
-    done = doctest.testfile(str(PAGE), module_relative=False, optionflags=doctest.ELLIPSIS)
-    assert done.attempted > 0
-    assert done.failed == 0

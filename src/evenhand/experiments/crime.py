@@ -157,7 +157,8 @@ def _sizes(rows: pd.DataFrame, protocol: Protocol, null: dict[float, list[float]
         f"group-size-{protocol}",
         f"Error of the worst group against its size, {NAMES[protocol]}",
         f"{LEADS[protocol]} Bands are one standard deviation over splits. Dashed: what the same search finds in "
-        "calibrated forecasts; a deterministic forecaster cannot come below its dashed line, however good it is.",
+        "calibrated forecasts. A deterministic forecaster that lies below its dashed line says too wide intervals to "
+        "everybody, which shows at 100%; no calibrated one can.",
         draw=partial(plot_sizes, rows, null),
         alt="The worst group's error falls with its size; alpha 0.1 lies below alpha 1",
     )
