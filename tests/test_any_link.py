@@ -6,6 +6,7 @@ false-alarm rate of one check with a fresh seed.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from evenhand import InputError
+from evenhand._words import at_least, at_most
 from evenhand.calibration.any_link import LEAST_ALPHA, _errors_at, certify_link
 from evenhand.calibration.bands import SurvivalBand, cvar, local_levels_band
 from evenhand.draws import jittered
@@ -43,15 +45,52 @@ def test_the_bound_is_that_of_the_errors_themselves(family: type[Link], alpha: f
 
 
 @EVERY_LINK
-def test_the_error_grows_with_the_distance_and_so_do_misses(family: type[Link]) -> None:
-    distances = np.linspace(0, 0.5, 101)
+def test_the_error_grows_with_the_distance(family: type[Link]) -> None:
     for alpha in (0.01, 0.05, 0.2, 0.6, 1.0):
-        link = family(alpha)
-        errors = link.pathwise_error(0.5 + distances)
-        assert (np.diff(errors) >= -1e-9).all()
-        misses = certify_link([0.5], link)._missed(distances, 0.8)
-        # averaged over 512 draws: each side may step back by a cell or two
-        assert (np.diff(misses) >= -4 / 512).all()
+        assert (np.diff(family(alpha).pathwise_error(0.5 + np.linspace(0, 0.5, 101))) >= -1e-9).all()
+
+
+def missed_at(link: Link, u: np.ndarray, level: float, n_draws: int = 20_000) -> np.ndarray:
+    """Probability over draws that the central interval misses: by the randomized PITs themselves."""
+    pit = link.ppf(u[:, None], (np.arange(n_draws) + 0.5) / n_draws)
+    return ((pit < (1 - level) / 2) | (pit > (1 + level) / 2)).mean(axis=-1)
+
+
+@EVERY_LINK
+@pytest.mark.parametrize(("alpha", "level"), [(0.02, 0.8), (0.05, 0.8), (0.1, 0.5), (0.3, 0.95)])
+def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(
+    family: type[Link], alpha: float, level: float
+) -> None:
+    # steps far apart, between which the probability of a miss rises and falls
+    u = np.concatenate([np.full(300, 0.5), np.full(60, 0.8), np.full(40, 0.999)])
+    proof, link = certify_link(u, family(alpha)), family(alpha)
+    finely = np.linspace(0, 0.5, 2001)
+    missed = missed_at(link, 0.5 + finely, level, 4000)
+    for mass in (0.1, 0.3, 1.0):
+        low, high = proof.coverage(level, mass)
+        # the worst law that the band allows: people at any distance up to where each step ends
+        worst = np.array([missed[finely <= start + 1e-12].max() for start in proof.band.starts])
+        steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.band.upper), 1.0)
+        # one cell is added, one more may be lost, and what changes between two of the grid's 257 points
+        assert 0 <= 1 - steps.cvar(mass) - low < 2 / 512 + 0.008
+        assert 0 <= high - (1 - missed.min()) < 2 / 512 + 0.06
+
+
+def test_the_probability_of_a_miss_is_not_monotone_in_the_distance() -> None:
+    # the reason for the running maximum: read where the band steps alone, people between would be bounded too low
+    missed = missed_at(Entropic(0.1), 0.5 + np.linspace(0, 0.5, 101), 0.5, 4000)
+    assert (np.maximum.accumulate(missed) - missed).max() > 0.05
+
+
+@EVERY_LINK
+def test_coverage_bounds_enclose_that_of_groups(family: type[Link]) -> None:
+    link, rng = family(0.12), np.random.default_rng(1)
+    u = rng.uniform(size=4000)
+    missed = missed_at(link, u, 0.8, 400)
+    for mass in (0.1, 0.2, 0.5, 1.0):
+        low, high = certify_link(u, link).coverage(0.8, mass)
+        assert low < 1 - cvar(missed, mass)
+        assert high > 1 + cvar(-missed, mass)
 
 
 @EVERY_LINK
@@ -62,7 +101,7 @@ def test_coverage_is_at_most_that_of_the_worst_groups(family: type[Link]) -> Non
     missed = ((pit < 0.1) | (pit > 0.9)).mean(axis=-1)
     proof = certify_link(u, link)
     for mass in (0.1, 0.2, 0.5, 1.0):
-        assert 0 < 1 - cvar(missed, mass) - proof.coverage(0.8, mass) < 0.06
+        assert 0 < 1 - cvar(missed, mass) - proof.coverage(0.8, mass)[0] < 0.06
 
 
 WORLDS = [(0.0, 1.0), (0.4, 1.0), (0.0, 1.5), (0.2, 0.7)]
@@ -145,10 +184,18 @@ def test_a_bound_hangs_on_all_steps_that_can_matter(family: type[Link], mass: fl
 @pytest.mark.parametrize("alpha", [0.006, 0.05, 0.3])
 def test_errors_between_knots_are_those_of_the_link(family: type[Link], alpha: float) -> None:
     rng = np.random.default_rng(12)
-    for u in (rng.uniform(size=2000), ndtr(2 * rng.normal(size=2000)), rng.choice([0.0, 0.3, 0.5, 1.0], 2000)):
+    uniform, narrow = rng.uniform(size=2000), ndtr(2 * rng.normal(size=2000))
+    ends = np.repeat([0.0, 1.0, 1e-17, 1e-12], 5)
+    for u in (
+        uniform,
+        narrow,
+        rng.choice([0.0, 0.3, 0.5, 1.0], 2000),
+        np.append(uniform, ends),
+        rng.beta(0.1, 0.1, 999),
+    ):
         distances, link = np.abs(u - 0.5), family(alpha)
-        gap = np.abs(_errors_at(link, distances) - link.pathwise_error(u))
-        assert gap.max() < 1e-3
+        gap = np.abs(_errors_at(link, distances) - link.pathwise_error(0.5 + distances))
+        assert gap.max() < 2.5e-3
         assert gap.mean() < 1e-4
 
 
@@ -160,18 +207,48 @@ def test_a_target_that_needs_no_randomization_gets_none() -> None:
 @EVERY_LINK
 def test_the_mean_error_is_that_of_the_people(family: type[Link]) -> None:
     u = np.random.default_rng(0).beta(2, 1, size=500)
-    assert certify_link(u, family(0.1)).mean_error() == pytest.approx(family(0.1).pathwise_error(u).mean(), abs=1e-4)
+    assert certify_link(u, family(0.1)).mean_error() == pytest.approx(family(0.1).pathwise_error(u).mean(), abs=1e-12)
+    # of many people, as many ranks as are looked at; PITs of just 0 and 1 among them
+    many = np.concatenate([np.random.default_rng(1).beta(0.3, 0.3, size=30_000), np.repeat([0.0, 1.0], 500)])
+    exact = family(0.1).pathwise_error(many).mean()
+    assert certify_link(many, family(0.1)).mean_error() == pytest.approx(exact, abs=5e-5)
 
 
 def test_too_few_rows_say_how_many_it_takes() -> None:
     u = np.random.default_rng(4).uniform(size=40)
     proof = certify_link(u, Laplace(0.1))
-    with pytest.raises(InputError, match=r"cannot be certified for mass 0\.2 on 40 rows: it takes about") as caught:
-        proof.least_randomized(0.15, 0.2)
-    needed = int(str(caught.value).partition("about ")[2].partition(" certifying")[0].replace(",", ""))
-    more = np.random.default_rng(5).uniform(size=2 * needed)
-    assert certify_link(more, Laplace(0.1)).least_randomized(0.15, 0.2).link.alpha >= LEAST_ALPHA
+    with pytest.raises(InputError, match=r"cannot be certified for mass 0\.2 on 40 rows: about") as caught:
+        proof.least_randomized(0.15, 0.2, certify_share=0.3)
+    needed, in_all, share, price = (
+        float(number.replace(",", ""))
+        for number in re.findall(
+            r"about (\S+) certifying rows will do \((\S+) in all at certify_share=(\S+)\), at a price of (\S+) nats",
+            str(caught.value),
+        )[0]
+    )
     assert needed > 40
+    assert share == 0.3
+    assert needed / 0.3 <= in_all <= 1.1 * needed / 0.3
+    # nine times in ten: 60 data sets of that size, refused fewer times than one in a million would be
+    rng, found = np.random.default_rng(5), []
+    for _ in range(60):
+        more = certify_link(rng.uniform(size=int(needed)), Laplace(LEAST_ALPHA))
+        if more.group_error(0.2) <= 0.15:
+            found.append(more.least_randomized(0.15, 0.2).link)
+    assert len(found) >= stats.binom.ppf(1e-6, 60, 0.9)
+    # what a calibrated forecaster pays for those links: at the edge of what can be done, it is dear
+    assert price == pytest.approx(np.median([link.price for link in found]), abs=0.5)
+    assert price > 2
+
+
+@pytest.mark.parametrize("n", [39, 400])
+def test_no_fewer_rows_are_asked_for_than_there_are(n: int) -> None:
+    u = np.random.default_rng(n).uniform(size=n)
+    proof = certify_link(u, Entropic(LEAST_ALPHA))
+    # just below what these rows can prove
+    with pytest.raises(InputError) as caught:
+        proof.least_randomized(0.99 * proof.group_error(0.2), 0.2)
+    assert int(str(caught.value).partition(": about ")[2].partition(" certifying")[0]) > n
 
 
 def test_a_model_that_is_far_off_is_to_be_mended_first() -> None:
@@ -202,6 +279,9 @@ def test_the_summary_says_what_is_proven_and_what_not() -> None:
     for part in (*proof.assumptions, *proof.not_covered):
         assert part in text
     assert list(proof.table()["mass"]) == [0.1, 0.2, 0.5, 1.0]
+    low, high = proof.coverage(0.8, 0.2)
+    assert (proof.table()[["coverage_80_low", "coverage_80_high"]].to_numpy()[1] == (low, high)).all()
+    assert f"the 80% interval holds {at_least(low)}% to {at_most(high)}% there" in text
 
 
 @pytest.mark.parametrize(

@@ -162,14 +162,65 @@ def test_fit_finds_the_least_randomization_that_is_certified(place: Path, tmp_pa
     assert fitted.code == 0
     assert "off by at most 40.0 points in every group of at least 20% of people" in fitted.out
     assert "(certified on 60 people, learned on 140 rows)" in fitted.out
+    assert "learned from 140 rows and 3 columns, certified on 60 other people; the model and" in fitted.err
     alpha = float(fitted.out.partition("alpha = ")[2].partition(".\n")[0])
     assert load(tmp_path / "model").alpha == pytest.approx(alpha, rel=0.01)
+
+    proof = json.loads((tmp_path / "model" / "certificate.json").read_text())
+    assert proof["statement"] == fitted.out.partition("\n")[0]
+    assert proof["alpha"] == load(tmp_path / "model").alpha
+    assert (proof["link"], proof["n_certifying"], proof["n_learning"]) == ("entropic", 60, 140)
+    assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.2, 0.95)
+    assert f"Price: {proof['price']:.2f} nats" in fitted.out
+    ids = proof["certified_on"]["ids"]
+    assert len(set(ids)) == 60
+    assert set(ids) <= set(TABLE["id"].astype(str))
+    assert proof["written_by"].startswith("evenhand ")
+    assert proof["model_sha256"] == json.loads((tmp_path / "model" / "model.json").read_text())["sha256"]
+    # a model without a certificate does not keep that of the model which it replaces
+    assert evenhand(*args, "--out", tmp_path / "model", "--alpha", 0.2).code == 0
+    assert not (tmp_path / "model" / "certificate.json").exists()
 
     refused = evenhand(*args, "--out", tmp_path / "other", "--max-group-error", 0.01)
     assert "cannot be certified for mass 0.2 on 60 rows" in refused.complaint()
     both = evenhand(*args, "--out", tmp_path / "other", "--max-group-error", 0.4, "--alpha", 0.1)
     assert "exclude each other" in both.complaint()
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("option", ["--group-mass", "--confidence"])
+def test_what_belongs_to_max_group_error_is_refused_without_it(
+    option: str, place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    refused = evenhand("fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "model", option, 0.5)
+    assert f"{option} must be left out here, got 0.5; it belongs to --max-group-error" in refused.complaint()
+    assert not (tmp_path / "model").exists()
+
+
+def test_rows_of_one_person_certify_once(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    twice = TABLE.assign(id=[f"p{i // 2}" for i in range(ROWS)])
+    written(twice, tmp_path / "twice.csv")
+    args = ("fit", tmp_path / "twice.csv", "--target", "loss", "--id", "id", "--drop", "mu,sigma", "--seed", 0)
+    fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.45)
+    assert fitted.code == 0
+    # three in ten of 100 people; of the others both rows
+    assert "(certified on 30 people, learned on 140 rows)" in fitted.out
+    ids = json.loads((tmp_path / "model" / "certificate.json").read_text())["certified_on"]["ids"]
+    assert len(set(ids)) == 30
+
+
+def test_ids_that_repeat_are_told(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    ids = [f"p{i}" for i in range(ROWS)]
+    ids[5:8] = ["f"] * 3
+    out = tmp_path / "out.csv"
+    for rest, said in (([], ""), (["g", "g"], "; repeated ids in all: 2")):
+        ids[: len(rest)] = rest
+        table = written(TABLE.assign(id=ids), tmp_path / "repeated.csv")
+        for args in (predict_args(place, table, out), randomize_args(place, table, out)):
+            done = evenhand(*args)
+            assert done.code == 0
+            assert f"warning: 3 rows share the id 'f' and so one draw{said}\n" in done.err
+    assert "warning" not in evenhand(*predict_args(place, place / "people.csv", out)).err
 
 
 def test_bad_input_in_a_process_of_its_own_is_one_line_and_code_2(place: Path, tmp_path: Path) -> None:
@@ -240,7 +291,7 @@ def test_draws_and_forecasts_do_not_depend_on_order_batch_or_type_of_the_id(
     for name, table in batches.items():
         out = tmp_path / f"out-{name}"
         assert evenhand(*predict_args(place, written(table, tmp_path / name), out)).code == 0
-        found = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out)
+        found = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out, float_precision="round_trip")
         found = found.assign(id=found["id"].astype(str)).set_index("id")
         assert found.index.tolist() == table["id"].astype(str).tolist()
         whole = found if whole is None else whole
@@ -264,7 +315,7 @@ def test_another_context_or_key_gives_other_draws(place: Path, tmp_path: Path, e
     draws = []
     for more in ((), ("--context", "2026-11"), ("--context", "2026-12"), ("--key-file", tmp_path / "key")):
         assert evenhand(*predict_args(place, table, out, *more)).code == 0
-        draws.append(pd.read_csv(out)["r"].to_numpy())
+        draws.append(pd.read_csv(out, float_precision="round_trip")["r"].to_numpy())
     np.testing.assert_array_equal(draws[1], KeyedDraws(KEY, "2026-11")(TABLE["id"]))
     for i, first in enumerate(draws):
         for second in draws[i + 1 :]:
@@ -277,7 +328,8 @@ def test_line_ends_of_the_key_file_do_not_count(place: Path, tmp_path: Path, eve
         (tmp_path / "key").write_bytes(KEY + ending)
         more = ("--key-file", tmp_path / "key")
         assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *more)).code == 0
-        np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv")["r"], KeyedDraws(KEY)(TABLE["id"]))
+        found = pd.read_csv(tmp_path / "out.csv", float_precision="round_trip")
+        np.testing.assert_array_equal(found["r"], KeyedDraws(KEY)(TABLE["id"]))
 
 
 # Another model's forecasts.

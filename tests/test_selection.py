@@ -11,7 +11,8 @@ from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from evenhand import InputError, PAICRegressor, RandomizedRegressor, randomize
+from evenhand import InputError, PAICRegressor, RandomizedRegressor, RecalibratedRegressor, randomize
+from evenhand._checks import DiscreteOutcomeWarning
 from evenhand.calibration import Certificate, LinkCertificate, calibration_error
 from evenhand.links import make_link
 
@@ -59,8 +60,17 @@ def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_
     X, y = data(6000)
     found = randomize(Truth(), X, y, max_group_error=0.3, random_state=0)
     losses = {row["forecaster"]: row["log_score"] for row in found.comparison.to_dict("records")}
-    # one draw per person against 64: the mean of 1800 differences of deviation about 1
-    assert losses["randomized"] - losses["as it is"] == pytest.approx(found.price, abs=5 / np.sqrt(1800))
+    assert losses["randomized"] - losses["as it is"] == pytest.approx(found.price, abs=1e-12)
+    # the forecasts themselves, at other draws: the mean of 1800 differences of deviation about 1
+    held, n = found.certifying, found.n_certifying
+    served = -found.model.forecast(X.iloc[held], random_state=7).logpdf(y[held]).mean()
+    assert served == pytest.approx(losses["randomized"], abs=5 / np.sqrt(n))
+    widths = [
+        np.diff(forecast.interval(0.8), axis=0).mean()
+        for forecast in (found.model.forecast(X.iloc[held], random_state=8), found.model.base_forecast(X.iloc[held]))
+    ]
+    assert found.wider == pytest.approx(widths[0] / widths[1] - 1, abs=0.1)
+    assert f"80% interval is on average {100 * found.wider:.0f}% wider" in found.summary()
     # the truth is the base: the population price is the link's, and on the entropic link the limit
     assert isinstance(found.certificate, LinkCertificate)
     link = found.certificate.link
@@ -110,6 +120,87 @@ def test_a_frozen_model_that_says_a_distribution_uses_all_rows_to_certify() -> N
     assert found.alternative is None
 
 
+def law(X: Any) -> Any:
+    return np.asarray(X["a"], dtype=float), np.ones(len(X))
+
+
+HELD_OUT = {
+    "function": law,
+    "functions": [law, law],
+    "frozen": FrozenEstimator(Truth()),
+    "frozen ones": [FrozenEstimator(Truth()), law],
+    "frozen list": FrozenEstimator([Truth(), Truth()]),
+}
+
+
+@pytest.mark.parametrize("name", HELD_OUT)
+def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
+    X, y = data(300)
+    found = randomize(HELD_OUT[name], X, y, max_group_error=0.4, random_state=0)
+    assert (found.n_learning, found.n_certifying) == (0, 300)
+    text = found.summary()
+    assert "(certified on 300 people; the model was not fitted here: it must not have seen these rows)" in text
+    assert "learned on 0" not in text
+    with pytest.raises(InputError, match="by must be left out for a model that learns nothing here, got 'sex'"):
+        randomize(HELD_OUT[name], X, y, max_group_error=0.4, by="sex", random_state=0)
+    mended = randomize(HELD_OUT[name], X, y, max_group_error=0.45, by="sex", recalibrate=True, random_state=0)
+    assert (mended.n_learning, mended.n_certifying) == (210, 90)
+
+
+class Memory(BayesianRidge):
+    """Knows the rows that it was fitted on by heart, and is as sure of others."""
+
+    def fit(self, X: Any, y: Any) -> Memory:
+        self.seen_ = dict(zip(np.asarray(X["a"]).tolist(), np.asarray(y).tolist(), strict=True))
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        mean = np.array([self.seen_.get(value, 50.0) for value in np.asarray(X["a"]).tolist()])
+        return (mean, np.ones(len(X))) if return_std else mean
+
+
+@pytest.mark.parametrize("on_discrete", ["raise", "ignore"])
+def test_a_model_is_never_certified_on_rows_that_it_learned_from(on_discrete: Any) -> None:
+    X, y = data(60)
+    person = np.repeat(np.arange(2), 30)
+    for options in (
+        {"certify_share": 0.99},
+        {"certify_share": 0.999, "alternative": False},
+        {"certify_share": 0.6, "cluster": person},
+        {"cluster": np.zeros(60), "alternative": False},
+    ):
+        with pytest.raises(InputError, match=r"certify_share must leave at least .* rows?") as caught:
+            randomize(Memory(), X, y, max_group_error=0.49, on_discrete=on_discrete, random_state=0, **options)
+        assert ("people in cluster" in str(caught.value)) == ("cluster" in options)
+    # where the split is possible, such a model is found out: no row that certifies was learned
+    with pytest.raises(InputError, match="cannot be certified"):
+        randomize(Memory(), X, y, max_group_error=0.45, certify_share=0.4, on_discrete=on_discrete, random_state=0)
+
+
+def test_complaints_about_few_rows_name_the_split() -> None:
+    X, y = data(60)
+    with pytest.raises(
+        InputError, match=r"at least 20 rows to learn from .* got 12 and 48 at certify_share=0\.8 of 60"
+    ):
+        randomize(Truth(), X, y, certify_share=0.8, random_state=0)
+    with pytest.raises(InputError, match=r"learning from 3 of 60 rows at certify_share=0\.95: X must have at least 10"):
+        randomize(Truth(), X, y, certify_share=0.95, on_discrete="ignore", random_state=0)
+
+
+def test_discrete_outcomes_are_looked_at_once_and_passed_on() -> None:
+    X, y = data(2000)
+    rounded = np.round(1.3 * y)  # fewer than 20 values
+    with pytest.raises(InputError, match="distinct values in 2000 rows"):
+        randomize(Ridge(), X[["a", "b"]], rounded, max_group_error=0.4, random_state=0)
+    inner = RecalibratedRegressor(Ridge())  # which would refuse them
+    for subject in (inner, law, PAICRegressor(hidden=(8, 8), max_steps=40, random_state=0)):
+        with pytest.warns(DiscreteOutcomeWarning, match="distinct values in 2000 rows") as caught:
+            found = randomize(subject, X[["a", "b"]], rounded, max_group_error=0.45, on_discrete="warn", random_state=0)
+        assert len([one for one in caught if issubclass(one.category, DiscreteOutcomeWarning)]) == 1
+        assert getattr(found.model, "on_discrete", None) == "warn"
+    assert inner.on_discrete == "raise"
+
+
 def test_rows_that_mend_a_frozen_model_do_not_certify_it() -> None:
     X, y = data(600)
     found = randomize(FrozenEstimator(Truth()), X, y, max_group_error=0.4, recalibrate=True, random_state=0)
@@ -126,6 +217,42 @@ def test_the_model_and_its_alternative_share_one_fit() -> None:
     )
     with pytest.raises(ValueError, match="feature names should match"):
         found.model.forecast(X[["a"]].assign(c=1.0))
+
+
+@pytest.mark.parametrize("by", [None, "sex"])
+def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | None) -> None:
+    X, y = data(900)
+    X = X.assign(row=np.arange(900.0))
+    Recorder.rows.clear()
+    found = randomize(Recorder(), X, 2 * y, max_group_error=0.4, by=by, recalibrate=True, random_state=0)
+    # once on all of the learning rows, and once without each of five folds
+    assert sorted(rows.size for rows in Recorder.rows) == [504] * 5 + [630]
+    names = ["as it is", "recalibrated", *(["recalibrated by group"] if by else []), "randomized"]
+    assert found.comparison["forecaster"].tolist() == names
+    losses = found.comparison.set_index("forecaster")["log_score"]
+    assert losses["randomized"] - losses["recalibrated"] == pytest.approx(found.price, abs=1e-12)
+    assert found.alternative is not None
+    assert found.alternative.by == by
+    held, around = X.iloc[found.certifying], found.model.estimator_
+    # the rows of the table are the model itself, the one map for all, and the groups' maps
+    for name, forecast in {
+        "as it is": around.base_forecast(held),
+        "recalibrated": found.model.base_forecast(held),
+        names[-2]: found.alternative.forecast(held),
+    }.items():
+        assert -forecast.logpdf(2 * y[found.certifying]).mean() == pytest.approx(losses[name], abs=1e-9)
+    if by:
+        pooled = RecalibratedRegressor(Recorder(), random_state=0)
+        assert around.by is None
+        assert type(around) is type(pooled)
+        assert losses["recalibrated"] != losses["recalibrated by group"]
+
+
+def test_the_one_map_of_a_fit_by_group_is_that_of_a_fit_without_groups() -> None:
+    X, y = data(900)
+    one, two = (RecalibratedRegressor(Truth(), by=by, random_state=0).fit(X, 2 * y) for by in (None, "sex"))
+    np.testing.assert_allclose(two._pooled().forecast(X).cdf(0.7), one.forecast(X).cdf(0.7), rtol=1e-9)
+    assert two.by == "sex"
 
 
 def test_no_person_is_on_both_sides() -> None:
@@ -189,6 +316,62 @@ def test_models_are_tested_in_order_until_one_fails() -> None:
         randomize(models[::-1][1:], X, y, max_group_error=0.3, random_state=0)
 
 
+def test_one_fitted_randomized_model_is_tested_in_a_list() -> None:
+    X, y = data(500)
+    model = RandomizedRegressor(Truth(), alpha=0.05).fit(X, y)
+    with pytest.raises(InputError, match=r"a fitted RandomizedRegressor, which is randomized already; \[model\], in a"):
+        randomize(model, X, y, max_group_error=0.4)
+    found = randomize([model], X, y, max_group_error=0.4, random_state=0)
+    assert found.model is model
+    assert (found.n_learning, found.n_certifying) == (0, 500)
+
+
+def test_a_model_that_needs_no_randomization_is_told_so() -> None:
+    X, y = data(500)
+    models = [RandomizedRegressor(Truth(), alpha=alpha).fit(X, y) for alpha in (0.5, 1.0)]
+    for subject in (models, Truth()):
+        found = randomize(subject, X, y, max_group_error=0.49, group_mass=0.5, random_state=0)
+        assert found.alpha == 1
+        off = 100 * found.comparison["average_error"].iloc[-1]
+        said = (
+            f"No randomization was needed: alpha = 1. On average over these people, stated chances are off by {off:.1f}"
+        )
+        assert said in found.summary()
+        assert "Price" not in found.summary()
+
+
+def test_a_price_from_a_bad_start_is_told_as_such() -> None:
+    X, y = data(3000)
+    # half as wide as stated: randomization costs such a model less than it would cost the truth
+    found = randomize(Truth(), X, X["a"] + 0.5 * (y - X["a"]), max_group_error=0.35, random_state=0)
+    assert found.price < found.limit
+    off = 100 * found.comparison["average_error"].iloc[0]
+    assert off > 5
+    assert f"it would be at least {found.limit:.2f}: the model itself is off by {off:.1f} points" in found.summary()
+    assert "try recalibrate=True" in found.summary()
+    truth = randomize(Truth(), X, y, max_group_error=0.35, random_state=0)
+    assert ("pays less than" in truth.summary()) == (round(truth.price, 2) >= round(truth.limit, 2))
+    assert "recalibrate=True" not in truth.summary()
+
+
+def test_a_selection_shows_itself_in_one_line_and_its_summary_as_text() -> None:
+    X, y = data(300)
+    found = randomize(law, X, y, max_group_error=0.4, random_state=0)
+    assert repr(found).startswith(f"Selection(alpha={found.alpha:.3g}, max_group_error=0.4, group_mass=0.2")
+    assert "\n" not in repr(found)
+    assert str(found) == found.summary()
+    assert found._repr_html_().startswith("<pre>With 95% confidence")
+
+
+def test_people_are_compared_on_a_part_that_does_not_hang_on_their_order() -> None:
+    X, y = data(9000)
+    order = np.argsort(np.abs(y - X["a"]))  # the best forecasts first: the first 2,000 would look far too good
+    X, y = X.iloc[order].reset_index(drop=True), y[order]
+    crps = randomize(law, X, y, max_group_error=0.4, random_state=0).comparison["crps"]
+    # 2,000 people, deviation about 0.5; of a normal law of deviation 1 the mean CRPS is 1 / sqrt(pi)
+    assert crps[0] == pytest.approx(1 / np.sqrt(np.pi), abs=5 * 0.5 / np.sqrt(2000))
+
+
 def test_a_path_of_networks_is_trained_and_tested() -> None:
     X, y = data(800)
     network = PAICRegressor(hidden=(16, 16), max_steps=150, random_state=0)
@@ -229,10 +412,21 @@ def test_a_seed_repeats_the_choice() -> None:
         ({"confidence": 95}, "fractions everywhere"),
         ({"certify_share": 1.0}, "certify_share"),
         ({"link": "probit"}, "link"),
-        ({"max_group_error": 0.02}, r"cannot be certified for mass 0\.2 on 60 rows: it takes about .* certifying rows"),
+        ({"max_group_error": 0.02}, r"cannot be certified for mass 0\.2 on 60 rows: about .* certifying rows"),
         ({"y": np.ones(3)}, "one outcome per row of X"),
         ({"estimator": []}, "at least one fitted forecaster"),
         ({"by": "sex", "alternative": False}, "by must be left out with alternative=False"),
+        ({"estimator": ""}, "be a regressor with fit and predict, got str"),
+        ({"estimator": Ridge}, r"be a model, not a class, got Ridge; write Ridge\(\)"),
+        ({"estimator": [Ridge]}, r"be a model, not a class, got Ridge; write Ridge\(\)"),
+        ({"estimator": 3}, "be a regressor with fit and predict, got int"),
+        ({"estimator": [PAICRegressor()]}, "hold fitted forecasters, got an unfitted PAICRegressor"),
+        ({"estimator": RandomizedRegressor()}, "an unfitted RandomizedRegressor, .* give the model inside it"),
+        ({"estimator": [RandomizedRegressor(), Truth()]}, "randomized forecasters only, or deterministic models only"),
+        ({"estimator": PAICRegressor(), "by": "sex"}, "by must be left out for forecasters that are randomized"),
+        ({"estimator": PAICRegressor(), "recalibrate": True}, "recalibrate must be left out for forecasters that"),
+        ({"estimator": PAICRegressor(), "link": "laplace"}, "link must be left out for forecasters that are random"),
+        ({"on_discrete": "hide"}, "on_discrete must be one of"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], message: str) -> None:

@@ -335,8 +335,10 @@ def test_functions_are_left_out_at_save_and_refused_at_load(name: str, folder: P
 
 def test_a_foreign_class_is_attached_at_load_and_never_read(folder: Path, tmp_path: Path) -> None:
     model = around(make_pipeline(StandardScaler(), Foreign())).fit(NUMBERS, Y)
-    with pytest.warns(UserWarning, match=r"Pipeline cannot be stored safely: it holds .*Foreign"):
+    with pytest.warns(UserWarning, match=r"Pipeline cannot be stored safely: it holds .*Foreign") as caught:
         save(model, tmp_path / "new")
+    advice = "keep model.estimator_, e.g. with joblib, and load with load(folder, estimator=...)"
+    assert str(caught[0].message).endswith(advice)
     refused(tmp_path / "new", "saved without Pipeline")
     assert same_forecasts(model, load(tmp_path / "new", estimator=model.estimator_), NUMBERS)
     plant(folder, skops.io.dumps(model.estimator_), ".skops")
@@ -358,6 +360,19 @@ def test_a_foreign_forecaster_inside_is_refused_at_save(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="got Mine"):
         save(model, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_the_warning_names_the_very_parts_that_load_takes(tmp_path: Path) -> None:
+    mixed = around([BayesianRidge(), cubed_law, cubed_law]).fit(NUMBERS, Y)
+    nested = RandomizedRegressor(Foreign(), recalibrate=True).fit(NUMBERS, Y)
+    for model, parts, places in (
+        (mixed, mixed.estimator_[1:], "keep model.estimator_[1] and model.estimator_[2], e.g. with joblib"),
+        (nested, nested.estimator_.estimator_, "keep model.estimator_.estimator_, e.g. with joblib"),
+    ):
+        with pytest.warns(UserWarning, match="saved without a model inside") as caught:
+            save(model, tmp_path / "new")
+        assert places in str(caught[0].message)
+        assert same_forecasts(model, load(tmp_path / "new", estimator=parts), NUMBERS)
 
 
 def test_an_unfitted_forecaster_is_refused(tmp_path: Path) -> None:

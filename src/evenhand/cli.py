@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from evenhand.audits import Audit, Condition
     from evenhand.forecast import Forecast
+    from evenhand.selection import Selection
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130
 """Exit codes: 1, which Python gives to any error, is left to gates."""
@@ -66,6 +67,7 @@ Levels = Annotated[str, typer.Option(help="probabilities of the quantiles to wri
 OutTable = Annotated[Path, typer.Option(help="csv or parquet file to write")]
 
 DEFAULT_ALPHA = 0.1
+CERTIFICATE = "certificate.json"
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
 DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
 
@@ -91,8 +93,10 @@ def fit(
     max_group_error: Annotated[
         float | None, typer.Option(help="instead of --alpha: the least randomization that is certified for this error")
     ] = None,
-    group_mass: Annotated[float, typer.Option(help="least share of people in a group that is certified")] = 0.2,
-    confidence: Annotated[float, typer.Option(help="of what is certified")] = 0.95,
+    group_mass: Annotated[
+        float | None, typer.Option(help="least share of people in a group that is certified; 0.2 by default")
+    ] = None,
+    confidence: Annotated[float | None, typer.Option(help="of what is certified; 0.95 by default")] = None,
     link: Link = "entropic",
     id_column: Annotated[str | None, typer.Option("--id", help="column that names each person: not a feature")] = None,
     drop: Annotated[str | None, typer.Option(help="other columns that are not features, with commas between")] = None,
@@ -100,19 +104,22 @@ def fit(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder."""
-    from evenhand import selection, store, tables
+    from evenhand import store, tables
     from evenhand._checks import check_choice, check_continuous
     from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
     from evenhand.links import make_link
 
     if alpha is not None and max_group_error is not None:
         raise InputError("--alpha and --max-group-error exclude each other; give one of them")
+    for option, value in (("--group-mass", group_mass), ("--confidence", confidence)):
+        if value is not None and max_group_error is None:
+            raise bad_input(option, "be left out here", value, "it belongs to --max-group-error")
     chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
     make_link(link, chosen_alpha)
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     _check_seed(seed)
     store.check_folder(out)
-    data = tables.read_table(table)
+    data = tables.read_table(table, text=[id_column] if id_column else [])
     y = tables.number_column(data, target, source=table.name)
     unused = [target, *([id_column] if id_column else []), *_names(drop)]
     X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
@@ -120,26 +127,39 @@ def fit(
         raise InputError(f"{table.name}: no columns are left as features")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
+    if max_group_error is not None:
+        people = _people(data, None, id_column, table.name)
+        asked = {"max_group_error": max_group_error, "group_mass": group_mass, "confidence": confidence, "link": link}
+        _fit_certified(base, X, y, people, asked, out, seed, table.name)
+        return
     with _about(table.name):
-        if max_group_error is None:
-            model = RandomizedRegressor(
-                base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed
-            ).fit(X, y)
-        else:
-            chosen = selection.randomize(
-                base,
-                X,
-                y,
-                max_group_error=max_group_error,
-                group_mass=group_mass,
-                confidence=confidence,
-                link=link,
-                random_state=seed,
-            )
-            model = chosen.model
-            _show(chosen.summary())
-    store.save(model, out)
+        model = RandomizedRegressor(base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed)
+        model.fit(X, y)
+    _save_uncertified(model, out)
     _say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
+
+
+def _fit_certified(
+    base: Any, X: Any, y: Any, people: list[str] | None, asked: dict[str, Any], out: Path, seed: int | None, source: str
+) -> None:
+    """Fit, take the least randomization that is certified, and save the certificate with the model."""
+    from evenhand import selection
+
+    given = {name: value for name, value in asked.items() if value is not None}
+    with _about(source):
+        chosen = selection.randomize(base, X, y, cluster=people, on_discrete="ignore", random_state=seed, **given)
+    _save_uncertified(chosen.model, out)
+    _write_certificate(chosen, people, out)
+    _show(chosen.summary())
+    learned = f"learned from {chosen.n_learning:,} rows and {X.shape[1]} columns"
+    _say(f"{learned}, certified on {chosen.n_certifying:,} other people; the model and certificate.json are in {out}")
+
+
+def _save_uncertified(model: Any, out: Path) -> None:
+    from evenhand import store
+
+    (out / CERTIFICATE).unlink(missing_ok=True)  # that of an older model proves nothing about this one
+    store.save(model, out)
 
 
 @app.command()
@@ -469,7 +489,48 @@ def _draws(data: pd.DataFrame, column: str, key: bytes, context: str, source: st
         remedy = "write ids as whole numbers: as decimal numbers they lose digits"
         raise bad_input(f"{source}: column {column!r}, row 1", "hold text or a whole number", ids[0], remedy)
     with _about(f"{source}: column {column!r}"):
-        return ids, KeyedDraws(key, context)(ids)
+        r = KeyedDraws(key, context)(ids)
+    _tell_repeated(ids)
+    return ids, r
+
+
+def _tell_repeated(ids: list[str | int]) -> None:
+    """Warn of ids that come more than once: their rows share a draw."""
+    from collections import Counter
+
+    repeated = [(value, count) for value, count in Counter(map(str, ids)).most_common() if count > 1]
+    if repeated:
+        value, count = repeated[0]
+        others = f"; repeated ids in all: {len(repeated):,}" if len(repeated) > 1 else ""
+        _say(f"warning: {count:,} rows share the id {value!r} and so one draw{others}")
+
+
+def _write_certificate(chosen: Selection, people: list[str] | None, out: Path) -> None:
+    """Write what was certified, on whom, and of which model: its hash is the one that `model.json` holds."""
+    import json
+
+    from evenhand import __version__
+    from evenhand._files import replace_file
+
+    rows = chosen.certifying
+    on = {"rows": (rows + 1).tolist()} if people is None else {"ids": [people[row] for row in rows]}
+    content = {
+        "statement": chosen.summary().partition("\n")[0],
+        "alpha": chosen.alpha,
+        "link": chosen.model.link,
+        "n_certifying": chosen.n_certifying,
+        "n_learning": chosen.n_learning,
+        "max_group_error": chosen.max_group_error,
+        "group_mass": chosen.group_mass,
+        "confidence": chosen.confidence,
+        "price": chosen.price,
+        "assumes": list(chosen.certificate.assumptions),
+        "does_not_cover": list(chosen.certificate.not_covered),
+        "certified_on": on,
+        "model_sha256": json.loads((out / "model.json").read_text())["sha256"],
+        "written_by": f"evenhand {__version__}",
+    }
+    replace_file(out / CERTIFICATE, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def _features(forecaster: Any, data: pd.DataFrame, source: str) -> pd.DataFrame:

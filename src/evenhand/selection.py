@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import html
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import Floats, InputError, bad_input, check_cluster, check_finite, check_fraction
+from evenhand._checks import (
+    MILD_ATOM,
+    MIN_DISTINCT,
+    Floats,
+    InputError,
+    OnDiscrete,
+    bad_input,
+    check_cluster,
+    check_continuous,
+    check_finite,
+    check_fraction,
+    largest_atom,
+)
 from evenhand._words import at_most, percent
-from evenhand.audits import certify
-from evenhand.audits._subject import check_rows, read_subject
-from evenhand.calibration import Certificate, calibration_error, crps, log_score, pathwise_errors
+from evenhand.audits._subject import BLOCK, PIT_DRAWS
+from evenhand.calibration import (
+    Certificate,
+    calibration_error,
+    certify_pit,
+    crps,
+    log_score,
+    pathwise_errors,
+    rounding_step,
+)
 from evenhand.calibration.any_link import LinkCertificate, certify_link
-from evenhand.draws import RandomState, generator, jittered, one_row_each
+from evenhand.draws import RandomState, fresh, generator, jittered, one_row_each
+from evenhand.forecast import Forecast, cell_ends
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, RecalibratedRegressor
-from evenhand.forecasters._bases import kind_of
+from evenhand.forecasters._bases import kind_of, thawed
 from evenhand.forecasters._grouping import By
 from evenhand.links import Link, make_link, price_of_proof
 from evenhand.tables import take_rows
@@ -29,17 +54,28 @@ __all__ = ["Selection", "randomize"]
 CERTIFY_SHARE = 0.3
 """Share of the people that the certificate is made on."""
 
+DEFAULT_LINK = "entropic"
+
 PRICE_DRAWS = 16
 """Draws per person that the price is averaged over."""
 
 COMPARED = 2000
-"""Most rows on which CRPS is compared: it is slow where forecasts have no closed form."""
+"""Most people whose CRPS and widths are compared: they are slow where forecasts have no closed form."""
+
+COMPARED_DRAWS = 4
+"""Draws of each of them."""
+
+FAR_OFF = 0.05
+"""Average error from which mending a model before it is randomized is worth a try."""
+
+FEW_ROWS = 100
+"""Fewer rows to learn from than this are named in what a model complains of."""
 
 ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
 """Of a path of trained networks, in the order in which they are tested."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """A model with the least randomization that is certified, what proves it and what it costs.
 
@@ -53,19 +89,22 @@ class Selection:
     max_group_error, group_mass, confidence : float
         What was asked.
     price : float
-        Mean log score of the randomized forecasts less that of the model as it is, on the certifying rows, in nats;
-        NaN where there is no such model.
+        Mean log score of the randomized forecasts less that of what the link goes around (the model as it is; with
+        `recalibrate`, the recalibrated one), on the certifying rows, in nats; NaN where there is no such model.
     limit : float
         The least price, over the truth, of any forecaster with the same mean error and calibrated on average
         (`price_of_proof`). The price over an imperfect model may lie below.
+    wider : float
+        Mean width of the randomized 80% intervals over that of what the link goes around, less 1; NaN as `price`.
     alternative : RecalibratedRegressor or None
         The model mended without randomness, by group if `by` was given; None where nothing was learned, for models
         that are randomized already, and with `alternative=False`.
     comparison : DataFrame
-        One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps`, `average_error`,
-        `certified_group_error`.
+        One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (of a random part of very
+        many people), `average_error`, `certified_group_error`. The log score of the randomized forecasts is that of
+        what the link goes around, and the price.
     n_learning, n_certifying : int
-        Rows that the model learned from, and people that it is certified on.
+        Rows that the model learned from, 0 if it was not fitted here, and people that it is certified on.
     certifying : ndarray of int, shape (n_certifying,)
         The rows that it is certified on: row numbers in the `X` and `y` that were given, rising, one row per person.
         The model has not learned from them; `alpha` was chosen on them, which the certificate allows for.
@@ -90,6 +129,7 @@ class Selection:
     confidence: float
     price: float
     limit: float
+    wider: float
     alternative: RecalibratedRegressor | None
     comparison: pd.DataFrame
     n_learning: int
@@ -103,19 +143,66 @@ class Selection:
 
     def summary(self) -> str:
         """Return what was chosen, what is proven and what it costs, as text."""
+        learned = f", learned on {self.n_learning:,} rows"
+        if self.n_learning == 0:
+            learned = "; the model was not fitted here: it must not have seen these rows"
         lines = [
             f"With {percent(self.confidence)} confidence, stated chances are off by at most "
             f"{at_most(self.max_group_error)} points in every group of at least {percent(self.group_mass)} of people "
-            f"(certified on {self.n_certifying:,} people, learned on {self.n_learning:,} rows).",
-            f"The least randomization that shows it: alpha = {self.alpha:.3g}.",
+            f"(certified on {self.n_certifying:,} people{learned}).",
+            *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
         ]
-        if np.isfinite(self.price):
+        is_mended = getattr(self.model, "recalibrate", True)
+        if np.isfinite(self.price) and not is_mended and self._average_error(0) > FAR_OFF:
             lines.append(
-                f"Price: {self.price:.2f} nats of log score on these people; over the true distribution no forecaster "
-                f"of the same mean error that is calibrated on average pays less than {self.limit:.2f}."
+                f"The model itself is off by {_points(self._average_error(0))} points on average: try recalibrate=True."
             )
         shown = self.comparison.to_string(index=False, float_format=lambda value: f"{value:.3f}", na_rep="-")
         return "\n".join([*lines, "", shown])
+
+    def _average_error(self, row: int) -> float:
+        return float(self.comparison["average_error"].iloc[row])
+
+    def _without_randomization(self) -> list[str]:
+        return [
+            "No randomization was needed: alpha = 1. On average over these people, stated chances are off by "
+            f"{_points(self._average_error(-1))} points."
+        ]
+
+    def _with_randomization(self) -> list[str]:
+        lines = [f"The least randomization that shows it: alpha = {self.alpha:.3g}."]
+        if not np.isfinite(self.price):
+            return lines
+        compared = "wider" if self.wider >= 0 else "narrower"
+        paid = f"Price: {self.price:.2f} nats of log score on these people"
+        lines.append(f"{paid}; a person's 80% interval is on average {100 * abs(self.wider):.0f}% {compared}.")
+        # as printed: a difference in the third decimal is noise
+        if round(self.price, 2) >= round(self.limit, 2):
+            lines.append(
+                "Over the true distribution no forecaster of the same mean error that is calibrated on average pays "
+                f"less than {self.limit:.2f}."
+            )
+        else:
+            # what the link goes around stands just before the randomized forecasts, or first where nothing mends it
+            start = 1 if getattr(self.model, "recalibrate", False) else 0
+            lines.append(
+                f"Over the true distribution it would be at least {self.limit:.2f}: the model itself is off by "
+                f"{_points(self._average_error(start))} points on average, so the price is measured from a bad start."
+            )
+        return lines
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return (
+            f"Selection(alpha={self.alpha:.3g}, max_group_error={self.max_group_error:g}, "
+            f"group_mass={self.group_mass:g}, confidence={self.confidence:g}, price={self.price:.2f}, "
+            f"n_certifying={self.n_certifying})"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.summary())}</pre>"
 
 
 def randomize(
@@ -126,12 +213,13 @@ def randomize(
     max_group_error: float = 0.3,
     group_mass: float = 0.2,
     confidence: float = 0.95,
-    link: str = "entropic",
+    link: str = DEFAULT_LINK,
     by: By | None = None,
     recalibrate: bool = False,
     alternative: bool = True,
     certify_share: float = CERTIFY_SHARE,
     cluster: ArrayLike | None = None,
+    on_discrete: OnDiscrete = "raise",
     random_state: RandomState = None,
 ) -> Selection:
     """Give a model the least randomization with which every group, named or not, is certified.
@@ -141,13 +229,16 @@ def randomize(
     them all. Randomized models (`PAICRegressor`, or a list of fitted ones) are tested in a fixed order, from the most
     randomized on, until one fails.
 
+    A model that learns nothing here is certified on all rows: a fitted one that says its own distribution, in a
+    `FrozenEstimator`; a function; a list of such; fitted randomized forecasters. It must not have seen these rows, or
+    the certificate is false: that is your word, and nothing here can check it.
+
     Parameters
     ----------
-    estimator : estimator or sequence of forecasters
-        A deterministic model of any kind that `RandomizedRegressor` takes, None for its default; one in a
-        `FrozenEstimator` that says a distribution is not fitted again, and all rows certify it. A `PAICRegressor`, of
-        which a path of alphas is trained. Or fitted randomized forecasters (`RandomizedRegressor`, `PAICRegressor`) in
-        the order in which they are to be tested.
+    estimator : estimator, function or sequence of forecasters
+        A deterministic model of any kind that `RandomizedRegressor` takes, None for its default. Or an unfitted
+        `PAICRegressor`, of which a path of alphas is trained. Or fitted randomized forecasters (`RandomizedRegressor`,
+        `PAICRegressor`) in the order in which they are to be tested; `[model]` for one.
     X : DataFrame or array-like of shape (n, n_features)
         Rows.
     y : array-like of shape (n,)
@@ -161,17 +252,24 @@ def randomize(
     link : {"entropic", "laplace", "gaussian"}, default "entropic"
         The family of laws around a deterministic model.
     by : str, list of str or callable, optional
-        Groups for the deterministic alternative, as for `RecalibratedRegressor`.
+        Groups for the deterministic alternative, as for `RecalibratedRegressor`; only where something is learned.
     recalibrate : bool, default False
         Whether a deterministic model is first mended with PITs from the rows that it learns on, cross-fitted; a model
-        that is far off needs much randomization otherwise.
+        that is far off needs much randomization otherwise. The link goes around the mended model, and the price
+        counts from it. A model that is not fitted again is mended on the learning rows, and certified on the others.
     alternative : bool, default True
         Whether the deterministic alternative is made. Around a model that says its own distribution it takes five
-        more fits, for PITs on rows not learned from; around a plain regressor none.
+        more fits, for PITs on rows not learned from, unless `recalibrate` asks for them anyway; around a plain
+        regressor none.
     certify_share : float, default 0.3
-        Share of the people that are kept for certifying.
+        Share of the people that are kept for certifying, where something is learned.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: no person is on both sides, and one row of each certifies.
+        Labels of people who have several rows: no person is on both sides, and one row of each certifies. Folds within
+        the learning rows may part a person: residuals, and PITs for mending, then look smaller than those of new
+        people are, for which the randomization makes up; the certificate holds all the same.
+    on_discrete : {"raise", "warn", "ignore"}, default "raise"
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows. All rows
+        are looked at once, and the models inside do not look again; with "raise", each side needs 20 rows, too.
     random_state : int, generator or None
         Of the split, the training and the draws.
 
@@ -182,7 +280,8 @@ def randomize(
     Raises
     ------
     InputError
-        If the input does not fit, or the target cannot be met on so few rows; the message says how many it takes.
+        If the input does not fit, the split leaves too few rows on a side, or the target cannot be met on so few rows;
+        the message says how many will do.
 
     Examples
     --------
@@ -202,18 +301,30 @@ def randomize(
     check_fraction("group_mass", group_mass, high_open=False)
     check_fraction("confidence", confidence)
     check_fraction("certify_share", certify_share)
-    if by is not None and not alternative:
-        raise bad_input("by", "be left out with alternative=False", by, "its groups are those of the alternative")
     family = make_link(link, 1.0)
+    _check_estimator(estimator)
+    is_tested = isinstance(estimator, PAICRegressor) or _is_ordered(estimator)
+    is_held_out = not recalibrate and _is_held_out(estimator)
+    _check_options(link, by, recalibrate, alternative, is_tested, is_held_out)
     outcomes = check_finite("y", y)
+    table = X if hasattr(X, "columns") else np.asarray(X)
+    if len(table) != outcomes.size:
+        raise bad_input("y", f"have one outcome per row of X ({len(table)})", f"{outcomes.size} outcomes")
+    check_continuous(outcomes, on_discrete=on_discrete)
     random = generator(random_state)
+    share = None if is_held_out else certify_share
+    rows = _split(table, outcomes, cluster, share, MIN_DISTINCT if on_discrete == "raise" else 1, random)
     target = _Target(float(max_group_error), float(group_mass), float(confidence), family)
-    # rows that mend a model certify nothing
-    share = 1.0 if _is_fitted(estimator) and not recalibrate else certify_share
-    rows = _split(X, outcomes, cluster, share, random)
-    if isinstance(estimator, PAICRegressor) or _is_ordered(estimator):
-        return _in_order(estimator, rows, target, random)
-    return _around(estimator, rows, target, by, recalibrate, alternative, random)
+    if is_tested:
+        found = _in_order(estimator, rows, target, random)
+        if isinstance(estimator, PAICRegressor):
+            found.model.set_params(on_discrete=on_discrete)
+        return found
+    model, mended = _fit(estimator, rows, family.name, by, recalibrate, alternative, random)
+    for fitted in (model, mended):
+        if fitted is not None:
+            fitted.set_params(on_discrete=on_discrete)
+    return _around(model, mended, rows, target, alternative, random)
 
 
 @dataclass(frozen=True)
@@ -226,12 +337,13 @@ class _Target:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows to learn from and rows, one per person, to certify on."""
+    """Rows to learn from, none for a model that is not fitted here, and rows, one per person, to certify on."""
 
     X: Any
     y: Floats
     learn: NDArray[np.intp]
     certify: NDArray[np.intp]
+    share: float | None
 
     def learning(self) -> tuple[Any, Floats]:
         return take_rows(self.X, self.learn), self.y[self.learn]
@@ -240,74 +352,181 @@ class _Rows:
         return take_rows(self.X, self.certify), self.y[self.certify]
 
 
-def _split(X: Any, y: Floats, cluster: ArrayLike | None, share: float, random: np.random.Generator) -> _Rows:
-    table = X if hasattr(X, "columns") else np.asarray(X)
-    if len(table) != y.size:
-        raise bad_input("y", f"have one outcome per row of X ({len(table)})", f"{y.size} outcomes")
+def _split(
+    X: Any, y: Floats, cluster: ArrayLike | None, share: float | None, least: int, random: np.random.Generator
+) -> _Rows:
     people = np.arange(y.size) if cluster is None else check_cluster(cluster, y.size)
     n_people = int(people.max()) + 1
+    n_kept = n_people if share is None else int(np.ceil(share * n_people))
     kept = np.zeros(n_people, dtype=np.bool_)
-    kept[random.permutation(n_people)[: int(np.ceil(share * n_people))]] = True
-    held = np.flatnonzero(kept[people])
+    kept[random.permutation(n_people)[:n_kept]] = True
+    held, learn = np.flatnonzero(kept[people]), np.flatnonzero(~kept[people])
+    # a model fitted on rows that certify it would be certified falsely
+    if share is not None and min(learn.size, n_kept) < least:
+        several = "" if cluster is None else f" of {n_people:,} people in cluster"
+        rule = f"leave at least {least} row{'s' * (least > 1)} to learn from and as many people to certify on"
+        got = f"{learn.size:,} and {n_kept:,} at certify_share={share:g} of {y.size:,} rows{several}"
+        raise bad_input("certify_share", rule, got, "choose another share, or bring more people")
     if cluster is not None:
         held = held[one_row_each(people[held], held.size, random)]
-    return _Rows(table, y, np.flatnonzero(~kept[people]), np.sort(held))
+    return _Rows(X, y, learn, np.sort(held), share)
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Refuse what is no model, before anything is fitted."""
+    members = list(estimator) if isinstance(estimator, list | tuple) else [estimator]
+    if not members:
+        raise bad_input("estimator", "hold at least one fitted forecaster", "none")
+    for member in members:
+        if isinstance(thawed(member), type):
+            name = thawed(member).__name__
+            raise bad_input("estimator", "be a model, not a class", name, f"write {name}()")
+    is_randomized = [_is_randomized(member) for member in members]
+    if isinstance(estimator, list | tuple):
+        if any(is_randomized) and not all(is_randomized):
+            raise bad_input("estimator", "hold randomized forecasters only, or deterministic models only", "both")
+        unfitted = [type(one).__name__ for one in members if _is_randomized(one) and not _is_fitted(one)]
+        if unfitted:
+            remedy = "fit it first, on rows that do not certify"
+            raise bad_input("estimator", "hold fitted forecasters", f"an unfitted {unfitted[0]}", remedy)
+    elif is_randomized[0] and (_is_fitted(estimator) or not isinstance(estimator, PAICRegressor)):
+        name = type(thawed(estimator)).__name__
+        got = f"{'a fitted' if _is_fitted(estimator) else 'an unfitted'} {name}, which is randomized already"
+        remedy = "[model], in a list, tests it as it is" if _is_fitted(estimator) else "give the model inside it"
+        raise bad_input("estimator", "be deterministic", got, remedy)
+    if estimator is not None and not any(is_randomized):
+        for member in (estimator, *members):
+            kind_of(member)
+
+
+def _check_options(
+    link: str, by: By | None, recalibrate: bool, alternative: bool, is_tested: bool, is_held_out: bool
+) -> None:
+    """Refuse options that would be of no effect."""
+    if is_tested:
+        given: list[tuple[str, Any, bool]] = [("link", link, link != DEFAULT_LINK), ("by", by, by is not None)]
+        for name, value, is_given in [*given, ("recalibrate", recalibrate, recalibrate)]:
+            if is_given:
+                raise bad_input(name, "be left out for forecasters that are randomized already", repr(value))
+    if by is not None and not alternative:
+        raise bad_input("by", "be left out with alternative=False", by, "its groups are those of the alternative")
+    if by is not None and is_held_out:
+        remedy = (
+            "recalibrate=True learns maps on some of the rows, or fit RecalibratedRegressor(model, by=...) on others"
+        )
+        raise bad_input("by", "be left out for a model that learns nothing here", repr(by), remedy)
+
+
+def _is_randomized(model: Any) -> bool:
+    return not isinstance(model, type) and hasattr(model, "forecast") and hasattr(model, "alpha")
 
 
 def _is_ordered(estimator: Any) -> bool:
     """Whether this is a list of randomized forecasters; a list of other models is one ensemble."""
-    return isinstance(estimator, Sequence) and all(hasattr(m, "forecast") and hasattr(m, "alpha") for m in estimator)
+    return isinstance(estimator, list | tuple) and bool(estimator) and all(map(_is_randomized, estimator))
 
 
-def _is_fitted(estimator: Any) -> bool:
-    if _is_ordered(estimator):
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(thawed(model))
+    except NotFittedError:
+        return False
+    except TypeError:  # no estimator, so there is nothing to fit
         return True
-    # the residuals of a plain regressor have to be learned on rows that certify nothing
-    return isinstance(estimator, FrozenEstimator) and kind_of(estimator).is_held_out(estimator)
+    return True
 
 
-def _around(
+def _is_held_out(estimator: Any) -> bool:
+    """Whether nothing is learned here, so that all rows may certify."""
+    if estimator is None or isinstance(estimator, PAICRegressor):
+        return False
+    return _is_ordered(estimator) or kind_of(estimator).is_held_out(estimator)
+
+
+def _unchecking(estimator: Any) -> Any:
+    """Return a clone of a model that does not look at outcomes again: they were looked at here."""
+    if isinstance(estimator, list | tuple):
+        return [_unchecking(member) for member in estimator]
+    if isinstance(estimator, FrozenEstimator) or not hasattr(estimator, "get_params"):
+        return estimator
+    names = [name for name in estimator.get_params() if name.rpartition("__")[2] == "on_discrete"]
+    return clone(estimator).set_params(**dict.fromkeys(names, "ignore")) if names else estimator
+
+
+@contextmanager
+def _learning(rows: _Rows) -> Iterator[None]:
+    """Name the split in what a model complains of, where it left few rows."""
+    try:
+        yield
+    except InputError as error:
+        if rows.share is None or rows.learn.size >= FEW_ROWS:
+            raise
+        split = f"{rows.learn.size} of {rows.y.size:,} rows at certify_share={rows.share:g}"
+        raise InputError(f"learning from {split}: {error}") from error
+
+
+def _fit(
     estimator: Any,
     rows: _Rows,
-    target: _Target,
+    link: str,
     by: By | None,
     recalibrate: bool,
     alternative: bool,
     random: np.random.Generator,
-) -> Selection:
-    """Choose a link around a deterministic model."""
+) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
+    """Fit a model once, and what mends it; the link around it is still to be chosen."""
     seed = int(random.integers(2**31))
-    if estimator is None:
-        estimator = MixtureMLPRegressor(random_state=seed)
-    params: dict[str, Any] = {"alpha": 1.0, "link": target.family.name, "random_state": seed}
-    mended = None
-    if rows.learn.size and alternative:
-        mended = RecalibratedRegressor(estimator, by=by, random_state=seed).fit(*rows.learning())
-    if recalibrate:
-        model = RandomizedRegressor(estimator, recalibrate=True, **params).fit(*rows.learning())
-    elif mended is not None:
-        model = RandomizedRegressor.sharing(mended, **params)
-    else:
-        # a frozen model learns nothing from the rows that it is given
-        given = rows.learning() if rows.learn.size else rows.certifying()
-        model = RandomizedRegressor(estimator, **params).fit(*given)
+    inner = _unchecking(MixtureMLPRegressor(random_state=seed) if estimator is None else estimator)
+    params: dict[str, Any] = {"alpha": 1.0, "link": link, "on_discrete": "ignore", "random_state": seed}
+    if rows.share is None:
+        # it learns nothing from the rows that it is given
+        return RandomizedRegressor(inner, **params).fit(*rows.certifying()), None
+    with _learning(rows):
+        if not (alternative or recalibrate):
+            return RandomizedRegressor(inner, **params).fit(*rows.learning()), None
+        mended = RecalibratedRegressor(inner, by=by, on_discrete="ignore", random_state=seed).fit(*rows.learning())
+    around = mended._pooled() if recalibrate and by is not None else mended
+    return RandomizedRegressor._sharing(around, recalibrate=recalibrate, **params), mended
+
+
+def _around(
+    model: RandomizedRegressor,
+    mended: RecalibratedRegressor | None,
+    rows: _Rows,
+    target: _Target,
+    alternative: bool,
+    random: np.random.Generator,
+) -> Selection:
+    """Choose the link around a deterministic model."""
     X, y = rows.certifying()
     stated = model.base_forecast(X)
-    base = read_subject(stated, None, y, random)
-    proof = certify_link(base.pit, target.family, confidence=target.confidence)
-    proof = proof.least_randomized(target.max_group_error, target.group_mass)
+    held = _Held(y, _spread_step(y), random)
+    pit = held.pit(stated)
+    proof = certify_link(pit, target.family, confidence=target.confidence)
+    proof = proof.least_randomized(target.max_group_error, target.group_mass, certify_share=rows.share)
     model.set_params(alpha=proof.link.alpha)
     draws = jittered(y.size, PRICE_DRAWS, random)
-    pit = proof.link.ppf(base.pit, draws)
+    turned = proof.link.ppf(pit[:, None], draws)
     # log h = log g - log k at the base's PIT: the price needs no second look at the forecasts
-    paid = float(proof.link.logpdf(pit, draws).mean())
-    compared = [_line("as it is", stated, y, base.pit)]
-    if mended is not None:
-        forecast = mended.forecast(X) if recalibrate else mended._mended(stated, mended._labels(X))
-        name = "recalibrated" if by is None else "recalibrated by group"
-        compared.append(_line(name, forecast, y, read_subject(forecast, None, y, random).pit))
-    served = stated.randomized(proof.link.alpha, proof.link, random_state=random)
-    compared.append(_line("randomized", served, y, pit, proof.group_error(target.group_mass)))
+    paid = float(proof.link.logpdf(turned, draws).mean())
+    if model.recalibrate:
+        assert mended is not None
+        as_it_is = mended.base_forecast(X)
+        lines = [held.line("as it is", as_it_is), held.line("recalibrated", stated, pit)]
+        if alternative and mended.by is not None:
+            lines.append(held.line("recalibrated by group", mended._mend(as_it_is, X)))
+        around = lines[1]
+    else:
+        lines = [held.line("as it is", stated, pit)]
+        if mended is not None:
+            name = "recalibrated" if mended.by is None else "recalibrated by group"
+            lines.append(held.line(name, mended._mend(stated, X)))
+        around = lines[0]
+    part = stated.take(held.compared)
+    served = part.randomized(proof.link.alpha, proof.link, jittered(held.compared.size, COMPARED_DRAWS, random))
+    last = {"forecaster": "randomized", "log_score": around["log_score"] + paid, "crps": held.crps(served)}
+    last |= {"average_error": calibration_error(turned)}
+    last |= {"certified_group_error": proof.group_error(target.group_mass)}
     return Selection(
         model=model,
         certificate=proof,
@@ -316,8 +535,9 @@ def _around(
         confidence=target.confidence,
         price=paid,
         limit=_limit(proof.mean_error()),
-        alternative=mended,
-        comparison=pd.DataFrame(compared),
+        wider=_width(served) / _width(part) - 1,
+        alternative=mended if alternative else None,
+        comparison=pd.DataFrame([*lines, last]),
         n_learning=int(rows.learn.size),
         n_certifying=proof.n_samples,
         certifying=rows.certify,
@@ -327,20 +547,17 @@ def _around(
 def _in_order(estimator: Any, rows: _Rows, target: _Target, random: np.random.Generator) -> Selection:
     """Test randomized models one after the other; the first that fails ends it (fixed-sequence testing)."""
     if isinstance(estimator, PAICRegressor):
-        params = {name: value for name, value in estimator.get_params(deep=False).items() if name != "alpha"}
-        models: Sequence[Any] = type(estimator).path(*rows.learning(), ALPHAS, **params)
+        params = estimator.get_params(deep=False) | {"on_discrete": "ignore"}
+        del params["alpha"]
+        with _learning(rows):
+            models: Sequence[Any] = type(estimator).path(*rows.learning(), ALPHAS, **params)
     else:
-        models = estimator
-    if not len(models):
-        raise bad_input("estimator", "hold at least one fitted forecaster", "none")
+        models = [thawed(model) for model in estimator]
     X, y = rows.certifying()
-    check_rows(models[0], X, y.size)
     passed: tuple[Any, Certificate] | None = None
     for model in models:
-        proof = certify(
-            model, X, y, confidence=target.confidence, method="betting", mass=target.group_mass, random_state=random
-        )
-        if not proof.is_randomized or proof.group_error(target.group_mass) > target.max_group_error:
+        proof = _tested(model, X, y, target, random)
+        if proof is None or proof.group_error(target.group_mass) > target.max_group_error:
             break
         passed = model, proof
     if passed is None:
@@ -350,7 +567,9 @@ def _in_order(estimator: Any, rows: _Rows, target: _Target, random: np.random.Ge
             "or put a more randomized model first"
         )
     model, proof = passed
-    line = _line("randomized", model.forecast(X, random_state=random), y, proof.pit, target.max_group_error)
+    held = _Held(y, None, random)
+    forecast = model.forecast(X, jittered(y.size, COMPARED_DRAWS, random))
+    line = held.line("randomized", forecast, proof.pit) | {"certified_group_error": target.max_group_error}
     return Selection(
         model=model,
         certificate=proof,
@@ -359,6 +578,7 @@ def _in_order(estimator: Any, rows: _Rows, target: _Target, random: np.random.Ge
         confidence=target.confidence,
         price=np.nan,
         limit=_limit(float(pathwise_errors(proof.pit).mean())),
+        wider=np.nan,
         alternative=None,
         comparison=pd.DataFrame([line]),
         n_learning=int(rows.learn.size),
@@ -367,15 +587,64 @@ def _in_order(estimator: Any, rows: _Rows, target: _Target, random: np.random.Ge
     )
 
 
-def _line(name: str, forecast: Any, y: Floats, pit: Floats, certified: float = np.nan) -> dict[str, Any]:
-    return {
-        "forecaster": name,
-        "log_score": float(np.mean(log_score(forecast, y))),
-        "crps": float(np.mean(crps(forecast.take(slice(COMPARED)), y[:COMPARED]))),
-        "average_error": calibration_error(pit),
-        "certified_group_error": certified,
-    }
+def _tested(model: Any, X: Any, y: Floats, target: _Target, random: np.random.Generator) -> Certificate | None:
+    """What a model's PITs prove for the one mass that is asked; None if it takes no draw."""
+    draws, share, step = jittered(y.size, PIT_DRAWS, random), fresh((y.size, 1), random), _spread_step(y)
+    low, high = (y, y) if step is None else cell_ends(y, step)
+    pit = np.empty_like(draws)
+    for start in range(0, y.size, BLOCK):
+        block = slice(start, min(start + BLOCK, y.size))
+        forecast = model.forecast(take_rows(X, block), draws[block])
+        if not forecast.is_randomized:
+            return None
+        pit[block] = forecast.cdf(low[block])
+        if step is not None:
+            pit[block] += share[block] * (forecast.cdf(high[block]) - pit[block])
+    return certify_pit(
+        pit, draws, confidence=target.confidence, method="betting", mass=target.group_mass, random_state=random
+    )
+
+
+class _Held:
+    """The outcomes of the certifying people, and what forecasters are compared by on them."""
+
+    def __init__(self, y: Floats, step: float | None, random: np.random.Generator) -> None:
+        self.y, self.step, self.random = y, step, random
+        self.compared = np.arange(y.size)
+        if y.size > COMPARED:
+            self.compared = np.sort(random.choice(y.size, COMPARED, replace=False))
+
+    def pit(self, forecast: Forecast) -> Floats:
+        return forecast.pit(self.y, step=self.step, random_state=self.random)
+
+    def crps(self, part: Forecast) -> float:
+        """Mean CRPS of the people who are compared."""
+        return float(np.mean(crps(part, self.y[self.compared])))
+
+    def line(self, name: str, forecast: Forecast, pit: Floats | None = None) -> dict[str, Any]:
+        return {
+            "forecaster": name,
+            "log_score": float(np.mean(log_score(forecast, self.y))),
+            "crps": self.crps(forecast.take(self.compared)),
+            "average_error": calibration_error(self.pit(forecast) if pit is None else pit),
+            "certified_group_error": np.nan,
+        }
+
+
+def _spread_step(y: Floats) -> float | None:
+    """Rounding step of outcomes that pile up PITs, which are then spread over the cell; None for others."""
+    return rounding_step(y) if largest_atom(y)[1] > MILD_ATOM else None
+
+
+def _width(forecast: Forecast) -> float:
+    """Mean width of the 80% intervals."""
+    low, high = forecast.interval(0.8)
+    return float(np.mean(high - low))
 
 
 def _limit(error: float) -> float:
     return float(price_of_proof(min(error, 1 / 3)))
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}"

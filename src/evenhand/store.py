@@ -118,7 +118,9 @@ def save(model: Forecaster, folder: str | os.PathLike[str]) -> None:
     _sweep(target, set(contents))
     missing = "; ".join(f"{part['name']} {part['reason']}" for part in _foreign_parts(entry))
     if missing:
-        advice = "keep what was fitted yourself and load with load(folder, estimator=...)"
+        places = list(_foreign_places(entry, "model"))
+        given = "..." if len(places) == 1 else "[...]"
+        advice = f"keep {' and '.join(places)}, e.g. with joblib, and load with load(folder, estimator={given})"
         warnings.warn(f"{target}: saved without a model inside: {missing}; {advice}", UserWarning, stacklevel=2)
 
 
@@ -219,6 +221,17 @@ def _foreign_parts(entry: dict[str, Any]) -> Iterator[dict[str, str]]:
             yield part["foreign"]
         elif "forecaster" in part:
             yield from _foreign_parts(part["forecaster"])
+
+
+def _foreign_places(entry: dict[str, Any], place: str) -> Iterator[str]:
+    """Say where in a fitted forecaster the parts are that are not stored, in the same order."""
+    for name, part in entry["parts"].items():
+        member = name.removeprefix("member")
+        inner = f"{place}.estimator_" + (f"[{member}]" if member != name else "")
+        if "foreign" in part:
+            yield inner
+        elif "forecaster" in part:
+            yield from _foreign_places(part["forecaster"], inner)
 
 
 def _attached(estimator: Any, missing: list[dict[str, str]], source: Path) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,15 +19,19 @@ from evenhand.calibration.certificates import ASSUMPTIONS, NOT_COVERED, WORST
 from evenhand.calibration.errors import check_pit
 from evenhand.draws import RandomState, nodes, one_row_each
 from evenhand.links import Link
-from evenhand.links._base import TINY
 
 __all__ = ["LinkCertificate", "certify_link"]
 
 LEAST_ALPHA = 0.005
 """Least alpha that is searched: at it a calibrated base pays 3.6 nats."""
 
-KNOTS = 20
+KNOTS = 30
 """Half of the distances at which a link's error is computed while one is searched for."""
+
+CALIBRATED_SLOPE, CALIBRATED_PLACE = 1.35, -2.1
+"""Around a calibrated forecaster the bound's logit, of its share of the bound without randomization, rises 1.1 to 1.7
+times as fast as that of alpha, and alpha's is -3.2 to -1.5 where the bound is half of it (300 to 100,000 people, masses
+0.1 to 1, all links). The search begins there; where it ends does not hang on it."""
 
 SEARCH_SLACK = 2e-3
 """How far below the largest alpha the search may end, on the logit scale."""
@@ -37,8 +42,20 @@ MOST_STEPS = 50
 CELLS = 512
 """Draws over which the probability that an interval misses is averaged."""
 
+GRID = 257
+"""Distances, beside those where the band steps, at which that probability is computed."""
+
+EXACT_PEOPLE = 10_000
+"""Most people whose errors are computed one by one; of more, as many at equal steps in rank."""
+
 MOST_ROWS = 200_000
-"""Most rows that are reckoned with where more would be needed."""
+"""Most rows that are reckoned with where more would be needed, unless there are more already."""
+
+ROOM = 1.1
+"""Factor on the rows that it takes on the average, so that they will do nine times in ten."""
+
+PRICED = 1000
+"""People, at equal steps in rank, over whom the price of a number of rows is averaged."""
 
 
 @dataclass(frozen=True)
@@ -85,31 +102,48 @@ class LinkCertificate:
         return self._bounds[mass]
 
     def mean_error(self) -> float:
-        """Mean pathwise error of these people under the link: what `price_of_proof` asks for, to about 0.0001."""
-        return float(_errors_at(self.link, self.distances).mean())
+        """Mean pathwise error of these people under the link: what `price_of_proof` asks for.
+
+        Exact up to 10,000 people, to 0.00005 beyond.
+        """
+        # errors rise with the distance, from 0 or more to 1/2 or less: 10,000 steps in rank are off by half of one
+        return float(self.link.pathwise_error(0.5 + _thinned(self.distances, EXACT_PEOPLE)).mean())
 
     def average_error(self) -> float:
         """Upper bound for the W1 error over everybody, 0 to 1/2: that of the group of all."""
         return self.group_error(1.0)
 
-    def coverage(self, level: float, mass: float) -> float:
-        """Lower bound for the share of outcomes that a central interval holds, in every group of a mass."""
+    def coverage(self, level: float, mass: float) -> tuple[float, float]:
+        """Bounds for the share of outcomes that a central interval holds, in every group of a mass: (low, high).
+
+        The high one is that of the person whose interval holds most often, whoever that is.
+        """
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
-        misses = np.maximum.accumulate(self._missed(self.band.starts, level))
-        return 1 - SurvivalBand(np.append(0.0, misses), np.append(1.0, self.band.upper), 1.0).cvar(mass)
+        # Unlike the error, the probability of a miss may fall while the distance grows: misses on the near side, at
+        # draws that carry the interval past the middle, grow rarer before those on the far side grow frequent. What
+        # only grows is the largest up to a distance. Between two grid points each kind lies between its values there
+        distances = np.union1d(self.band.starts, np.linspace(0, 0.5, GRID))
+        near, far = self._missed(distances, level)
+        worst = np.maximum.accumulate(np.append(near[0], near[:-1]) + far)[np.searchsorted(distances, self.band.starts)]
+        least = float((near[1:] + far[:-1]).min())
+        # an average over cells of draws is exact to half a cell, for either kind
+        worst = np.minimum(worst + 1 / CELLS, 1.0)
+        low = 1 - SurvivalBand(np.append(0.0, worst), np.append(1.0, self.band.upper), 1.0).cvar(mass)
+        return low, 1 - max(least - 1 / CELLS, 0.0)
 
     def table(self, masses: ArrayLike = (0.1, 0.2, 0.5, 1.0)) -> pd.DataFrame:
-        """Return the bounds for some masses: `mass`, `group_error`, `coverage_80_low`."""
-        rows = [(mass, self.group_error(mass), self.coverage(0.8, mass)) for mass in np.atleast_1d(masses).tolist()]
-        return pd.DataFrame(rows, columns=["mass", "group_error", "coverage_80_low"])
+        """Return the bounds for some masses: `mass`, `group_error`, `coverage_80_low`, `coverage_80_high`."""
+        rows = [(mass, self.group_error(mass), *self.coverage(0.8, mass)) for mass in np.atleast_1d(masses).tolist()]
+        return pd.DataFrame(rows, columns=["mass", "group_error", "coverage_80_low", "coverage_80_high"])
 
     def summary(self) -> str:
         """Return the bounds as text, with what they assume and what they do not cover."""
         lines = [f"With {percent(self.confidence)} confidence, from {self.n_samples:,} people, under {self.link!r}:"]
         lines += [
             f"- for every group of at least {percent(row['mass'])} of people, stated chances are off by at most "
-            f"{at_most(row['group_error'])} points; the 80% interval holds at least {at_least(row['coverage_80_low'])}%"
+            f"{at_most(row['group_error'])} points; the 80% interval holds {at_least(row['coverage_80_low'])}% to "
+            f"{at_most(row['coverage_80_high'])}% there"
             for row in self.table((0.1, 0.2, 0.5)).to_dict("records")
         ]
         lines.append(f"- over everybody, stated chances are off by at most {at_most(self.average_error())} points")
@@ -118,13 +152,24 @@ class LinkCertificate:
         lines.append("Does not cover: " + "; ".join(self.not_covered) + ".")
         return "\n".join(lines)
 
-    def least_randomized(self, max_group_error: float, mass: float) -> LinkCertificate:
+    def least_randomized(
+        self, max_group_error: float, mass: float, *, certify_share: float | None = None
+    ) -> LinkCertificate:
         """Return the certificate of the largest `alpha` of this family of links that meets a target.
+
+        Parameters
+        ----------
+        max_group_error : float
+            Largest W1 error that a group may have, 0 to 1.
+        mass : float
+            Least share of people in a group.
+        certify_share : float, optional
+            Share of all rows that these are, of which a complaint about too few of them tells.
 
         Raises
         ------
         InputError
-            If none does; the message says how many rows it would take.
+            If none does; the message says how many rows would do, about nine times in ten, and at what price.
         """
         check_fraction("max_group_error", max_group_error)
         check_fraction("mass", mass, high_open=False)
@@ -137,7 +182,7 @@ class LinkCertificate:
         # the search went by a table of errors: the bound itself decides
         while found.group_error(mass) > max_group_error:
             if found.link.alpha <= LEAST_ALPHA:
-                raise InputError(self._too_few_rows(max_group_error, mass))
+                raise InputError(self._too_few_rows(max_group_error, mass, certify_share))
             alpha, step = max(alpha * (1 - step), LEAST_ALPHA), min(2 * step, 0.5)
             found = self.with_link(family(alpha))
         return found
@@ -152,10 +197,9 @@ class LinkCertificate:
         def logit(bound: float) -> float:
             return float(np.log(bound / max(most - bound, 1e-9)))
 
-        low, high, slope = float(np.log(LEAST_ALPHA / (1 - LEAST_ALPHA))), 12.0, 1.35
+        low, high, slope = float(np.log(LEAST_ALPHA / (1 - LEAST_ALPHA))), 12.0, CALIBRATED_SLOPE
         goal = logit(target)
-        # where a calibrated forecaster would end
-        place, last = float(np.clip(goal / slope - 2.1, low, high)), (np.nan, np.nan)
+        place, last = float(np.clip(goal / slope + CALIBRATED_PLACE, low, high)), (np.nan, np.nan)
         for _ in range(MOST_STEPS):
             alpha = float(expit(place))
             bound = self._bound(band, _errors_at(family(alpha), band.starts), mass)
@@ -185,35 +229,53 @@ class LinkCertificate:
     def _bound(self, band: SurvivalBand, errors: Floats, mass: float) -> float:
         return SurvivalBand(np.append(0.0, errors), np.append(1.0, band.upper), WORST).cvar(mass)
 
-    def _missed(self, distances: Floats, level: float) -> Floats:
-        """Probability over draws that the central interval misses, the worse of both sides."""
-        r = nodes(CELLS)
+    def _missed(self, distances: Floats, level: float) -> tuple[Floats, Floats]:
+        """Probabilities over draws that a PIT at each distance is missed: on the near and on the far side of it.
+
+        Links are symmetric, so PITs above the middle stand for those below.
+        """
+        u, r = 0.5 + distances[:, None], nodes(CELLS)
         low, high = self.link.cdf((1 - level) / 2, r), self.link.cdf((1 + level) / 2, r)
-        sides = [((u < low) | (u > high)).mean(axis=-1) for u in (0.5 + distances[:, None], 0.5 - distances[:, None])]
-        # the average over cells of draws is exact to one cell
-        return np.asarray(np.minimum(np.maximum(*sides) + 1 / CELLS, 1.0))
+        return np.asarray((u < low).mean(axis=-1)), np.asarray((u > high).mean(axis=-1))
 
-    def _too_few_rows(self, max_group_error: float, mass: float) -> str:
-        n, least = self.n_samples, type(self.link)(LEAST_ALPHA)
-        rising = np.sort(self.distances)
-
-        def bound(rows: int) -> float:
-            alike = np.quantile(rising, (np.arange(rows) + 0.5) / rows)
-            band = local_levels_band(alike, WORST, self.confidence)
-            return replace(self, band=band, link=least).group_error(mass)
-
+    def _too_few_rows(self, max_group_error: float, mass: float, certify_share: float | None) -> str:
+        n = self.n_samples
         start = f"a group error of at most {max_group_error:g} cannot be certified for mass {mass:g} on {n:,} rows"
-        enough = 4 * n
-        while enough < MOST_ROWS and bound(enough) > max_group_error:
-            enough *= 4
-        if enough >= MOST_ROWS and bound(MOST_ROWS) > max_group_error:
-            remedy = "allow a larger error, or mend the model first (recalibrate=True)"
-            return f"{start}, nor on {MOST_ROWS:,} of the kind: {remedy}"
-        few, enough = enough // 4, min(enough, MOST_ROWS)
+
+        def is_enough(rows: int) -> bool:
+            return self._as_if(rows).with_link(type(self.link)(LEAST_ALPHA)).group_error(mass) <= max_group_error
+
+        most = max(MOST_ROWS, 2 * n)
+        few, enough = n, min(4 * n, most)
+        while not is_enough(enough):
+            if enough == most:
+                remedy = "allow a larger error, or mend the model first (recalibrate=True)"
+                return f"{start}, nor on {most:,} of the kind: {remedy}"
+            few, enough = enough, min(4 * enough, most)
         while enough - few > max(1, few // 20):
             middle = (few + enough) // 2
-            few, enough = (few, middle) if bound(middle) <= max_group_error else (middle, enough)
-        return f"{start}: it takes about {_two_digits(enough):,} certifying rows; bring more, or allow a larger error"
+            few, enough = (few, middle) if is_enough(middle) else (middle, enough)
+        needed = _two_digits(math.ceil(ROOM * enough))
+        found = self._as_if(needed).least_randomized(max_group_error, mass)
+        in_all = ""
+        if certify_share is not None:
+            rows = _two_digits(math.ceil(needed / certify_share))
+            in_all = f" ({rows:,} in all at certify_share={certify_share:g})"
+        return (
+            f"{start}: about {needed:,} certifying rows will do{in_all}, at a price of {found._mean_price():.1f} nats "
+            "of log score; bring more rows, or allow a larger error"
+        )
+
+    def _as_if(self, rows: int) -> LinkCertificate:
+        """Return what another number of people of the same kind would prove, on the average."""
+        alike = np.quantile(self.distances, (np.arange(rows) + 0.5) / rows)
+        band = local_levels_band(alike, WORST, self.confidence)
+        return replace(self, n_samples=rows, distances=alike, band=band)
+
+    def _mean_price(self) -> float:
+        """Mean loss of log score to the link, nats."""
+        u, r = 0.5 - _thinned(self.distances, PRICED)[:, None], nodes(16)
+        return float(self.link.logpdf(self.link.ppf(u, r), r).mean())
 
 
 def certify_link(
@@ -272,20 +334,32 @@ def certify_link(
 
 
 def _errors_at(link: Link, distances: Floats) -> Floats:
-    """Errors at many distances, to about 1e-5: computed at some of them, interpolated between.
+    """Errors at many distances, to about 0.002 and on average to 0.0001: computed at some, interpolated between.
 
-    They are smooth in the logarithm of what is left to the end. Knots lie evenly in it, and evenly in rank.
+    They are smooth in the logarithm of what is left to the end. Knots lie evenly in it, and evenly in rank. The end
+    itself, where the logarithm has none, is computed apart.
     """
-    place = np.log(np.maximum(0.5 - distances, TINY))
+    left = 1 - (0.5 + distances)
+    errors = np.full(distances.shape, float(link.pathwise_error(1.0)))
+    is_inside = left > 0
+    place = np.log(left[is_inside])
     knots = np.unique(place)
-    if knots.size > 2 * KNOTS:
-        even = np.searchsorted(knots, np.linspace(knots[0], knots[-1], KNOTS))
-        ranks = np.linspace(0, knots.size - 1, KNOTS).astype(np.intp)
-        knots = knots[np.union1d(even.clip(max=knots.size - 1), ranks)]
     if knots.size < 3:
         return link.pathwise_error(0.5 + distances)
-    errors = link.pathwise_error(np.where(knots > np.log(TINY), np.exp(knots), 0.0))
-    return np.asarray(PchipInterpolator(knots, errors)(place))
+    if knots.size > 2 * KNOTS:
+        ranks = np.linspace(0, knots.size - 1, KNOTS).astype(np.intp)
+        knots = np.union1d(np.linspace(knots[0], knots[-1], KNOTS), knots[ranks])
+    # a person's error is that of the mirrored PIT, which has the digits near the end
+    errors[is_inside] = PchipInterpolator(knots, link.pathwise_error(np.minimum(np.exp(knots), 0.5)))(place)
+    return errors
+
+
+def _thinned(values: Floats, most: int) -> Floats:
+    """At most so many of the values, those in the middle of equal steps in rank."""
+    if values.size <= most:
+        return values
+    ranks = ((np.arange(most) + 0.5) * values.size / most).astype(np.intp)
+    return np.asarray(np.sort(values)[ranks])
 
 
 def _two_digits(n: int) -> int:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._checks import OnDiscrete, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters._bases import allows_missing, frozen, kind_of, kinds
+from evenhand.forecasters._bases import ForecasterBase, allows_missing, frozen, kind_of, kinds
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
@@ -141,10 +141,15 @@ class RandomizedRegressor(Forecaster):
         return self
 
     @classmethod
-    def sharing(cls, mended: RecalibratedRegressor, **params: Any) -> Self:
-        """Put a link around the model inside a fitted `RecalibratedRegressor`: without its maps, without a new fit."""
+    def _sharing(cls, mended: RecalibratedRegressor, **params: Any) -> Self:
+        """Put a link around a fitted `RecalibratedRegressor`, without a new fit.
+
+        Around it as it is with `recalibrate=True`, otherwise around the model inside, without its maps.
+        """
         model = cls(mended.estimator, **params)
-        model._base, model.estimator_ = mended._base, mended.estimator_
+        make_link(model.link, model.alpha)
+        model._base = ForecasterBase(mended) if model.recalibrate else mended._base
+        model.estimator_ = model._base.estimator
         model._columns_from_state(mended._columns_to_state())
         return model
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -143,23 +144,32 @@ class RecalibratedRegressor(Forecaster):
         return Forecast(self._base.distribution(self._check_rows(X, reset=False)))
 
     def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
-        base = self.base_forecast(X)
-        labels = self._labels(X)
+        stated, labels = self.base_forecast(X), self._labels(X)
         if self._grouping is not None and labels is not None:
             rows = self._check_rows(X, reset=False)
             self._grouping.warn_unseen(rows, labels, self.groups_["group"].tolist())
-        return self._mended(base, labels)
+        return self._mapped(stated, labels)
+
+    def _mend(self, stated: Forecast, X: Any) -> Forecast:
+        """Put the maps on what `base_forecast` has said of rows, for those who need both."""
+        return self._mapped(stated, self._labels(X))
 
     def _labels(self, X: Any) -> Any:
         """Label of each row, shape (n,); None without groups."""
         return None if self._grouping is None else self._grouping.labels(self._check_rows(X, reset=False))
 
-    def _mended(self, forecast: Forecast, labels: Any) -> Forecast:
-        """Put the maps on what `base_forecast` says."""
-        base = forecast.distribution
+    def _mapped(self, stated: Forecast, labels: Any) -> Forecast:
+        base = stated.distribution
         if labels is None:
             return Forecast(Recalibrated(base, self.levels_[0], self.values_[0]))
         return Forecast(Recalibrated(base, self.levels_, self.values_, map_of_rows(self.groups_, labels)))
+
+    def _pooled(self) -> Self:
+        """Return what a fit without groups would have given: the same model with the map of all rows."""
+        pooled = copy(self)
+        pooled.by, pooled._grouping, pooled.groups_ = None, None, group_table([])
+        pooled.levels_, pooled.values_ = self.levels_[:1], self.values_[:1]
+        return pooled
 
     def to_state(self) -> State:
         check_is_fitted(self)
