@@ -151,9 +151,9 @@ def draw(points: pd.DataFrame, file: Path) -> None:
     shown = {
         REFERENCES[0]: ("0.6", "--"),
         REFERENCES[1]: ("0.25", "-"),
-        "entropic, ensemble": ("C0", "-"),
-        "entropic, boosted": ("C2", "-"),
-        "entropic, forest": ("C1", "-"),
+        "entropic, ensemble": ("#0072b2", "-"),
+        "entropic, boosted": ("#009e73", "-"),
+        "entropic, forest": ("#d55e00", "-"),
     }
     for name, (color, style) in shown.items():
         own = means.loc[name].sort_values("error at 0.2")

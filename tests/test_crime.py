@@ -137,6 +137,11 @@ def test_intervals_are_those_of_student() -> None:
     assert (mean, low, high) == pytest.approx((2.0, 2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), abs=1e-4)
 
 
+def test_intervals_of_shares_are_exact() -> None:
+    # ten of ten: the lower end is 0.025 ** (1 / 10)
+    assert interval(np.ones(10)) == pytest.approx((1.0, 0.025**0.1, 1.0))
+
+
 def test_kinds_of_groups() -> None:
     assert kinds_of("racepctblack > 0.06 and PctImmigRecent <= 0.3") == ["immigration", "race"]
     assert kinds_of("medIncome > 0.3") == []

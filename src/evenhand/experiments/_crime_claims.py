@@ -33,10 +33,13 @@ Verdict = Literal["holds", "does not hold", "undecided"]
 
 
 def interval(values: Floats) -> tuple[float, float, float]:
-    """Mean over splits and the ends of its 95% t interval; NaN for a single split."""
+    """Mean over splits and the ends of its 95% t interval, of yes and no Clopper and Pearson's; NaN for one split."""
     mean, n = float(np.mean(values)), len(values)
     if n < 2:
         return mean, np.nan, np.nan
+    if np.isin(values, (0, 1)).all():
+        exact = stats.binomtest(round(mean * n), n).proportion_ci(CONFIDENCE)
+        return mean, float(exact.low), float(exact.high)
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
 

@@ -103,7 +103,7 @@ def run(
 
 def _lead(found: pd.DataFrame, splits: int) -> list[str]:
     """What came out, in sentences."""
-    sentences = [f"{splits} random splits; intervals are 95% t intervals over them."]
+    sentences = [f"{splits} random splits; intervals are 95% t intervals over them, of shares of splits exact ones."]
     for name, own in found.groupby("protocol", sort=False):
         count = own["verdict"].value_counts()
         sentences.append(

@@ -6,30 +6,31 @@ held, 2 bad input, told in one line, 70 a fault of evenhand, 130 interrupted.
 
 from __future__ import annotations
 
-import os
-import re
 import sys
-import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from evenhand._checks import InputError, MissingExtraError, bad_input, check_column
+from evenhand._checks import InputError, bad_input, check_column
+from evenhand.cli._tables import (
+    chosen_columns,
+    draws_of,
+    features_of,
+    forecast_table,
+    listed_names,
+    parse_levels,
+    people_of,
+    read_key,
+    save_uncertified,
+    write_certificate,
+)
+from evenhand.cli._talk import about, say, show, tell, warn
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.audits import Audit, Condition
-    from evenhand.forecast import Forecast
-    from evenhand.selection import Selection
-
-BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130
-"""Exit codes: 1, which Python gives to any error, is left to gates."""
 
 
 class Commands(TyperGroup):
@@ -40,7 +41,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except (EOFError, OSError, KeyboardInterrupt) as error:
-            _tell(error)
+            tell(error)
 
 
 app = typer.Typer(
@@ -67,9 +68,7 @@ Levels = Annotated[str, typer.Option(help="probabilities of the quantiles to wri
 OutTable = Annotated[Path, typer.Option(help="csv or parquet file to write")]
 
 DEFAULT_ALPHA = 0.1
-CERTIFICATE = "certificate.json"
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
-DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
 
 
 @app.command()
@@ -81,7 +80,7 @@ def demo(
     from evenhand.demo import run
 
     _check_seed(seed)
-    _show(run(out, seed, say=_say))
+    show(run(out, seed, say=say))
 
 
 @app.command()
@@ -121,22 +120,22 @@ def fit(
     store.check_folder(out)
     data = tables.read_table(table, text=[id_column] if id_column else [])
     y = tables.number_column(data, target, source=table.name)
-    unused = [target, *([id_column] if id_column else []), *_names(drop)]
+    unused = [target, *([id_column] if id_column else []), *listed_names(drop)]
     X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
     if X.shape[1] == 0:
         raise InputError(f"{table.name}: no columns are left as features")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
     if max_group_error is not None:
-        people = _people(data, None, id_column, table.name)
+        people = people_of(data, None, id_column, table.name)
         asked = {"max_group_error": max_group_error, "group_mass": group_mass, "confidence": confidence, "link": link}
         _fit_certified(base, X, y, people, asked, out, seed, table.name)
         return
-    with _about(table.name):
+    with about(table.name):
         model = RandomizedRegressor(base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed)
         model.fit(X, y)
-    _save_uncertified(model, out)
-    _say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
+    save_uncertified(model, out)
+    say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
 
 
 def _fit_certified(
@@ -146,20 +145,13 @@ def _fit_certified(
     from evenhand import selection
 
     given = {name: value for name, value in asked.items() if value is not None}
-    with _about(source):
+    with about(source):
         chosen = selection.randomize(base, X, y, cluster=people, on_discrete="ignore", random_state=seed, **given)
-    _save_uncertified(chosen.model, out)
-    _write_certificate(chosen, people, out)
-    _show(chosen.summary())
+    save_uncertified(chosen.model, out)
+    write_certificate(chosen, people, out)
+    show(chosen.summary())
     learned = f"learned from {chosen.n_learning:,} rows and {X.shape[1]} columns"
-    _say(f"{learned}, certified on {chosen.n_certifying:,} other people; the model and certificate.json are in {out}")
-
-
-def _save_uncertified(model: Any, out: Path) -> None:
-    from evenhand import store
-
-    (out / CERTIFICATE).unlink(missing_ok=True)  # that of an older model proves nothing about this one
-    store.save(model, out)
+    say(f"{learned}, certified on {chosen.n_certifying:,} other people; the model and certificate.json are in {out}")
 
 
 @app.command()
@@ -175,17 +167,17 @@ def predict(
     """Forecast each person of a table; a person's draw is a keyed hash of the id, the same every time."""
     from evenhand import store, tables
 
-    probabilities = _levels(levels)
+    probabilities = parse_levels(levels)
     tables.check_writable(out, tables.TABLE_ENDINGS)
-    key = _read_key(key_file)
+    key = read_key(key_file)
     forecaster = store.load(model)
     data = tables.read_table(table, text=[id_column])
-    ids, r = _draws(data, id_column, key, context, table.name)
-    X = _features(forecaster, data, table.name)
-    with _about(table.name):
+    ids, r = draws_of(data, id_column, key, context, table.name)
+    X = features_of(forecaster, data, table.name)
+    with about(table.name):
         forecast = forecaster.forecast(X, r)
-    tables.write_table(_forecast_table(id_column, ids, r, forecast, probabilities), out)
-    _say(f"{len(ids):,} forecasts are in {out}")
+    tables.write_table(forecast_table(id_column, ids, r, forecast, probabilities), out)
+    say(f"{len(ids):,} forecasts are in {out}")
 
 
 @app.command()
@@ -205,16 +197,16 @@ def randomize(
     from evenhand import foreign, tables
     from evenhand.links import make_link
 
-    probabilities = _levels(levels)
+    probabilities = parse_levels(levels)
     chosen = make_link(link, alpha)
     tables.check_writable(out, tables.TABLE_ENDINGS)
-    key = _read_key(key_file)
+    key = read_key(key_file)
     data = tables.read_table(table, text=[id_column])
-    ids, r = _draws(data, id_column, key, context, table.name)
+    ids, r = draws_of(data, id_column, key, context, table.name)
     base, _ = foreign.forecast_from_columns(data, mean=mean, std=std, source=table.name)
     forecast = base.randomized(alpha, chosen, r)
-    tables.write_table(_forecast_table(id_column, ids, r, forecast, probabilities), out)
-    _say(f"{len(ids):,} randomized forecasts are in {out}")
+    tables.write_table(forecast_table(id_column, ids, r, forecast, probabilities), out)
+    say(f"{len(ids):,} randomized forecasts are in {out}")
 
 
 @app.command()
@@ -273,9 +265,9 @@ def audit(
     data = tables.read_table(rows, text=[name for name in (id_column, cluster) if name])
     y = tables.number_column(data, target, source=rows.name)
     check_continuous(y, name=f"{rows.name}: column {target!r}")
-    people = _people(data, id_column, cluster, rows.name)
+    people = people_of(data, id_column, cluster, rows.name)
     parts = {name: part for name, part in ((cluster, "cluster"), (id_column, "id"), (target, "target")) if name}
-    named = _chosen("--groups", groups, {target: "target"}, data, rows.name)
+    named = chosen_columns("--groups", groups, {target: "target"}, data, rows.name)
     masks = group_columns(data, named, source=rows.name)
     if forecaster is None:
         subject, used = foreign.forecast_from_columns(data, **columns, source=rows.name)
@@ -283,12 +275,12 @@ def audit(
         if target in used:
             raise InputError(f"{rows.name}: column {target!r} is the target and cannot be its own forecast")
     else:
-        subject, X = forecaster, _features(forecaster, data, rows.name)
+        subject, X = forecaster, features_of(forecaster, data, rows.name)
         others = list(X.columns)
     searched = [name for name in others if name not in parts]
     if features is not None:
-        searched = _chosen("--features", features, parts, data, rows.name)
-    with _about(rows.name), warnings.catch_warnings():
+        searched = chosen_columns("--features", features, parts, data, rows.name)
+    with about(rows.name), warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
         found = audits.audit(
             subject,
@@ -324,11 +316,11 @@ def reproduce(
     if study == "toy":
         if data is not None:
             raise InputError("--data belongs to crime: the toy makes its own")
-        _show(toy.run(out, seed, _say))
+        show(toy.run(out, seed, say))
         return
     check_count("--splits", splits)
     check_count("--jobs", jobs)
-    _show(crime.run(out, seed, _say, splits=splits, data=None if data is None else str(data), jobs=jobs))
+    show(crime.run(out, seed, say, splits=splits, data=None if data is None else str(data), jobs=jobs))
 
 
 def _report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:
@@ -337,11 +329,11 @@ def _report(found: Audit, conditions: list[Condition], out: Path | None, as_json
     values = [condition.value(found) for condition in conditions]
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
-        _say(f"the audit is in {out}")
-    _show(found.to_json() if as_json else found.summary())
+        say(f"the audit is in {out}")
+    show(found.to_json() if as_json else found.summary())
     failed = [pair for pair in zip(conditions, values, strict=True) if pair[0].is_met_by(pair[1])]
     for condition, value in failed:
-        _say(f"failed: {condition.text} holds, the value is {value:.4f}")
+        say(f"failed: {condition.text} holds, the value is {value:.4f}")
     if failed:
         raise SystemExit(1)
 
@@ -352,203 +344,16 @@ def _masses(conditions: list[Condition], quantity: str, usual: tuple[float, ...]
     return sorted({*usual, *asked})
 
 
-def _people(data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str) -> Any:
-    """Labels of people who have several rows, or None; an id that comes twice is refused."""
-    from evenhand import tables
-
-    if id_column is not None and cluster is None:
-        ids = [str(value) for value in tables.id_column(data, id_column, source=source)]
-        first: dict[str, int] = {}
-        for row, value in enumerate(ids, start=1):
-            if value in first:
-                place = f"{source}: column {id_column!r}, row {row}"
-                remedy = f"rows of one person are not independent; to take one row of each: --cluster {id_column}"
-                raise InputError(f"{place}: {value} is the id of row {first[value]} too; {remedy}")
-            first[value] = row
-    return None if cluster is None else [str(value) for value in tables.id_column(data, cluster, source=source)]
-
-
 def main() -> None:
     """Run the command; whatever ends it early is one line and an exit code of its own."""
-    warnings.showwarning = _warn
+    warnings.showwarning = warn
     sys.unraisablehook = lambda raised: None  # pyarrow prints a traceback beside the error that it raises
     try:
         app()
     except (Exception, KeyboardInterrupt) as error:
-        _tell(error)
-
-
-def _tell(error: BaseException) -> NoReturn:
-    """Say in one line what ended a command, and end with the exit code of its kind."""
-    if isinstance(error, KeyboardInterrupt):
-        _fail("interrupted", INTERRUPTED)
-    if isinstance(error, InputError | MissingExtraError):
-        _fail(str(error))
-    if isinstance(error, MemoryError):
-        _fail("not enough memory; audit or forecast the table in parts")
-    if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        _fail(f"{place}{error.strerror or error}")
-    if isinstance(error, RuntimeError | AssertionError) and "CUDA" in str(error):
-        reason = str(error).partition(". ")[0].splitlines()[0]
-        _fail(f"the CUDA device cannot be used ({reason}); train with --device cpu")
-    if os.environ.get("EVENHAND_DEBUG"):
-        traceback.print_exception(error)
-    what = ": ".join(part for part in (type(error).__name__, str(error)) if part)
-    blame = "this is a fault of evenhand, not of your data; run with EVENHAND_DEBUG=1 for the traceback"
-    _fail(f"{what}; {blame}", FAULT)
-
-
-def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:
-    # a damaged file must not steer the terminal
-    _say("error: " + "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split())))
-    raise SystemExit(code)
-
-
-def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    # a reader of the command is helped by what, not by which line of which file
-    if issubclass(category, UserWarning):
-        _say("warning: " + " ".join(str(message).split()))
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
-def _show(text: str) -> None:
-    # lines of tables are more than some terminals and pipes can show
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        print(text.encode(encoding, "replace").decode(encoding), flush=True)
-    except BrokenPipeError:
-        # the reader has seen enough, as `head` does; a gate is still judged, and Python flushes once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def _about(source: str) -> Iterator[None]:
-    """Name the table in complaints about its columns."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+        tell(error)
 
 
 def _check_seed(seed: int | None) -> None:
     if seed is not None and not 0 <= seed < 2**32:
         raise bad_input("--seed", f"lie between 0 and {2**32 - 1}", seed)
-
-
-def _names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
-
-
-def _chosen(option: str, listed: str | None, parts: dict[str, str], data: pd.DataFrame, source: str) -> list[str]:
-    """Columns that an option lists: all of them there, each once, and none that has another part in the audit."""
-    names = [check_column(name, data.columns, source) for name in dict.fromkeys(_names(listed))]
-    for name in names:
-        if name in parts:
-            is_target = parts[name] == "target"
-            remedy = "groups that outcomes define look wrong in any model" if is_target else "it only names people"
-            raise bad_input(option, f"leave out the --{parts[name]} column", repr(name), remedy)
-    return names
-
-
-def _levels(listed: str) -> list[float]:
-    try:
-        levels = [float(level) for level in _names(listed)]
-    except ValueError as error:
-        raise bad_input("--levels", "be numbers with commas between", repr(listed)) from error
-    if not levels or not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
-        remedy = "fractions everywhere: 0.9, not 90"
-        raise bad_input("--levels", "increase and lie strictly between 0 and 1", repr(listed), remedy)
-    return levels
-
-
-def _read_key(path: Path) -> bytes:
-    from evenhand.draws import MIN_KEY_BYTES
-
-    try:
-        key = path.read_bytes().strip(b"\r\n")
-    except OSError as error:
-        raise InputError(f"{path}: the key file cannot be read ({error.strerror})") from error
-    if len(key) < MIN_KEY_BYTES:
-        remedy = "make one with: python -c 'import secrets; print(secrets.token_hex(32))' > KEYFILE"
-        raise InputError(f"{path}: the key has {len(key)} bytes and must have at least {MIN_KEY_BYTES}; {remedy}")
-    return key
-
-
-def _draws(data: pd.DataFrame, column: str, key: bytes, context: str, source: str) -> tuple[list[str | int], Any]:
-    from evenhand import tables
-    from evenhand.draws import KeyedDraws
-
-    if not context.isprintable():
-        raise bad_input("--context", "be printable text", ascii(context))
-    ids = tables.id_column(data, column, source=source)
-    if all(isinstance(value, str) and DECIMAL.fullmatch(value) for value in ids):
-        remedy = "write ids as whole numbers: as decimal numbers they lose digits"
-        raise bad_input(f"{source}: column {column!r}, row 1", "hold text or a whole number", ids[0], remedy)
-    with _about(f"{source}: column {column!r}"):
-        r = KeyedDraws(key, context)(ids)
-    _tell_repeated(ids)
-    return ids, r
-
-
-def _tell_repeated(ids: list[str | int]) -> None:
-    """Warn of ids that come more than once: their rows share a draw."""
-    from collections import Counter
-
-    repeated = [(value, count) for value, count in Counter(map(str, ids)).most_common() if count > 1]
-    if repeated:
-        value, count = repeated[0]
-        others = f"; repeated ids in all: {len(repeated):,}" if len(repeated) > 1 else ""
-        _say(f"warning: {count:,} rows share the id {value!r} and so one draw{others}")
-
-
-def _write_certificate(chosen: Selection, people: list[str] | None, out: Path) -> None:
-    """Write what was certified, on whom, and of which model: its hash is the one that `model.json` holds."""
-    import json
-
-    from evenhand import __version__
-    from evenhand._files import replace_file
-
-    rows = chosen.certifying
-    on = {"rows": (rows + 1).tolist()} if people is None else {"ids": [people[row] for row in rows]}
-    content = {
-        "statement": chosen.summary().partition("\n")[0],
-        "alpha": chosen.alpha,
-        "link": chosen.model.link,
-        "n_certifying": chosen.n_certifying,
-        "n_learning": chosen.n_learning,
-        "max_group_error": chosen.max_group_error,
-        "group_mass": chosen.group_mass,
-        "confidence": chosen.confidence,
-        "price": chosen.price,
-        "assumes": list(chosen.certificate.assumptions),
-        "does_not_cover": list(chosen.certificate.not_covered),
-        "certified_on": on,
-        "model_sha256": json.loads((out / "model.json").read_text())["sha256"],
-        "written_by": f"evenhand {__version__}",
-    }
-    replace_file(out / CERTIFICATE, (json.dumps(content, indent=2) + "\n").encode())
-
-
-def _features(forecaster: Any, data: pd.DataFrame, source: str) -> pd.DataFrame:
-    wanted = [str(name) for name in getattr(forecaster, "feature_names_in_", [])]
-    if not wanted:
-        raise InputError("the model was trained on an array without column names; train it on a table")
-    missing = [name for name in wanted if name not in data.columns]
-    if missing:
-        raise InputError(f"{source}: no column {', '.join(map(repr, missing))}, which the model was trained on"[:400])
-    return data[wanted]
-
-
-def _forecast_table(id_column: str, ids: list[Any], r: Any, forecast: Forecast, levels: list[float]) -> pd.DataFrame:
-    import pandas as pd
-
-    quantiles = forecast.ppf(levels)
-    columns: dict[str, Any] = {"r": r, "mean": forecast.mean(), "std": forecast.std()}
-    columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
-    if id_column in columns:
-        raise bad_input(f"the id column {id_column!r}", f"be none of {', '.join(columns)}", "one", "rename it")
-    return pd.DataFrame({id_column: ids} | columns)

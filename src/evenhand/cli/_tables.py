@@ -1,0 +1,160 @@
+"""Between options and tables: columns, people, keys and draws in, forecasts and certificates out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand._checks import InputError, bad_input, check_column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.forecast import Forecast
+    from evenhand.selection import Selection
+
+from evenhand.cli._talk import about, say
+
+CERTIFICATE = "certificate.json"
+DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
+
+
+def people_of(data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str) -> Any:
+    """Labels of people who have several rows, or None; an id that comes twice is refused."""
+    from evenhand import tables
+
+    if id_column is not None and cluster is None:
+        ids = [str(value) for value in tables.id_column(data, id_column, source=source)]
+        first: dict[str, int] = {}
+        for row, value in enumerate(ids, start=1):
+            if value in first:
+                place = f"{source}: column {id_column!r}, row {row}"
+                remedy = f"rows of one person are not independent; to take one row of each: --cluster {id_column}"
+                raise InputError(f"{place}: {value} is the id of row {first[value]} too; {remedy}")
+            first[value] = row
+    return None if cluster is None else [str(value) for value in tables.id_column(data, cluster, source=source)]
+
+
+def listed_names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+def chosen_columns(
+    option: str, listed: str | None, parts: dict[str, str], data: pd.DataFrame, source: str
+) -> list[str]:
+    """Columns that an option lists: all of them there, each once, and none that has another part in the audit."""
+    names = [check_column(name, data.columns, source) for name in dict.fromkeys(listed_names(listed))]
+    for name in names:
+        if name in parts:
+            is_target = parts[name] == "target"
+            remedy = "groups that outcomes define look wrong in any model" if is_target else "it only names people"
+            raise bad_input(option, f"leave out the --{parts[name]} column", repr(name), remedy)
+    return names
+
+
+def parse_levels(listed: str) -> list[float]:
+    try:
+        levels = [float(level) for level in listed_names(listed)]
+    except ValueError as error:
+        raise bad_input("--levels", "be numbers with commas between", repr(listed)) from error
+    if not levels or not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
+        remedy = "fractions everywhere: 0.9, not 90"
+        raise bad_input("--levels", "increase and lie strictly between 0 and 1", repr(listed), remedy)
+    return levels
+
+
+def read_key(path: Path) -> bytes:
+    from evenhand.draws import MIN_KEY_BYTES
+
+    try:
+        key = path.read_bytes().strip(b"\r\n")
+    except OSError as error:
+        raise InputError(f"{path}: the key file cannot be read ({error.strerror})") from error
+    if len(key) < MIN_KEY_BYTES:
+        remedy = "make one with: python -c 'import secrets; print(secrets.token_hex(32))' > KEYFILE"
+        raise InputError(f"{path}: the key has {len(key)} bytes and must have at least {MIN_KEY_BYTES}; {remedy}")
+    return key
+
+
+def draws_of(data: pd.DataFrame, column: str, key: bytes, context: str, source: str) -> tuple[list[str | int], Any]:
+    from evenhand import tables
+    from evenhand.draws import KeyedDraws
+
+    if not context.isprintable():
+        raise bad_input("--context", "be printable text", ascii(context))
+    ids = tables.id_column(data, column, source=source)
+    if all(isinstance(value, str) and DECIMAL.fullmatch(value) for value in ids):
+        remedy = "write ids as whole numbers: as decimal numbers they lose digits"
+        raise bad_input(f"{source}: column {column!r}, row 1", "hold text or a whole number", ids[0], remedy)
+    with about(f"{source}: column {column!r}"):
+        r = KeyedDraws(key, context)(ids)
+    tell_repeated(ids)
+    return ids, r
+
+
+def tell_repeated(ids: list[str | int]) -> None:
+    """Warn of ids that come more than once: their rows share a draw."""
+    from collections import Counter
+
+    repeated = [(value, count) for value, count in Counter(map(str, ids)).most_common() if count > 1]
+    if repeated:
+        value, count = repeated[0]
+        others = f"; repeated ids in all: {len(repeated):,}" if len(repeated) > 1 else ""
+        say(f"warning: {count:,} rows share the id {value!r} and so one draw{others}")
+
+
+def write_certificate(chosen: Selection, people: list[str] | None, out: Path) -> None:
+    """Write what was certified, on whom, and of which model: its hash is the one that `model.json` holds."""
+    import json
+
+    from evenhand import __version__
+    from evenhand._files import replace_file
+
+    rows = chosen.certifying
+    on = {"rows": (rows + 1).tolist()} if people is None else {"ids": [people[row] for row in rows]}
+    content = {
+        "statement": chosen.summary().partition("\n")[0],
+        "alpha": chosen.alpha,
+        "link": chosen.model.link,
+        "n_certifying": chosen.n_certifying,
+        "n_learning": chosen.n_learning,
+        "max_group_error": chosen.max_group_error,
+        "group_mass": chosen.group_mass,
+        "confidence": chosen.confidence,
+        "price": chosen.price,
+        "assumes": list(chosen.certificate.assumptions),
+        "does_not_cover": list(chosen.certificate.not_covered),
+        "certified_on": on,
+        "model_sha256": json.loads((out / "model.json").read_text())["sha256"],
+        "written_by": f"evenhand {__version__}",
+    }
+    replace_file(out / CERTIFICATE, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def features_of(forecaster: Any, data: pd.DataFrame, source: str) -> pd.DataFrame:
+    wanted = [str(name) for name in getattr(forecaster, "feature_names_in_", [])]
+    if not wanted:
+        raise InputError("the model was trained on an array without column names; train it on a table")
+    missing = [name for name in wanted if name not in data.columns]
+    if missing:
+        raise InputError(f"{source}: no column {', '.join(map(repr, missing))}, which the model was trained on"[:400])
+    return data[wanted]
+
+
+def forecast_table(id_column: str, ids: list[Any], r: Any, forecast: Forecast, levels: list[float]) -> pd.DataFrame:
+    import pandas as pd
+
+    quantiles = forecast.ppf(levels)
+    columns: dict[str, Any] = {"r": r, "mean": forecast.mean(), "std": forecast.std()}
+    columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
+    if id_column in columns:
+        raise bad_input(f"the id column {id_column!r}", f"be none of {', '.join(columns)}", "one", "rename it")
+    return pd.DataFrame({id_column: ids} | columns)
+
+
+def save_uncertified(model: Any, out: Path) -> None:
+    from evenhand import store
+
+    (out / CERTIFICATE).unlink(missing_ok=True)  # that of an older model proves nothing about this one
+    store.save(model, out)

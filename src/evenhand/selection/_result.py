@@ -1,0 +1,154 @@
+"""What was chosen, what is proven and what it costs."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand._words import at_most, percent
+from evenhand.calibration import Certificate
+from evenhand.calibration.any_link import LinkCertificate
+from evenhand.forecasters import RecalibratedRegressor
+
+FAR_OFF = 0.05
+"""Average error from which mending a model before it is randomized is worth a try."""
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """A model with the least randomization that is certified, what proves it and what it costs.
+
+    Parameters
+    ----------
+    model : forecaster
+        Fitted, with the randomization that was chosen.
+    certificate : LinkCertificate or Certificate
+        What is proven. Of links all bounds hold; of models tested one after the other only that the error of every
+        group of `group_mass` is at most `max_group_error`.
+    max_group_error, group_mass, confidence : float
+        What was asked.
+    price : float
+        Mean log score of the randomized forecasts less that of what the link goes around (the model as it is; with
+        `recalibrate`, the recalibrated one), on the certifying rows, in nats; NaN where there is no such model.
+    limit : float
+        The least price, over the truth, of any forecaster with the same mean error and calibrated on average
+        (`price_of_proof`). The price over an imperfect model may lie below.
+    wider : float
+        Mean width of the randomized 80% intervals over that of what the link goes around, less 1; NaN as `price`.
+    alternative : RecalibratedRegressor or None
+        The model mended without randomness, by group if `by` was given; None where nothing was learned, for models
+        that are randomized already, and with `alternative=False`.
+    comparison : DataFrame
+        One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (of a random part of very
+        many people), `average_error`, `certified_group_error`. The log score of the randomized forecasts is that of
+        what the link goes around, and the price.
+    n_learning, n_certifying : int
+        Rows that the model learned from, 0 if it was not fitted here, and people that it is certified on.
+    certifying : ndarray of int, shape (n_certifying,)
+        The rows that it is certified on: row numbers in the `X` and `y` that were given, rising, one row per person.
+        The model has not learned from them; `alpha` was chosen on them, which the certificate allows for.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from evenhand import randomize
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(600, 2)), rng.normal(size=600)
+    >>> chosen = randomize(BayesianRidge(), X, y, max_group_error=0.4, random_state=0)
+    >>> chosen.n_learning, chosen.n_certifying, chosen.price > 0
+    (420, 180, True)
+    >>> held = chosen.certifying  # an audit of these rows is an audit of rows not learned from
+    >>> held.shape, chosen.model.forecast(X[held], r=0.5).pit(y[held]).shape
+    ((180,), (180,))
+    """
+
+    model: Any
+    certificate: LinkCertificate | Certificate
+    max_group_error: float
+    group_mass: float
+    confidence: float
+    price: float
+    limit: float
+    wider: float
+    alternative: RecalibratedRegressor | None
+    comparison: pd.DataFrame
+    n_learning: int
+    n_certifying: int
+    certifying: NDArray[np.intp]
+
+    @property
+    def alpha(self) -> float:
+        """Weight of sharpness of the model that was chosen."""
+        return float(self.model.alpha)
+
+    def summary(self) -> str:
+        """Return what was chosen, what is proven and what it costs, as text."""
+        learned = f", learned on {self.n_learning:,} rows"
+        if self.n_learning == 0:
+            learned = "; the model was not fitted here: it must not have seen these rows"
+        lines = [
+            f"With {percent(self.confidence)} confidence, stated chances are off by at most "
+            f"{at_most(self.max_group_error)} points in every group of at least {percent(self.group_mass)} of people "
+            f"(certified on {self.n_certifying:,} people{learned}).",
+            *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
+        ]
+        is_mended = getattr(self.model, "recalibrate", True)
+        if np.isfinite(self.price) and not is_mended and self._average_error(0) > FAR_OFF:
+            lines.append(
+                f"The model itself is off by {_points(self._average_error(0))} points on average: try recalibrate=True."
+            )
+        shown = self.comparison.to_string(index=False, float_format=lambda value: f"{value:.3f}", na_rep="-")
+        return "\n".join([*lines, "", shown])
+
+    def _average_error(self, row: int) -> float:
+        return float(self.comparison["average_error"].iloc[row])
+
+    def _without_randomization(self) -> list[str]:
+        return [
+            "No randomization was needed: alpha = 1. On average over these people, stated chances are off by "
+            f"{_points(self._average_error(-1))} points."
+        ]
+
+    def _with_randomization(self) -> list[str]:
+        lines = [f"The least randomization that shows it: alpha = {self.alpha:.3g}."]
+        if not np.isfinite(self.price):
+            return lines
+        compared = "wider" if self.wider >= 0 else "narrower"
+        paid = f"Price: {self.price:.2f} nats of log score on these people"
+        lines.append(f"{paid}; a person's 80% interval is on average {100 * abs(self.wider):.0f}% {compared}.")
+        # as printed: a difference in the third decimal is noise
+        if round(self.price, 2) >= round(self.limit, 2):
+            lines.append(
+                "Over the true distribution no forecaster of the same mean error that is calibrated on average pays "
+                f"less than {self.limit:.2f}."
+            )
+        else:
+            # what the link goes around stands just before the randomized forecasts, or first where nothing mends it
+            start = 1 if getattr(self.model, "recalibrate", False) else 0
+            lines.append(
+                f"Over the true distribution it would be at least {self.limit:.2f}: the model itself is off by "
+                f"{_points(self._average_error(start))} points on average, so the price is measured from a bad start."
+            )
+        return lines
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return (
+            f"Selection(alpha={self.alpha:.3g}, max_group_error={self.max_group_error:g}, "
+            f"group_mass={self.group_mass:g}, confidence={self.confidence:g}, price={self.price:.2f}, "
+            f"n_certifying={self.n_certifying})"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.summary())}</pre>"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}"
