@@ -3,7 +3,8 @@
 500 rows are held out and used for early stopping and for the figures, as published (a validation set of their own is
 what anybody else should use). Worst groups are picked by mean PIT and scored on one draw, and the worst interpretable
 group is that of one draw, both as published. A figure agrees if the published mean lies within two standard deviations
-of ours over runs, widened by the standard error of the few published runs. Exits with 1 if one does not.
+of ours over runs, widened by the standard error of the few published runs: one in twenty that agree falls out by
+chance. Exits with 1 if more than one in ten do.
 
     python benchmarks/crime_published.py --runs 10 --reference published_code.json
 """
@@ -95,7 +96,7 @@ def main() -> None:
                 f"{other[name].mean():10.3f} {len(other):4d}  {'yes' if fits else 'NO'}"
             )
     print(f"{agree} of {total} figures agree")
-    raise SystemExit(0 if agree == total else 1)
+    raise SystemExit(0 if agree >= 0.9 * total else 1)
 
 
 if __name__ == "__main__":

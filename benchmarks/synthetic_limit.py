@@ -28,6 +28,9 @@ LEVELS = (0.12, 0.20, 0.31)
 MASS = 0.2
 LINKS = ("entropic", "laplace")
 ALLOWED = 0.05
+ROUNDING = 1e-4
+"""Error of the price from so many nodes, in nats."""
+
 FEATURES = 20
 N_LEARN, N_TEST = 10_000, 20_000
 N_NODES = 64
@@ -105,7 +108,7 @@ def one_task(task: Callable[[np.random.Generator, int], Sample], seed: int) -> I
             link = at_level(name, level)
             for subject, (pit, loss) in subjects.items():
                 error, price, above, deviation = above_limit(link, pit, loss)
-                good = above > -deviation and (above < ALLOWED or subject == "the truth")
+                good = above > -max(deviation, ROUNDING) and (above < ALLOWED or subject == "the truth")
                 yield (
                     (
                         f"{task.__name__:16} {seed:4d}  {name:8} {level:5.2f}  {subject:11} {error:10.4f} {price:8.4f} "
