@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from crime_front import LEVELS, LINK_ALPHAS, at_levels, interval, measure
+from crime_front import LEVELS, LINK_ALPHAS, interval, measure
 from evenhand import DiscreteOutcomeWarning, Forecast, MixtureMLPRegressor
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered, nodes
@@ -31,6 +31,7 @@ from evenhand.links import Laplace
 MASS = 0.2
 TRAINED_AT = (0.06, 0.12)
 WEIGHTS = (0.5, 2.0)
+ALPHAS = (*LINK_ALPHAS, 0.4, 0.7, 1.0)
 GRID = np.linspace(0.0, 1.0, 4001)
 
 
@@ -85,10 +86,19 @@ def one_split(seed: int, data: str | None) -> pd.DataFrame:
         base: Forecast = model.fit(X[learn], y[learn]).forecast(X[test])
         rows = [
             {"alpha": alpha, **measure(*(base.randomized(alpha, "laplace", r) for r in draws), y[test], seed)}
-            for alpha in LINK_ALPHAS
+            for alpha in ALPHAS
         ]
-        parts.append(at_levels(pd.DataFrame(rows).assign(forecaster=name)).assign(forecaster=name, split=seed))
+        parts.append(read_off(pd.DataFrame(rows)).assign(forecaster=name, split=seed))
     return pd.concat(parts)
+
+
+def read_off(rows: pd.DataFrame) -> pd.DataFrame:
+    """Scores at the wanted errors, linearly; NaN where no alpha reaches one."""
+    rows = rows.sort_values("error at 0.2")
+    error = rows["error at 0.2"].to_numpy()
+    names = [name for name in rows.columns if name != "alpha"]
+    values = {name: np.interp(LEVELS, error, rows[name], left=np.nan, right=np.nan) for name in names}
+    return pd.DataFrame({"level": LEVELS} | values)
 
 
 def main() -> None:
@@ -111,7 +121,7 @@ def main() -> None:
             line = f"{name:{width}}"
             for score, digits, size in (("cell log score", 3, 14), ("CRPS", 4, 6)):
                 mean, half = interval(reference[score] - own[score])
-                gain = f"{mean:+.{digits}f} ± {half:.{digits}f}" if name != "two steps" else ""
+                gain = f"{mean:+.{digits}f} ± {half:.{digits}f}" if name != "two steps" and np.isfinite(mean) else ""
                 line += f"  {own[score].mean():{size}.{digits}f}  {gain:>17}"
             print(line + "  " + " / ".join(f"{own[f'error at {mass:g}'].mean():.3f}" for mass in (0.1, 0.5, 1.0)))
         print()

@@ -45,7 +45,7 @@ CELLS = 512
 GRID = 257
 """Distances, beside those where the band steps, at which that probability is computed."""
 
-EXACT_PEOPLE = 10_000
+EXACT_PEOPLE = 1000
 """Most people whose errors are computed one by one; of more, as many at equal steps in rank."""
 
 MOST_ROWS = 200_000
@@ -104,9 +104,9 @@ class LinkCertificate:
     def mean_error(self) -> float:
         """Mean pathwise error of these people under the link: what `price_of_proof` asks for.
 
-        Exact up to 10,000 people, to 0.00005 beyond.
+        Exact up to 1,000 people, to 0.0005 beyond.
         """
-        # errors rise with the distance, from 0 or more to 1/2 or less: 10,000 steps in rank are off by half of one
+        # errors rise with the distance, from 0 or more to 1/2 or less: 1,000 steps in rank are off by half of one
         return float(self.link.pathwise_error(0.5 + _thinned(self.distances, EXACT_PEOPLE)).mean())
 
     def average_error(self) -> float:

@@ -174,6 +174,7 @@ class RandomizedRegressor(Forecaster):
     @classmethod
     def from_state(cls, state: State) -> Self:
         learned, params = state.params["learned"], state.params["params"]
+        make_link(params["link"], params["alpha"])
         base = kinds()[learned["kind"]].from_parts(state.parts, dict(state.arrays))
         # fitted once more, a mended model is mended anew, not twice
         given = base.estimator.estimator if params.get("recalibrate") else frozen(base.estimator)

@@ -53,7 +53,7 @@ CERTIFY_SHARE = 0.3
 PRICE_DRAWS = 16
 """Draws per person that the price is averaged over."""
 
-COMPARED_DRAWS = 4
+COMPARED_DRAWS = 2
 """Draws of each of them."""
 
 ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
