@@ -2,9 +2,9 @@
 
 500 rows are held out and used for early stopping and for the figures, as published (a validation set of their own is
 what anybody else should use). Worst groups are picked by mean PIT and scored on one draw, and the worst interpretable
-group is that of one draw, both as published. A figure agrees if the published mean lies within two standard deviations
-of ours over runs, widened by the standard error of the few published runs: one in twenty that agree falls out by
-chance. Exits with 1 if more than one in ten do.
+group is that of one draw, both as published. A figure agrees if the published mean lies within two standard errors of
+the difference of both means, the spread of our runs taken for both: one in twenty that agree falls out by chance. Exits
+with 1 if more than one in five do.
 
     python benchmarks/crime_published.py --runs 10 --reference published_code.json
 """
@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand.experiments._crime_split import MASSES, one_split
+from evenhand.experiments.crime import MAX_STEPS
 
 ALPHAS = [0.1, 0.4, 1.0]
 SHOWN = (0.1, 0.2, 0.5, 1.0)
-MOST_STEPS = 1100
 
 
 def figures(alpha: float, recalibrated: bool, nll: float, std: float, worst: list[float], scan: float) -> dict:
@@ -34,7 +34,7 @@ def figures(alpha: float, recalibrated: bool, nll: float, std: float, worst: lis
 
 def ours(seed: int, data: str | None) -> list[dict]:
     """Our figures of one split."""
-    found = one_split(seed, "published", ALPHAS, [], data, MOST_STEPS)["rows"]
+    found = one_split(seed, "published", ALPHAS, [], MAX_STEPS, data=data)["rows"]
     return [
         figures(
             row["alpha"],
@@ -88,7 +88,7 @@ def main() -> None:
             continue
         for name in names:
             sd = own[name].std(ddof=1)
-            allowed = 2 * sd * np.sqrt(1 + 1 / len(other))
+            allowed = 2 * sd * np.sqrt(1 / options.runs + 1 / len(other))
             fits = abs(other[name].mean() - own[name].mean()) <= allowed
             agree, total = agree + fits, total + 1
             print(
@@ -96,7 +96,7 @@ def main() -> None:
                 f"{other[name].mean():10.3f} {len(other):4d}  {'yes' if fits else 'NO'}"
             )
     print(f"{agree} of {total} figures agree")
-    raise SystemExit(0 if agree >= 0.9 * total else 1)
+    raise SystemExit(0 if agree >= 0.8 * total else 1)
 
 
 if __name__ == "__main__":

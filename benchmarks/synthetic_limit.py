@@ -7,7 +7,8 @@ density, are measured at three levels, named by the error that the link proves f
 model that is right. "Above the limit" is the price less the least price of any forecaster of that mean error that is
 calibrated on average (for laplace, which is not exactly: of any forecaster); its standard error is that of
 `price + slope * error`. The same links around the truth stand beside it. Exits with 1 if the default lies 0.05 nats or
-more above the limit anywhere, or anything lies below it by more than its standard error.
+more above the limit anywhere, or lies below it by more than its standard error, or the truth, which is on it, by more
+than three of its own.
 
     python benchmarks/record.py synthetic_limit
 """
@@ -108,7 +109,8 @@ def one_task(task: Callable[[np.random.Generator, int], Sample], seed: int) -> I
             link = at_level(name, level)
             for subject, (pit, loss) in subjects.items():
                 error, price, above, deviation = above_limit(link, pit, loss)
-                good = above > -max(deviation, ROUNDING) and (above < ALLOWED or subject == "the truth")
+                least = -max((3 if subject == "the truth" else 1) * deviation, ROUNDING)
+                good = above > least and (above < ALLOWED or subject == "the truth")
                 yield (
                     (
                         f"{task.__name__:16} {seed:4d}  {name:8} {level:5.2f}  {subject:11} {error:10.4f} {price:8.4f} "

@@ -99,6 +99,7 @@ def planted(n_splits: int, better: float) -> pd.DataFrame:
                         "forecaster": NETWORK,
                         "alpha": alpha,
                         "recalibrated": recalibrated,
+                        "worst_error": 0.34 - shift,
                         "worst_errors": [0.4 - 0.3 * mass - shift for mass in MASSES],
                         "interpretable_error": 0.2 - shift,
                         "nll": -alpha + 0.001 * random.normal(),
@@ -139,7 +140,7 @@ def test_intervals_are_those_of_student() -> None:
 
 def test_intervals_of_shares_are_exact() -> None:
     # ten of ten: the lower end is 0.025 ** (1 / 10)
-    assert interval(np.ones(10)) == pytest.approx((1.0, 0.025**0.1, 1.0))
+    assert interval(np.ones(10, dtype=bool)) == pytest.approx((1.0, 0.025**0.1, 1.0))
 
 
 def test_kinds_of_groups() -> None:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHARPNESS = {
-    "nll": "Log score (nats)",
-    "cell_log_score": "Cell log score (nats)",
+    "nll": "Log score (nats),\nlower is sharper",
+    "cell_log_score": "Cell log score (nats),\nlower is sharper",
     "mean_std": "Mean standard deviation\n(crime rate, 0 to 1)",
-    "crps": "CRPS (crime rate, 0 to 1)",
+    "crps": "CRPS (crime rate, 0 to 1),\nlower is better",
 }
 ERRORS = {
     "worst_error": "Oracle's worst fifth: off by\n(percentage points)",
@@ -72,15 +72,15 @@ def _mark_alphas(axes: Axes, rows: pd.DataFrame) -> None:
             axes.annotate(f"α = {alpha:g}", at, (6, 6), textcoords="offset points", fontsize="small")
 
 
-def plot_sizes(rows: pd.DataFrame, null: dict[float, list[float]]) -> Axes:
+def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) -> Axes:
     """Draw the worst group's error against its size at the ends of the path, without and with recalibration.
 
     Parameters
     ----------
     rows : DataFrame
         Of one protocol.
-    null : dict of float to list of float
-        By alpha, what the search finds in calibrated forecasts, over `MASSES`.
+    null : dict of float to dict
+        By alpha, what the search finds in calibrated forecasts over `MASSES`: `low` and `high` hold nine in ten.
     """
     figure = _figure((9.0, 4.2))
     panels = figure.subplots(1, 2, sharey=True)
@@ -94,8 +94,17 @@ def plot_sizes(rows: pd.DataFrame, null: dict[float, list[float]]) -> Axes:
             axes.fill_between(MASSES, mean - spread, mean + spread, color=color, alpha=0.2, linewidth=0)
             label = f"α = {alpha:g} ({'likelihood' if alpha == 1 else 'PAIC'})"
             axes.plot(MASSES, mean, color=color, marker=marker, markevery=4, markersize=5, label=label)
-            name = "deterministic" if alpha == 1 else f"randomized like α = {alpha:g}"
-            axes.plot(MASSES, null[alpha], "--", color=color, linewidth=1, label=f"Calibrated, {name}")
+            name = "deterministic" if alpha == 1 else f"entropic link, α = {alpha:g}"
+            ends = null[alpha]["low"], null[alpha]["high"]
+            axes.fill_between(
+                MASSES,
+                *ends,
+                facecolor="none",
+                edgecolor=color,
+                hatch="////",
+                linewidth=0.5,
+                label=f"Calibrated, {name}",
+            )
         axes.set_title("Recalibrated" if recalibrated else "As trained", fontsize="medium")
         axes.set(xlabel="Share of the test rows in the group", xlim=(0, 1.02), ylim=(0, 0.52))
         axes.xaxis.set_major_formatter(_as_percent)

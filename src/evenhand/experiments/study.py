@@ -69,8 +69,8 @@ def compute_parts(
     Parameters
     ----------
     work : callable
-        Takes the values of a task as keywords and returns plain values. Has to be found by its name in a module, as
-        the workers are processes of their own.
+        Takes the values of a task as keywords and returns plain values. A function of a module or a `partial` of one,
+        as the workers are processes of their own.
     tasks : sequence of dict
         What each part is made from, as plain values. A part whose file says the same is not computed again.
     folder : Path
