@@ -924,3 +924,30 @@ def test_a_disk_that_is_full_leaves_the_old_output(
     monkeypatch.setattr(os, "fsync", full)
     assert "No space left" in evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv")).complaint()
     assert contents(tmp_path) == {"out.csv": b"old"}
+
+
+# --- reproduce -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["credit"], "STUDY must be one of 'toy', 'crime'"),
+        (["toy", "--splits", 3], "--splits belongs to crime"),
+        (["toy", "--data", "communities.data"], "--data belongs to crime"),
+        (["crime", "--splits", 0], "--splits must be"),
+        (["crime", "--jobs", 0], "--jobs must be"),
+        (["crime", "--data", "nowhere"], "--data must be the file communities.data"),
+        (["crime", "--seed", -1], "--seed must lie between"),
+    ],
+)
+def test_reproduce_refuses_what_makes_no_sense(
+    evenhand: Command, tmp_path: Path, options: list[Any], message: str
+) -> None:
+    assert message in evenhand("reproduce", *options, "--out", tmp_path / "out").complaint()
+    assert not (tmp_path / "out").exists()
+
+
+def test_reproduce_refuses_a_file_as_its_folder(evenhand: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file")
+    assert "file" in evenhand("reproduce", "toy", "--out", tmp_path / "file").complaint()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand import InputError
 from evenhand.calibration import calibration_error
 from evenhand.datasets import load_crime
 from evenhand.experiments import crime, study
@@ -18,7 +21,7 @@ from evenhand.experiments._crime_split import MASSES, NETWORK, _as_published, _S
 
 try:
     load_crime()
-except Exception:
+except InputError:
     pytest.skip("needs communities.data in the folder named by EVENHAND_DATA", allow_module_level=True)
 
 QUICK: dict[str, Any] = {"splits": 1, "jobs": 1, "alphas": (0.1, 1.0), "link_alphas": (0.1,), "max_steps": 40}
@@ -49,14 +52,33 @@ def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, st
     assert "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
 
 
-def test_a_stopped_run_goes_on_where_it_was(finished: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    out, shown = finished
+def test_a_stopped_run_goes_on_where_it_was(
+    finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = shutil.copytree(finished[0], tmp_path / "crime")
     monkeypatch.setattr(study, "_compute", None)  # nothing is computed again
-    assert crime.run(out, 0, lambda message: None, **QUICK) == shown
+    shown = crime.run(out, 0, lambda message: None, **QUICK)
+    assert shown.replace(str(out), "") == finished[1].replace(str(finished[0]), "")
+    # where the data lie is no setting; what is computed is
+    crime.run(out, 0, lambda message: None, data=load_crime_path(), **QUICK)
+    with pytest.raises(TypeError):
+        crime.run(out, 0, lambda message: None, **QUICK | {"max_steps": 41})
     parts = sorted((out / "parts").glob("*.json"))
     parts[0].write_text(parts[0].read_text()[:50])  # cut short: this one is computed again
     with pytest.raises(TypeError):
         crime.run(out, 0, lambda message: None, **QUICK)
+
+
+def load_crime_path() -> Path | None:
+    folder = os.environ.get("EVENHAND_DATA")
+    return None if folder is None else Path(folder) / "communities.data"
+
+
+def test_a_folder_of_another_study_is_refused(finished: tuple[Path, str], tmp_path: Path) -> None:
+    study.check_folder(finished[0], "crime")
+    study.check_folder(tmp_path / "new", "toy")
+    with pytest.raises(InputError, match="--out must name a new folder, or one of the study toy"):
+        study.check_folder(finished[0], "toy")
 
 
 def test_published_groups_are_scored_on_one_draw() -> None:

@@ -19,7 +19,7 @@ import pytest
 import evenhand
 
 ROOMS = evenhand._ROOMS
-COMMANDS = ("demo", "fit", "predict", "randomize", "audit")
+COMMANDS = ("demo", "fit", "predict", "randomize", "audit", "reproduce")
 
 # handed to people or raised, never called by them
 NOT_CALLED = {"Audit", "Certificate", "DiscreteOutcomeWarning", "InputError", "MissingExtraError"}

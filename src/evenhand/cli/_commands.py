@@ -300,27 +300,33 @@ def audit(
 
 @app.command()
 def reproduce(
-    study: Annotated[str, typer.Argument(help="toy or crime", metavar="STUDY")],
+    name: Annotated[str, typer.Argument(help="toy or crime", metavar="STUDY")],
     out: Annotated[Path, typer.Option(help="folder to write to; a stopped run goes on from what lies there")],
     data: Annotated[Path | None, typer.Option(help="crime: communities.data, where it cannot be fetched")] = None,
-    splits: Annotated[int, typer.Option(help="crime: random splits")] = 10,
-    jobs: Annotated[int, typer.Option(help="crime: splits that are computed at the same time")] = 2,
+    splits: Annotated[int | None, typer.Option(help="crime: random splits, 10 by default")] = None,
+    jobs: Annotated[int | None, typer.Option(help="crime: splits computed at the same time, 2 by default")] = None,
     seed: Annotated[int, typer.Option(help="of the first split, or of the task")] = 0,
 ) -> None:
     """Rerun an experiment of the paper, with figures, tables and a verdict on each claim."""
     from evenhand._checks import check_choice, check_count
-    from evenhand.experiments import crime, toy
+    from evenhand.experiments import crime, study, toy
 
-    check_choice("study", study, ("toy", "crime"))
+    check_choice("STUDY", name, ("toy", "crime"))
     _check_seed(seed)
-    if study == "toy":
-        if data is not None:
-            raise InputError("--data belongs to crime: the toy makes its own")
+    given = {"data": data, "splits": splits, "jobs": jobs}
+    options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
+    if name == "toy" and options:
+        raise InputError(f"--{next(iter(options))} belongs to crime: the toy makes its own data, in one piece")
+    for option in ("splits", "jobs"):
+        if option in options:
+            check_count(f"--{option}", options[option])
+    if data is not None and not data.is_file():
+        raise bad_input("--data", "be the file communities.data", data)
+    study.check_folder(out, name)
+    if name == "toy":
         show(toy.run(out, seed, say))
-        return
-    check_count("--splits", splits)
-    check_count("--jobs", jobs)
-    show(crime.run(out, seed, say, splits=splits, data=None if data is None else str(data), jobs=jobs))
+    else:
+        show(crime.run(out, seed, say, **options))
 
 
 def _report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:

@@ -7,12 +7,9 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from evenhand._checks import InputError, MissingExtraError
-
-if TYPE_CHECKING:
-    pass
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130
 """Exit codes: 1, which Python gives to any error, is left to gates."""

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand.experiments._crime_split import LINKED, MASSES, NETWORK
-from evenhand.figures._style import BLUE, GREY, ORANGE, as_points, tidy
+from evenhand.figures._style import BLUE, GREY, ORANGE, as_points, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SHARPNESS = {
     "nll": "Log score (nats),\nlower is sharper",
@@ -36,7 +35,7 @@ def plot_sharpness(rows: pd.DataFrame, *, recalibrated: bool) -> Axes:
     recalibrated : bool
         Which forecasts of the network.
     """
-    figure = _figure((11.0, 6.4))
+    figure = new_figure((11.0, 6.4))
     panels = figure.subplots(len(ERRORS), len(SHARPNESS), sharex="row")
     network = rows[(rows["forecaster"] == NETWORK) & (rows["recalibrated"] == recalibrated)]
     linked = rows[(rows["forecaster"] == LINKED) & (rows["recalibrated"] == recalibrated)]
@@ -82,7 +81,7 @@ def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) ->
     null : dict of float to dict
         By alpha, what the search finds in calibrated forecasts over `MASSES`: `low` and `high` hold nine in ten.
     """
-    figure = _figure((9.0, 4.2))
+    figure = new_figure((9.0, 4.2))
     panels = figure.subplots(1, 2, sharey=True)
     network = rows[rows["forecaster"] == NETWORK]
     styles = dict(zip(sorted(null), ((BLUE, "o"), (ORANGE, "s")), strict=True))
@@ -119,12 +118,3 @@ def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) ->
 
 def _as_percent(value: float, _: float) -> str:
     return f"{100 * value:.0f}%"
-
-
-def _figure(size: tuple[float, float]) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure

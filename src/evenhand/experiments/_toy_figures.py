@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand._checks import Floats
 from evenhand.experiments.study import Exhibit
-from evenhand.figures._style import BLUE, GREY, ORANGE, RED, axes_of, tidy
+from evenhand.figures._style import BLUE, GREY, ORANGE, RED, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,10 +141,7 @@ def _first(panels: Any) -> Axes:
 
 def _panels(size: tuple[float, float], rows: int, columns: int) -> Any:
     """Axes of a figure of their own, shape (rows, columns)."""
-    figure = axes_of(None, size).get_figure(root=True)
-    assert figure is not None
-    figure.clear()
-    return figure.subplots(rows, columns, squeeze=False)
+    return new_figure(size).subplots(rows, columns, squeeze=False)
 
 
 def _padded(values: Floats, share: float = 0.05) -> tuple[float, float]:

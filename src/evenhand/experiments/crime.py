@@ -50,7 +50,7 @@ def run(
     say: Callable[[str], None],
     *,
     splits: int = 10,
-    data: str | None = None,
+    data: str | Path | None = None,
     jobs: int = 2,
     alphas: Sequence[float] = ALPHAS,
     link_alphas: Sequence[float] = LINK_ALPHAS,
@@ -68,8 +68,8 @@ def run(
         Takes messages about progress.
     splits : int, default 10
         Random splits.
-    data : str, optional
-        Path of communities.data.
+    data : str or Path, optional
+        Of communities.data.
     jobs : int, default 2
         Splits that are computed at the same time.
     alphas, link_alphas : sequence of float
@@ -89,7 +89,7 @@ def run(
     say(f"crime: {of} under {len(PROTOCOLS)} protocols; what is done already is not done again ...")
     null = {part["alpha"]: dict(part) for part in compute_parts(one_null, nulls, out / "parts", jobs=jobs)}
     # the data are pinned by their checksum: where they lie is no part of a task
-    work = partial(one_split, data=data)
+    work = partial(one_split, data=None if data is None else str(data))
     parts = compute_parts(work, tasks, out / "parts", jobs=jobs, verbose=True)
     rows = pd.DataFrame(
         [

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evenhand import store
 from evenhand._checks import bad_input
 from evenhand._files import write_text
 from evenhand._progress import progress
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Exhibit", "compute_parts", "write_study"]
+__all__ = ["Exhibit", "check_folder", "compute_parts", "write_study"]
 
 Values = Mapping[str, Any]
+
+RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,17 @@ class Exhibit:
     alt: str = ""
     table: pd.DataFrame | None = None
     shown: int = 40
+
+
+def check_folder(out: Path, name: str) -> None:
+    """Refuse a folder that cannot be written to, or that holds another study, before anything is computed."""
+    store.check_folder(out)
+    try:
+        there = json.loads((out / RESULTS).read_text(encoding="utf-8")).get("study")
+    except (OSError, ValueError, AttributeError):
+        return
+    if there != name:
+        raise bad_input("--out", f"name a new folder, or one of the study {name}", f"{out}, which holds {there}")
 
 
 def compute_parts(
@@ -154,7 +168,7 @@ def write_study(out: Path, title: str, lead: Sequence[str], exhibits: Sequence[E
         Settings, seeds and figures, for `results.json`.
     """
     out.mkdir(parents=True, exist_ok=True)
-    write_text(out / "results.json", json.dumps(plain(results), indent=1) + "\n")
+    write_text(out / RESULTS, json.dumps(plain(results), indent=1) + "\n")
     parts = [heading(title), bullets(lead)]
     for exhibit in exhibits:
         if exhibit.table is not None:

@@ -290,7 +290,7 @@ def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
     task = settings(seed)
     say("training the networks and measuring the forecasters: about a minute")
     (values,) = compute_parts(compute, [task], out / "parts")
-    values = {"settings": task, **values}
+    values = {"study": "toy", "settings": task, **values}
     found = lead(values)
     title = "The paper's introduction, on a task whose truth is known"
     write_study(out, title, found, exhibits(values), values)

@@ -13,6 +13,7 @@ from evenhand._checks import Floats, bad_input
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     Records = Sequence[Mapping[str, Any]] | pd.DataFrame
 
@@ -78,12 +79,17 @@ def column(rows: list[Mapping[str, Any]], key: str) -> Floats:
     return np.array([np.nan if row.get(key) is None else float(row[key]) for row in rows])
 
 
-def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    if ax is not None:
-        return ax
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return an empty figure, in inches, without touching the state of pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure.add_subplot()
+    return figure
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    if ax is not None:
+        return ax
+    return new_figure(size).add_subplot()

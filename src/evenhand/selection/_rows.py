@@ -68,5 +68,5 @@ def learning(rows: Rows) -> Iterator[None]:
     except InputError as error:
         if rows.share is None or rows.learn.size >= FEW_ROWS:
             raise
-        split = f"{rows.learn.size} of {rows.y.size:,} rows at certify_share={rows.share:g}"
-        raise InputError(f"learning from {split}: {error}") from error
+        part = f"{rows.learn.size} of {rows.y.size:,} rows at certify_share={rows.share:g}"
+        raise InputError(f"learning from {part}: {error}") from error
