@@ -19,7 +19,7 @@ from evenhand.calibration import (
 )
 from evenhand.forecast import Forecast
 
-COMPARED = 500
+COMPARED = 250
 """Most people whose CRPS and widths are compared: they are slow where forecasts have no closed form."""
 
 

@@ -44,8 +44,8 @@ class Selection:
         The model mended without randomness, by group if `by` was given; None where nothing was learned, for models
         that are randomized already, and with `alternative=False`.
     comparison : DataFrame
-        One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (of a random part of very
-        many people), `average_error`, `certified_group_error`. The log score of the randomized forecasts is that of
+        One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (of 250 people at
+        most), `average_error`, `certified_group_error`. The log score of the randomized forecasts is that of
         what the link goes around, and the price.
     n_learning, n_certifying : int
         Rows that the model learned from, 0 if it was not fitted here, and people that it is certified on.
