@@ -25,6 +25,7 @@ from evenhand.calibration import (
     Certificate,
     calibration_error,
     certify_pit,
+    interval_width,
     pathwise_errors,
 )
 from evenhand.calibration.any_link import certify_link
@@ -34,7 +35,7 @@ from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedR
 from evenhand.forecasters._bases import thawed
 from evenhand.forecasters._grouping import By
 from evenhand.links import Link, make_link, price_of_proof
-from evenhand.selection._compared import Held, spread_step, width
+from evenhand.selection._compared import Held, spread_step
 from evenhand.selection._estimators import (
     DEFAULT_LINK,
     check_estimator,
@@ -260,7 +261,7 @@ def _around(
         confidence=target.confidence,
         price=paid,
         limit=_limit(proof.mean_error()),
-        wider=width(served) / width(part) - 1,
+        wider=float(interval_width(served, 0.8).mean() / interval_width(part, 0.8).mean()) - 1,
         alternative=mended if alternative else None,
         comparison=pd.DataFrame([*lines, last]),
         n_learning=int(rows.learn.size),

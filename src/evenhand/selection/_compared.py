@@ -52,9 +52,3 @@ class Held:
 def spread_step(y: Floats) -> float | None:
     """Rounding step of outcomes that pile up PITs, which are then spread over the cell; None for others."""
     return rounding_step(y) if largest_atom(y)[1] > MILD_ATOM else None
-
-
-def width(forecast: Forecast) -> float:
-    """Mean width of the 80% intervals."""
-    low, high = forecast.interval(0.8)
-    return float(np.mean(high - low))
