@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand._checks import InputError, bad_input, check_column
+from evenhand.cli._talk import about, say
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.forecast import Forecast
     from evenhand.selection import Selection
-
-from evenhand.cli._talk import about, say
 
 CERTIFICATE = "certificate.json"
 DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")

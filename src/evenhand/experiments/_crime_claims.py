@@ -71,9 +71,9 @@ def claims(rows: pd.DataFrame, features: list[str]) -> pd.DataFrame:
     return pd.DataFrame(parts, columns=["claim", "measured", "value", "low", "high", "verdict"])
 
 
-def at_mass(row_errors: list[float], mass: float = MASS) -> float:
-    """Error of the worst group of a mass, from a curve over `MASSES`."""
-    return float(np.interp(mass, MASSES, row_errors))
+def at_mass(row_errors: list[float]) -> float:
+    """Error of the worst group of mass `MASS`, from a curve over `MASSES`."""
+    return float(np.interp(MASS, MASSES, row_errors))
 
 
 Claim = tuple[str, str, Floats | NDArray[np.bool_], float, bool]
