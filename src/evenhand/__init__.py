@@ -47,7 +47,18 @@ _HOMES = {
     "randomize": "selection",
     "save": "store",
 }
-_ROOMS = ("calibration", "datasets", "distributions", "draws", "figures", "forecasters", "links", "losses")
+_ROOMS = (
+    "calibration",
+    "datasets",
+    "decisions",
+    "distributions",
+    "draws",
+    "figures",
+    "forecasters",
+    "lending",
+    "links",
+    "losses",
+)
 
 __all__ = [
     "Audit",

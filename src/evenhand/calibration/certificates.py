@@ -16,11 +16,11 @@ from evenhand._checks import (
     InputError,
     bad_input,
     check_choice,
-    check_draws,
     check_fraction,
     check_groups,
 )
 from evenhand._words import at_least, at_most, percent
+from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.bands import (
     SurvivalBand,
     betting_cvar,
@@ -29,7 +29,7 @@ from evenhand.calibration.bands import (
     local_levels_band,
     share_bound,
 )
-from evenhand.calibration.errors import BLOCK, calibration_error, check_pit, pathwise_errors
+from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
 from evenhand.calibration.scores import covered
 from evenhand.draws import RandomState, generator, one_row_each
 
@@ -61,9 +61,6 @@ NOT_COVERED = (
     "groups smaller than the stated mass",
     "outcomes that are not continuous",
 )
-
-
-JITTERED = "draw them with draws.jittered(n, m)"
 
 
 @dataclass(frozen=True)
@@ -407,7 +404,7 @@ def certify_pit(
     if r is None and (matrix == matrix[:, :1]).all():
         matrix = matrix[:, :1]  # one forecast each, said several times
     n, m = matrix.shape
-    draws = None if r is None else _check_own_draws(r, n, m)
+    draws = None if r is None else check_own_draws(r, n, m)
     masks = check_groups(groups or {}, n)
     random = generator(random_state)
     if cluster is not None:
@@ -416,7 +413,7 @@ def certify_pit(
         masks = {name: mask[rows] for name, mask in masks.items()}
         n = rows.size
     if draws is not None:
-        _check_fresh(draws)
+        check_fresh(draws)
     column = random.integers(m, size=n)
     one_draw = matrix[np.arange(n), column]
     return Certificate(
@@ -433,36 +430,3 @@ def certify_pit(
         groups=masks,
         seed=int(random.integers(2**31)),
     )
-
-
-def _check_own_draws(r: ArrayLike, n: int, m: int) -> Floats:
-    """Draws of shape (n, m), one in each cell."""
-    draws = check_draws(r)
-    if draws.ndim == 1:
-        draws = draws[:, None]
-    if draws.shape != (n, m):
-        raise bad_input("r", f"have the shape of pit, ({n}, {m}): each person's own draws", f"{draws.shape}", JITTERED)
-    for start in range(0, n, BLOCK):
-        cells = np.sort(draws[start : start + BLOCK], axis=-1) * m - np.arange(m)
-        elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
-        if elsewhere.any():
-            place, rule = (
-                f"r[{start + int(np.argmax(elsewhere))}]",
-                f"hold one draw in each of {m} equal cells of [0, 1]",
-            )
-            raise bad_input(place, rule, "draws elsewhere", JITTERED)
-    return draws
-
-
-def _check_fresh(draws: Floats) -> None:
-    """Refuse draws that people share: continuous draws never coincide."""
-    first = draws[:, 0]
-    order = np.argsort(first, kind="stable")
-    twins = np.flatnonzero(np.diff(first[order]) == 0)
-    same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
-    if same.size == draws.shape[0] - 1 > 0:
-        raise bad_input("r", "be drawn afresh for each person", "the same draws for everybody", JITTERED)
-    if same.size:
-        one, other = order[same[0]], order[same[0] + 1]
-        remedy = "if they are rows of one person, name people with cluster"
-        raise bad_input("r", "be drawn afresh for each person", f"the same draws in rows {one} and {other}", remedy)

@@ -1,0 +1,7 @@
+"""Acting on forecasts: the action with the least expected loss, and how often its loss breaks its promise."""
+
+from evenhand.decisions.bayes import BayesDecision, Decisions
+from evenhand.decisions.guarantee import LossGuarantee, loss_guarantee
+from evenhand.decisions.steps import StepLoss
+
+__all__ = ["BayesDecision", "Decisions", "LossGuarantee", "StepLoss", "loss_guarantee"]

@@ -1,0 +1,299 @@
+"""The action that minimizes expected loss under a forecast (method: decisions)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from evenhand._checks import Floats, InputError, bad_input, check_finite
+from evenhand.decisions.steps import StepLoss
+from evenhand.distributions._base import GRID_REACH, score_grid
+from evenhand.forecast import Forecast
+from evenhand.tables import take_rows
+
+__all__ = ["BayesDecision", "Decisions"]
+
+Ints = NDArray[np.intp]
+Loss = Callable[..., ArrayLike]
+
+SCORE_STEP = 1 / 32
+"""Step of the quadrature, in normal scores: a smooth loss is integrated to rounding, a kink to about 1e-4 sd."""
+
+BLOCK = 1 << 22
+"""Outcomes whose losses are computed at once."""
+
+NO_CHANGE = 1e-12
+"""Changes of a loss, as a share of its size, that are taken for rounding."""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What was chosen for each forecast.
+
+    Parameters
+    ----------
+    actions : tuple
+        The actions there were.
+    index : ndarray of int, shape of the batch
+        Number of the chosen action.
+    promised : ndarray, shape of the batch
+        Its expected loss under the forecast that chose it.
+    """
+
+    actions: tuple[Hashable, ...]
+    index: Ints
+    promised: Floats
+
+    @property
+    def chosen(self) -> NDArray[Any]:
+        """The chosen actions themselves, shape of the batch."""
+        names = np.empty(len(self.actions), dtype=object)
+        names[:] = self.actions
+        return names[self.index]
+
+    def share(self, action: Hashable) -> Floats:
+        """Share of each person's draws with this action, shape (n,): its probability, if the draws are uniform."""
+        if action not in self.actions:
+            raise bad_input("action", f"be one of {list(self.actions)}", repr(action))
+        is_chosen = self.index == self.actions.index(action)
+        return np.asarray(is_chosen.mean(axis=-1) if is_chosen.ndim == 2 else is_chosen, dtype=np.float64)
+
+
+class BayesDecision:
+    """Choose the action with the least expected loss under the forecast.
+
+    Parameters
+    ----------
+    actions : sequence
+        At least one action, such as `("yes", "no")`; of two that are equally good the first is taken.
+    loss : mapping or callable
+        A mapping from each action to a `StepLoss`, a number (a constant loss) or a function of outcomes; or one
+        function `loss(y, action)` for all. Functions are vectorized: an array of outcomes in, losses of the same
+        shape out. Where losses differ between people by more than a `StepLoss` per person says, pass `x` to the
+        methods: functions are then called with the rows of `x` as last argument and outcomes of shape (n, k).
+
+    Notes
+    -----
+    Step losses are integrated in closed form. Functions are integrated over the quantiles of the forecast, by the
+    trapezoidal rule in normal scores, to about 1e-4 standard deviations at a kink. A function that jumps loses
+    accuracy there: say it as a `StepLoss`.
+
+    References
+    ----------
+    Zhao, Ma & Ermon, ICML 2020, section 6.
+
+    Examples
+    --------
+    A bank that gains 1 by a good loan and loses 3 by a bad one, with 1 added to make losses of them, says yes
+    where the forecast gives bad ones at most a quarter:
+
+    >>> bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.5], [4.0, 0.0]), "no": 1.0})
+    >>> decisions = bank.decide(Forecast.from_normal(mean=[0.6, 0.55], std=[0.1, 0.1]))
+    >>> decisions.chosen.tolist(), decisions.promised.round(3)
+    (['yes', 'no'], array([0.635, 1.   ]))
+
+    Any loss, here the pinball loss, whose best action is a quantile:
+
+    >>> def pinball(y, a):
+    ...     return np.maximum(0.9 * (y - a), 0.1 * (a - y))
+    >>> stock = BayesDecision([0.0, 1.0, 1.28, 1.5], pinball)
+    >>> stock.decide(Forecast.from_normal([0.0], [1.0])).chosen
+    array([1.28], dtype=object)
+    """
+
+    def __init__(self, actions: Sequence[Hashable], loss: Mapping[Any, Any] | Loss) -> None:
+        self.actions = tuple(actions) if not isinstance(actions, str) else (actions,)
+        if not self.actions or len(set(self.actions)) < len(self.actions):
+            raise bad_input("actions", "name at least one action, each once", list(self.actions))
+        self.loss = loss
+        self._losses = [_loss_of(loss, action) for action in self.actions]
+
+    def expected_loss(self, forecast: Forecast, x: Any = None) -> Floats:
+        """Expected loss of each action under each forecast.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            Of n people, over draws or not.
+        x : table or array with n rows, optional
+            What losses that are functions depend on besides the outcome.
+
+        Returns
+        -------
+        ndarray of shape (n, n_actions) or (n, m, n_actions)
+
+        Raises
+        ------
+        InputError
+            If a loss does not fit the outcomes it is given or is not finite.
+        """
+        _check_people(x, len(forecast))
+        expected = np.empty((*forecast.distribution.batch_shape, len(self.actions)))
+        functions = []
+        for j, loss in enumerate(self._losses):
+            if isinstance(loss, StepLoss):
+                expected[..., j] = loss.expected(forecast)
+            else:
+                functions.append(j)
+        if functions:
+            self._integrate(forecast, x, functions, expected)
+        return expected
+
+    def decide(self, forecast: Forecast, x: Any = None) -> Decisions:
+        """Choose for each forecast; parameters and errors as for `expected_loss`."""
+        expected = self.expected_loss(forecast, x)
+        index = expected.argmin(axis=-1)
+        return Decisions(self.actions, index, np.take_along_axis(expected, index[..., None], axis=-1)[..., 0])
+
+    def realized_loss(self, decisions: Decisions, y: ArrayLike, x: Any = None) -> Floats:
+        """Loss of the chosen actions at the outcomes.
+
+        Parameters
+        ----------
+        decisions : Decisions
+            For n people.
+        y : array-like of shape (n,)
+            Outcomes.
+        x : table or array with n rows, optional
+            As for `decide`.
+
+        Returns
+        -------
+        ndarray, shape of the batch
+        """
+        outcomes = check_finite("y", y)
+        n = decisions.index.shape[0]
+        if outcomes.shape != (n,):
+            raise bad_input("y", f"have one outcome per person ({n})", f"shape {outcomes.shape}")
+        _check_people(x, n)
+        losses = np.column_stack([self._at(j, outcomes[:, None], x)[:, 0] for j in range(len(self.actions))])
+        rows = np.arange(n) if decisions.index.ndim == 1 else np.arange(n)[:, None]
+        return np.asarray(losses[rows, decisions.index])
+
+    def check_loss(self, y: ArrayLike, x: Any = None) -> Ints:
+        """Check that losses are non-negative and monotone in the outcome, as the guarantee needs.
+
+        Step losses are checked as they are, functions at these outcomes.
+
+        Parameters
+        ----------
+        y : array-like of shape (k,)
+            Outcomes that may occur.
+        x : table or array with n rows, optional
+            As for `decide`.
+
+        Returns
+        -------
+        ndarray of int, shape (1, n_actions) or (n, n_actions)
+            For each action, and each person where losses differ, 1 if the loss rises with the outcome, -1 if it
+            falls, 0 if it is constant.
+
+        Raises
+        ------
+        InputError
+            If a loss is negative somewhere (add a constant to all: decisions stay the same) or not monotone.
+        """
+        outcomes = np.unique(check_finite("y", y))
+        return np.column_stack(
+            np.broadcast_arrays(*(self._direction(j, outcomes, x) for j in range(len(self.actions))))
+        )
+
+    def _direction(self, j: int, y: Floats, x: Any) -> Ints:
+        """Direction of one action's loss, shape (1,) or (n,)."""
+        loss, name = self._losses[j], f"the loss of action {self.actions[j]!r}"
+        if isinstance(loss, StepLoss):
+            if (loss.values < 0).any():
+                raise bad_input(name, "be at least 0", float(loss.values.min()), SHIFT)
+            try:
+                return np.atleast_1d(loss.direction()).astype(np.intp)
+            except InputError as error:
+                raise bad_input(name, "rise or fall with the outcome", str(error)) from error
+        n = 1 if x is None else len(x)
+        parts = []
+        for rows in _blocks(n, y.size):
+            grid = np.broadcast_to(y, (rows.stop - rows.start, y.size))
+            parts.append(_directions(self._at(j, grid, None if x is None else take_rows(x, rows)), y, name))
+        return np.concatenate(parts)
+
+    def _at(self, j: int, y: Floats, x: Any) -> Floats:
+        """Loss of one action at outcomes of shape (n, k)."""
+        loss = self._losses[j]
+        if isinstance(loss, StepLoss):
+            return loss(y)
+        name = f"the loss of action {self.actions[j]!r}"
+        values = np.asarray(loss(y) if x is None else loss(y, x), dtype=np.float64)
+        if values.shape != y.shape:
+            remedy = "write it for arrays of outcomes; a constant loss is a number"
+            raise bad_input(name, f"have the shape of its outcomes, {y.shape}", f"shape {values.shape}", remedy)
+        if not np.isfinite(values).all():
+            i, k = (int(place) for place in np.argwhere(~np.isfinite(values))[0])
+            raise bad_input(name, "be finite", f"{values[i, k]} at y = {y[i, k]:g}")
+        return values
+
+    def _integrate(self, forecast: Forecast, x: Any, functions: list[int], expected: Floats) -> None:
+        """Fill in the expectations of losses that are functions, a block of people at a time."""
+        scores = score_grid(GRID_REACH, SCORE_STEP)
+        weights = np.exp(-scores * scores / 2)
+        weights /= weights.sum()
+        log_tail, upper = special.log_ndtr(-np.abs(scores)), scores > 0
+        for rows in _blocks(len(forecast), scores.size * int(np.prod(expected.shape[1:-1]))):
+            part = forecast.take(rows).distribution
+            y = np.broadcast_to(part.expand().quantile_from_tail(log_tail, upper), (*part.batch_shape, scores.size))
+            people = None if x is None else take_rows(x, rows)
+            for j in functions:
+                losses = self._at(j, y.reshape(y.shape[0], -1), people).reshape(y.shape)
+                expected[rows, ..., j] = losses @ weights
+
+    def __repr__(self) -> str:
+        return f"BayesDecision(actions={list(self.actions)})"
+
+
+SHIFT = "add a constant to the losses of all actions: decisions stay the same"
+
+
+def _loss_of(loss: Any, action: Hashable) -> Any:
+    """Loss of one action: a `StepLoss`, or a function of outcomes and, if given, of `x`."""
+    if not isinstance(loss, Mapping):
+        if not callable(loss):
+            raise bad_input("loss", "be a function or a mapping from actions to losses", type(loss).__name__)
+        return lambda y, *x: loss(y, action, *x)
+    if action not in loss:
+        raise bad_input("loss", f"have an entry for action {action!r}", list(loss))
+    own = loss[action]
+    if isinstance(own, StepLoss) or callable(own):
+        return own
+    try:
+        return StepLoss([], [float(own)])
+    except (TypeError, ValueError) as error:
+        rule = "be a StepLoss, a finite number or a function of outcomes"
+        raise bad_input(f"loss[{action!r}]", rule, repr(own)) from error
+
+
+def _check_people(x: Any, n: int) -> None:
+    if x is not None and len(x) != n:
+        raise bad_input("x", f"have one row per person ({n})", f"{len(x)} rows")
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    size = max(1, BLOCK // max(width, 1))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _directions(losses: Floats, y: Floats, name: str) -> Ints:
+    """Directions of losses at increasing outcomes, shape (n, k) -> (n,)."""
+    if (losses < 0).any():
+        i, k = (int(place) for place in np.argwhere(losses < 0)[0])
+        raise bad_input(name, "be at least 0", f"{losses[i, k]:g} at y = {y[k]:g}", SHIFT)
+    steps = np.diff(losses, axis=-1)
+    least = NO_CHANGE * np.abs(losses).max(axis=-1, keepdims=True)
+    rises, falls = (steps > least).any(axis=-1), (steps < -least).any(axis=-1)
+    if (rises & falls).any():
+        i = int(np.argmax(rises & falls))
+        k = int(np.argmax(steps[i] * (1 if steps[i][np.abs(steps[i]) > least[i]][0] < 0 else -1) > least[i]))
+        raise bad_input(name, "rise or fall with the outcome", f"one that turns at y = {y[k]:g}")
+    return np.asarray(rises.astype(np.intp) - falls.astype(np.intp))

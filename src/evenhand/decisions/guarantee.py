@@ -1,0 +1,225 @@
+"""How often a decision costs more than its forecast promised (method: decisions).
+
+The forecast that chooses an action promises a loss, its expectation. If the loss is non-negative and rises with the
+outcome, it exceeds `k` times the promise only where the PIT is above `1 - 1/k`; if it falls, only where the PIT is
+below `1/k`. So the law of PITs bounds how often: by `1/k` if the direction of the chosen action is always the same, by
+`2/k` if not, over whatever the forecaster is calibrated for. For one person under an individually calibrated forecaster
+what counts is whether the direction depends on that person's draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._checks import Floats, bad_input, check_finite, check_fraction, check_groups
+from evenhand._words import at_least, at_most, percent
+from evenhand.calibration._own_draws import check_fresh
+from evenhand.calibration.worst import check_masses
+from evenhand.decisions._seen import Seen
+from evenhand.decisions.bayes import BayesDecision
+from evenhand.draws import RandomState, generator, one_row_each
+from evenhand.forecast import Forecast
+
+__all__ = ["LossGuarantee", "loss_guarantee"]
+
+CHECKED, CHECKED_OUTCOMES = 200, 257
+CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
+"""Losses are checked at quantiles of so many people's forecasts, and at so many outcomes in all."""
+
+
+@dataclass(frozen=True)
+class LossGuarantee:
+    """How often the realized loss exceeds `k` times the promised one, and what the theorem allows.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A row per group and k. `group`; `kind` ("everyone", "named", or "every" for every group of a mass); `mass` (NaN
+        for named groups); `k`; `n`; `exceeded`, the share of people and draws, in "every" rows that of the people who
+        fared worst, picked with the outcomes seen; `low` and `high`, what confidence leaves possible: for everyone,
+        for all named groups together, for every group of all masses together; `bound`, the theorem's; and `verdict`:
+        "proven" if `high` is within the bound, "broken" if `low` is beyond it, "no claim" if the bound is 1, else
+        "open".
+    factor : int
+        1 where the bound is `1/k`, 2 where it is `2/k`.
+    why : str
+        What decided that.
+    is_randomized : bool
+        Whether a draw stands behind the forecasts. If not, the bound is that of a forecaster that is calibrated on
+        average (in a named group: in that group), and every group of a mass may have all of the misses.
+    mixed : float
+        Share of people whose chosen action loses in different directions under different draws; NaN if one draw per
+        person does not show it.
+    promised, realized : float
+        Mean promised and realized loss.
+    confidence : float
+        Of each kind of statement.
+    """
+
+    table: pd.DataFrame
+    factor: int
+    why: str
+    is_randomized: bool
+    mixed: float
+    promised: float
+    realized: float
+    confidence: float
+
+    def summary(self) -> str:
+        """Return the findings as text."""
+        rule = f"{self.factor}/k"
+        subject = "individually calibrated" if self.is_randomized else "calibrated on average"
+        lines = [
+            f"Promised loss {self.promised:.4g} on average, realized {self.realized:.4g}.",
+            f"A forecaster that is {subject} exceeds k times its promise with probability at most {rule}: {self.why}.",
+        ]
+        if not self.is_randomized:
+            lines.append("Deterministic forecasts: a group of a given size may have all of the misses.")
+        for row in self.table.to_dict("records"):
+            who = row["group"] if row["kind"] != "named" else f"group {row['group']!r}"
+            lines.append(
+                f"- more than {row['k']:g} times, {who}: {100 * row['exceeded']:.1f}% ({at_least(row['low'])}% to "
+                f"{at_most(row['high'])}%), bound {at_most(row['bound'])}%: {row['verdict']}"
+            )
+        lines.append(
+            f"In brackets what {percent(self.confidence)} confidence leaves possible; the share before them is of the "
+            "rows at hand, for every group of a size that of the people who fared worst, picked with outcomes seen."
+        )
+        return "\n".join(lines)
+
+
+def loss_guarantee(
+    decision: BayesDecision,
+    forecast: Forecast,
+    y: ArrayLike,
+    *,
+    x: Any = None,
+    k: float | Sequence[float] = (2, 4, 10),
+    groups: Mapping[str, ArrayLike] | None = None,
+    masses: ArrayLike = (0.1, 0.2, 0.5),
+    confidence: float = 0.95,
+    cluster: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> LossGuarantee:
+    """Measure how often a decision's loss exceeds k times what its forecast promised, beside the theorem's bound.
+
+    Parameters
+    ----------
+    decision : BayesDecision
+        Its losses must be non-negative and monotone in the outcome.
+    forecast : Forecast
+        Of n held-out people. Randomized: each person's own draws, best several (`draws.jittered(n, 64)`): they show
+        whether the direction of the chosen action depends on the draw, and how often each person is let down.
+    y : array-like of shape (n,)
+        Outcomes.
+    x : table or array with n rows, optional
+        What losses depend on besides the outcome.
+    k : float or list of float, default (2, 4, 10)
+        Multiples of the promised loss, at least 1.
+    groups : dict of name to mask, optional
+        Groups named before the rows were seen.
+    masses : float or list of float
+        Sizes of groups, as shares of the people, for which every group is bounded.
+    confidence : float, default 0.95
+        Probability that a statement is true, for each k: that over everyone, those of all named groups together,
+        those of every group of all masses together.
+    cluster : array-like of shape (n,), optional
+        Labels of people who have several rows: one row of each, chosen at random, is used.
+    random_state : int, generator or None
+        Of that choice and of the order of bets.
+
+    Returns
+    -------
+    LossGuarantee
+
+    Raises
+    ------
+    InputError
+        If the input does not fit, a loss is negative or not monotone, or people share their draws.
+
+    Notes
+    -----
+    A loss that is a function is checked for its sign and direction at the outcomes given and at quantiles of the
+    forecasts. Bounds in `high` need no calibration: they are proven by the rows alone. With one draw per person they
+    are Clopper and Pearson's, else bets on the share of each person's draws.
+
+    References
+    ----------
+    Zhao, Ma & Ermon, ICML 2020, the theorem on decisions, whose second part holds under the condition given here only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.decisions import StepLoss
+    >>> from evenhand.draws import jittered
+    >>> y = np.random.default_rng(0).normal(size=2000)
+    >>> forecast = Forecast.from_normal(np.zeros(2000), np.ones(2000)).randomized(0.1, r=jittered(2000, 32, 0))
+    >>> bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
+    >>> found = loss_guarantee(bank, forecast, y, k=2, masses=0.5, random_state=0)
+    >>> found.factor, found.table["verdict"].tolist()
+    (1, ['proven', 'proven'])
+    """
+    outcomes = check_finite("y", y)
+    n = len(forecast)
+    if outcomes.shape != (n,):
+        raise bad_input("y", f"have one outcome per forecast ({n})", f"shape {outcomes.shape}")
+    multiples = _check_multiples(k)
+    shares = check_masses(masses)
+    check_fraction("confidence", confidence)
+    masks = check_groups(groups or {}, n)
+    random = generator(random_state)
+    rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
+    _check_own_draws(forecast, rows)
+    ways = decision.check_loss(_likely(forecast, outcomes), x)
+    made = decision.decide(forecast, x)
+    seen = Seen.of(made, decision.realized_loss(made, outcomes, x), ways, forecast.is_randomized).take(rows)
+    named = {name: mask[rows] for name, mask in masks.items()}
+    table = [row for multiple in multiples for row in seen.statements(multiple, named, shares, confidence, random)]
+    factor, why = seen.factor()
+    return LossGuarantee(
+        table=pd.DataFrame(_judged(table)),
+        factor=factor,
+        why=why,
+        is_randomized=forecast.is_randomized,
+        mixed=seen.mixed,
+        promised=float(seen.promised.mean()),
+        realized=float(seen.losses.mean()),
+        confidence=float(confidence),
+    )
+
+
+def _judged(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if row["bound"] >= 1:
+            verdict = "no claim"
+        else:
+            verdict = "proven" if row["high"] <= row["bound"] else "broken" if row["low"] > row["bound"] else "open"
+        yield row | {"verdict": verdict}
+
+
+def _check_multiples(k: float | Sequence[float]) -> list[float]:
+    multiples = np.atleast_1d(check_finite("k", np.atleast_1d(np.asarray(k, dtype=np.float64))))
+    if (multiples < 1).any():
+        raise bad_input("k", "be at least 1", float(multiples.min()), "2 asks for losses of twice the promise")
+    return [float(multiple) for multiple in multiples]
+
+
+def _check_own_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
+    """Refuse draws that people share: they prove nothing."""
+    if forecast.r is not None:
+        draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
+        check_fresh(np.broadcast_to(draws, (len(forecast), draws.shape[1]))[rows])
+
+
+def _likely(forecast: Forecast, y: Floats) -> Floats:
+    """Outcomes at which losses are checked: those there are, and quantiles of some forecasts."""
+    some = forecast.take(np.linspace(0, len(forecast) - 1, min(len(forecast), CHECKED)).astype(np.intp))
+    quantiles = some.ppf(CHECKED_LEVELS).ravel()
+    levels = np.linspace(0.0, 1.0, CHECKED_OUTCOMES)
+    return np.concatenate((np.quantile(y, levels), np.quantile(quantiles[np.isfinite(quantiles)], levels)))

@@ -1,0 +1,313 @@
+"""The rules of the lending game and one round of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._checks import Floats, InputError, bad_input, check_count, check_finite
+from evenhand.decisions import BayesDecision, StepLoss
+from evenhand.distributions import Randomized
+from evenhand.draws import KeyedDraws, RandomState, fresh, generator, nodes
+from evenhand.forecast import Forecast
+from evenhand.links import Link
+from evenhand.tables import take_rows
+
+__all__ = ["LendingGame", "Round"]
+
+Mask = NDArray[np.bool_]
+
+YES, NO = "yes", "no"
+
+CHANCE_DRAWS = 64
+"""Draws over which a chance of approval is taken where it has no closed form."""
+
+LINK_NODES = 4096
+"""Draws at which a link is tabulated for its chance of approval."""
+
+BLOCK = 20_000
+"""People who are forecast at once."""
+
+
+@dataclass(frozen=True)
+class LendingGame:
+    """Who gains what: a bank that lends to the worthy, and applicants who know how worthy they are.
+
+    A person is qualified if the worthiness `y` is at least `threshold`. The bank sees the features and forecasts `y`;
+    it says yes where that gains more than no, in expectation under its forecast. All amounts are in one unit, such as
+    the gain from a good loan.
+
+    Parameters
+    ----------
+    threshold : float
+        Least worthiness of a qualified person, in units of y.
+    bank_gain, bank_loss : float, default 1 and 3
+        What the bank gains by a yes to a qualified person and loses by one to an unqualified one, both above 0. It
+        says yes where the forecast gives `y < threshold` a chance of at most `bank_gain / (bank_gain + bank_loss)`.
+    gain_qualified, gain_unqualified : float, default 0.2 and 1
+        What a yes is worth to an applicant, above 0.
+    refusal_cost : float, default 0.5
+        What it costs an applicant to end without a loan, above 0.
+    retry_cost : float, default 0
+        What it costs an applicant to ask once more after a no, at least 0.
+    max_tries : int, default 1
+        How often an applicant asks until there is a yes.
+
+    References
+    ----------
+    Zhao, Ma & Ermon, ICML 2020, section 6.2; the defaults are theirs.
+
+    Examples
+    --------
+    >>> game = LendingGame(threshold=0.5)
+    >>> game.approve(Forecast.from_normal(mean=[0.6, 0.55], std=[0.1, 0.1]))
+    array([ True, False])
+
+    A qualified person risks a refusal only for a chance of 5/7, an unqualified one already for 1/3:
+
+    >>> game.applies_if_informed(chance=[0.7, 0.72, 0.3, 0.34], y=[0.9, 0.9, 0.1, 0.1])
+    array([False,  True, False,  True])
+    """
+
+    threshold: float
+    bank_gain: float = 1.0
+    bank_loss: float = 3.0
+    gain_qualified: float = 0.2
+    gain_unqualified: float = 1.0
+    refusal_cost: float = 0.5
+    retry_cost: float = 0.0
+    max_tries: int = 1
+
+    def __post_init__(self) -> None:
+        amounts = ("bank_gain", "bank_loss", "gain_qualified", "gain_unqualified", "refusal_cost", "retry_cost")
+        for name in ("threshold", *amounts):
+            value = getattr(self, name)
+            if not np.isfinite(value) or (name in amounts and value < 0) or (name in amounts[:-1] and value == 0):
+                rule = {"threshold": "be finite", "retry_cost": "be at least 0"}.get(name, "be above 0")
+                raise bad_input(name, rule, value)
+        check_count("max_tries", self.max_tries)
+
+    @property
+    def risk(self) -> float:
+        """Largest chance of an unqualified person with which the bank says yes; 1/4 with the paper's amounts."""
+        return self.bank_gain / (self.bank_gain + self.bank_loss)
+
+    @cached_property
+    def decision(self) -> BayesDecision:
+        """The bank's decision, its utilities made non-negative losses: actions "yes" and "no"."""
+        bad = StepLoss([self.threshold], [self.bank_gain + self.bank_loss, 0.0])
+        return BayesDecision((YES, NO), {YES: bad, NO: self.bank_gain})
+
+    def is_qualified(self, y: ArrayLike) -> Mask:
+        """Whether people are worth a loan, shape (n,)."""
+        return np.asarray(check_finite("y", y) >= self.threshold)
+
+    def approve(self, forecast: Forecast) -> Mask:
+        """Say yes or no to each forecast, shape of the batch."""
+        return np.asarray(self.decision.decide(forecast).index == 0)
+
+    def approval_chance(self, bank: Any, X: Any, n_draws: int = CHANCE_DRAWS) -> Floats:
+        """Probability of a yes over the bank's draws, per person and try.
+
+        Parameters
+        ----------
+        bank : fitted forecaster
+        X : table or array with n rows
+        n_draws : int, default 64
+            Draws (midpoints) to count over, for forecasters without a closed form. A link around a deterministic
+            forecast has one, and deterministic forecasts have chances of 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        parts = []
+        for rows in _blocks(len(X)):
+            people = take_rows(X, rows)
+            one: Forecast = bank.forecast(people, 0.5)
+            if isinstance(one.distribution, Randomized):
+                # the bank says yes where the base gives y < threshold at most K(risk; r), which falls with r
+                parts.append(self._chance_of_link(one.distribution.base.cdf(self.threshold), one.distribution.link))
+            elif not one.is_randomized:
+                parts.append(self.approve(one).astype(np.float64))
+            else:
+                parts.append(self.approve(bank.forecast(people, nodes(n_draws))).mean(axis=1))
+        return np.concatenate(parts)
+
+    def _chance_of_link(self, base: Floats, link: Link) -> Floats:
+        if link.alpha == 1:
+            return np.asarray(base <= self.risk, dtype=np.float64)
+        # even in normal scores: the draws next to 0 and 1 decide about the surest people
+        r = _normal_nodes(LINK_NODES)
+        most = link.cdf(self.risk, r)[::-1]
+        return np.interp(base, most, r[::-1], left=1.0, right=0.0)
+
+    def chance_in_tries(self, chance: ArrayLike, *, same_draw: bool = False) -> Floats:
+        """Probability of a yes within `max_tries`, from that of one try; the same if every try meets one draw."""
+        one = np.asarray(chance, dtype=np.float64)
+        return one if same_draw else np.asarray(1 - (1 - one) ** self.max_tries)
+
+    def expected_utility(self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False) -> Floats:
+        """What applying is worth to people who know the bank: expected utility, shape (n,).
+
+        Parameters
+        ----------
+        chance : array-like of shape (n,)
+            Probability of a yes in one try.
+        y : array-like of shape (n,)
+            Worthiness.
+        same_draw : bool, default False
+            Whether every try of a person meets the same draw; then a refused person asks no more.
+        """
+        one = np.asarray(chance, dtype=np.float64)
+        yes = self.chance_in_tries(one, same_draw=same_draw)
+        gain = np.where(self.is_qualified(y), self.gain_qualified, self.gain_unqualified)
+        retries = 0.0 if same_draw else sum((1 - one) ** i for i in range(1, self.max_tries))
+        return np.asarray(yes * gain - (1 - yes) * self.refusal_cost - self.retry_cost * retries)
+
+    def applies_if_informed(self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False) -> Mask:
+        """Whether people who know the bank apply: where `expected_utility` is at least 0."""
+        return np.asarray(self.expected_utility(chance, y, same_draw=same_draw) >= 0)
+
+    def play(
+        self,
+        bank: Any,
+        X: Any,
+        y: ArrayLike,
+        applied: ArrayLike | None = None,
+        *,
+        draws: KeyedDraws | None = None,
+        ids: Iterable[Any] | None = None,
+        random_state: RandomState = None,
+    ) -> Round:
+        """Play one round: those who apply ask up to `max_tries` times, and the bank answers.
+
+        Parameters
+        ----------
+        bank : fitted forecaster
+        X : table or array with n rows
+        y : array-like of shape (n,)
+            Worthiness, which the bank does not see.
+        applied : array-like of bool, shape (n,), optional
+            Who applies; everybody, if not given.
+        draws : KeyedDraws, optional
+            Gives each id its draw, the same in every try; if not given, every try meets a fresh draw.
+        ids : sequence of n ids, optional
+            Of the people; needed with `draws`.
+        random_state : int, generator or None
+            Source of fresh draws.
+
+        Returns
+        -------
+        Round
+
+        Raises
+        ------
+        InputError
+            If the shapes do not fit, or one of `draws` and `ids` is missing.
+        """
+        qualified = self.is_qualified(y)
+        n = qualified.size
+        asks = np.ones(n, dtype=np.bool_) if applied is None else np.asarray(applied)
+        if len(X) != n or asks.shape != (n,) or asks.dtype != np.bool_:
+            raise bad_input(
+                "X and applied",
+                f"have one row and one boolean per person ({n})",
+                f"{len(X)} rows, {asks.dtype} of shape {asks.shape}",
+            )
+        if (draws is None) != (ids is None):
+            raise InputError("draws and ids belong together: keyed draws are those of ids")
+        keyed = None if draws is None or ids is None else draws(ids)
+        if keyed is not None and keyed.shape != (n,):
+            raise bad_input("ids", f"have one id per person ({n})", f"{keyed.size} ids")
+        random = generator(random_state)
+        approved, tries = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.intp)
+        for block in _blocks(n):
+            rows = block.start + np.flatnonzero(asks[block])
+            if rows.size:
+                r = fresh((rows.size, self.max_tries), random) if keyed is None else keyed[rows, None]
+                answers = self.approve(bank.forecast(take_rows(X, rows), r)).reshape(rows.size, -1)
+                approved[rows] = answers.any(axis=1)
+                tries[rows] = np.where(approved[rows], answers.argmax(axis=1) + 1, self.max_tries)
+        return Round(self, qualified, asks, approved, tries)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened to each of n people.
+
+    Parameters
+    ----------
+    game : LendingGame
+        The rules.
+    qualified, applied, approved : ndarray of bool, shape (n,)
+        Who is worth a loan, who asked for one and who got it.
+    tries : ndarray of int, shape (n,)
+        How often each person asked.
+    """
+
+    game: LendingGame
+    qualified: Mask
+    applied: Mask
+    approved: Mask
+    tries: NDArray[np.intp]
+
+    @property
+    def bank_utilities(self) -> Floats:
+        """What the bank gains by each person, shape (n,)."""
+        game = self.game
+        return np.where(self.approved, np.where(self.qualified, game.bank_gain, -game.bank_loss), 0.0)
+
+    @property
+    def utilities(self) -> Floats:
+        """What each person gains, shape (n,); 0 for those who stayed away."""
+        game = self.game
+        gain = np.where(self.qualified, game.gain_qualified, game.gain_unqualified)
+        ending = np.where(self.approved, gain, -game.refusal_cost)
+        return np.where(self.applied, ending - game.retry_cost * np.maximum(self.tries - 1, 0), 0.0)
+
+    @property
+    def bank_utility(self) -> float:
+        """Mean over all people, whether they applied or not."""
+        return float(self.bank_utilities.mean())
+
+    @property
+    def bank_utility_per_applicant(self) -> float:
+        """Mean over those who applied; 0 if nobody did."""
+        return float(self.bank_utilities[self.applied].mean()) if self.applied.any() else 0.0
+
+    @property
+    def exploiting(self) -> float:
+        """Share of all people who are unqualified and applied: the paper's exploitative customers."""
+        return float((self.applied & ~self.qualified).mean())
+
+    @property
+    def bad_loans(self) -> float:
+        """Share of all people who are unqualified and were approved."""
+        return float((self.approved & ~self.qualified).mean())
+
+    def summary(self) -> str:
+        """Return the round in a sentence or two."""
+        n, asked, approved = self.applied.size, int(self.applied.sum()), int(self.approved.sum())
+        bad = int((self.approved & ~self.qualified).sum())
+        return (
+            f"{asked:,} of {n:,} people applied, {approved:,} were approved, {bad:,} of them unqualified. The bank "
+            f"gained {self.bank_utility:.4g} per person and {self.bank_utility_per_applicant:.4g} per applicant; "
+            f"applicants gained {self.utilities[self.applied].mean() if asked else 0.0:.4g} each."
+        )
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+
+
+def _normal_nodes(m: int) -> Floats:
+    """Draws that are even in normal scores, from 1e-15 to 1 - 1e-15, increasing."""
+    from scipy.special import ndtr
+
+    return np.clip(ndtr(np.linspace(-8.0, 8.0, m)), 1e-15, 1 - 1e-15)
