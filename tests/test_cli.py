@@ -932,12 +932,13 @@ def test_a_disk_that_is_full_leaves_the_old_output(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["credit"], "STUDY must be one of 'toy', 'crime'"),
+        (["housing"], "STUDY must be one of 'toy', 'crime', 'credit'"),
         (["toy", "--splits", 3], "--splits belongs to crime"),
         (["toy", "--data", "communities.data"], "--data belongs to crime"),
         (["crime", "--splits", 0], "--splits must be"),
         (["crime", "--jobs", 0], "--jobs must be"),
-        (["crime", "--data", "nowhere"], "--data must be the file communities.data"),
+        (["crime", "--data", "nowhere"], "--data must be the data file of crime"),
+        (["credit", "--data", "nowhere"], "--data must be the data file of credit"),
         (["crime", "--seed", -1], "--seed must lie between"),
     ],
 )

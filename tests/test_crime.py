@@ -16,8 +16,9 @@ from evenhand import InputError
 from evenhand.calibration import calibration_error
 from evenhand.datasets import load_crime
 from evenhand.experiments import crime, study
-from evenhand.experiments._crime_claims import claims, interval, kinds_of
+from evenhand.experiments._crime_claims import claims, kinds_of
 from evenhand.experiments._crime_split import MASSES, NETWORK, _as_published, _Split
+from evenhand.experiments._verdicts import interval
 
 try:
     load_crime()

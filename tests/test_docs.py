@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PAGES = Path(__file__).parents[1] / "docs"
-WITH_EXAMPLES = ("price-of-proof.rst", "randomize.rst")
+WITH_EXAMPLES = ("decide.rst", "price-of-proof.rst", "randomize.rst")
 
 
 @pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")

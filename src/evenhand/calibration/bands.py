@@ -194,7 +194,7 @@ def _bets(order: Floats, mass: float, top: float, confidence: float) -> tuple[Fl
         stop = min(n, max(start + 1, int(start * BLOCK_GROWTH)))
         # two rows at the ends stand in for what is not known at the start
         seen = np.concatenate(([0.0, top], order[:start]))
-        pivot = float(np.quantile(seen, 1 - mass))
+        pivot = 0.0 if mass == 1 else float(np.quantile(seen, 1 - mass))
         spread = float(np.maximum(seen - pivot, 0.0).std())
         # the capital stays positive for every tau in [0, top]
         most = 0.9 / (top - pivot + mass * pivot)

@@ -12,7 +12,7 @@ from scipy import special
 
 from evenhand._checks import Floats, InputError, bad_input, check_finite
 from evenhand.decisions.steps import StepLoss
-from evenhand.distributions._base import GRID_REACH, score_grid
+from evenhand.distributions._base import score_grid
 from evenhand.forecast import Forecast
 from evenhand.tables import take_rows
 
@@ -21,8 +21,8 @@ __all__ = ["BayesDecision", "Decisions"]
 Ints = NDArray[np.intp]
 Loss = Callable[..., ArrayLike]
 
-SCORE_STEP = 1 / 32
-"""Step of the quadrature, in normal scores: a smooth loss is integrated to rounding, a kink to about 1e-4 sd."""
+SCORE_REACH, SCORE_STEP = 10.0, 1 / 32
+"""Reach and step of the quadrature, in normal scores: losses may grow like exp(4 sd) before the tails are missed."""
 
 BLOCK = 1 << 22
 """Outcomes whose losses are computed at once."""
@@ -80,8 +80,8 @@ class BayesDecision:
     Notes
     -----
     Step losses are integrated in closed form. Functions are integrated over the quantiles of the forecast, by the
-    trapezoidal rule in normal scores, to about 1e-4 standard deviations at a kink. A function that jumps loses
-    accuracy there: say it as a `StepLoss`.
+    trapezoidal rule in normal scores: to about 1e-4 standard deviations where the function has a kink, to 1e-2 where
+    the forecast has a gap of many standard deviations. A function that jumps loses more: say it as a `StepLoss`.
 
     References
     ----------
@@ -107,8 +107,12 @@ class BayesDecision:
     """
 
     def __init__(self, actions: Sequence[Hashable], loss: Mapping[Any, Any] | Loss) -> None:
-        self.actions = tuple(actions) if not isinstance(actions, str) else (actions,)
-        if not self.actions or len(set(self.actions)) < len(self.actions):
+        try:
+            self.actions: tuple[Hashable, ...] = tuple(actions) if not isinstance(actions, str) else (actions,)
+            distinct = len(set(self.actions))
+        except TypeError as error:
+            raise bad_input("actions", "be a sequence of names or numbers", repr(actions)) from error
+        if not self.actions or distinct < len(self.actions):
             raise bad_input("actions", "name at least one action, each once", list(self.actions))
         self.loss = loss
         self._losses = [_loss_of(loss, action) for action in self.actions]
@@ -170,6 +174,8 @@ class BayesDecision:
         n = decisions.index.shape[0]
         if outcomes.shape != (n,):
             raise bad_input("y", f"have one outcome per person ({n})", f"shape {outcomes.shape}")
+        if decisions.actions != self.actions:
+            raise bad_input("decisions", f"choose among {list(self.actions)}", f"{list(decisions.actions)}")
         _check_people(x, n)
         losses = np.column_stack([self._at(j, outcomes[:, None], x)[:, 0] for j in range(len(self.actions))])
         rows = np.arange(n) if decisions.index.ndim == 1 else np.arange(n)[:, None]
@@ -226,7 +232,11 @@ class BayesDecision:
         if isinstance(loss, StepLoss):
             return loss(y)
         name = f"the loss of action {self.actions[j]!r}"
-        values = np.asarray(loss(y) if x is None else loss(y, x), dtype=np.float64)
+        said = loss(y) if x is None else loss(y, x)
+        try:
+            values = np.asarray(said, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise bad_input(name, "be numbers", f"{type(said).__name__}") from error
         if values.shape != y.shape:
             remedy = "write it for arrays of outcomes; a constant loss is a number"
             raise bad_input(name, f"have the shape of its outcomes, {y.shape}", f"shape {values.shape}", remedy)
@@ -237,7 +247,7 @@ class BayesDecision:
 
     def _integrate(self, forecast: Forecast, x: Any, functions: list[int], expected: Floats) -> None:
         """Fill in the expectations of losses that are functions, a block of people at a time."""
-        scores = score_grid(GRID_REACH, SCORE_STEP)
+        scores = score_grid(SCORE_REACH, SCORE_STEP)
         weights = np.exp(-scores * scores / 2)
         weights /= weights.sum()
         log_tail, upper = special.log_ndtr(-np.abs(scores)), scores > 0
@@ -275,8 +285,9 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
 
 
 def _check_people(x: Any, n: int) -> None:
-    if x is not None and len(x) != n:
-        raise bad_input("x", f"have one row per person ({n})", f"{len(x)} rows")
+    if x is not None and (not hasattr(x, "__len__") or len(x) != n):
+        got = f"{len(x)} rows" if hasattr(x, "__len__") else repr(x)
+        raise bad_input("x", f"have one row per person ({n})", got)
 
 
 def _blocks(n: int, width: int) -> list[slice]:

@@ -47,7 +47,7 @@ class LossGuarantee:
         "proven" if `high` is within the bound, "broken" if `low` is beyond it, "no claim" if the bound is 1, else
         "open".
     factor : int
-        1 where the bound is `1/k`, 2 where it is `2/k`.
+        1 where the bound for everyone is `1/k`, 2 where it is `2/k`; a named group may do better than everyone.
     why : str
         What decided that.
     is_randomized : bool
@@ -82,6 +82,9 @@ class LossGuarantee:
         if not self.is_randomized:
             lines.append("Deterministic forecasts: a group of a given size may have all of the misses.")
         for row in self.table.to_dict("records"):
+            if row["n"] == 0:
+                lines.append(f"- group {row['group']!r} has no rows")
+                continue
             who = row["group"] if row["kind"] != "named" else f"group {row['group']!r}"
             lines.append(
                 f"- more than {row['k']:g} times, {who}: {100 * row['exceeded']:.1f}% ({at_least(row['low'])}% to "
@@ -204,7 +207,7 @@ def _judged(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _check_multiples(k: float | Sequence[float]) -> list[float]:
-    multiples = np.atleast_1d(check_finite("k", np.atleast_1d(np.asarray(k, dtype=np.float64))))
+    multiples = check_finite("k", np.atleast_1d(k))
     if (multiples < 1).any():
         raise bad_input("k", "be at least 1", float(multiples.min()), "2 asks for losses of twice the promise")
     return [float(multiple) for multiple in multiples]

@@ -65,8 +65,9 @@ class StepLoss:
         shape = forecast.distribution.batch_shape
         self._check_rows(shape)
         jumps = np.diff(self.values, axis=-1)
-        # up-jumps count from below and down-jumps from above: no digits are lost in either tail
-        least = self.values[..., 0] + np.minimum(jumps, 0.0).sum(axis=-1)
+        # up-jumps count from below and down-jumps from above: a loss that only rises or only falls keeps its digits
+        mixed = self.values[..., 0] + np.minimum(jumps, 0.0).sum(axis=-1)
+        least = np.where((jumps <= 0).all(axis=-1), self.values[..., -1], mixed)
         total = np.zeros(shape) + self._along(least, len(shape))
         for j in range(self.cuts.shape[-1]):
             cut, jump = self._along(self.cuts[..., j], len(shape)), self._along(jumps[..., j], len(shape))
@@ -74,7 +75,7 @@ class StepLoss:
                 total += np.maximum(jump, 0.0) * forecast.distribution.sf(cut)
             if (jump < 0).any():
                 total += np.maximum(-jump, 0.0) * forecast.distribution.cdf(cut)
-        return total
+        return np.maximum(total, self._along(self.values.min(axis=-1), len(shape)))
 
     def direction(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
         """Whether the loss rises with the outcome (1), falls (-1) or is constant (0): shape () or (n,).
@@ -104,7 +105,10 @@ class StepLoss:
 
 
 def _array(name: str, values: ArrayLike) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise bad_input(name, "hold numbers only, rows of one length", f"others ({error})") from error
     if array.ndim not in (1, 2):
         raise bad_input(name, "have shape (k,) or (n, k)", f"shape {array.shape}")
     if not np.isfinite(array).all():

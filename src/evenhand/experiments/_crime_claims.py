@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy import stats
 
 from evenhand._checks import Floats
 from evenhand.experiments._crime_split import LIKELIHOOD, MASS, MASSES, NETWORK, PAIC
+from evenhand.experiments._verdicts import Claim, interval, judged
 
-CONFIDENCE = 0.95
 NEGLIGIBLE = 0.02
 """An improvement by less than this counts as none: the errors that it is compared with are ten times as large."""
 
@@ -41,20 +38,6 @@ KINDS = {
 }
 """Kinds of features in the paper's table of least calibrated groups, by parts of their names."""
 
-Verdict = Literal["holds", "does not hold", "undecided"]
-
-
-def interval(values: Floats | NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Mean over splits and the ends of its 95% t interval, of answers yes or no Clopper and Pearson's; NaN for one."""
-    mean, n = float(np.mean(values)), len(values)
-    if n < 2:
-        return mean, np.nan, np.nan
-    if values.dtype == np.bool_:
-        exact = stats.binomtest(round(mean * n), n).proportion_ci(CONFIDENCE)
-        return mean, float(exact.low), float(exact.high)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
-    return mean, mean - half, mean + half
-
 
 def claims(rows: pd.DataFrame, features: list[str]) -> pd.DataFrame:
     """Every claim as a row: what is claimed, what was measured, its 95% interval over splits, and whether it holds.
@@ -67,29 +50,12 @@ def claims(rows: pd.DataFrame, features: list[str]) -> pd.DataFrame:
         Features that groups are made of.
     """
     network = rows[rows["forecaster"] == NETWORK]
-    parts = [_claim(*each) for each in _measured(network, features)]
-    return pd.DataFrame(parts, columns=["claim", "measured", "value", "low", "high", "verdict"])
+    return judged(_measured(network, features))
 
 
 def at_mass(row_errors: list[float]) -> float:
     """Error of the worst group of mass `MASS`, from a curve over `MASSES`."""
     return float(np.interp(MASS, MASSES, row_errors))
-
-
-Claim = tuple[str, str, Floats | NDArray[np.bool_], float, bool]
-"""What is claimed, what was measured, its values by split, the limit, and whether the mean is to be above it."""
-
-
-def _claim(
-    claim: str, measured: str, values: Floats | NDArray[np.bool_], limit: float, above: bool
-) -> tuple[object, ...]:
-    mean, low, high = interval(values)
-    verdict: Verdict = "undecided"
-    if (low > limit) if above else (high < limit):
-        verdict = "holds"
-    elif (high < limit) if above else (low > limit):
-        verdict = "does not hold"
-    return claim, measured, mean, low, high, verdict
 
 
 def _measured(network: pd.DataFrame, features: list[str]) -> Iterator[Claim]:

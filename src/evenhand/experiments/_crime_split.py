@@ -24,11 +24,10 @@ from evenhand.calibration import (
     worst_group_curve,
 )
 from evenhand.datasets import load_crime
-from evenhand.distributions import Recalibrated
 from evenhand.draws import jittered
+from evenhand.experiments._mending import learn_map, mended
 from evenhand.forecast import Forecast
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters._grouping import learn_maps
 from evenhand.links import make_link
 
 Protocol = Literal["published", "apart"]
@@ -137,11 +136,11 @@ def _rows(split: _Split, alphas: list[float], link_alphas: list[float], max_step
         seen = (
             model.forecast(X[split.mend], mending).pit(y[split.mend], step=STEP, random_state=random["spread"]).ravel()
         )
-        levels, values, _ = learn_maps(seen, np.ones(seen.size), [("all", np.ones(seen.size, dtype=np.bool_))])
+        learned = learn_map(seen)
         for recalibrated in (False, True):
             many, some = (model.forecast(X[split.test], r) for r in (wide, few))
             if recalibrated:
-                many, some = (Forecast(Recalibrated(f.distribution, levels[0], values[0]), f.r) for f in (many, some))
+                many, some = (mended(forecast, learned) for forecast in (many, some))
             yield _about(NETWORK, model.alpha, recalibrated) | _measured(split, model.alpha, many, some, wide)
     if split.protocol == "published":
         return

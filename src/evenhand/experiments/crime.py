@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand import __version__
 from evenhand._words import percent
 from evenhand.datasets import load_crime
-from evenhand.experiments._crime_claims import at_mass, claims, interval, kinds_of
+from evenhand.experiments._crime_claims import at_mass, claims, kinds_of
 from evenhand.experiments._crime_figures import plot_sharpness, plot_sizes
 from evenhand.experiments._crime_split import (
     LIKELIHOOD,
@@ -26,6 +26,7 @@ from evenhand.experiments._crime_split import (
     one_null,
     one_split,
 )
+from evenhand.experiments._verdicts import interval
 from evenhand.experiments.study import Exhibit, compute_parts, write_study
 
 __all__ = ["run"]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, check_finite, check_fraction
+from evenhand._checks import Floats, InputError, check_count, check_finite, check_fraction
 from evenhand.draws import RandomState, generator
 from evenhand.encoding import TableEncoder
 from evenhand.lending.game import LendingGame
@@ -16,6 +16,8 @@ from evenhand.lending.game import LendingGame
 __all__ = ["Applicants", "InformedApplicants", "LearningApplicants", "RandomApplicants"]
 
 Mask = NDArray[np.bool_]
+
+WEIGHT_DECAY = 1e-3
 
 
 class Applicants(Protocol):
@@ -64,7 +66,7 @@ class InformedApplicants:
     Parameters
     ----------
     same_draw : bool, default False
-        Whether they know that asking again meets the same draw (keyed draws).
+        Whether they know that asking again meets the same draw (keyed draws) and brings nothing but its cost.
     """
 
     def __init__(self, *, same_draw: bool = False) -> None:
@@ -87,8 +89,8 @@ class LearningApplicants:
     ----------
     hidden : tuple of int, default (64, 64)
         Units of the hidden layers.
-    max_epochs : int, default 60
-        Most passes over the earlier applicants; training stops when a tenth set aside gets no better.
+    max_epochs : int, default 40
+        Most passes over the earlier applicants.
     memory : int, default 20,000
         Most of the latest applicants that are remembered.
     random_state : int, generator or None
@@ -112,13 +114,13 @@ class LearningApplicants:
         self,
         hidden: tuple[int, ...] = (64, 64),
         *,
-        max_epochs: int = 60,
+        max_epochs: int = 40,
         memory: int = 20_000,
         random_state: RandomState = None,
     ) -> None:
         self.hidden = hidden
-        self.max_epochs = max_epochs
-        self.memory = memory
+        self.max_epochs = check_count("max_epochs", max_epochs)
+        self.memory = check_count("memory", memory)
         self._random = generator(random_state)
         self._encoder: TableEncoder | None = None
         self._seen: tuple[Floats, Floats] | None = None
@@ -133,6 +135,8 @@ class LearningApplicants:
 
     def predicted_utility(self, X: Any, y: ArrayLike) -> Floats:
         """What the network expects applying to bring, shape (n,)."""
+        if self._network is None:
+            raise InputError("nothing is learned yet: call learn first")
         return np.asarray(self._network.predict(self._inputs(X, check_finite("y", y))), dtype=np.float64)
 
     def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
@@ -150,9 +154,9 @@ class LearningApplicants:
         self._seen = inputs[-self.memory :], gains[-self.memory :]
         self._network = MLPRegressor(
             hidden_layer_sizes=self.hidden,
-            batch_size=min(200, len(gains)),
+            batch_size=min(200, len(self._seen[1])),
+            alpha=WEIGHT_DECAY,
             max_iter=self.max_epochs,
-            early_stopping=len(gains) >= 100,
             random_state=int(self._random.integers(2**31)),
         )
         with warnings.catch_warnings():

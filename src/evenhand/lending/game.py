@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from evenhand._checks import Floats, InputError, bad_input, check_count, check_finite
 from evenhand.decisions import BayesDecision, StepLoss
-from evenhand.distributions import Randomized
+from evenhand.distributions import Distribution, Normal, Randomized
 from evenhand.draws import KeyedDraws, RandomState, fresh, generator, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link
@@ -27,8 +29,11 @@ YES, NO = "yes", "no"
 CHANCE_DRAWS = 64
 """Draws over which a chance of approval is taken where it has no closed form."""
 
-LINK_NODES = 4096
-"""Draws at which a link is tabulated for its chance of approval."""
+LINK_NODES = 2048
+"""Draws at which a link is tabulated for its chance of approval, twice so many in all."""
+
+SURE = 1e6
+"""Normal scores beyond which all are alike."""
 
 BLOCK = 20_000
 """People who are forecast at once."""
@@ -87,9 +92,10 @@ class LendingGame:
         amounts = ("bank_gain", "bank_loss", "gain_qualified", "gain_unqualified", "refusal_cost", "retry_cost")
         for name in ("threshold", *amounts):
             value = getattr(self, name)
-            if not np.isfinite(value) or (name in amounts and value < 0) or (name in amounts[:-1] and value == 0):
-                rule = {"threshold": "be finite", "retry_cost": "be at least 0"}.get(name, "be above 0")
-                raise bad_input(name, rule, value)
+            is_number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+            if not is_number or (name in amounts and value < 0) or (name in amounts[:-1] and value == 0):
+                rule = {"threshold": "", "retry_cost": " of at least 0"}.get(name, " above 0")
+                raise bad_input(name, f"be a finite number{rule}", repr(value))
         check_count("max_tries", self.max_tries)
 
     @property
@@ -126,30 +132,39 @@ class LendingGame:
         -------
         ndarray of shape (n,)
         """
+        if len(X) == 0:
+            raise bad_input("X", "have at least one row", "0 rows")
         parts = []
         for rows in _blocks(len(X)):
             people = take_rows(X, rows)
             one: Forecast = bank.forecast(people, 0.5)
             if isinstance(one.distribution, Randomized):
-                # the bank says yes where the base gives y < threshold at most K(risk; r), which falls with r
-                parts.append(self._chance_of_link(one.distribution.base.cdf(self.threshold), one.distribution.link))
+                parts.append(self.chance_of_link(one.distribution.base, one.distribution.link))
             elif not one.is_randomized:
                 parts.append(self.approve(one).astype(np.float64))
             else:
                 parts.append(self.approve(bank.forecast(people, nodes(n_draws))).mean(axis=1))
         return np.concatenate(parts)
 
-    def _chance_of_link(self, base: Floats, link: Link) -> Floats:
+    def chance_of_link(self, base: Distribution, link: Link) -> Floats:
+        """Probability of a yes under a link around deterministic forecasts, in closed form, shape (n,).
+
+        The bank says yes where a forecast gives `y < threshold` at most `K(risk; r)`, which falls with the draw: the
+        chance is the draw at which both are equal. All is compared in normal scores, so that people of whom the
+        forecast is sure to any degree keep their chance.
+        """
+        lower, upper = base.logcdf(self.threshold), base.logsf(self.threshold)
+        score = np.where(lower < upper, special.ndtri_exp(lower), -special.ndtri_exp(upper))
         if link.alpha == 1:
-            return np.asarray(base <= self.risk, dtype=np.float64)
-        # even in normal scores: the draws next to 0 and 1 decide about the surest people
-        r = _normal_nodes(LINK_NODES)
-        most = link.cdf(self.risk, r)[::-1]
-        return np.interp(base, most, r[::-1], left=1.0, right=0.0)
+            return np.asarray(score <= special.ndtri(self.risk), dtype=np.float64)
+        r = _link_nodes()
+        most = Randomized(Normal(0.0, np.ones(1)), link, r).ppf(self.risk)
+        most, score = (np.clip(np.where(np.isnan(z), 0.0, z), -SURE, SURE) for z in (most, score))
+        return np.interp(score, most[::-1], r[::-1], left=1.0, right=0.0)
 
     def chance_in_tries(self, chance: ArrayLike, *, same_draw: bool = False) -> Floats:
         """Probability of a yes within `max_tries`, from that of one try; the same if every try meets one draw."""
-        one = np.asarray(chance, dtype=np.float64)
+        one = _chances(chance)
         return one if same_draw else np.asarray(1 - (1 - one) ** self.max_tries)
 
     def expected_utility(self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False) -> Floats:
@@ -162,13 +177,21 @@ class LendingGame:
         y : array-like of shape (n,)
             Worthiness.
         same_draw : bool, default False
-            Whether every try of a person meets the same draw; then a refused person asks no more.
+            Whether every try of a person meets the same draw: then asking again brings its cost only.
         """
-        one = np.asarray(chance, dtype=np.float64)
+        one, qualified = _chances(chance), self.is_qualified(y)
+        if one.shape != qualified.shape:
+            raise bad_input("chance", f"have one value per person ({qualified.size})", f"shape {one.shape}")
         yes = self.chance_in_tries(one, same_draw=same_draw)
-        gain = np.where(self.is_qualified(y), self.gain_qualified, self.gain_unqualified)
-        retries = 0.0 if same_draw else sum((1 - one) ** i for i in range(1, self.max_tries))
+        gain = np.where(qualified, self.gain_qualified, self.gain_unqualified)
+        refused = 1 - one
+        retries = (self.max_tries - 1) * refused if same_draw else sum(refused**i for i in range(1, self.max_tries))
         return np.asarray(yes * gain - (1 - yes) * self.refusal_cost - self.retry_cost * retries)
+
+    def expected_bank_utility(self, chance: ArrayLike, y: ArrayLike) -> Floats:
+        """What the bank gains by each person who applies, in expectation over fresh draws, shape (n,)."""
+        gain = np.where(self.is_qualified(y), self.bank_gain, -self.bank_loss)
+        return np.asarray(self.chance_in_tries(chance) * gain)
 
     def applies_if_informed(self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False) -> Mask:
         """Whether people who know the bank apply: where `expected_utility` is at least 0."""
@@ -302,12 +325,20 @@ class Round:
         )
 
 
+def _chances(chance: ArrayLike) -> Floats:
+    chances = check_finite("chance", chance)
+    if not ((chances >= 0) & (chances <= 1)).all():
+        wrong = float(chances[(chances < 0) | (chances > 1)][0])
+        raise bad_input("chance", "lie between 0 and 1", wrong, "fractions everywhere: 0.9, not 90")
+    return chances
+
+
 def _blocks(n: int) -> list[slice]:
     return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
 
 
-def _normal_nodes(m: int) -> Floats:
-    """Draws that are even in normal scores, from 1e-15 to 1 - 1e-15, increasing."""
-    from scipy.special import ndtr
-
-    return np.clip(ndtr(np.linspace(-8.0, 8.0, m)), 1e-15, 1 - 1e-15)
+@lru_cache(maxsize=1)
+def _link_nodes() -> Floats:
+    """Draws from 1e-15 to 1 - 1e-15, increasing: even, and even in normal scores, which decide about the surest."""
+    tails = np.clip(special.ndtr(np.linspace(-8.0, 8.0, LINK_NODES)), 1e-15, 1 - 1e-15)
+    return np.union1d(tails, np.linspace(0.0, 1.0, LINK_NODES + 1)[1:-1])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._checks import bad_input, check_choice, check_finite
@@ -111,5 +111,5 @@ def _fitted(bank: Any, known: tuple[Any, Any]) -> Any:
 
 def _stacked(first: Any, second: Any) -> Any:
     if hasattr(first, "columns"):
-        return pd.concat([first, second], ignore_index=True)
+        return nw.maybe_reset_index(nw.concat([nw.from_native(part) for part in (first, second)])).to_native()
     return np.vstack([first, second])

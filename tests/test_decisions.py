@@ -1,0 +1,418 @@
+"""Losses and the decisions that forecasts lead to, against closed forms, densities and simulated outcomes.
+
+Random checks are seeded. A comparison with simulated outcomes allows so many standard errors that a test with a fresh
+seed fails with probability below 1e-6; what is computed without simulation has the tolerance stated with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import ndtri
+
+from evenhand._checks import InputError
+from evenhand.decisions import BayesDecision, StepLoss, bayes
+from evenhand.distributions import Normal, NormalMixture
+from evenhand.draws import jittered
+from evenhand.forecast import Forecast
+from quadrature import panels
+
+Floats = NDArray[np.float64]
+
+FALSE_ALARM = 1e-6
+KINK = 2e-4  # of a loss with slope 1, in standard deviations: the documented accuracy, twice
+LOAN = StepLoss([0.5], [4.0, 0.0])
+
+MEAN, STD = np.array([-0.3, 0.4, 2.0]), np.array([0.5, 1.0, 1.7])
+
+
+def normals() -> Forecast:
+    return Forecast.from_normal(MEAN, STD)
+
+
+def mixtures() -> Forecast:
+    return Forecast(NormalMixture([0.3, 0.7], [[-1.0, 1.0], [0.0, 3.0], [0.5, 0.6]], np.full((3, 2), 0.6)))
+
+
+def drawn(shape: tuple[int, ...]) -> Forecast:
+    """Randomized normal forecasts; (1, m) is one person with several draws."""
+    people = slice(0, shape[0])
+    r = np.array([0.9, 0.2, 0.55]) if len(shape) == 1 else jittered(*shape, random_state=3)
+    return Forecast.from_normal(MEAN[people], STD[people]).randomized(0.4, "entropic", r=r)
+
+
+FORECASTS = {
+    "normal": normals(),
+    "mixture": mixtures(),
+    "one draw each": drawn((3,)),
+    "one person": drawn((1, 4)),
+    "draws": drawn((3, 4)),
+}
+
+
+def density_rule(forecast: Forecast, edges: Floats) -> tuple[Floats, Floats]:
+    """Outcomes between `edges`, and their weights under each forecast: batch by outcomes."""
+    y, weights = panels(edges)
+    density = np.exp(forecast.distribution.expand().logpdf(y)) * weights
+    np.testing.assert_allclose(density.sum(axis=-1), 1, atol=1e-6)
+    return y, density
+
+
+@pytest.fixture(params=FORECASTS)
+def forecast(request: pytest.FixtureRequest) -> Forecast:
+    return FORECASTS[request.param]
+
+
+# --- losses that are constant between cuts -----------------------------------------------------------------------
+
+
+def test_a_cut_belongs_to_what_is_above_it() -> None:
+    loss = StepLoss([0.0, 1.0], [5.0, 3.0, 2.0])
+    np.testing.assert_array_equal(loss([-1.0, np.nextafter(0, -1), 0.0, 0.5, 1.0, 9.0]), [5, 5, 3, 3, 2, 2])
+    assert loss(0.0) == 3
+    assert loss(0.0).shape == ()
+    assert loss(np.zeros((2, 3))).shape == (2, 3)
+
+
+def test_cuts_and_values_may_differ_between_people() -> None:
+    own_cuts = StepLoss([[0.0], [1.0]], [2.0, 7.0])
+    own_values = StepLoss([0.0], [[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(own_cuts([0.5, 0.5]), [7, 2])
+    np.testing.assert_array_equal(own_cuts([[-1.0, 0.5], [0.5, 1.0]]), [[2, 7], [2, 7]])
+    np.testing.assert_array_equal(own_values([[-1.0, 0.5], [-1.0, 0.5]]), [[1, 2], [3, 4]])
+    alone = [StepLoss([c], [2.0, 7.0]).expected(normals().take([i]))[0] for i, c in enumerate((0.0, 1.0))]
+    np.testing.assert_allclose(own_cuts.expected(normals().take([0, 1])), alone, rtol=1e-15)
+
+
+def test_a_loss_without_cuts_is_constant() -> None:
+    loss = StepLoss([], [1.5])
+    np.testing.assert_array_equal(loss([-1.0, 3.0]), [1.5, 1.5])
+    np.testing.assert_array_equal(loss.expected(FORECASTS["draws"]), np.full((3, 4), 1.5))
+    assert loss.direction() == 0
+
+
+@pytest.mark.parametrize("per_person", [False, True])
+def test_expected_step_losses_equal_integrals_of_the_density(forecast: Forecast, per_person: bool) -> None:
+    n = len(forecast)
+    cuts, values = np.array([-0.5, 0.5, 1.75]), np.array([2.0, 0.0, 3.0, 1.0])
+    loss = StepLoss(np.tile(cuts, (n, 1)), values + np.arange(n)[:, None]) if per_person else StepLoss(cuts, values)
+    y, density = density_rule(forecast, np.arange(-1280, 1281) / 64)  # the cuts are edges: no panel holds a jump
+    batch = forecast.distribution.batch_shape
+    at_y = loss(np.broadcast_to(y, (n, y.size)))
+    at_y = at_y[:, None, :] if len(batch) == 2 else at_y
+    found = loss.expected(forecast)
+    assert found.shape == batch
+    np.testing.assert_allclose(found, (at_y * density).sum(axis=-1), atol=1e-5)
+
+
+def test_expected_step_losses_equal_means_over_simulated_outcomes(forecast: Forecast) -> None:
+    loss = StepLoss([-0.2, 0.7], [0.0, 1.0, 5.0])
+    levels = np.random.default_rng(0).uniform(size=40_000)
+    losses = loss(forecast.distribution.expand().ppf(levels))
+    error = losses.std(axis=-1) / np.sqrt(levels.size)
+    most = stats.norm.isf(FALSE_ALARM / 2 / losses[..., 0].size)
+    assert (np.abs(losses.mean(axis=-1) - loss.expected(forecast)) < most * error).all()
+
+
+@pytest.mark.parametrize("cut", [-11.4, -37.0])
+def test_far_tails_keep_their_digits(cut: float) -> None:
+    tail = np.exp(stats.norm.logcdf(cut))  # about 2e-30 and 6e-300
+    below, above = StepLoss([cut], [3.0, 0.0]), StepLoss([-cut], [0.0, 3.0])
+    standard = Forecast.from_normal([0.0], [1.0])
+    np.testing.assert_allclose(below.expected(standard), 3 * tail, rtol=1e-12)
+    np.testing.assert_allclose(above.expected(standard), 3 * tail, rtol=1e-12)
+    rising = StepLoss([-cut, -cut + 1], [0.0, 0.3, 0.9])
+    exact = 0.3 * tail + 0.6 * np.exp(stats.norm.logcdf(cut - 1))
+    np.testing.assert_allclose(rising.expected(standard), exact, rtol=1e-12)
+
+
+def test_directions_are_those_of_the_jumps() -> None:
+    assert StepLoss([0.0, 1.0], [1.0, 1.0, 4.0]).direction() == 1
+    assert StepLoss([0.0, 1.0], [4.0, 1.0, 1.0]).direction() == -1
+    mixed = StepLoss([0.0], [[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])
+    assert mixed.direction().tolist() == [1, -1, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: StepLoss([0.0], [1.0]), "values must hold one value more than there are cuts"),
+        (lambda: StepLoss([1.0, 0.0], [1.0, 2.0, 3.0]), "cuts must increase"),
+        (lambda: StepLoss([1.0, 1.0], [1.0, 2.0, 3.0]), "cuts must increase"),
+        (lambda: StepLoss([np.nan], [1.0, 2.0]), "cuts must be finite"),
+        (lambda: StepLoss([0.0], [1.0, np.inf]), "values must be finite"),
+        (lambda: StepLoss(0.0, [1.0, 2.0]), r"cuts must have shape \(k,\) or \(n, k\)"),
+        (lambda: StepLoss([[0.0]] * 3, [[1.0, 2.0]] * 2), "same number of rows"),
+        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), "must meet 3 people"),
+        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])(0.0), "must meet 3 people"),
+        (lambda: StepLoss([[0.0]] * 2, [1.0, 2.0]).expected(normals()), "must meet 2 people"),
+        (lambda: StepLoss([0.0, 1.0], [1.0, 3.0, 2.0]).direction(), "must rise or fall from cut to cut"),
+    ],
+)
+def test_step_losses_that_do_not_fit_are_refused_in_one_line(make: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+# --- expected losses of functions --------------------------------------------------------------------------------
+
+
+def pinball(y: Floats, a: float, level: float = 0.8) -> Floats:
+    return np.maximum(level * (y - a), (1 - level) * (a - y))
+
+
+def expected_excess(mean: Floats, std: Floats, a: float) -> Floats:
+    """Mean of `(Y - a)_+` under a normal law."""
+    z = (mean - a) / std
+    return np.asarray(std * stats.norm.pdf(z) + (mean - a) * stats.norm.cdf(z))
+
+
+ACTIONS = (-0.5, 0.6, 1.5)
+CLOSED_FORMS = {
+    "quadratic": (lambda y, a: (y - a) ** 2, lambda a: STD**2 + (MEAN - a) ** 2, 1e-9),
+    "exponential": (lambda y, a: np.exp(a * y), lambda a: np.exp(a * MEAN + (a * STD) ** 2 / 2), 1e-9),
+    "pinball": (
+        pinball,
+        lambda a: 0.8 * expected_excess(MEAN, STD, a) + 0.2 * expected_excess(-MEAN, STD, -a),
+        KINK * STD.max(),
+    ),
+    "absolute": (
+        lambda y, a: np.abs(y - a),
+        lambda a: expected_excess(MEAN, STD, a) + expected_excess(-MEAN, STD, -a),
+        2 * KINK * STD.max(),
+    ),
+}
+"""Losses, their means under the three normals, and the accuracy that the documentation leads to expect."""
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_expected_losses_under_normals_are_the_closed_forms(name: str) -> None:
+    loss, closed, tolerance = CLOSED_FORMS[name]
+    found = BayesDecision(ACTIONS, loss).expected_loss(normals())
+    # scores beyond 8 hold ndtr(1.5 * 1.7 - 8) = 2.5e-8 of the mean of the steepest exponential
+    np.testing.assert_allclose(found, np.column_stack([closed(a) for a in ACTIONS]), rtol=5e-8, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+@pytest.mark.parametrize("key", ["mixture", "one draw each", "one person", "draws"])
+def test_expected_losses_under_other_forecasts_are_integrals_of_the_density(key: str, name: str) -> None:
+    forecast, loss = FORECASTS[key], CLOSED_FORMS[name][0]
+    y, density = density_rule(forecast, np.arange(-1000, 1001) / 50)  # the kinks are edges
+    found = BayesDecision(ACTIONS, loss).expected_loss(forecast)
+    assert found.shape == (*forecast.distribution.batch_shape, len(ACTIONS))
+    exact = np.stack([density @ loss(y, a) for a in ACTIONS], axis=-1)
+    # forecasts with two humps have steep quantiles between them: less exact than under a normal
+    np.testing.assert_allclose(found, exact, rtol=5e-4, atol=5e-4)
+
+
+def test_numbers_steps_and_functions_may_stand_beside_each_other(forecast: Forecast) -> None:
+    mixed = BayesDecision(["a", "b", "c"], {"c": lambda y: y**2, "a": 2, "b": LOAN, "unused": 1.0})
+    found = mixed.expected_loss(forecast)
+    np.testing.assert_array_equal(found[..., 0], 2.0)
+    np.testing.assert_allclose(found[..., 1], 4 * forecast.cdf(0.5), rtol=1e-12)
+    np.testing.assert_allclose(found[..., 2], forecast.mean() ** 2 + forecast.std() ** 2, rtol=5e-3)
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+def test_functions_may_depend_on_people(as_table: bool) -> None:
+    x: Any = np.array([0.0, 1.0, -2.0])
+    goals = pd.DataFrame({"goal": x}, index=[9, 9, 4]) if as_table else x
+
+    def miss(y: Floats, rows: Any) -> Floats:
+        return np.asarray((y - np.asarray(rows).reshape(-1, 1)) ** 2)
+
+    decision = BayesDecision(["own"], {"own": miss})
+    by_action = BayesDecision(["own"], lambda y, action, rows: miss(y, rows))
+    exact = (MEAN - x) ** 2 + STD**2
+    np.testing.assert_allclose(decision.expected_loss(normals(), goals)[:, 0], exact, rtol=1e-9)
+    np.testing.assert_allclose(by_action.expected_loss(normals(), goals)[:, 0], exact, rtol=1e-9)
+    randomized = FORECASTS["draws"]
+    exact = (randomized.mean() - x[:, None]) ** 2 + randomized.std() ** 2
+    np.testing.assert_allclose(decision.expected_loss(randomized, goals)[..., 0], exact, rtol=5e-3)
+    made = decision.decide(randomized, goals)
+    realized = decision.realized_loss(made, [1.0, 3.0, 5.0], goals)
+    np.testing.assert_array_equal(realized, np.broadcast_to([[1.0], [4.0], [49.0]], (3, 4)))
+
+
+@pytest.mark.parametrize("key", ["normal", "draws"])
+def test_blocks_of_people_give_what_one_piece_gives(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([0.5, -1.0, 2.0])
+    decision = BayesDecision([0.0, 1.0], lambda y, a, rows: np.exp(0.3 * (y - a + rows[:, None])))
+    outcomes = np.linspace(-2, 2, 9)
+    whole, ways = decision.expected_loss(FORECASTS[key], x), decision.check_loss(outcomes, x)
+    monkeypatch.setattr(bayes, "BLOCK", 1)
+    np.testing.assert_allclose(decision.expected_loss(FORECASTS[key], x), whole, rtol=1e-14)
+    np.testing.assert_array_equal(decision.check_loss(outcomes, x), ways)
+
+
+# --- decisions ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.9])
+def test_the_best_action_of_the_pinball_loss_is_the_quantile(forecast: Forecast, level: float) -> None:
+    actions = np.arange(-8, 12, 0.05).tolist()
+    made = BayesDecision(actions, lambda y, a: pinball(y, a, level)).decide(forecast)
+    # the loss is convex in the action: its minimum lies next to the least action on the grid
+    assert (np.abs(made.chosen.astype(float) - forecast.ppf(level)) <= 0.05 + 1e-3).all()
+
+
+def test_the_best_action_of_the_quadratic_loss_is_the_nearest_to_the_mean(forecast: Forecast) -> None:
+    actions = np.arange(-4, 6, 0.25)
+    made = BayesDecision(actions.tolist(), lambda y, a: (y - a) ** 2).decide(forecast)
+    nearest = np.abs(forecast.mean()[..., None] - actions).min(axis=-1)
+    assert (np.abs(made.chosen.astype(float) - forecast.mean()) <= nearest + 5e-3).all()
+
+
+def test_the_bank_lends_where_the_forecast_gives_bad_loans_at_most_a_quarter(forecast: Forecast) -> None:
+    made = BayesDecision(("yes", "no"), {"yes": LOAN, "no": 1.0}).decide(forecast)
+    np.testing.assert_array_equal(made.chosen == "yes", forecast.cdf(0.5) <= 0.25)
+    np.testing.assert_allclose(made.promised, np.minimum(4 * forecast.cdf(0.5), 1.0), rtol=1e-12)
+
+
+def test_of_equally_good_actions_the_first_is_taken() -> None:
+    for actions in (("a", "b", "c"), ("c", "b", "a")):
+        made = BayesDecision(actions, {"a": 1.0, "b": 1.0, "c": StepLoss([0.0], [1.0, 1.0])}).decide(normals())
+        assert made.index.tolist() == [0, 0, 0]
+        assert made.chosen.tolist() == [actions[0]] * 3
+
+
+def test_shares_count_the_draws_with_an_action() -> None:
+    forecast = FORECASTS["draws"]
+    made = BayesDecision(("yes", "no"), {"yes": LOAN, "no": 1.0}).decide(forecast)
+    np.testing.assert_array_equal(made.share("yes"), (forecast.cdf(0.5) <= 0.25).mean(axis=1))
+    np.testing.assert_array_equal(made.share("yes") + made.share("no"), 1)
+    alone = BayesDecision(("yes", "no"), {"yes": LOAN, "no": 1.0}).decide(normals())
+    np.testing.assert_array_equal(alone.share("yes"), normals().cdf(0.5) <= 0.25)
+    with pytest.raises(InputError, match=r"action must be one of \['yes', 'no'\], got 'maybe'"):
+        made.share("maybe")
+
+
+def test_actions_may_be_any_hashable_things() -> None:
+    made = BayesDecision([(1, 2), None, 0.5], {(1, 2): 3.0, None: 1.0, 0.5: 2.0}).decide(normals())
+    assert made.chosen.tolist() == [None] * 3
+    assert BayesDecision("ab", {"ab": 1.0}).actions == ("ab",)
+
+
+def test_realized_losses_are_those_of_the_chosen_actions(forecast: Forecast) -> None:
+    n = len(forecast)
+    y = np.array([-1.0, 0.5, 2.0])[:n]
+    decision = BayesDecision(("step", "square"), {"step": LOAN, "square": lambda y: (y - 1) ** 2})
+    made = decision.decide(forecast)
+    found = decision.realized_loss(made, y)
+    for place, action in np.ndenumerate(made.index):
+        i = place[0]
+        assert found[place] == ((y[i] - 1) ** 2 if action else 4.0 * (y[i] < 0.5))
+
+
+amounts = st.floats(0, 10).map(lambda value: round(value, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    mean=hnp.arrays(np.float64, 4, elements=st.floats(-3, 3)),
+    values=hnp.arrays(np.float64, (3, 3), elements=amounts),
+    constant=st.floats(-5, 50),
+)
+def test_a_constant_added_to_all_losses_changes_no_decision(mean: Floats, values: Floats, constant: float) -> None:
+    forecast = Forecast.from_normal(mean, np.full(4, 0.8))
+    cuts = [-0.5, 0.5]
+    plain = BayesDecision(range(3), {j: StepLoss(cuts, values[j]) for j in range(3)})
+    moved = BayesDecision(range(3), {j: StepLoss(cuts, values[j] + constant) for j in range(3)})
+    expected, made, again = plain.expected_loss(forecast), plain.decide(forecast), moved.decide(forecast)
+    np.testing.assert_array_equal(made.promised, expected.min(axis=-1))
+    np.testing.assert_array_equal(made.index, expected.argmin(axis=-1))
+    # ties but for rounding may go either way: the other action is as good
+    best = np.take_along_axis(expected, again.index[:, None], axis=1)[:, 0]
+    np.testing.assert_allclose(best, made.promised, atol=1e-12)
+    np.testing.assert_allclose(again.promised, made.promised + constant, atol=1e-12)
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+def _one(loss: Any) -> BayesDecision:
+    return BayesDecision(["a"], {"a": loss})
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (lambda: BayesDecision([], {}), "actions must name at least one action"),
+        (lambda: BayesDecision(["a", "a"], {"a": 1.0}), "actions must name .* each once"),
+        (lambda: BayesDecision(["a", "b"], {"a": 1.0}), "loss must have an entry for action 'b'"),
+        (lambda: BayesDecision(["a"], 3.0), "loss must be a function or a mapping"),
+        (lambda: _one("much"), r"loss\['a'\] must be a StepLoss, a finite number or a function"),
+        (lambda: _one(np.nan), r"loss\['a'\] must be a StepLoss, a finite number or a function"),
+        (lambda: _one(lambda y: 1.0).decide(normals()), "the loss of action 'a' must have the shape of its outcomes"),
+        (lambda: _one(lambda y: y[..., :3]).decide(normals()), "must have the shape of its outcomes"),
+        (lambda: _one(lambda y: np.full(y.shape, np.nan)).decide(normals()), "the loss of action 'a' must be finite"),
+        (lambda: _one(lambda y: np.where(y < 1, y, np.inf)).check_loss([0.0, 2.0]), "be finite, got inf at y = 2"),
+        (lambda: _one(lambda y, x: y).decide(normals(), [1, 2]), r"x must have one row per person \(3\), got 2 rows"),
+        (lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1.0]), "y must have one outcome per person"),
+        (lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1, 2, np.nan]), r"y\[2\] must be finite"),
+        (lambda: _one(StepLoss([[0.0]] * 2, [1.0, 0.0])).decide(normals()), "must meet 2 people"),
+        (lambda: _one(1.0).check_loss([]), "y must hold at least one value"),
+        (lambda: _one(StepLoss([0.0], [1.0, -2.0])).check_loss([5.0]), "'a' must be at least 0, got -2.0; add a const"),
+        (lambda: _one(lambda y: y).check_loss([1, -3]), "'a' must be at least 0, got -3 at y = -3; add a constant"),
+        (lambda: _one(lambda y: np.abs(y - 1)).check_loss(range(5)), "'a' must rise or fall .* turns at y = 1"),
+        (lambda: _one(lambda y: 9 - np.abs(y - 3)).check_loss(range(5)), "'a' must rise or fall .* turns at y = 3"),
+        (lambda: _one(StepLoss([0, 1], [1, 3, 2])).check_loss([5.0]), "'a' must rise or fall with the outcome"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(act: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says) as caught:
+        act()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_person_whose_loss_turns_is_found_among_others() -> None:
+    peak = np.array([-10.0, 2.0, 10.0])
+    decision = BayesDecision(["a"], {"a": lambda y, x: 50 - np.abs(y - x[:, None])})
+    with pytest.raises(InputError, match="turns at y = 2"):
+        decision.check_loss(np.arange(-5.0, 6.0), peak)
+    assert decision.check_loss(np.arange(-5.0, 6.0), peak[[0, 2]]).tolist() == [[-1], [1]]
+
+
+def test_directions_of_losses_are_reported_by_action() -> None:
+    losses = {"up": np.exp, "down": lambda y: np.exp(-y), "flat": 2.0, "const": lambda y: np.full(y.shape, 0.1) * 3}
+    y = np.random.default_rng(0).normal(size=50)
+    assert BayesDecision(list(losses), losses).check_loss(y).tolist() == [[1, -1, 0, 0]]
+    own = StepLoss([0.0], [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    assert BayesDecision(["own", "up"], {"own": own, "up": np.exp}).check_loss(y).tolist() == [[1, 1], [-1, 1], [0, 1]]
+
+
+def test_inputs_are_left_as_they_were() -> None:
+    cuts, values, y = np.array([0.0]), np.array([1.0, 0.0]), np.array([2.0, -1.0, 0.0])
+    for array in (cuts, values, y):
+        array.flags.writeable = False
+    decision = BayesDecision(["a", "b"], {"a": StepLoss(cuts, values), "b": lambda y: y**2})
+    forecast = Forecast(Normal(MEAN, STD))
+    assert decision.realized_loss(decision.decide(forecast), y).dtype == np.float64
+    np.testing.assert_array_equal(y, [2.0, -1.0, 0.0])
+
+
+def test_the_normal_scores_of_the_quadrature_do_not_show_in_scale_or_place() -> None:
+    wide, far = Forecast.from_normal([0.0], [1e6]), Forecast.from_normal([1e6], [1.0])
+    for forecast, center, std in ((wide, 0.0, 1e6), (far, 1e6, 1.0)):
+        quantile = center + std * float(ndtri(0.8))
+        found = BayesDecision([quantile], pinball).expected_loss(forecast)[0, 0]
+        np.testing.assert_allclose(found, std * stats.norm.pdf(ndtri(0.8)), rtol=1e-3)
+
+
+@pytest.mark.parametrize("values", [[0.9, 0.3, 0.0], [0.9, 0.2, 0.0]])
+def test_losses_that_fall_in_steps_keep_their_digits_and_their_sign(values: list[float]) -> None:
+    forecast = Forecast.from_normal([12.0], [1.0])
+    first, second = values[0] - values[1], values[1]
+    exact = first * np.exp(stats.norm.logcdf(-12.0)) + second * np.exp(stats.norm.logcdf(-11.5))
+    found = StepLoss([0.0, 0.5], values).expected(forecast)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found, exact, rtol=1e-12)

@@ -1,0 +1,464 @@
+"""The theorem on decisions in worlds that are calibrated by construction, and what is proven of it from rows.
+
+In these worlds a person's outcome is normal around the person's mean, and a randomized forecast is a normal law whose
+mean is the person's plus `shift * ndtri(r)`: if its variance is that of the outcome plus `shift**2`, the PIT is uniform
+for each person, though the forecast is not the truth. Random checks are seeded; counts are compared with their exact
+binomial law, over all people of a test together, at a level of 1e-6: the false-alarm rate of a test with a fresh seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import ndtr, ndtri
+
+from evenhand._checks import InputError
+from evenhand.decisions import BayesDecision, LossGuarantee, StepLoss, loss_guarantee
+from evenhand.distributions import Normal
+from evenhand.draws import fresh, jittered, nodes
+from evenhand.forecast import Forecast
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+FALSE_ALARM = 1e-6
+KS = (2.0, 4.0, 10.0)
+NOISE, SHIFT = 0.3, 1.0
+FORECAST_STD = float(np.hypot(NOISE, SHIFT))
+JUST_ABOVE = 1e-12  # `y <= 0` as a step loss: a cut belongs to what is above it
+
+
+def most_hits(n: int, probability: float, tests: int = 1) -> int:
+    """Return a count that is exceeded with probability below `FALSE_ALARM` over so many tests."""
+    return int(stats.binom.isf(FALSE_ALARM / tests, n, probability))
+
+
+def least_hits(n: int, probability: float) -> int:
+    """Return a count that is missed with probability below `FALSE_ALARM`."""
+    return int(stats.binom.ppf(FALSE_ALARM, n, probability))
+
+
+def individually_calibrated(mean: Floats, r: Floats, noise: float = NOISE) -> Forecast:
+    """Forecast of people with outcomes `mean + noise * normal`, off by as much as their draws say."""
+    centers = mean.reshape(-1, *(1,) * (r.ndim - 1)) + SHIFT * ndtri(r)
+    return Forecast(Normal(centers, np.full(centers.shape, np.hypot(noise, SHIFT))), r)
+
+
+def exceeds(decision: BayesDecision, forecast: Forecast, y: Floats, k: float) -> NDArray[np.bool_]:
+    made = decision.decide(forecast)
+    return np.asarray(decision.realized_loss(made, y) > k * made.promised)
+
+
+BANK = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
+LENDER = BayesDecision(
+    ("small", "large"),
+    {"small": StepLoss([0.0, 1.0], [3.0, 0.2, 0.0]), "large": StepLoss([-0.5, 0.8], [6.0, 0.5, 0.0])},
+)
+TRADER = BayesDecision(
+    ("buy", "sell"), {"buy": StepLoss([JUST_ABOVE], [1.0, 0.0]), "sell": StepLoss([0.0], [0.0, 1.0])}
+)
+BUYER = BayesDecision(["buy"], {"buy": StepLoss([0.0], [1.0, 0.0])})
+
+
+def never_mixing(person: Numbers) -> BayesDecision:
+    """Losses that rise for odd people and fall for even ones, beside what loses the other way and is never chosen."""
+    rises = person[:, None] % 2 == 1
+    own = StepLoss([0.0, 1.0], np.where(rises, [0.0, 0.2, 3.0], [3.0, 0.2, 0.0]))
+    other = StepLoss([0.0, 1.0], np.where(rises, [13.0, 10.2, 10.0], [10.0, 10.2, 13.0]))
+    return BayesDecision(("own", "never"), {"own": own, "never": other})
+
+
+# --- the theorem, for each person --------------------------------------------------------------------------------
+
+N_PEOPLE, N_TIMES = 1000, 500
+
+
+@pytest.fixture(scope="module")
+def people() -> tuple[Floats, Numbers, Floats, Floats]:
+    """Means of 1,000 people, who comes in each row, and that person's fresh outcome and draw: 500 rows each."""
+    rng = np.random.default_rng(20)
+    person = np.tile(np.arange(N_PEOPLE), N_TIMES)
+    mean = rng.normal(0.0, 1.0, N_PEOPLE)
+    return mean, person, mean[person] + NOISE * rng.normal(size=person.size), fresh(person.size, rng)
+
+
+def hits_of_each(hits: NDArray[np.bool_]) -> Numbers:
+    return hits.reshape(N_TIMES, N_PEOPLE).sum(axis=0)
+
+
+def assert_bound_for_each(decision: BayesDecision, forecast: Forecast, y: Floats) -> None:
+    for k in KS:
+        most = hits_of_each(exceeds(decision, forecast, y, k)).max()
+        assert most <= most_hits(N_TIMES, 1 / k, tests=N_PEOPLE * len(KS))
+
+
+@pytest.mark.parametrize("decision", [BANK, LENDER, TRADER])
+def test_true_forecasts_break_k_times_their_promise_in_one_of_k_cases(decision: BayesDecision, people: Any) -> None:
+    # Markov's inequality: for the truth the directions of losses do not matter
+    mean, person, y, _ = people
+    assert_bound_for_each(decision, Forecast.from_normal(mean[person], np.full(y.size, NOISE)), y)
+
+
+@pytest.mark.parametrize("decision", [BANK, LENDER, BUYER])
+def test_individual_calibration_is_enough_where_losses_fall(decision: BayesDecision, people: Any) -> None:
+    mean, person, y, r = people
+    forecast = individually_calibrated(mean[person], r)
+    assert stats.kstest(forecast.pit(y), "uniform").pvalue > FALSE_ALARM
+    assert_bound_for_each(decision, forecast, y)
+
+
+@pytest.mark.parametrize("k", KS)
+def test_the_bound_of_one_in_k_is_nearly_reached_by_someone(k: float) -> None:
+    n, noise, cut, rng = 200_000, 0.02, 0.05, np.random.default_rng(21)
+    y, r = noise * rng.normal(size=n), fresh(n, rng)
+    buyer = BayesDecision(["buy"], {"buy": StepLoss([cut], [1.0, 0.0])})
+    hits = int(exceeds(buyer, individually_calibrated(np.zeros(n), r, noise), y, k).sum())
+    # the outcome is below the cut, to which the draw gave less than 1/k
+    exact = float(ndtr(cut / noise) * ndtr((np.hypot(noise, SHIFT) * ndtri(1 / k) - cut) / SHIFT))
+    assert 0.9 / k < exact < 1 / k
+    assert least_hits(n, exact) <= hits <= most_hits(n, exact)
+
+
+def test_directions_may_differ_between_people_if_not_between_draws(people: Any) -> None:
+    mean, person, y, r = people
+    forecast = individually_calibrated(mean[person], r)
+    own = never_mixing(person)
+    assert np.unique(own.check_loss([0.0])[:, 0]).tolist() == [-1, 1]
+    assert (own.decide(forecast).index == 0).all()
+    assert_bound_for_each(own, forecast, y)
+
+
+@pytest.mark.parametrize("k", KS)
+def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k: float) -> None:
+    # (method: decisions) outcome 0, forecasts with CDF r there: individually calibrated
+    n = 200_000
+    r = fresh(n, 1)
+    forecast = Forecast(Normal(-ndtri(r), np.ones(n)), r)
+    np.testing.assert_allclose(forecast.pit(np.zeros(n)), r, rtol=1e-9)
+    hits = int(exceeds(TRADER, forecast, np.zeros(n), k).sum())
+    assert hits <= most_hits(n, 2 / k)
+    assert hits >= least_hits(n, 2 / k)
+    assert hits > most_hits(n, 1 / k)
+
+
+# --- the theorem, on average -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def average() -> tuple[Floats, Floats, Forecast]:
+    """Means, outcomes and one forecast for all: the law of outcomes over people, calibrated on average only."""
+    n, rng = 200_000, np.random.default_rng(30)
+    mean = rng.normal(0.0, SHIFT, n)
+    return mean, mean + NOISE * rng.normal(size=n), Forecast.from_normal(np.zeros(n), np.full(n, FORECAST_STD))
+
+
+@pytest.mark.parametrize("k", KS)
+def test_average_calibration_bounds_the_average_but_not_a_group(k: float, average: Any) -> None:
+    mean, y, forecast = average
+    n, cut = y.size, FORECAST_STD * float(ndtri(1 / k)) - 1e-9
+    bad = BayesDecision(["buy"], {"buy": StepLoss([cut], [1.0, 0.0])})
+    hits = exceeds(bad, forecast, y, k)
+    assert hits.sum() <= most_hits(n, 1 / k)
+    assert hits.sum() >= least_hits(n, 1 / k - 1e-6)  # this cut loses just where the PIT is below 1/k
+    planted = mean < cut - NOISE  # nearly all of them are hit: more than 2/k allows, where that is below 1
+    assert hits[planted].sum() > most_hits(int(planted.sum()), min(2 / k, 0.8))
+
+
+@pytest.mark.parametrize("k", KS)
+def test_both_tails_count_on_average_where_directions_differ_between_people(k: float, average: Any) -> None:
+    mean, y, forecast = average
+    n, cut, falls = y.size, FORECAST_STD * float(ndtri(1 / k)) - 1e-9, mean < 0
+    own = BayesDecision(
+        ["own"],
+        {"own": StepLoss(np.where(falls, cut, -cut)[:, None], np.where(falls[:, None], [1.0, 0.0], [0.0, 1.0]))},
+    )
+    hits = exceeds(own, forecast, y, k)
+    assert most_hits(n, 1.4 / k) < hits.sum() <= most_hits(n, 2 / k)
+    planted = np.abs(mean) > -cut + NOISE
+    assert hits[planted].mean() > 0.8
+
+
+# --- which bound applies -----------------------------------------------------------------------------------------
+
+
+def guarantee(decision: BayesDecision, n: int = 200, m: int = 16, seed: int = 0, **settings: Any) -> LossGuarantee:
+    """Of the randomized forecaster, with m draws each; m = 0 for the truth without draws."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(0.0, 1.0, n)
+    y = mean + NOISE * rng.normal(size=n)
+    r = jittered(n, m, rng) if m else None
+    forecast = Forecast.from_normal(mean, np.full(n, NOISE)) if r is None else individually_calibrated(mean, r)
+    return loss_guarantee(decision, forecast, y, **{"random_state": seed, **settings})
+
+
+@pytest.mark.parametrize(
+    ("decision", "m", "factor", "why"),
+    [
+        (BANK, 16, 1, "all actions lose in the same direction"),
+        (BANK, 1, 1, "all actions lose in the same direction"),
+        (never_mixing(np.arange(200)), 16, 1, "no person's draws change the direction"),
+        (TRADER, 16, 2, "of people the draw decides in which direction"),
+        (TRADER, 1, 2, "one draw per person does not show"),
+        (never_mixing(np.arange(200)), 1, 2, "one draw per person does not show"),
+        (BANK, 0, 1, "everybody's chosen action loses in the same direction"),
+        (TRADER, 0, 2, "chosen actions lose in both directions"),
+        (never_mixing(np.arange(200)), 0, 2, "chosen actions lose in both directions"),
+    ],
+)
+def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(
+    decision: BayesDecision, m: int, factor: int, why: str
+) -> None:
+    found = guarantee(decision, m=m)
+    assert found.factor == factor
+    assert why in found.why
+    everyone = found.table[found.table["kind"] == "everyone"]
+    np.testing.assert_allclose(everyone["bound"], np.minimum(1, factor / np.array(KS)))
+    assert found.is_randomized == (m > 0)
+
+
+def test_a_deterministic_trader_who_only_buys_has_one_direction() -> None:
+    far = Forecast.from_normal([5.0] * 30, [1.0] * 30)
+    assert loss_guarantee(TRADER, far, np.full(30, 5.0)).factor == 1
+
+
+def test_functions_have_directions_too() -> None:
+    smooth = BayesDecision(("up", "down"), {"up": np.exp, "down": lambda y: np.exp(-y)})
+    assert guarantee(smooth).factor == 2
+    assert guarantee(BayesDecision(["up"], {"up": np.exp})).factor == 1
+
+
+def test_the_share_of_people_whose_draws_mix_is_counted() -> None:
+    n, m = 60, 16
+    mean, r = np.linspace(-4, 4, n), jittered(n, m, 0)
+    forecast = individually_calibrated(mean, r)
+    buys = forecast.cdf(JUST_ABOVE) <= forecast.distribution.sf(0.0)
+    mixes = float((buys.any(axis=1) & ~buys.all(axis=1)).mean())
+    assert 0 < mixes < 1
+    found = loss_guarantee(TRADER, forecast, mean, random_state=0)
+    assert found.mixed == pytest.approx(mixes)
+    assert f"for {100 * mixes:.3g}% of people" in found.why
+    assert np.isnan(guarantee(TRADER, m=1).mixed)
+    assert guarantee(TRADER, m=0).mixed == 0
+
+
+# --- what is counted ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [0, 1, 8])
+def test_rates_are_counts_over_people_and_draws(m: int) -> None:
+    n, rng = 40, np.random.default_rng(2)
+    mean, y = rng.normal(0, 1, n), rng.normal(0, 1, n)
+    forecast = individually_calibrated(mean, jittered(n, m, rng)) if m else Forecast.from_normal(mean, np.ones(n))
+    half = np.arange(n) < 15
+    found = loss_guarantee(BANK, forecast, y, groups={"first": half}, masses=(0.25, 1.0), random_state=0)
+    risk = np.reshape(stats.norm.cdf(0.0, forecast.mean(), forecast.std()), (n, -1))
+    losses = np.where(4 * risk <= 1, 4.0 * (y < 0)[:, None], 1.0)
+    promised = np.minimum(4 * risk, 1)
+    assert found.promised == pytest.approx(promised.mean())
+    assert found.realized == pytest.approx(losses.mean())
+    for k in KS:
+        shares = (losses > k * promised).mean(axis=1)
+        rows = found.table[found.table["k"] == k].set_index("group")
+        assert rows.loc["everyone", "exceeded"] == pytest.approx(shares.mean())
+        assert rows.loc["first", "exceeded"] == pytest.approx(shares[half].mean())
+        assert rows.loc["first", "n"] == 15
+        assert rows.loc["every group of 25%", "exceeded"] == pytest.approx(np.sort(shares)[-10:].mean())
+        assert rows.loc["every group of 100%", "exceeded"] == pytest.approx(shares.mean())
+
+
+def test_a_loss_of_just_k_times_the_promise_does_not_exceed_it() -> None:
+    found = guarantee(BayesDecision(["pay"], {"pay": 3.0}), k=1)
+    assert (found.table["exceeded"] == 0).all()
+
+
+def test_one_row_of_each_person_is_counted() -> None:
+    person = np.repeat(np.arange(30), 4)
+    same = np.repeat(np.random.default_rng(3).normal(size=30), 4)  # a person's rows are alike
+    r = np.repeat(jittered(30, 8, 0), 4, axis=0)
+    found = loss_guarantee(BANK, individually_calibrated(same, r), same, cluster=person, k=2, random_state=0)
+    alone = loss_guarantee(BANK, individually_calibrated(same[::4], r[::4]), same[::4], k=2, random_state=0)
+    assert found.table.loc[0, "n"] == 30
+    np.testing.assert_allclose(found.table["exceeded"], alone.table["exceeded"])
+    assert found.promised == pytest.approx(alone.promised)
+
+
+def test_a_group_of_which_no_row_is_left_claims_nothing() -> None:
+    mask = np.zeros(60, dtype=bool)
+    mask[7] = True
+    left = [
+        guarantee(BANK, n=60, k=4, groups={"g": mask}, cluster=np.arange(60) // 30, random_state=seed).table.loc[1]
+        for seed in range(3)
+    ]
+    gone = [row for row in left if row["n"] == 0]
+    assert gone
+    for row in gone:
+        assert (row["low"], row["high"], row["verdict"]) == (0.0, 1.0, "open")
+        assert np.isnan(row["exceeded"])
+
+
+# --- what is proven ----------------------------------------------------------------------------------------------
+
+N_SETS, N_ROWS = 400, 60
+RISKY, BIAS = 0.2, 0.7
+"""Worlds that no forecast here fits: outcomes are N(0.7, 1), for a risky fifth of the people N(-0.3, 1)."""
+
+
+def proof_worlds(m: int) -> Iterator[LossGuarantee]:
+    for seed in range(N_SETS):
+        rng = np.random.default_rng(seed)
+        risky = rng.uniform(size=N_ROWS) < RISKY
+        y = rng.normal(size=N_ROWS) + BIAS - risky
+        centers = np.full(N_ROWS, 0.8)
+        if m:
+            r = jittered(N_ROWS, m, rng)
+            forecast = individually_calibrated(centers, r)
+        else:
+            forecast = Forecast.from_normal(centers, np.ones(N_ROWS))
+        groups = {"risky": risky, "some": ~risky & (rng.uniform(size=N_ROWS) < 0.25)}
+        yield loss_guarantee(BUYER, forecast, y, k=4, groups=groups, masses=(0.1, RISKY, 0.5), random_state=seed)
+
+
+def true_rates(m: int) -> dict[str, float]:
+    """Rates in closed form: the outcome is below the cut, and the draw promised a quarter of the loss or less."""
+    lure = float(ndtr((FORECAST_STD * ndtri(0.25) + 0.8) / SHIFT)) if m else float(ndtr(-0.8) < 0.25)
+    risky, rest = float(ndtr(-BIAS + 1)), float(ndtr(-BIAS))
+    hit = RISKY * risky + (1 - RISKY) * rest
+    return {"everyone": lure * hit, "risky": lure * risky, "some": lure * rest, "hit": hit, "lure": lure}
+
+
+@pytest.mark.parametrize("m", [0, 1, 16])
+def test_intervals_and_worst_groups_hold_with_their_confidence(m: int) -> None:
+    truth = true_rates(m)
+    assert truth["lure"] > 0.3
+    misses = dict.fromkeys(("everyone", "named", "feature", "outcome"), 0)
+    for found in proof_worlds(m):
+        rows = found.table.set_index("group")
+        inside = {g: rows.loc[g, "low"] <= truth[g] <= rows.loc[g, "high"] for g in ("everyone", "risky", "some")}
+        every = rows[rows["kind"] == "every"]
+        # those who will be hit are a group too, one that only the outcomes define
+        worst = truth["lure"] * np.minimum(1, truth["hit"] / every["mass"])
+        misses["everyone"] += not inside["everyone"]
+        misses["named"] += not (inside["risky"] and inside["some"])
+        misses["feature"] += bool(rows.loc["every group of 20%", "high"] < truth["risky"])
+        misses["outcome"] += bool((every["high"] < worst).any())
+        assert (every["low"] == rows.loc["everyone", "low"]).all()
+    for kind, count in misses.items():
+        assert count <= most_hits(N_SETS, 0.05, tests=len(misses)), kind
+
+
+def test_one_outcome_per_person_is_judged_by_the_binomial_law() -> None:
+    found = guarantee(BUYER, m=1, n=150, k=4, masses=(0.2, 0.5)).table.set_index("group")
+    hits, n = round(found.loc["everyone", "exceeded"] * 150), 150
+    exact = stats.binomtest(hits, n).proportion_ci(0.95, method="exact")
+    np.testing.assert_allclose(found.loc["everyone", ["low", "high"]].astype(float), [exact.low, exact.high])
+    above = stats.binomtest(hits, n, alternative="less").proportion_ci(0.95, method="exact").high
+    every = found[found["kind"] == "every"]
+    np.testing.assert_allclose(every["high"], np.minimum(1, above / every["mass"]))
+
+
+def test_named_groups_share_the_risk() -> None:
+    n, k = 90, 4
+    thirds = {f"part {j}": np.arange(n) % 3 == j for j in range(3)}
+    found = guarantee(BUYER, m=0, n=n, k=k, groups=thirds).table.set_index("group")
+    for name in thirds:
+        hits = round(found.loc[name, "exceeded"] * 30)
+        exact = stats.binomtest(hits, 30).proportion_ci(1 - 0.05 / 3, method="exact")
+        np.testing.assert_allclose(found.loc[name, ["low", "high"]].astype(float), [exact.low, exact.high])
+
+
+@pytest.mark.parametrize(("m", "of_everyone"), [(0, True), (1, False), (8, False)])
+def test_without_draws_a_group_may_hold_all_misses(m: int, of_everyone: bool) -> None:
+    found = guarantee(BANK, m=m).table
+    every = found[found["kind"] == "every"]
+    bound = 1 / every["k"] / (every["mass"] if of_everyone else 1)
+    np.testing.assert_allclose(every["bound"], np.minimum(1, bound))
+
+
+def test_each_verdict_says_how_the_interval_lies_to_the_bound() -> None:
+    proven = guarantee(BANK, n=4000, m=8, k=(1, 2))
+    assert proven.table.groupby("k")["verdict"].unique().map(list).to_dict() == {1: ["no claim"], 2: ["proven"]}
+    assert set(guarantee(BUYER, n=15, m=1, k=4, masses=0.5).table["verdict"]) == {"open"}
+    n = 500
+    surprised = loss_guarantee(BUYER, Forecast.from_normal([2.0] * n, [1.0] * n), np.full(n, -1.0), k=4, masses=0.5)
+    assert surprised.table["verdict"].tolist() == ["broken", "broken"]
+    assert guarantee(TRADER, k=2).table.loc[0, "verdict"] == "no claim"
+    # 4 of 10 where a quarter is allowed: the interval, 12% to 74%, leaves it open
+    y = np.repeat([-1.0, 1.0], [4, 6])
+    few = loss_guarantee(BUYER, Forecast.from_normal([2.0] * 10, [1.0] * 10), y, k=4, masses=1.0).table.loc[0]
+    assert (few["exceeded"], few["verdict"]) == (0.4, "open")
+    for found in (proven, surprised):
+        for row in found.table.to_dict("records"):
+            named = {"proven": row["high"] <= row["bound"], "broken": row["low"] > row["bound"]}
+            assert named.get(row["verdict"], row["bound"] == 1)
+
+
+def test_the_counterexample_is_reported_with_its_bound() -> None:
+    n, m = 1000, 40
+    r = jittered(n, m, 5)
+    forecast = Forecast(Normal(-ndtri(r), np.ones((n, m))), r)
+    found = loss_guarantee(TRADER, forecast, np.zeros(n), k=4, masses=(0.1, 1.0), random_state=0)
+    np.testing.assert_allclose(found.table["exceeded"], 0.5)  # a draw in each cell: half of them for everybody
+    assert (found.table["bound"] == 0.5).all()
+    assert (found.table["low"] > 0.25).all()
+    assert found.mixed == 1
+
+
+@pytest.mark.parametrize("m", [0, 16])
+def test_the_summary_says_each_finding_on_a_line(m: int) -> None:
+    found = guarantee(TRADER, m=m, groups={"first half": np.arange(200) < 100})
+    lines = found.summary().splitlines()
+    rows = [line for line in lines if line.startswith("- more than ")]
+    assert len(rows) == len(found.table) == 3 * 5
+    for line, row in zip(rows, found.table.to_dict("records"), strict=True):
+        assert f"more than {row['k']:g} times" in line
+        assert row["group"] in line
+        assert f"{100 * row['exceeded']:.1f}%" in line
+        assert line.endswith(row["verdict"])
+    assert found.why in lines[1]
+    assert ("Deterministic" in found.summary()) == (m == 0)
+    assert "95% confidence" in lines[-1]
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+def _shared(r: Floats) -> LossGuarantee:
+    n = 30
+    return loss_guarantee(BUYER, Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r), np.zeros(n))
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (lambda: _shared(nodes(8)), "r must be drawn afresh for each person, got the same draws for everybody"),
+        (lambda: _shared(np.full(30, 0.4)), "the same draws for everybody"),
+        (lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)), "the same draws in rows .* name people with clus"),
+        (lambda: guarantee(BUYER, k=0.5), "k must be at least 1, got 0.5"),
+        (lambda: guarantee(BUYER, k=[]), "k must hold at least one value"),
+        (lambda: guarantee(BUYER, k=np.nan), r"k\[0\] must be finite"),
+        (lambda: guarantee(BUYER, masses=0.0), "mass"),
+        (lambda: guarantee(BUYER, confidence=95), "confidence must fulfil 0 < confidence < 1"),
+        (lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}), "must hold at least one row"),
+        (lambda: guarantee(BUYER, cluster=[1, 2]), "cluster must have one label per row"),
+        (lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [0.0, 1.0]), "y must have one outcome per"),
+        (lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [np.inf]), r"y\[0\] must be finite"),
+        (lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y})), "'a' must be at least 0, .*; add a constant"),
+        (lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y**2})), "'a' must rise or fall with the outcome"),
+    ],
+)
+def test_what_proves_nothing_is_refused_in_one_line(act: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says) as caught:
+        act()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_sign_of_a_loss_is_checked_where_forecasts_reach_and_outcomes_do_not() -> None:
+    forecast = Forecast.from_normal([0.0] * 20, [1.0] * 20)
+    loss = BayesDecision(["a"], {"a": lambda y: y + 1})
+    with pytest.raises(InputError, match="'a' must be at least 0"):
+        loss_guarantee(loss, forecast, np.full(20, 2.0))
