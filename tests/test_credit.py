@@ -25,6 +25,7 @@ from evenhand.experiments._credit_world import (
     NOISE,
     SHARE_UNQUALIFIED,
     Rollout,
+    _beside,
     _best_cut,
     _earned,
     world,
@@ -115,6 +116,17 @@ def test_the_best_cut_is_the_best_of_all_cuts() -> None:
     assert _best_cut(GAME, base, -np.ones(500)) == {"best_cut": 0.0, "utility_best_cut": 0.0}
 
 
+def test_deterministic_banks_beside_randomized_ones() -> None:
+    risk, chance = np.array([0.1, 0.2, 0.25, 0.3, 0.9]), np.array([0.9, 0.5, 0.71, 0.6, 0.0])
+    y, pit = np.array([1.0, -1.0, 1.0, 1.0, -1.0]), np.full(5, 0.5)
+    row = _beside(GAME, risk, chance, y, pit)
+    assert row["utility_plain"] == pytest.approx((1 - 3 + 1) / 5)
+    assert row["plain_bad_share"] == pytest.approx(1 / 3)
+    # a chance of 5/7 = 0.714 is not worth it: two of the three it says yes to, one of them unqualified
+    assert (row["shut_out"], row["shut_out_bad_share"]) == (pytest.approx(2 / 5), 0.5)
+    assert (row["best_cut"], row["utility_best_cut"]) == (0.1, pytest.approx(1 / 5))
+
+
 # --- claims and the search ---------------------------------------------------------------------------------------
 
 
@@ -147,15 +159,18 @@ def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
 
 
 def planted_cells(gains: dict[tuple[float, float], float], seeds: range, level: float = 0.2) -> pd.DataFrame:
+    """Cells where alpha 0.1 earns `gain` more than the deterministic bank, half of it if everybody applies."""
     random = np.random.default_rng(seeds.start)
     rows = []
     for (wrong, selected), gain in gains.items():
         for seed in seeds:
             for alpha in (0.1, 0.4, 1.0):
                 row = {"bank": LINKED, "wrong": wrong, "selected": selected, "seed": seed, "alpha": alpha}
-                earned = level + gain * (alpha == 0.1) + 0.001 * random.normal()
-                row |= {"utility_informed": earned, "bad_share_of_yes": 0.1}
-                rows.append(row | {"certified_average": 0.05, "certified_error": 0.3})
+                more, noise = gain * (alpha == 0.1), 0.001 * random.normal(size=2)
+                row |= {"utility_informed": level + more + noise[0], "utility_plain": level + noise[1]}
+                row |= {"utility_random": level + more / 2, "utility_best_cut": level + 0.3}
+                row |= {"plain_bad_share": 0.1, "shut_out_bad_share": 0.3, "certified_average": 0.05}
+                rows.append(row | {"certified_error": 0.3, "plain_certified_average": 0.1})
     return pd.DataFrame(rows)
 
 
@@ -168,10 +183,12 @@ def test_the_search_settles_on_the_cell_where_randomization_pays() -> None:
     assert own["more"] == pytest.approx(0.1, abs=0.0032)
     assert own["low"] < own["more"] < own["high"]
     assert settled(found) == {LINKED: {"wrong": 1.0, "selected": 0.3, "alpha": 0.1}}
-    proofs = confirmed(planted_cells({(1.0, 0.3): 0.1}, range(100, 120)))
-    assert proofs["verdict"].tolist() == ["holds", "holds"]
-    refuted = confirmed(planted_cells({(1.0, 0.3): -0.1}, range(100, 120)))
-    assert refuted["verdict"].tolist() == ["does not hold", "holds"]
+    fresh = planted_cells({(1.0, 0.3): 0.1}, range(100, 120))
+    proofs = confirmed(fresh[fresh["alpha"] == 0.1])
+    assert proofs["verdict"].tolist() == ["holds", "holds", "holds", "does not hold"]
+    fresh = planted_cells({(1.0, 0.3): -0.1}, range(100, 120))
+    refuted = confirmed(fresh[fresh["alpha"] == 0.1])
+    assert refuted["verdict"].tolist() == ["does not hold", "holds", "does not hold", "does not hold"]
 
 
 def test_to_lose_less_than_a_losing_bank_is_no_gain_if_another_earns() -> None:
@@ -189,7 +206,7 @@ QUICK: dict[str, Any] = {
     "alphas": (0.1, 1.0),
     "wrong": (1.0,),
     "selected": (0.3,),
-    "map_alphas": (0.1, 1.0),
+    "map_alphas": (0.1,),
     "link_alphas": (0.1, 1.0),
     "map_rollouts": 1,
     "confirm_rollouts": 1,
@@ -226,6 +243,15 @@ def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, st
     page = (out / "index.html").read_text()
     assert page.count("<svg") == 4
     assert "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
+
+
+def test_a_deterministic_bank_beside_a_link_is_the_link_of_alpha_1(finished: tuple[Path, str]) -> None:
+    rows = pd.DataFrame(json.loads((finished[0] / "results.json").read_text())["map"])
+    linked = rows[rows["bank"] == LINKED].set_index("alpha")
+    assert linked.loc[1.0, "utility_informed"] == pytest.approx(linked.loc[0.1, "utility_plain"], abs=1e-12)
+    assert linked.loc[1.0, "shut_out"] == 0
+    # what the link loses beside its base: the gains of those shut out, the rest of the chances, the exploiters
+    assert linked.loc[0.1, "shut_out"] > 0
 
 
 def test_links_on_real_people_stay_under_the_best_cut(finished: tuple[Path, str]) -> None:

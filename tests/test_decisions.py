@@ -149,11 +149,11 @@ def test_directions_are_those_of_the_jumps() -> None:
         (lambda: StepLoss([1.0, 1.0], [1.0, 2.0, 3.0]), "cuts must increase"),
         (lambda: StepLoss([np.nan], [1.0, 2.0]), "cuts must be finite"),
         (lambda: StepLoss([0.0], [1.0, np.inf]), "values must be finite"),
-        (lambda: StepLoss(0.0, [1.0, 2.0]), r"cuts must have shape \(k,\) or \(n, k\)"),
+        (lambda: StepLoss(np.zeros((1, 1, 1)), [1.0, 2.0]), r"cuts must have shape \(k,\) or \(n, k\)"),
         (lambda: StepLoss([[0.0]] * 3, [[1.0, 2.0]] * 2), "same number of rows"),
-        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), "must meet 3 people"),
-        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])(0.0), "must meet 3 people"),
-        (lambda: StepLoss([[0.0]] * 2, [1.0, 2.0]).expected(normals()), "must meet 2 people"),
+        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), r"per person \(\w+\), got 3 rows"),
+        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])(0.0), r"per person \(\w+\), got 3 rows"),
+        (lambda: StepLoss([[0.0]] * 2, [1.0, 2.0]).expected(normals()), r"per person \(\w+\), got 2 rows"),
         (lambda: StepLoss([0.0, 1.0], [1.0, 3.0, 2.0]).direction(), "must rise or fall from cut to cut"),
     ],
 )
@@ -215,7 +215,7 @@ def test_expected_losses_under_other_forecasts_are_integrals_of_the_density(key:
 
 
 def test_numbers_steps_and_functions_may_stand_beside_each_other(forecast: Forecast) -> None:
-    mixed = BayesDecision(["a", "b", "c"], {"c": lambda y: y**2, "a": 2, "b": LOAN, "unused": 1.0})
+    mixed = BayesDecision(["a", "b", "c"], {"c": lambda y: y**2, "a": 2, "b": LOAN})
     found = mixed.expected_loss(forecast)
     np.testing.assert_array_equal(found[..., 0], 2.0)
     np.testing.assert_allclose(found[..., 1], 4 * forecast.cdf(0.5), rtol=1e-12)
@@ -350,8 +350,14 @@ def _one(loss: Any) -> BayesDecision:
         (lambda: BayesDecision(["a", "a"], {"a": 1.0}), "actions must name .* each once"),
         (lambda: BayesDecision(["a", "b"], {"a": 1.0}), "loss must have an entry for action 'b'"),
         (lambda: BayesDecision(["a"], 3.0), "loss must be a function or a mapping"),
-        (lambda: _one("much"), r"loss\['a'\] must be a StepLoss, a finite number or a function"),
-        (lambda: _one(np.nan), r"loss\['a'\] must be a StepLoss, a finite number or a function"),
+        (
+            lambda: _one("much"),
+            r"loss\['a'\] must be a StepLoss, a finite number \(or one per person\) or a function",
+        ),
+        (
+            lambda: _one(np.nan),
+            r"loss\['a'\] must be a StepLoss, a finite number \(or one per person\) or a function",
+        ),
         (lambda: _one(lambda y: 1.0).decide(normals()), "the loss of action 'a' must have the shape of its outcomes"),
         (lambda: _one(lambda y: y[..., :3]).decide(normals()), "must have the shape of its outcomes"),
         (lambda: _one(lambda y: np.full(y.shape, np.nan)).decide(normals()), "the loss of action 'a' must be finite"),
@@ -359,13 +365,16 @@ def _one(loss: Any) -> BayesDecision:
         (lambda: _one(lambda y, x: y).decide(normals(), [1, 2]), r"x must have one row per person \(3\), got 2 rows"),
         (lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1.0]), "y must have one outcome per person"),
         (lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1, 2, np.nan]), r"y\[2\] must be finite"),
-        (lambda: _one(StepLoss([[0.0]] * 2, [1.0, 0.0])).decide(normals()), "must meet 2 people"),
+        (lambda: _one(StepLoss([[0.0]] * 2, [1.0, 0.0])).decide(normals()), r"per person \(\w+\), got 2 rows"),
         (lambda: _one(1.0).check_loss([]), "y must hold at least one value"),
         (lambda: _one(StepLoss([0.0], [1.0, -2.0])).check_loss([5.0]), "'a' must be at least 0, got -2.0; add a const"),
         (lambda: _one(lambda y: y).check_loss([1, -3]), "'a' must be at least 0, got -3 at y = -3; add a constant"),
         (lambda: _one(lambda y: np.abs(y - 1)).check_loss(range(5)), "'a' must rise or fall .* turns at y = 1"),
         (lambda: _one(lambda y: 9 - np.abs(y - 3)).check_loss(range(5)), "'a' must rise or fall .* turns at y = 3"),
-        (lambda: _one(StepLoss([0, 1], [1, 3, 2])).check_loss([5.0]), "'a' must rise or fall with the outcome"),
+        (
+            lambda: _one(StepLoss([0, 1], [1, 3, 2])).check_loss([5.0]),
+            "'a' must be monotone in the outcome: .* must rise or fall",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(act: Any, says: str) -> None:

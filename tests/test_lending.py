@@ -419,7 +419,7 @@ def test_a_round_says_what_happened() -> None:
     # bank: 1 - 3 of five people and four applicants; applicants: 0.2 - 0.5 + 1 - 0.5 of four
     expected = "4 of 5 people applied, 2 were approved, 1 of them unqualified. The bank gained -0.4 per person"
     assert played.summary() == f"{expected} and -0.5 per applicant; applicants gained 0.05 each."
-    assert (played.exploiting, played.bad_loans) == (2 / 5, 1 / 5)
+    assert (played.exploiting, played.bad_loan_share) == (2 / 5, 1 / 5)
 
 
 def test_a_round_without_applicants_is_empty() -> None:
@@ -614,3 +614,53 @@ def test_draws_of_all_people_are_never_held_at_once(bank: Any) -> None:
         tracemalloc.stop()
     # 64 draws of all people are 154 MB for one array; those of a block, ten arrays of them, 102 MB
     assert peak < 130e6, peak
+
+
+def test_rounds_against_keyed_draws_meet_the_same_draw_each_time() -> None:
+    rng = np.random.default_rng(21)
+    X, y, ids = np.zeros((300, 1)), rng.normal(size=300), np.arange(300)
+    draws = KeyedDraws(b"sixteen bytes or more", context="2026")
+    customers = [(X, y, ids), (X[::-1], y[::-1], ids[::-1])]
+    once, again = play_rounds(GAME, TRIVIAL, customers, RandomApplicants(), draws=draws)
+    assert np.array_equal(once.approved, again.approved[::-1])
+    assert np.array_equal(once.approved, draws(ids) <= 0.25)  # the trivial bank says r, whoever asks
+    assert once.bank is TRIVIAL
+    with pytest.raises(InputError, match="customers must hold \\(X, y, ids\\) for each round"):
+        play_rounds(GAME, TRIVIAL, [(X, y)], RandomApplicants(), draws=draws)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: play_rounds(GAME, TRIVIAL, (column([1.0, 2.0]), [1.0, 2.0]), RandomApplicants()), "customers must"),
+        (lambda: play_rounds(GAME, TRIVIAL, [], InformedApplicants), "applicants must be such as InformedApplicants"),
+        (lambda: play_rounds(GAME, object(), [], InformedApplicants()), "bank must be a fitted forecaster"),
+        (lambda: GAME.play(object(), column([1.0]), [1.0]), "bank must be a fitted forecaster"),
+        (lambda: GAME.play(TRIVIAL, None, [1.0]), "X must have one row per person of y"),
+        (lambda: GAME.play(TRIVIAL, column([1.0]), [1.0], InformedApplicants()), "applied must hold one boolean"),
+        (lambda: GAME.play(TRIVIAL, column([1.0]), [1.0], draws=b"key", ids=[1]), "draws must be KeyedDraws"),
+        (lambda: GAME.expected_bank_utility([0.5], [1.0, 2.0]), "chance must have one value per person"),
+        (lambda: GAME.expected_utility([50.0], [1.0]), "chance must lie between 0 and 1"),
+        (lambda: LearningApplicants().predicted_utility(column([1.0]), [1.0]), "nothing is learned yet"),
+        (lambda: LearningApplicants().learn(column([1.0]), [1.0, 2.0], [1.0]), "y must have one value per row"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_line(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+
+
+def test_rounds_make_a_table() -> None:
+    rng = np.random.default_rng(22)
+    X, y = rng.normal(size=(200, 1)), rng.normal(size=200)
+    (played,) = play_rounds(GAME, TRIVIAL, [(X, y)], RandomApplicants(), random_state=0)
+    row = played.measures()
+    assert (row["people"], row["applied"], row["approved"]) == (200, 200, played.approved.sum())
+    assert row["bad_loans"] == (played.approved & (y < 0)).sum() == round(row["bad_loan_share"] * 200)
+    assert row["default_rate"] == pytest.approx(row["bad_loans"] / row["approved"])
+    assert np.isnan(GAME.play(TRIVIAL, X, y, np.zeros(200, dtype=bool)).default_rate)
+    assert (
+        repr(played)
+        == f"Round(200 people, 200 applied, {row['approved']} approved, {row['bad_loans']} of them unqualified)"
+    )

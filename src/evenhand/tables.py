@@ -308,6 +308,17 @@ def take_rows(table: Any, rows: Any) -> Any:
     return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
+def row_blocks(n: int, size: int) -> list[slice]:
+    """Return slices that cover n rows, at most `size` at once.
+
+    Examples
+    --------
+    >>> row_blocks(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     r"""Write a table without its index, as csv or parquet by the ending; all of it or nothing.
 

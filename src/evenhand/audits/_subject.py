@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import calibration
-from evenhand._checks import MILD_ATOM, Floats, bad_input, check_continuous, check_finite, largest_atom
+from evenhand._checks import MILD_ATOM, Floats, bad_input, check_continuous, check_draws, check_finite, largest_atom
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast, cell_ends
-from evenhand.tables import take_rows
+from evenhand.tables import row_blocks, take_rows
 
 PIT_DRAWS = 64
 SCORE_DRAWS = 16
@@ -68,7 +68,7 @@ def read_subject(model_or_forecast: Any, X: Any, y: ArrayLike | None, random: np
     low, high = cell_ends(outcomes, step) if is_spread and step is not None else (outcomes, outcomes)
     shares = fresh(n, random)
     pit, r, residual = np.empty((n, 0)), None, outcomes.copy()
-    for block in _blocks(n):
+    for block in row_blocks(n, BLOCK):
         part = _forecast(model_or_forecast, rows, block, random)
         pits, draws = _pit(part, low[block], high[block], shares[block]), _draws(part)
         if block.start == 0:  # filled in place: lists of blocks would take as much again
@@ -98,8 +98,13 @@ def check_rows(model: Any, X: Any, n: int) -> Any:
     return X if hasattr(X, "columns") else np.asarray(X)
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+def draws_like(r: ArrayLike, pit: Floats) -> Floats:
+    """Return draws as a matrix of the shape of their PITs."""
+    draws = check_draws(r)
+    draws = draws[:, None] if draws.ndim == 1 else draws
+    if draws.shape != pit.shape:
+        raise bad_input("r", f"have the shape of pit {pit.shape}", f"shape {np.shape(r)}")
+    return draws
 
 
 def _forecast(model: Any, X: Any, block: slice, random: np.random.Generator) -> Forecast:

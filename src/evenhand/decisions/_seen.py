@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from evenhand._checks import Floats
 from evenhand._words import percent
@@ -19,16 +20,22 @@ Mask = NDArray[np.bool_]
 
 WHY = {
     "one way": "all actions lose in the same direction of the outcome, or not at all",
-    "same choice": "no person's draws change the direction in which the chosen action loses",
+    "same choice": "no person's draws, {m} each, change the direction in which the chosen action loses",
     "draws": "for {share} of people the draw decides in which direction the chosen action loses: either tail counts",
-    "one draw": (
-        "actions lose in both directions, and one draw per person does not show whether the draw decides which: "
-        "give several draws per person, draws.jittered(n, m)"
+    "few draws": (
+        "actions lose in both directions, and {m} draw(s) per person do not show whether the draw decides which: "
+        "give at least {needed}, draws.jittered(n, 64)"
     ),
     "same for all": "everybody's chosen action loses in the same direction",
     "both": "chosen actions lose in both directions: either tail counts",
 }
 """Why the theorem's bound is what it is."""
+
+SHOWING = 16
+"""Fewest draws per person that are taken to show whether the chosen direction depends on the draw."""
+
+ROUNDING = 1 + 1e-9
+"""A loss exceeds a promise only by more than rounding errors."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class Seen:
         """Share of people whose draws choose actions that lose in different directions; NaN if that does not show."""
         if not self.is_randomized or not self.differs.any():
             return 0.0
-        return float(_both(self.chosen_ways).mean()) if self.losses.shape[1] > 1 else np.nan
+        return float(_both(self.chosen_ways).mean()) if self.losses.shape[1] >= SHOWING else np.nan
 
     def factor(self) -> tuple[int, str]:
         """1 or 2, for a bound of 1/k or 2/k, and why."""
@@ -81,9 +88,12 @@ class Seen:
             return (2, WHY["both"]) if both else (1, WHY["same for all"])
         if not self.differs.any():
             return 1, WHY["one way"]
+        m = self.losses.shape[1]
         if np.isnan(self.mixed):
-            return 2, WHY["one draw"]
-        return (2, WHY["draws"].format(share=f"{100 * self.mixed:.3g}%")) if self.mixed else (1, WHY["same choice"])
+            return 2, WHY["few draws"].format(m=m, needed=SHOWING)
+        if self.mixed:
+            return 2, WHY["draws"].format(share=f"{100 * self.mixed:.3g}%")
+        return 1, WHY["same choice"].format(m=m)
 
     def statements(
         self,
@@ -100,21 +110,23 @@ class Seen:
             self.take(mask)._statement(k, shared, random) | {"group": name, "kind": "named", "mass": np.nan}
             for name, mask in groups.items()
         ]
-        return [everyone, *named, *self._every_group(k, masses, confidence, everyone["low"])]
+        return [everyone, *named, *self._every_group(k, masses, confidence)]
 
     def _statement(self, k: float, confidence: float, random: np.random.Generator) -> dict[str, Any]:
         shares, m = self._exceeded(k), self.losses.shape[1]
+        row = {"k": k, "n": shares.size, "bound": self._bound(k)}
         if shares.size == 0:
-            return {"k": k, "n": 0, "exceeded": np.nan, "low": 0.0, "high": 1.0, "bound": self._bound(k)}
+            return row | {"promised": np.nan, "realized": np.nan, "exceeded": np.nan, "low": 0.0, "high": 1.0}
+        row |= {"promised": self.promised.mean(), "realized": self.losses.mean()}
         if m == 1:
             low, high = share_interval(round(shares.sum()), shares.size, confidence)
         else:
             side = 1 - (1 - confidence) / 2
             low = 1 - betting_cvar(1 - shares, 1.0, 1.0, side, random)
             high = betting_cvar(shares, 1.0, 1.0, side, random)
-        return {"k": k, "n": shares.size, "exceeded": shares.mean(), "low": low, "high": high, "bound": self._bound(k)}
+        return row | {"exceeded": shares.mean(), "low": low, "high": high}
 
-    def _every_group(self, k: float, masses: Floats, confidence: float, low: float) -> list[dict[str, Any]]:
+    def _every_group(self, k: float, masses: Floats, confidence: float) -> list[dict[str, Any]]:
         shares, bound = self._exceeded(k), self._bound(k)
         if self.losses.shape[1] > 1:
             band = local_levels_band(shares, 1.0, confidence)
@@ -123,19 +135,27 @@ class Seen:
             everyone = share_bound(round(shares.sum()), shares.size, confidence)
             high = [min(1.0, everyone / mass) for mass in masses]
         bounds = [bound if self.is_randomized else min(1.0, bound / mass) for mass in masses]
-        # some group of each size fares no better than everyone: what everyone must suffer bounds the worst from below
         return [
-            {"k": k, "n": shares.size, "exceeded": cvar(shares, mass), "low": low, "high": most, "bound": limit}
+            {"k": k, "n": shares.size, "exceeded": cvar(shares, mass), "low": 0.0, "high": most, "bound": limit}
+            | {"promised": np.nan, "realized": np.nan}
             | {"group": f"every group of {percent(mass)}", "kind": "every", "mass": mass}
             for mass, most, limit in zip(masses.tolist(), high, bounds, strict=True)
         ]
 
     def _exceeded(self, k: float) -> Floats:
         """Share of each person's draws whose loss exceeds k times the promise."""
-        return np.asarray((self.losses > k * self.promised).mean(axis=1))
+        return np.asarray((self.losses > ROUNDING * k * self.promised).mean(axis=1))
 
     def _bound(self, k: float) -> float:
         return min(1.0, self.factor()[0] / k)
+
+    def broken_promise(self, confidence: float) -> tuple[float, float]:
+        """Ends of a normal interval for what is realized more than promised, in the mean; NaN for one person."""
+        more = (self.losses - self.promised).mean(axis=1)
+        if more.size < 2:
+            return np.nan, np.nan
+        half = float(norm.ppf((1 + confidence) / 2) * more.std(ddof=1) / np.sqrt(more.size))
+        return float(more.mean()) - half, float(more.mean()) + half
 
 
 def _both(ways: Ints) -> Mask:

@@ -8,24 +8,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from evenhand._checks import Floats, InputError, bad_input, check_finite
 from evenhand.decisions.steps import StepLoss
-from evenhand.distributions._base import score_grid
 from evenhand.forecast import Forecast
-from evenhand.tables import take_rows
+from evenhand.tables import row_blocks, take_rows
 
 __all__ = ["BayesDecision", "Decisions"]
 
 Ints = NDArray[np.intp]
 Loss = Callable[..., ArrayLike]
 
-SCORE_REACH, SCORE_STEP = 10.0, 1 / 32
-"""Reach and step of the quadrature, in normal scores: losses may grow like exp(4 sd) before the tails are missed."""
-
 BLOCK = 1 << 22
-"""Outcomes whose losses are computed at once."""
+"""Numbers that an expectation holds at once."""
+
+NODES = 1024
+"""About so many outcomes stand for a forecast while its expectation is taken."""
 
 NO_CHANGE = 1e-12
 """Changes of a loss, as a share of its size, that are taken for rounding."""
@@ -56,6 +54,12 @@ class Decisions:
         names[:] = self.actions
         return names[self.index]
 
+    def __repr__(self) -> str:
+        shares = ", ".join(
+            f"{action!r}: {100 * np.mean(self.index == j):.1f}%" for j, action in enumerate(self.actions)
+        )
+        return f"Decisions(shape {self.index.shape}, {shares}, promised {self.promised.mean():.4g} on average)"
+
     def share(self, action: Hashable) -> Floats:
         """Share of each person's draws with this action, shape (n,): its probability, if the draws are uniform."""
         if action not in self.actions:
@@ -79,9 +83,10 @@ class BayesDecision:
 
     Notes
     -----
-    Step losses are integrated in closed form. Functions are integrated over the quantiles of the forecast, by the
-    trapezoidal rule in normal scores: to about 1e-4 standard deviations where the function has a kink, to 1e-2 where
-    the forecast has a gap of many standard deviations. A function that jumps loses more: say it as a `StepLoss`.
+    Step losses are integrated in closed form. Functions are integrated over the quantiles of the forecast, to about
+    3e-4 standard deviations where the function has a kink, to 1e-2 where the forecast has a gap of many standard
+    deviations. A function that jumps loses more: say it as a `StepLoss`. Any losses may be decided by; it is
+    `loss_guarantee` that needs them to be non-negative and monotone.
 
     References
     ----------
@@ -114,6 +119,9 @@ class BayesDecision:
             raise bad_input("actions", "be a sequence of names or numbers", repr(actions)) from error
         if not self.actions or distinct < len(self.actions):
             raise bad_input("actions", "name at least one action, each once", list(self.actions))
+        unknown = [name for name in loss if name not in self.actions] if isinstance(loss, Mapping) else []
+        if unknown:
+            raise bad_input("loss", f"have entries for the actions {list(self.actions)} only", f"{unknown}")
         self.loss = loss
         self._losses = [_loss_of(loss, action) for action in self.actions]
 
@@ -136,6 +144,7 @@ class BayesDecision:
         InputError
             If a loss does not fit the outcomes it is given or is not finite.
         """
+        check_forecast(forecast)
         _check_people(x, len(forecast))
         expected = np.empty((*forecast.distribution.batch_shape, len(self.actions)))
         functions = []
@@ -170,6 +179,8 @@ class BayesDecision:
         -------
         ndarray, shape of the batch
         """
+        if not isinstance(decisions, Decisions):
+            raise bad_input("decisions", "be what decide returned", type(decisions).__name__)
         outcomes = check_finite("y", y)
         n = decisions.index.shape[0]
         if outcomes.shape != (n,):
@@ -218,7 +229,7 @@ class BayesDecision:
             try:
                 return np.atleast_1d(loss.direction()).astype(np.intp)
             except InputError as error:
-                raise bad_input(name, "rise or fall with the outcome", str(error)) from error
+                raise InputError(f"{name} must be monotone in the outcome: {error}") from error
         n = 1 if x is None else len(x)
         parts = []
         for rows in _blocks(n, y.size):
@@ -232,11 +243,14 @@ class BayesDecision:
         if isinstance(loss, StepLoss):
             return loss(y)
         name = f"the loss of action {self.actions[j]!r}"
-        said = loss(y) if x is None else loss(y, x)
         try:
-            values = np.asarray(said, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise bad_input(name, "be numbers", f"{type(said).__name__}") from error
+            values = np.asarray(loss(y) if x is None else loss(y, x), dtype=np.float64)
+        except Exception as error:  # whatever a function of the user's raises
+            with_x = "" if x is None else f" and {len(x)} rows of x (one column of them: x[...][:, None])"
+            raise InputError(
+                f"{name} cannot be computed at outcomes of shape {y.shape}{with_x}: {error}; write it for arrays"
+                + (", and pass x if it depends on more than the outcome" if x is None else "")
+            ) from error
         if values.shape != y.shape:
             remedy = "write it for arrays of outcomes; a constant loss is a number"
             raise bad_input(name, f"have the shape of its outcomes, {y.shape}", f"shape {values.shape}", remedy)
@@ -247,17 +261,15 @@ class BayesDecision:
 
     def _integrate(self, forecast: Forecast, x: Any, functions: list[int], expected: Floats) -> None:
         """Fill in the expectations of losses that are functions, a block of people at a time."""
-        scores = score_grid(SCORE_REACH, SCORE_STEP)
-        weights = np.exp(-scores * scores / 2)
-        weights /= weights.sum()
-        log_tail, upper = special.log_ndtr(-np.abs(scores)), scores > 0
-        for rows in _blocks(len(forecast), scores.size * int(np.prod(expected.shape[1:-1]))):
+        for rows in _blocks(len(forecast), NODES * int(np.prod(expected.shape[1:-1]))):
             part = forecast.take(rows).distribution
-            y = np.broadcast_to(part.expand().quantile_from_tail(log_tail, upper), (*part.batch_shape, scores.size))
             people = None if x is None else take_rows(x, rows)
             for j in functions:
-                losses = self._at(j, y.reshape(y.shape[0], -1), people).reshape(y.shape)
-                expected[rows, ..., j] = losses @ weights
+
+                def loss(y: Floats, j: int = j, people: Any = people) -> Floats:
+                    return self._at(j, y.reshape(y.shape[0], -1), people).reshape(y.shape)
+
+                expected[rows, ..., j] = part.expectation(loss)
 
     def __repr__(self) -> str:
         return f"BayesDecision(actions={list(self.actions)})"
@@ -278,10 +290,19 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
     if isinstance(own, StepLoss) or callable(own):
         return own
     try:
-        return StepLoss([], [float(own)])
+        # a number for all, or one for each person
+        values = np.asarray(own, dtype=np.float64)
+        return StepLoss([], values[:, None] if values.ndim == 1 else [float(values)])
     except (TypeError, ValueError) as error:
-        rule = "be a StepLoss, a finite number or a function of outcomes"
+        rule = "be a StepLoss, a finite number (or one per person) or a function of outcomes"
         raise bad_input(f"loss[{action!r}]", rule, repr(own)) from error
+
+
+def check_forecast(forecast: Any) -> None:
+    """Refuse what is no Forecast: most often the model itself."""
+    if not isinstance(forecast, Forecast):
+        remedy = "ask the model for it: model.forecast(X)" if hasattr(forecast, "forecast") else ""
+        raise bad_input("forecast", "be a Forecast", type(forecast).__name__, remedy)
 
 
 def _check_people(x: Any, n: int) -> None:
@@ -291,8 +312,7 @@ def _check_people(x: Any, n: int) -> None:
 
 
 def _blocks(n: int, width: int) -> list[slice]:
-    size = max(1, BLOCK // max(width, 1))
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    return row_blocks(n, max(1, BLOCK // max(width, 1)))
 
 
 def _directions(losses: Floats, y: Floats, name: str) -> Ints:

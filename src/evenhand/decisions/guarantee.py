@@ -19,14 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, bad_input, check_finite, check_fraction, check_groups
 from evenhand._words import at_least, at_most, percent
-from evenhand.calibration._own_draws import check_fresh
+from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.worst import check_masses
 from evenhand.decisions._seen import Seen
-from evenhand.decisions.bayes import BayesDecision
+from evenhand.decisions.bayes import BayesDecision, check_forecast
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 
 __all__ = ["LossGuarantee", "loss_guarantee"]
+
+COLUMNS = ["group", "kind", "mass", "k", "n", "promised", "realized", "exceeded", "low", "high", "bound", "verdict"]
 
 CHECKED, CHECKED_OUTCOMES = 200, 257
 CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
@@ -41,11 +43,13 @@ class LossGuarantee:
     ----------
     table : DataFrame
         A row per group and k. `group`; `kind` ("everyone", "named", or "every" for every group of a mass); `mass` (NaN
-        for named groups); `k`; `n`; `exceeded`, the share of people and draws, in "every" rows that of the people who
-        fared worst, picked with the outcomes seen; `low` and `high`, what confidence leaves possible: for everyone,
-        for all named groups together, for every group of all masses together; `bound`, the theorem's; and `verdict`:
-        "proven" if `high` is within the bound, "broken" if `low` is beyond it, "no claim" if the bound is 1, else
-        "open".
+        for named groups); `k`; `n`; `promised` and `realized`, mean losses (NaN in "every" rows); `exceeded`, the
+        share of people and draws whose loss exceeds k times the promise, in "every" rows that of the people who fared
+        worst, picked with the outcomes seen; `low` and `high`, what confidence leaves possible for it: for everyone,
+        for all named groups together, from above for every group of all masses together; `bound`, the theorem's,
+        which is for groups by features, while `low` and `high` hold for any; and `verdict`: "proven" if `high` is
+        within the bound, "broken" if `low` is beyond it (then the forecaster is not calibrated there, if features
+        define the group), "no claim" if the bound is 1, else "open": more rows would tell.
     factor : int
         1 where the bound for everyone is `1/k`, 2 where it is `2/k`; a named group may do better than everyone.
     why : str
@@ -58,6 +62,8 @@ class LossGuarantee:
         person does not show it.
     promised, realized : float
         Mean promised and realized loss.
+    more_low, more_high : float
+        Ends of a normal interval for the mean of what is realized more than promised.
     confidence : float
         Of each kind of statement.
     """
@@ -69,32 +75,51 @@ class LossGuarantee:
     mixed: float
     promised: float
     realized: float
+    more_low: float
+    more_high: float
     confidence: float
 
     def summary(self) -> str:
         """Return the findings as text."""
-        rule = f"{self.factor}/k"
         subject = "individually calibrated" if self.is_randomized else "calibrated on average"
         lines = [
-            f"Promised loss {self.promised:.4g} on average, realized {self.realized:.4g}.",
-            f"A forecaster that is {subject} exceeds k times its promise with probability at most {rule}: {self.why}.",
+            self._promise(),
+            f"A forecaster that is {subject} exceeds k times its promise with probability at most {self.factor}/k, in "
+            f"every group by features: {self.why}."
+            if self.is_randomized
+            else f"A forecaster that is {subject} exceeds k times its promise with probability at most "
+            f"{self.factor}/k: {self.why}. In a group of a given size all of its misses may come together.",
         ]
-        if not self.is_randomized:
-            lines.append("Deterministic forecasts: a group of a given size may have all of the misses.")
-        for row in self.table.to_dict("records"):
-            if row["n"] == 0:
-                lines.append(f"- group {row['group']!r} has no rows")
-                continue
-            who = row["group"] if row["kind"] != "named" else f"group {row['group']!r}"
-            lines.append(
-                f"- more than {row['k']:g} times, {who}: {100 * row['exceeded']:.1f}% ({at_least(row['low'])}% to "
-                f"{at_most(row['high'])}%), bound {at_most(row['bound'])}%: {row['verdict']}"
-            )
+        lines += [self._line(row) for row in self.table.to_dict("records")]
         lines.append(
-            f"In brackets what {percent(self.confidence)} confidence leaves possible; the share before them is of the "
-            "rows at hand, for every group of a size that of the people who fared worst, picked with outcomes seen."
+            f"In brackets what {percent(self.confidence)} confidence leaves possible, line by line; before them the "
+            "share in the rows at hand. Proven: exceeded no more often than the bound, which says nothing of the mean. "
+            "Open: more rows would tell. Groups of a size are bounded however they are chosen, if not by the draws."
         )
         return "\n".join(lines)
+
+    def _promise(self) -> str:
+        line = f"Promised loss {self.promised:.4g} on average, realized {self.realized:.4g}"
+        if not (self.more_low > 0 or self.more_high < 0):
+            return line + "."
+        side = "more" if self.more_low > 0 else "less"
+        ends = sorted((abs(self.more_low), abs(self.more_high)))
+        return (
+            f"{line}: by {ends[0]:.3g} to {ends[1]:.3g} {side}, so the forecasts are not calibrated where they decide."
+        )
+
+    def _line(self, row: Mapping[Any, Any]) -> str:
+        if row["n"] == 0:
+            return f"- group {row['group']!r} has no rows"
+        share, bound = f"{100 * row['exceeded']:.1f}%", f"bound {at_most(row['bound'])}%: {row['verdict']}"
+        if row["kind"] == "every":
+            return f"- more than {row['k']:g} times, {row['group']}: at most {at_most(row['high'])}%, {bound}"
+        who = row["group"] if row["kind"] == "everyone" else f"group {row['group']!r}"
+        ends = f"{at_least(row['low'])}% to {at_most(row['high'])}%"
+        return f"- more than {row['k']:g} times, {who}: {share} ({ends}), {bound}"
+
+    def __str__(self) -> str:
+        return self.summary()
 
 
 def loss_guarantee(
@@ -126,7 +151,8 @@ def loss_guarantee(
     k : float or list of float, default (2, 4, 10)
         Multiples of the promised loss, at least 1.
     groups : dict of name to mask, optional
-        Groups named before the rows were seen.
+        Groups named before the rows were seen. The theorem speaks of groups by features; a group by outcomes may
+        fare worse under any forecaster, and is measured all the same.
     masses : float or list of float
         Sizes of groups, as shares of the people, for which every group is bounded.
     confidence : float, default 0.95
@@ -168,6 +194,7 @@ def loss_guarantee(
     >>> found.factor, found.table["verdict"].tolist()
     (1, ['proven', 'proven'])
     """
+    check_forecast(forecast)
     outcomes = check_finite("y", y)
     n = len(forecast)
     if outcomes.shape != (n,):
@@ -175,24 +202,27 @@ def loss_guarantee(
     multiples = _check_multiples(k)
     shares = check_masses(masses)
     check_fraction("confidence", confidence)
-    masks = check_groups(groups or {}, n)
+    masks = check_groups({} if groups is None else groups, n)
     random = generator(random_state)
     rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
-    _check_own_draws(forecast, rows)
+    _check_draws(forecast, rows)
     ways = decision.check_loss(_likely(forecast, outcomes), x)
     made = decision.decide(forecast, x)
     seen = Seen.of(made, decision.realized_loss(made, outcomes, x), ways, forecast.is_randomized).take(rows)
     named = {name: mask[rows] for name, mask in masks.items()}
     table = [row for multiple in multiples for row in seen.statements(multiple, named, shares, confidence, random)]
     factor, why = seen.factor()
+    more = seen.broken_promise(confidence)
     return LossGuarantee(
-        table=pd.DataFrame(_judged(table)),
+        table=pd.DataFrame(_judged(table))[COLUMNS],
         factor=factor,
         why=why,
         is_randomized=forecast.is_randomized,
         mixed=seen.mixed,
         promised=float(seen.promised.mean()),
         realized=float(seen.losses.mean()),
+        more_low=more[0],
+        more_high=more[1],
         confidence=float(confidence),
     )
 
@@ -207,17 +237,18 @@ def _judged(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _check_multiples(k: float | Sequence[float]) -> list[float]:
-    multiples = check_finite("k", np.atleast_1d(k))
+    multiples = np.unique(check_finite("k", np.atleast_1d(k)))
     if (multiples < 1).any():
         raise bad_input("k", "be at least 1", float(multiples.min()), "2 asks for losses of twice the promise")
     return [float(multiple) for multiple in multiples]
 
 
-def _check_own_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
-    """Refuse draws that people share: they prove nothing."""
+def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
+    """Refuse draws that people share, and several that are not one in each of equal cells: they prove nothing."""
     if forecast.r is not None:
         draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
-        check_fresh(np.broadcast_to(draws, (len(forecast), draws.shape[1]))[rows])
+        draws = np.broadcast_to(draws, (len(forecast), draws.shape[1]))[rows]
+        check_fresh(check_own_draws(draws, *draws.shape) if draws.shape[1] > 1 else draws)
 
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:

@@ -17,8 +17,8 @@ class StepLoss:
     Parameters
     ----------
     cuts : array-like of shape (k,) or (n, k)
-        Outcomes where the loss jumps, strictly increasing, units of `y`; per person with n rows. None of them
-        (`[]`) makes a constant loss.
+        Outcomes where the loss jumps, strictly increasing, units of `y`; per person with n rows. One number is one
+        cut, none of them (`[]`) makes a constant loss.
     values : array-like of shape (k + 1,) or (n, k + 1)
         Losses below the first cut, between cuts and from the last one on; a cut itself belongs to what is above it.
 
@@ -89,7 +89,7 @@ class StepLoss:
         rises, falls = (jumps > 0).any(axis=-1), (jumps < 0).any(axis=-1)
         if (rises & falls).any():
             values = self.values if self.values.ndim == 1 else self.values[int(np.argmax(rises & falls))]
-            raise bad_input("values", "rise or fall from cut to cut", values.tolist())
+            raise bad_input("the values of a StepLoss", "rise or fall from cut to cut", values.tolist())
         return np.asarray(rises.astype(np.int8) - falls.astype(np.int8))
 
     def _along(self, array: Floats, ndim: int) -> Floats:
@@ -98,15 +98,18 @@ class StepLoss:
 
     def _check_rows(self, shape: tuple[int, ...]) -> None:
         if self.n_rows is not None and (not shape or shape[0] != self.n_rows):
-            raise bad_input("a loss with one row per person", f"meet {self.n_rows} people", f"shape {shape}")
+            n = shape[0] if shape else "one"
+            raise bad_input("a StepLoss per person", f"have one row per person ({n})", f"{self.n_rows} rows")
 
     def __repr__(self) -> str:
+        if self.n_rows is not None:
+            return f"StepLoss({self.cuts.shape[-1]} cut(s), {self.n_rows} people)"
         return f"StepLoss(cuts={self.cuts.tolist()}, values={self.values.tolist()})"
 
 
 def _array(name: str, values: ArrayLike) -> Floats:
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise bad_input(name, "hold numbers only, rows of one length", f"others ({error})") from error
     if array.ndim not in (1, 2):

@@ -21,6 +21,15 @@ def mean(levels: Floats, values: Floats) -> Floats:
     return np.asarray(inner + ends[0] * values[..., 0] + ends[1] * values[..., -1])
 
 
+def node_weights(levels: Floats) -> Floats:
+    """Weights of evenly spaced nodes in an expectation under a smooth CDF: its slopes by differences, exact to h^4."""
+    below, above = np.zeros((*levels.shape[:-1], 2)), np.ones((*levels.shape[:-1], 2))
+    padded = np.concatenate((below, levels, above), axis=-1)
+    near, wide = padded[..., 3:-1] - padded[..., 1:-3], padded[..., 4:] - padded[..., :-4]
+    weights = (8 * near - wide) / 12
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
 def std(levels: Floats, values: Floats) -> Floats:
     """Standard deviation."""
     # about a point of the support, so that large offsets do not cancel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +12,7 @@ from scipy import special
 
 from evenhand._checks import Floats, check_draws
 from evenhand.distributions._base import GRID_REACH, GRID_STEP, Bools, Distribution, has_rows, joint_shape, score_grid
+from evenhand.distributions._piecewise import node_weights
 from evenhand.links import Link
 from evenhand.links._base import log1mexp
 
@@ -88,6 +91,17 @@ class Randomized(Distribution):
         far = self.link.log_cdf_lower(log1mexp(np.asarray(log_p)), 1 - draws)
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), np.asarray(upper) ^ turned)
+
+    def expectation(self, function: Callable[[Floats], Floats]) -> Floats:
+        # the function is asked once for all draws of a person
+        values = function(self._cached_table[1])
+        found = np.einsum("...q,...q->...", self._node_weights, values)
+        return np.asarray(np.maximum(found, values.min(axis=-1)))
+
+    @cached_property
+    def _node_weights(self) -> Floats:
+        """Weights of the table's values in an expectation."""
+        return node_weights(self._cached_table[0])
 
     def _levels(self, log_c: Floats, upper: Bools) -> Floats:
         """Randomized CDF at base probabilities, shape `r.shape + log_c.shape`."""

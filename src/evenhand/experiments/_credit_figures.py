@@ -51,18 +51,20 @@ def plot_customers(rows: pd.DataFrame) -> Axes:
     return first
 
 
-def plot_map(found: pd.DataFrame) -> Axes:
+def plot_map(found: pd.DataFrame, alphas: dict[str, float]) -> Axes:
     """Draw, for each cell, what the randomized bank earns more than the deterministic one.
 
     Parameters
     ----------
     found : DataFrame
         `advantages`.
+    alphas : dict of str to float
+        Of each kind of bank the alpha that is drawn.
     """
     figure = new_figure((11.0, 4.6))
-    kinds = [kind for kind in (LINKED, NETWORK) if kind in set(found["bank"])]
+    kinds = [kind for kind in (LINKED, NETWORK) if kind in alphas]
     panels = figure.subplots(1, len(kinds), squeeze=False)[0]
-    own = found[found["alpha"] == PAIC]
+    own = found[found["alpha"] == found["bank"].map(alphas)]
     limit = max(float(own["more"].abs().max()), 0.1)
     for axes, kind in zip(panels, kinds, strict=True):
         table = own[own["bank"] == kind].pivot(index="wrong", columns="selected", values="more")
@@ -76,10 +78,13 @@ def plot_map(found: pd.DataFrame) -> Axes:
             axes.text(j, i, text, ha="center", va="center", fontsize="small", color="white" if dark else "black")
         axes.set_xticks(range(table.shape[1]), [f"{100 * value:g}%" for value in columns])
         axes.set_yticks(range(table.shape[0]), [f"{value:g}" for value in rows])
-        axes.set(xlabel="Least worthy people whose labels are missing", title=kind[0].upper() + kind[1:])
+        axes.set(
+            xlabel="Least worthy people whose labels are missing",
+            title=f"{kind[0].upper()}{kind[1:]}, α = {alphas[kind]:g}",
+        )
         axes.title.set_fontsize("medium")
     panels[0].set_ylabel("Labels of the young too high by (sd)")
-    figure.colorbar(image, ax=list(panels), label=f"Utility per person, α = {PAIC:g} less deterministic", shrink=0.9)
+    figure.colorbar(image, ax=list(panels), label="Utility per person, randomized less deterministic", shrink=0.9)
     first: Axes = panels[0]
     return first
 

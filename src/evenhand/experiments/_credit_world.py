@@ -66,6 +66,13 @@ def world(data: str | None) -> tuple[pd.DataFrame, Floats, Floats]:
     return features, np.asarray(chances, dtype=np.float64), credit.X["age"].to_numpy(dtype=np.float64)
 
 
+def people_of(data: str | None) -> dict[str, Any]:
+    """Return what tells one table of people from another, as plain values."""
+    credit = load_credit(data)
+    digest = pd.util.hash_pandas_object(credit.X, index=False).sum()
+    return {"n": len(credit.y), "delinquent": int(credit.y.sum()), "hash": f"{int(digest):x}"}
+
+
 class Rollout:
     """People of one roll-out: what the bank learns from, earlier customers, customers.
 
@@ -107,7 +114,15 @@ class Rollout:
         return np.random.default_rng([self.seed, purpose])
 
 
-def one_rollout(seed: int, alphas: list[float], max_steps: int, *, data: str | None = None, version: str = "") -> Row:
+def one_rollout(
+    seed: int,
+    alphas: list[float],
+    max_steps: int,
+    *,
+    data: str | None = None,
+    people: Row | None = None,
+    version: str = "",
+) -> Row:
     """Play the paper's game once, with the paper's network along the alphas, without and with recalibration.
 
     Parameters
@@ -120,8 +135,8 @@ def one_rollout(seed: int, alphas: list[float], max_steps: int, *, data: str | N
         Most steps of its training.
     data : str, optional
         Path of the credit table.
-    version : str
-        Of the code: parts of another one are computed again.
+    people, version
+        Of the table and of the code: parts of others are computed again.
 
     Returns
     -------
@@ -176,9 +191,13 @@ def one_cell(
     max_steps: int,
     *,
     data: str | None = None,
+    people: Row | None = None,
     version: str = "",
 ) -> Row:
     """Measure banks whose labels are wrong and selected, with customers at random and with customers who know them.
+
+    Beside each randomized bank stands a deterministic one with the same forecasts (for the network: averaged over the
+    same draws). The draws that a network's chances are counted over are those that it is met with.
 
     Parameters
     ----------
@@ -187,10 +206,10 @@ def one_cell(
     wrong, selected : float
         As for `Rollout`.
     alphas, link_alphas : list of float
-        Of the paper's network, and of the link around boosted trees; 1 is the deterministic bank.
+        Of the paper's network, and of the link around boosted trees; a link of alpha 1 is the trees themselves.
     max_steps : int
         Most steps of the network's training.
-    data, version : str
+    data, people, version
         As for `one_rollout`.
 
     Returns
@@ -216,24 +235,25 @@ def _linked_banks(rollout: Rollout, alphas: list[float]) -> Iterator[Row]:
     bank.fit(rollout.features.iloc[known], rollout.labels[known])
     game, (X, y) = rollout.game(), rollout.rows(rollout.customers)
     stated = bank.base_forecast(X)
-    base = stated.cdf(game.threshold)
     draws = jittered(N_CUSTOMERS, N_DRAWS, rollout.generator(2))
-    best = _best_cut(game, base, y)
     for alpha in alphas:
-        link = make_link(LINK, alpha)
-        chance = game.chance_of_link(stated.distribution, link)
+        chance = game.chance_of_link(stated.distribution, make_link(LINK, alpha))
         met = stated if alpha == 1 else stated.randomized(alpha, LINK, draws)
         row = {"bank": LINKED, "alpha": alpha} | _proven(met, y, None if alpha == 1 else draws)
-        yield row | _earned(game, chance, y) | best
+        beside = _beside(game, stated.cdf(game.threshold), chance, y, stated.pit(y))
+        yield row | _earned(game, chance, y) | beside
 
 
 def _network_banks(rollout: Rollout, alphas: list[float], max_steps: int) -> Iterator[Row]:
+    """The paper's network; its deterministic counterpart averages the same network's forecasts over the draws."""
     game, (X, y) = rollout.game(), rollout.rows(rollout.customers)
     draws = jittered(N_CUSTOMERS, N_DRAWS, rollout.generator(2))
     for bank in _networks(rollout, alphas, max_steps) if alphas else []:
         met = bank.forecast(X, draws)
         chance = game.approve(met).mean(axis=1)
-        yield {"bank": NETWORK, "alpha": bank.alpha} | _proven(met, y, draws) | _earned(game, chance, y)
+        row = {"bank": NETWORK, "alpha": bank.alpha} | _proven(met, y, draws)
+        beside = _beside(game, met.cdf(game.threshold).mean(axis=1), chance, y, met.pit(y).mean(axis=1))
+        yield row | _earned(game, chance, y) | beside
 
 
 def _networks(rollout: Rollout, alphas: list[float], max_steps: int) -> list[PAICRegressor]:
@@ -273,7 +293,7 @@ def _earned(game: LendingGame, chance: Floats, y: Floats) -> Row:
     row |= _of_applicants(game, chance, y, everybody, "random") | _of_applicants(game, chance, y, informed, "informed")
     # who is asked in and who is not: the bank's earnings, part by part
     gains = game.expected_bank_utility(chance, y)
-    open_to_all, open_to_bad = chance >= _break_even(game)[0], chance >= _break_even(game)[1]
+    open_to_all, open_to_bad = (chance >= least for least in game.break_even)
     row["earned_from_all"] = (gains * open_to_all).mean()
     row["lost_to_exploiters"] = (gains * (informed & ~open_to_all)).mean()
     return row | {"open_to_all": open_to_all.mean(), "open_to_bad_only": (open_to_bad & ~open_to_all).mean()}
@@ -290,17 +310,38 @@ def _of_applicants(game: LendingGame, chance: Floats, y: Floats, applied: Mask, 
     }
 
 
-def _break_even(game: LendingGame) -> tuple[float, float]:
-    """Least chances at which a qualified and an unqualified person apply."""
-    cost = game.refusal_cost
-    return cost / (game.gain_qualified + cost), cost / (game.gain_unqualified + cost)
+def _beside(game: LendingGame, risk: Floats, chance: Floats, y: Floats, pit: Floats) -> Row:
+    """What deterministic banks with the same forecasts earn: the one that cuts at its own risk, and the best cut.
+
+    Parameters
+    ----------
+    game : LendingGame
+        The rules.
+    risk : ndarray of shape (n,)
+        Chance of `y < threshold` that the deterministic forecast states.
+    chance : ndarray of shape (n,)
+        Of a yes from the randomized bank.
+    y, pit : ndarray of shape (n,)
+        Worthiness, and its PIT under the deterministic forecast.
+    """
+    says_yes, is_bad = risk <= game.risk, ~game.is_qualified(y)
+    shut_out = says_yes & (chance < game.break_even[0])
+    proven = certify_pit(pit[:N_CERTIFY], random_state=0)
+    row = {"utility_plain": game.expected_bank_utility(says_yes.astype(np.float64), y).mean()}
+    row |= {"plain_bad_share": _share(is_bad, says_yes), "shut_out": shut_out.mean()}
+    row |= {"shut_out_bad_share": _share(is_bad, shut_out)}
+    row |= {"plain_certified_average": proven.average_error(), "plain_certified_error": proven.group_error(MASS)}
+    return row | _best_cut(game, risk, y)
+
+
+def _share(of: Mask, among: Mask) -> float:
+    return float(of[among].mean()) if among.any() else np.nan
 
 
 def _best_cut(game: LendingGame, base: Floats, y: Floats) -> Row:
     """What a deterministic bank with the same forecasts earns at the best cut, picked in hindsight, and the cut.
 
-    No link around these forecasts earns more from customers who know it: its chances fall with the forecast risk, so
-    what it earns is at most a mixture over cuts of what they earn.
+    No link around these forecasts earns more from customers who know it (documentation: decide).
     """
     order = np.argsort(base, kind="stable")
     gains = np.cumsum(np.where(game.is_qualified(y[order]), game.bank_gain, -game.bank_loss)) / y.size

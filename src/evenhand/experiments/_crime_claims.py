@@ -10,10 +10,7 @@ import pandas as pd
 
 from evenhand._checks import Floats
 from evenhand.experiments._crime_split import LIKELIHOOD, MASS, MASSES, NETWORK, PAIC
-from evenhand.experiments._verdicts import Claim, interval, judged
-
-NEGLIGIBLE = 0.02
-"""An improvement by less than this counts as none: the errors that it is compared with are ten times as large."""
+from evenhand.experiments._verdicts import NEGLIGIBLE, Claim, interval, judged
 
 MOSTLY = 0.9
 """What "almost always" asks of the pairs of alphas, at least."""

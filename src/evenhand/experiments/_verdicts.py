@@ -13,6 +13,8 @@ from scipy import stats
 from evenhand._checks import Floats
 
 CONFIDENCE = 0.95
+NEGLIGIBLE = 0.02
+"""An improvement by less than this counts as none: the errors that it is compared with are ten times as large."""
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 

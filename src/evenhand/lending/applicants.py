@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, InputError, check_count, check_finite, check_fraction
+from evenhand._checks import Floats, InputError, check_count, check_fraction, check_rows
 from evenhand.draws import RandomState, generator
 from evenhand.encoding import TableEncoder
 from evenhand.lending.game import LendingGame
@@ -137,14 +137,15 @@ class LearningApplicants:
         """What the network expects applying to bring, shape (n,)."""
         if self._network is None:
             raise InputError("nothing is learned yet: call learn first")
-        return np.asarray(self._network.predict(self._inputs(X, check_finite("y", y))), dtype=np.float64)
+        return np.asarray(self._network.predict(self._inputs(X, check_rows("y", y, len(X)))), dtype=np.float64)
 
     def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
         """Train the network on these applicants and those remembered."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPRegressor
 
-        worth, gains = check_finite("y", y), check_finite("utility", utility)
+        worth = check_rows("y", y, len(X))
+        gains = check_rows("utility", utility, len(X))
         if self._encoder is None:
             self._encoder = TableEncoder().fit(X)
             self._scale = float(worth.mean()), float(worth.std()) or 1.0

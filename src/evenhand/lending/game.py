@@ -1,4 +1,4 @@
-"""The rules of the lending game and one round of it."""
+"""The rules of the lending game."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import Distribution, Normal, Randomized
 from evenhand.draws import KeyedDraws, RandomState, fresh, generator, nodes
 from evenhand.forecast import Forecast
+from evenhand.lending.outcome import Round
 from evenhand.links import Link
-from evenhand.tables import take_rows
+from evenhand.tables import row_blocks, take_rows
 
-__all__ = ["LendingGame", "Round"]
+__all__ = ["LendingGame"]
 
 Mask = NDArray[np.bool_]
 
@@ -103,6 +104,12 @@ class LendingGame:
         """Largest chance of an unqualified person with which the bank says yes; 1/4 with the paper's amounts."""
         return self.bank_gain / (self.bank_gain + self.bank_loss)
 
+    @property
+    def break_even(self) -> tuple[float, float]:
+        """Least chances of a yes, in all tries, at which a qualified and an unqualified person apply: 5/7 and 1/3."""
+        cost = self.refusal_cost
+        return cost / (self.gain_qualified + cost), cost / (self.gain_unqualified + cost)
+
     @cached_property
     def decision(self) -> BayesDecision:
         """The bank's decision, its utilities made non-negative losses: actions "yes" and "no"."""
@@ -135,7 +142,7 @@ class LendingGame:
         if len(X) == 0:
             raise bad_input("X", "have at least one row", "0 rows")
         parts = []
-        for rows in _blocks(len(X)):
+        for rows in row_blocks(len(X), BLOCK):
             people = take_rows(X, rows)
             one: Forecast = bank.forecast(people, 0.5)
             if isinstance(one.distribution, Randomized):
@@ -179,9 +186,7 @@ class LendingGame:
         same_draw : bool, default False
             Whether every try of a person meets the same draw: then asking again brings its cost only.
         """
-        one, qualified = _chances(chance), self.is_qualified(y)
-        if one.shape != qualified.shape:
-            raise bad_input("chance", f"have one value per person ({qualified.size})", f"shape {one.shape}")
+        one, qualified = self._of_people(chance, y)
         yes = self.chance_in_tries(one, same_draw=same_draw)
         gain = np.where(qualified, self.gain_qualified, self.gain_unqualified)
         refused = 1 - one
@@ -190,8 +195,14 @@ class LendingGame:
 
     def expected_bank_utility(self, chance: ArrayLike, y: ArrayLike) -> Floats:
         """What the bank gains by each person who applies, in expectation over fresh draws, shape (n,)."""
-        gain = np.where(self.is_qualified(y), self.bank_gain, -self.bank_loss)
-        return np.asarray(self.chance_in_tries(chance) * gain)
+        one, qualified = self._of_people(chance, y)
+        return np.asarray(self.chance_in_tries(one) * np.where(qualified, self.bank_gain, -self.bank_loss))
+
+    def _of_people(self, chance: ArrayLike, y: ArrayLike) -> tuple[Floats, Mask]:
+        one, qualified = _chances(chance), self.is_qualified(y)
+        if one.shape != qualified.shape:
+            raise bad_input("chance", f"have one value per person ({qualified.size})", f"shape {one.shape}")
+        return one, qualified
 
     def applies_if_informed(self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False) -> Mask:
         """Whether people who know the bank apply: where `expected_utility` is at least 0."""
@@ -236,93 +247,52 @@ class LendingGame:
         """
         qualified = self.is_qualified(y)
         n = qualified.size
-        asks = np.ones(n, dtype=np.bool_) if applied is None else np.asarray(applied)
-        if len(X) != n or asks.shape != (n,) or asks.dtype != np.bool_:
-            raise bad_input(
-                "X and applied",
-                f"have one row and one boolean per person ({n})",
-                f"{len(X)} rows, {asks.dtype} of shape {asks.shape}",
-            )
-        if (draws is None) != (ids is None):
-            raise InputError("draws and ids belong together: keyed draws are those of ids")
-        keyed = None if draws is None or ids is None else draws(ids)
-        if keyed is not None and keyed.shape != (n,):
-            raise bad_input("ids", f"have one id per person ({n})", f"{keyed.size} ids")
+        asks = _check_players(bank, X, n, applied)
+        keyed = _check_keyed(draws, ids, n)
         random = generator(random_state)
         approved, tries = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.intp)
-        for block in _blocks(n):
+        for block in row_blocks(n, BLOCK):
             rows = block.start + np.flatnonzero(asks[block])
             if rows.size:
                 r = fresh((rows.size, self.max_tries), random) if keyed is None else keyed[rows, None]
                 answers = self.approve(bank.forecast(take_rows(X, rows), r)).reshape(rows.size, -1)
                 approved[rows] = answers.any(axis=1)
                 tries[rows] = np.where(approved[rows], answers.argmax(axis=1) + 1, self.max_tries)
-        return Round(self, qualified, asks, approved, tries)
+        return Round(self, qualified, asks, approved, tries, bank)
 
 
-@dataclass(frozen=True)
-class Round:
-    """What happened to each of n people.
+def check_bank(bank: Any) -> None:
+    """Refuse what cannot forecast."""
+    if not hasattr(bank, "forecast"):
+        remedy = "put a link around it: RandomizedRegressor(bank)" if hasattr(bank, "predict") else ""
+        raise bad_input("bank", "be a fitted forecaster", type(bank).__name__, remedy)
 
-    Parameters
-    ----------
-    game : LendingGame
-        The rules.
-    qualified, applied, approved : ndarray of bool, shape (n,)
-        Who is worth a loan, who asked for one and who got it.
-    tries : ndarray of int, shape (n,)
-        How often each person asked.
-    """
 
-    game: LendingGame
-    qualified: Mask
-    applied: Mask
-    approved: Mask
-    tries: NDArray[np.intp]
+def _check_players(bank: Any, X: Any, n: int, applied: ArrayLike | None) -> Mask:
+    """Return who applies."""
+    check_bank(bank)
+    rows = len(X) if hasattr(X, "__len__") else 0
+    if rows != n:
+        raise bad_input("X", f"have one row per person of y ({n})", f"{rows} rows")
+    asks = np.ones(n, dtype=np.bool_) if applied is None else np.asarray(applied)
+    if asks.shape != (n,) or asks.dtype != np.bool_:
+        remedy = "ask applicants who they are: applicants.applies(game, bank, X, y)"
+        raise bad_input("applied", f"hold one boolean per person ({n})", f"{asks.dtype} of shape {asks.shape}", remedy)
+    return asks
 
-    @property
-    def bank_utilities(self) -> Floats:
-        """What the bank gains by each person, shape (n,)."""
-        game = self.game
-        return np.where(self.approved, np.where(self.qualified, game.bank_gain, -game.bank_loss), 0.0)
 
-    @property
-    def utilities(self) -> Floats:
-        """What each person gains, shape (n,); 0 for those who stayed away."""
-        game = self.game
-        gain = np.where(self.qualified, game.gain_qualified, game.gain_unqualified)
-        ending = np.where(self.approved, gain, -game.refusal_cost)
-        return np.where(self.applied, ending - game.retry_cost * np.maximum(self.tries - 1, 0), 0.0)
-
-    @property
-    def bank_utility(self) -> float:
-        """Mean over all people, whether they applied or not."""
-        return float(self.bank_utilities.mean())
-
-    @property
-    def bank_utility_per_applicant(self) -> float:
-        """Mean over those who applied; 0 if nobody did."""
-        return float(self.bank_utilities[self.applied].mean()) if self.applied.any() else 0.0
-
-    @property
-    def exploiting(self) -> float:
-        """Share of all people who are unqualified and applied: the paper's exploitative customers."""
-        return float((self.applied & ~self.qualified).mean())
-
-    @property
-    def bad_loans(self) -> float:
-        """Share of all people who are unqualified and were approved."""
-        return float((self.approved & ~self.qualified).mean())
-
-    def summary(self) -> str:
-        """Return the round in a sentence or two."""
-        n, asked, approved = self.applied.size, int(self.applied.sum()), int(self.approved.sum())
-        bad = int((self.approved & ~self.qualified).sum())
-        return (
-            f"{asked:,} of {n:,} people applied, {approved:,} were approved, {bad:,} of them unqualified. The bank "
-            f"gained {self.bank_utility:.4g} per person and {self.bank_utility_per_applicant:.4g} per applicant; "
-            f"applicants gained {self.utilities[self.applied].mean() if asked else 0.0:.4g} each."
-        )
+def _check_keyed(draws: KeyedDraws | None, ids: Iterable[Any] | None, n: int) -> Floats | None:
+    """Return each person's keyed draw, if there are such."""
+    if draws is None and ids is None:
+        return None
+    if draws is None or ids is None:
+        raise InputError("draws and ids belong together: keyed draws are those of ids")
+    if not isinstance(draws, KeyedDraws):
+        raise bad_input("draws", "be KeyedDraws", type(draws).__name__, "KeyedDraws(key, context)")
+    keyed = draws(ids)
+    if keyed.shape != (n,):
+        raise bad_input("ids", f"have one id per person ({n})", f"{keyed.size} ids")
+    return keyed
 
 
 def _chances(chance: ArrayLike) -> Floats:
@@ -331,10 +301,6 @@ def _chances(chance: ArrayLike) -> Floats:
         wrong = float(chances[(chances < 0) | (chances > 1)][0])
         raise bad_input("chance", "lie between 0 and 1", wrong, "fractions everywhere: 0.9, not 90")
     return chances
-
-
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
 
 
 @lru_cache(maxsize=1)

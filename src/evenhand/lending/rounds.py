@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._checks import bad_input, check_choice, check_finite
-from evenhand.draws import RandomState, generator
+from evenhand.draws import KeyedDraws, RandomState, generator
 from evenhand.lending.applicants import Applicants
-from evenhand.lending.game import LendingGame, Round
+from evenhand.lending.game import LendingGame, check_bank
+from evenhand.lending.outcome import Round
 from evenhand.tables import take_rows
 
 __all__ = ["play_rounds"]
@@ -21,11 +22,12 @@ __all__ = ["play_rounds"]
 def play_rounds(
     game: LendingGame,
     bank: Any,
-    customers: Iterable[tuple[Any, ArrayLike]],
+    customers: Iterable[tuple[Any, ...]],
     applicants: Applicants,
     *,
     labels: Literal["none", "approved", "all"] = "none",
     start: tuple[Any, ArrayLike] | None = None,
+    draws: KeyedDraws | None = None,
     random_state: RandomState = None,
 ) -> list[Round]:
     """Play round after round with new customers.
@@ -39,8 +41,9 @@ def play_rounds(
         The rules.
     bank : forecaster
         Fitted, if it stays as it is; otherwise an estimator that is fitted on `start` first.
-    customers : iterable of (X, y)
-        Features and worthiness of the customers of each round; one pair is a game of one shot.
+    customers : iterable of (X, y) or (X, y, ids)
+        Features and worthiness of the customers of each round, with their ids if `draws` are keyed; one of them,
+        `[(X, y)]`, is a game of one shot.
     applicants : Applicants
         How they decide.
     labels : {"none", "approved", "all"}, default "none"
@@ -48,17 +51,20 @@ def play_rounds(
         that of people it approved, or of all customers.
     start : (X, y), optional
         What the bank learns from before the first round; needed unless `labels` is "none".
+    draws : KeyedDraws, optional
+        Gives each id its draw, the same in every try and round; if not given, every try meets a fresh draw.
     random_state : int, generator or None
-        Source of fresh draws; every try meets one.
+        Source of fresh draws.
 
     Returns
     -------
     list of Round
+        Each with the bank that answered.
 
     Raises
     ------
     InputError
-        If `start` is missing or given without need.
+        If `start` is missing or given without need, or customers are no tuples.
 
     Examples
     --------
@@ -83,16 +89,25 @@ def play_rounds(
     check_choice("labels", labels, ("none", "approved", "all"))
     if (labels == "none") != (start is None):
         raise bad_input("start", "be given where the bank learns, and only there", f"labels={labels!r}")
+    check_bank(bank)
+    if not hasattr(applicants, "applies") or isinstance(applicants, type):
+        raise bad_input("applicants", "be such as InformedApplicants()", repr(applicants))
     random = generator(random_state)
     known = None if start is None else (start[0], check_finite("y", start[1]))
     if known is not None:
         bank = _fitted(bank, known)
     rounds: list[Round] = []
-    for X, y in customers:
-        worth = check_finite("y", y)
+    for batch in customers:
+        if not isinstance(batch, tuple | list) or len(batch) != (2 if draws is None else 3):
+            remedy = "a game of one shot has customers=[(X, y)]"
+            kind = "(X, y)" if draws is None else "(X, y, ids)"
+            raise bad_input("customers", f"hold {kind} for each round", type(batch).__name__, remedy)
+        X, worth = batch[0], check_finite("y", batch[1])
         if rounds and known is not None:
             bank = _fitted(bank, known)
-        played = game.play(bank, X, worth, applicants.applies(game, bank, X, worth), random_state=random)
+        applied = applicants.applies(game, bank, X, worth)
+        ids = None if draws is None else batch[2]
+        played = game.play(bank, X, worth, applied, draws=draws, ids=ids, random_state=random)
         rounds.append(played)
         if played.applied.any():
             asked = np.flatnonzero(played.applied)
