@@ -47,8 +47,9 @@ def _customers(games: pd.DataFrame, *, recalibrated: bool) -> Exhibit:
     return Exhibit(
         f"customers-{'recalibrated' if recalibrated else 'trained'}",
         f"Random and rational customers, {how} (the paper's Figure {number})",
-        "Each small dot is a roll-out, each large mark the mean of an alpha. Rational customers either learn a network "
-        "psi(x, y) from what earlier customers got, as in the paper, or know the bank's chance of a yes.",
+        "Each small dot is a roll-out, each large mark the mean of an alpha with its 95% interval. Rational customers "
+        "either learn a network psi(x, y) from what earlier customers got, as in the paper, or know the bank's chance "
+        "of a yes.",
         draw=partial(plot_customers, own),
         alt="Three panels along the alphas: the bank's utility per person, per applicant, and unqualified applicants",
         table=_means(

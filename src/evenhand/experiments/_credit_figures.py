@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from evenhand.experiments._credit_claims import LIKELIHOOD, PAIC
 from evenhand.experiments._credit_world import LINKED, NETWORK
+from evenhand.experiments._verdicts import interval
 from evenhand.figures._style import BLUE, GREY, ORANGE, RED, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -41,8 +43,11 @@ def plot_customers(rows: pd.DataFrame) -> Axes:
             # beside each other, so that one does not hide the other
             at = rows["alpha"] + 0.012 * (shift - 1)
             axes.plot(at, rows[column], marker, color=color, alpha=0.25, markersize=3, markeredgewidth=0)
-            means = rows.groupby("alpha")[column].mean()
-            axes.plot(means.index + 0.012 * (shift - 1), means, f"{marker}-", color=color, markersize=5.5, label=name)
+            ends = [interval(own.to_numpy(dtype=np.float64)) for _, own in rows.groupby("alpha")[column]]
+            mean, low, high = np.array(ends).T
+            places = np.unique(rows["alpha"]) + 0.012 * (shift - 1)
+            reach = np.nan_to_num([mean - low, high - mean])
+            axes.errorbar(places, mean, yerr=reach, fmt=f"{marker}-", color=color, markersize=5.5, label=name)
         axes.set(xlabel="α (1: likelihood only)", ylabel=label)
         tidy(axes, "y")
     handles, labels = panels[0].get_legend_handles_labels()

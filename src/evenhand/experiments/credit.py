@@ -128,7 +128,13 @@ def run(
     settings = common | {"alphas": list(alphas), "wrong": list(wrong), "selected": list(selected), "settled": chosen}
     seeds = {"game": [seed + i for i in range(splits)], "map": [seed + i for i in range(map_rollouts)]}
     seeds["confirm"] = [seed + FRESH + i for i in range(confirm_rollouts)]
-    tables: dict[str, pd.DataFrame] = {"claims": verdicts, "confirmed": proofs, "rows": games, "map": cells, "fresh": fresh}
+    tables: dict[str, pd.DataFrame] = {
+        "claims": verdicts,
+        "confirmed": proofs,
+        "rows": games,
+        "map": cells,
+        "fresh": fresh,
+    }
     results: dict[str, Any] = {"study": "credit", "settings": settings | {"seeds": seeds}}
     results |= {name: rows.to_dict("records") for name, rows in tables.items()}
     shown = exhibits(games, cells, fresh, verdicts, proofs, found, chosen)
