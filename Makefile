@@ -32,7 +32,7 @@ bench: $(STAMP)
 		randomize_overhead import_time
 
 docs: $(STAMP)
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) build dist docs/_build evenhand-demo
+	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/sg_execution_times.rst evenhand-demo

@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+
 import evenhand
+
+mpl.use("Agg")
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "evenhand"
 author = "The evenhand developers"
 copyright = "2026, The evenhand developers"
 version = release = evenhand.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "rooms",
+]
+# names in docstrings link to their descriptions; options keep their two hyphens
+default_role = "py:obj"
+smartquotes = False
+exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"evenhand {version}"
+html_static_path = ["_static"]
+html_css_files = ["evenhand.css"]
+html_show_sourcelink = False
+
 autodoc_typehints = "none"
-autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
+autodoc_default_options = {"no-value": True}
+autosummary_generate = False
 napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "rooms.GalleryOrder",
+    # reprs of tables alone: axes and numbers say nothing there
+    "capture_repr": ("_repr_html_",),
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "download_all_examples": False,
+    "backreferences_dir": None,
+}

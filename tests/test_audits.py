@@ -7,10 +7,14 @@ Normal(a - b rho Phi^-1(r) / s, b / s).
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
 import re
+import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +22,24 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy
 import scoringrules
+import sklearn
 from numpy.typing import NDArray
 from rich.cells import cell_len
 from scipy import special, stats
+from sklearn.linear_model import LinearRegression
 
+import evenhand
 from evenhand._checks import DiscreteOutcomeWarning, InputError
-from evenhand.audits import Audit, audit_pit, certify, compare
+from evenhand.audits import Audit, _pictures, _provenance, audit_pit, certify, compare
 from evenhand.audits import audit as full_audit
 from evenhand.calibration import pathwise_errors
 from evenhand.distributions import Normal
+from evenhand.draws import jittered
 from evenhand.forecast import Forecast
-from evenhand.links import Gaussian
+from evenhand.forecasters import RandomizedRegressor
+from evenhand.links import Entropic, Gaussian, make_link
 from evenhand.report import difference_in_words
 
 Floats = NDArray[np.float64]
@@ -67,6 +77,11 @@ class Stub:
 def audit(*args: Any, **kwargs: Any) -> Audit:
     """Audit with few simulations and without a learner, which take most of the time and have tests of their own."""
     return full_audit(*args, **({"n_simulations": 2, "learned_masses": ()} | kwargs))
+
+
+def quick_pits(*args: Any, **kwargs: Any) -> Audit:
+    """As `audit`, of PITs."""
+    return audit_pit(*args, **({"n_simulations": 2, "learned_masses": (), "random_state": 0} | kwargs))
 
 
 def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
@@ -183,12 +198,12 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link: bool
     assert (found.name, found.n_samples, found.n_draws, found.is_randomized) == ("Stub", N, 64, True)
     assert found.rounding_step is None
     # one draw in each cell of each person, apart for PITs and for what needs few draws
-    assert [r.shape for r in model.draws] == [(N, 64), (N, 16)]
-    for r in model.draws:
+    assert [r.shape for r in model.draws] == [(N, 64), (N, 16), (5, 4)]  # the last for people shown as examples
+    for r in model.draws[:2]:
         cells = np.floor(r * r.shape[1])
         np.testing.assert_array_equal(cells, np.broadcast_to(np.arange(r.shape[1]), r.shape))
         assert np.unique(r).size == r.size
-    wide, few = (stats.norm(*randomized_normal(X["score"].to_numpy(), r, rho)) for r in model.draws)
+    wide, few = (stats.norm(*randomized_normal(X["score"].to_numpy(), r, rho)) for r in model.draws[:2])
     std = STD / np.sqrt(1 - rho**2)
     scores = {
         "log score": -wide.logpdf(y[:, None]).mean(axis=1),
@@ -531,11 +546,12 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
-    head = {"schema": "evenhand.audit/2", "name": "naïve", "n_samples": N, "n_draws": 64}
+    head = {"schema": "evenhand.audit/3", "name": "naïve", "n_samples": N, "n_draws": 64}
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
-    tables = ["scores", "groups", "scan", "learned", "worst_groups"]
-    assert list(held) == [*head, "is_randomized", "rounding_step", *tables, "certificate", "notes"]
+    tables = ["scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples"]
+    rest = ["certificate", "notes", "pit", "price", "provenance"]
+    assert list(held) == [*head, "is_randomized", "rounding_step", *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
         # every digit
         frame = pd.DataFrame(held[key])
@@ -555,6 +571,206 @@ def test_json_keeps_the_digits_of_small_units() -> None:
     y = np.random.default_rng(0).normal(size=N)
     small = audit(flat(N, 1e-12), y=y * 1e-12, random_state=0)
     assert small.to_dict()["scores"][1]["value"] == small.score("CRPS") > 0
+
+
+# --- what the pictures show ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "n_bins"), [(499, 10), (500, 20)])
+def test_the_histogram_is_that_of_numpy(n: int, n_bins: int) -> None:
+    rng = np.random.default_rng(0)
+    pit, weight = rng.beta(2, 3, size=(n, 3)), rng.integers(1, 4, size=n)
+    pit[0] = [0.0, 1.0, 0.5]
+    held = quick_pits(pit, r=rng.uniform(size=pit.shape), sample_weight=weight).to_dict()["pit"]
+    expected, edges = np.histogram(pit, n_bins, (0, 1), weights=np.tile(weight[:, None], 3))
+    np.testing.assert_allclose(held["edges"], edges, atol=1e-15)
+    np.testing.assert_allclose(held["share"], expected / expected.sum())
+    assert all(low <= 1 / n_bins <= high for low, high in zip(held["low"], held["high"], strict=True))
+
+
+def test_the_calibration_curve_counts_outcomes_below_each_quantile() -> None:
+    rng = np.random.default_rng(1)
+    pit, weight = rng.beta(2, 3, size=(60, 2)), rng.uniform(0.5, 2, size=60)
+    pit[0] = 0.25  # at the quantile is not above it
+    held = quick_pits(pit, r=rng.uniform(size=pit.shape), sample_weight=weight).to_dict()["calibration"]
+    assert [row["level"] for row in held] == [k / 20 for k in range(1, 20)]
+    for row in held:
+        below = sum(w * sum(p <= row["level"] for p in person) / 2 for person, w in zip(pit, weight, strict=True))
+        assert row["observed"] == pytest.approx(below / weight.sum(), abs=1e-12)
+        assert 0 <= row["low"] <= row["observed"] <= row["high"] <= 1
+
+
+@pytest.mark.parametrize("n_draws", [1, 4])
+def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: int) -> None:
+    """Calibrated forecasts leave it in at most 5% of samples; fails wrongly with probability below 1e-3."""
+    rng, link, n, runs = np.random.default_rng(2), Entropic(0.5), 100, 400
+    outside = 0
+    for _ in range(runs):
+        u = rng.uniform(size=(n, 1))
+        pit = u if n_draws == 1 else link.ppf(u, jittered(n, n_draws, rng))
+        curve = _pictures.calibration_table(pit, np.ones(n))
+        outside += bool(((curve["level"] < curve["low"]) | (curve["level"] > curve["high"])).any())
+    assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_the_band_of_the_calibration_curve_finds_what_is_off() -> None:
+    """PITs of Normal(0, 2) forecasts for Normal(0, 1): 0.2 of them up to 0.34, 3.1 margins of 0.043 from 0.2."""
+    pit = stats.norm.cdf(np.random.default_rng(3).normal(size=1000) / 2)
+    curve = _pictures.calibration_table(pit[:, None], np.ones(1000)).set_index("level")
+    assert curve.loc[0.2, "high"] < 0.2
+    assert curve.loc[0.8, "low"] > 0.8
+
+
+@pytest.mark.parametrize("kind", ["deterministic", "randomized"])
+def test_examples_are_the_intervals_of_the_forecaster_at_those_draws(kind: str) -> None:
+    X, y = table()
+    model = Stub(None if kind == "deterministic" else 0.8)
+    weight = (np.arange(N) % 2).astype(float)  # every other row is left out; rows keep their numbers
+    held = audit(model, X, y, sample_weight=weight, random_state=0).to_dict()["examples"]
+    draws = [None] if kind == "deterministic" else [0.1, 0.35, 0.65, 0.9]
+    rows = [row["row"] for row in held][:: len(draws)]
+    assert [row["draw"] for row in held] == draws * 5
+    outcomes = np.sort(y[1::2])
+    assert [y[row] for row in rows] == [outcomes[round(share * 199)] for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    for row in held:
+        person = X.iloc[[row["row"]]]
+        forecast = model.forecast(person, np.array([[0.5 if row["draw"] is None else row["draw"]]]))
+        low, high = forecast.interval(0.8)
+        expected = (low.item(), high.item(), forecast.ppf(0.5).item(), y[row["row"]])
+        assert (row["low"], row["high"], row["median"], row["outcome"]) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "shown"), [((N,), 1), ((N, 3), 3), ((1, 9), 4)])
+def test_examples_of_forecasts_are_at_draws_that_they_have(shape: tuple[int, ...], shown: int) -> None:
+    y = np.random.default_rng(0).normal(size=N)
+    r = np.random.default_rng(1).uniform(size=shape)
+    forecast = flat(N).randomized(0.3, "laplace", r=r)
+    held = audit(forecast, y=y, random_state=0).to_dict()["examples"]
+    assert len(held) == 5 * shown
+    draws = np.broadcast_to(r if r.ndim == 2 else r[:, None], (N, shape[-1] if r.ndim == 2 else 1))
+    for i, row in enumerate(held):
+        assert row["draw"] in draws[row["row"]]
+        again = flat(1).randomized(0.3, "laplace", r=row["draw"]).interval(0.8)
+        assert (row["low"], row["high"]) == pytest.approx((again[0].item(), again[1].item()), rel=1e-9)
+        assert i % shown == 0 or row["draw"] > held[i - 1]["draw"]
+
+
+@pytest.mark.parametrize("family", ["entropic", "laplace", "gaussian"])
+def test_the_price_is_that_of_the_links(family: str) -> None:
+    X, y = table()
+    base = LinearRegression()
+    model = RandomizedRegressor(base, alpha=0.2, link=family, random_state=0).fit(X[["score"]], y)
+    price = audit(model, X[["score"]], y, random_state=0).to_dict()["price"]
+    assert (price["link"], price["mass"]) == (family, 0.2)
+    for point in [*price["curve"][::7], price["chosen"]]:
+        link = make_link(family, point["alpha"])
+        assert (point["group_error"], point["price"]) == (link.group_error(0.2), link.price)
+    assert price["chosen"]["alpha"] == 0.2
+    alphas = [point["alpha"] for point in price["curve"]]
+    np.testing.assert_allclose(alphas, np.geomspace(0.01, 1, 30))
+    # at alpha 1 the model is left as it is: nothing is paid, and a person at u is (u^2 + (1 - u)^2) / 2 off
+    assert price["curve"][-1]["price"] == pytest.approx(0, abs=1e-12)
+    u = np.append(np.linspace(0, 0.1, 20_001), np.linspace(0.9, 1, 20_001))
+    assert price["curve"][-1]["group_error"] == pytest.approx(((u**2 + (1 - u) ** 2) / 2).mean(), abs=1e-4)
+
+
+def test_forecasts_through_a_link_have_its_price_and_others_that_of_the_entropic_one() -> None:
+    y = np.random.default_rng(0).normal(size=N)
+    price = audit(flat(N).randomized(0.3, "laplace"), y=y, random_state=0).price
+    assert price is not None
+    assert (price["link"], price["chosen"]["alpha"]) == ("laplace", 0.3)
+    for subject in (flat(N), Forecast(Normal(np.zeros(N), np.ones(N)), np.full(N, 0.5))):
+        price = audit(subject, y=y, random_state=0).price
+        assert price is not None
+        assert (price["link"], price["chosen"]) == ("entropic", None)
+        assert len(price["curve"]) == 30
+
+
+def test_pits_alone_have_no_examples_and_no_price() -> None:
+    held = quick_pits(np.random.default_rng(0).uniform(size=100)).to_dict()
+    assert (held["examples"], held["price"]) == ([], None)
+
+
+def test_an_audit_made_without_pictures_is_told_without_them() -> None:
+    y = np.random.default_rng(0).normal(size=N)
+    found = audit(flat(N), y=y, random_state=0)
+    parts = ("histogram", "calibration", "examples", "price", "provenance")
+    bare = Audit(**{field.name: getattr(found, field.name) for field in fields(Audit) if field.name not in parts})
+    held = bare.to_dict()
+    empty = {"pit": None, "calibration": [], "examples": [], "price": None, "provenance": {}}
+    assert {key: held[key] for key in empty} == empty
+    assert held == found.to_dict() | empty
+    assert "<h1>" in bare.to_html()
+
+
+def test_an_audit_does_not_grow_with_the_rows() -> None:
+    """Ten times as many rows are told in digits that are a little longer."""
+    sizes = []
+    for n in (3_000, 30_000):
+        y = np.random.default_rng(0).normal(size=n)
+        found = audit(flat(n), y=y, random_state=0)
+        sizes.append((len(found.to_json()), len(found.to_html())))
+    assert sizes[1][0] < 1.05 * sizes[0][0]
+    assert sizes[1][1] < 1.05 * sizes[0][1]
+
+
+# --- where an audit comes from ---------------------------------------------------------------------------------
+
+
+def test_the_provenance_names_versions_model_data_and_seed() -> None:
+    X, y = table()
+    made = audit(Stub(0.8), X, y, cluster=np.arange(N) // 2, random_state=7, name="mine").provenance
+    assert (made["evenhand"], made["python"]) == (evenhand.__version__, platform.python_version())
+    modules = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "pandas": pd}
+    assert {name: made["packages"][name] for name in modules} == {n: m.__version__ for n, m in modules.items()}
+    assert set(made["packages"]) - set(modules) == ({"torch"} if "torch" in sys.modules else set())
+    assert (made["command"], made["random_state"]) == (None, 7)
+    assert made["model"] == {"name": "mine", "kind": "Stub", "sha256": None}
+    assert made["data"] == {"name": None, "sha256": None, "n_rows": N}
+    assert made["draws"].startswith("made for this audit: 64 draws per row, one at random in each of 64 equal parts")
+    assert audit(Stub(), X, y, random_state=np.random.default_rng(0)).provenance["random_state"] is None
+
+
+@pytest.mark.parametrize(
+    ("forecast", "words"),
+    [
+        (flat(N), "none: one forecast per row, without randomization"),
+        (flat(N).randomized(0.3), "as they came with the forecasts: 1 draw per row"),
+        (flat(N).randomized(0.3, r=[[0.2, 0.6]]), "as they came with the forecasts: 2 draws per row"),
+    ],
+)
+def test_the_provenance_says_where_draws_come_from(forecast: Forecast, words: str) -> None:
+    y = np.random.default_rng(0).normal(size=N)
+    made = audit(forecast, y=y, random_state=0).provenance
+    assert (made["draws"], made["model"]["kind"]) == (words, "Forecast")
+    pit = forecast.pit(y)
+    assert quick_pits(pit, r=forecast.r if pit.ndim == 1 else np.tile([0.2, 0.6], (N, 1))).provenance["draws"] == words
+
+
+def test_the_draws_of_pits_may_be_unknown() -> None:
+    made = quick_pits(np.random.default_rng(0).uniform(size=(100, 2))).provenance
+    assert (made["draws"], made["model"]["kind"]) == ("not known: 2 draws per row", None)
+
+
+def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
+    X, y = table()
+    rows = np.arange(100, 100 + N)
+    found = audit(Stub(), X, y, random_state=0)
+    (tmp_path / "t.csv").write_bytes(b"a,b\n")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.json").write_text('{"sha256": "0f"}')
+    command = "evenhand fit \udcff"
+    made = _provenance.with_sources(
+        found, command=command, model=tmp_path / "model", data=tmp_path / "t.csv", rows=rows, n_rows=900
+    )
+    assert made.provenance["command"] == "evenhand fit ?"  # a file's name may be bytes that are no text
+    assert made.provenance["model"]["sha256"] == "0f"
+    digest = hashlib.sha256(b"a,b\n").hexdigest()
+    assert made.provenance["data"] == {"name": "t.csv", "sha256": digest, "n_rows": 900}
+    np.testing.assert_array_equal(made.examples["row"], found.examples["row"] + 100)
+    assert found.provenance["command"] is None
+    folder = _provenance.with_sources(found, data=tmp_path).provenance["data"]
+    assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
 
 
 # --- comparison ------------------------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
 import pkgutil
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from scipy import stats
 
 import evenhand as package
 from evenhand import Forecast, MixtureMLPRegressor, RandomizedRegressor, audit, load, save, store
+from evenhand.audits import Audit
 from evenhand.cli import main
 from evenhand.draws import KeyedDraws
 
@@ -139,7 +142,10 @@ def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: 
     drop = ("--id", "id", "--drop", "mu, sigma")
     fitted = process("fit", place / "people.csv", "--target", "loss", *drop, "--out", model, "--seed", 0)
     assert (fitted.code, fitted.out) == (0, "")
-    assert fitted.err == f"trained on {ROWS} rows and 3 columns; the model is in {model}\n"
+    trained, report = fitted.err.splitlines()
+    assert trained == f"trained on {ROWS} rows and 3 columns; the model is in {model}"
+    assert report.startswith("no report: no rows were kept apart")
+    assert not list(tmp_path.rglob("*.html"))
     assert list(load(model).feature_names_in_) == ["income", "job", "since"]
 
     key = ("--id", "id", "--key-file", place / "key")
@@ -177,15 +183,60 @@ def test_fit_finds_the_least_randomization_that_is_certified(place: Path, tmp_pa
     assert set(ids) <= set(TABLE["id"].astype(str))
     assert proof["written_by"].startswith("evenhand ")
     assert proof["model_sha256"] == json.loads((tmp_path / "model" / "model.json").read_text())["sha256"]
+    page = tmp_path / "model" / "report.html"
+    assert fitted.err.splitlines()[-1] == f"the audit of those people is in {page}"
+    assert "<!doctype html>" in page.read_text()[:200].lower()
     # a model without a certificate does not keep that of the model which it replaces
     assert evenhand(*args, "--out", tmp_path / "model", "--alpha", 0.2).code == 0
     assert not (tmp_path / "model" / "certificate.json").exists()
+    assert not page.exists()
 
     refused = evenhand(*args, "--out", tmp_path / "other", "--max-group-error", 0.01)
     assert "cannot be certified for mass 0.2 on 60 rows" in refused.complaint()
     both = evenhand(*args, "--out", tmp_path / "other", "--max-group-error", 0.4, "--alpha", 0.1)
     assert "exclude each other" in both.complaint()
     assert not (tmp_path / "other").exists()
+
+
+def test_fit_audits_the_rows_that_it_certifies_on(
+    place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Audit] = []
+    monkeypatch.setattr(Audit, "to_html", lambda found, path: written.append(found))
+    out = tmp_path / "first model"
+    args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--drop", "mu,sigma", "--seed", 3)
+    assert evenhand(*args, "--out", out, "--max-group-error", 0.4, "--confidence", 0.9).code == 0
+    (found,) = written
+    assert (found.name, found.n_samples, found.n_draws) == ("first model", 60, 64)
+    assert found.certificate is not None
+    assert found.certificate.confidence == 0.9
+    assert found.notes[0].startswith("the randomization was chosen on these rows")
+    proof = json.loads((out / "certificate.json").read_text())
+    assert found.provenance["model"]["sha256"] == proof["model_sha256"]
+    data = {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
+    assert found.provenance["data"] == data
+    command = shlex.join(["evenhand", *map(str, args), "--out", str(out), "--max-group-error", "0.4"])
+    assert found.provenance["command"] == f"{command} --confidence 0.9"
+    # its people are among those of the certificate, and examples are named by their rows in the table
+    assert {str(TABLE["id"][row]) for row in found.examples["row"]} < set(proof["certified_on"]["ids"])
+    np.testing.assert_array_equal(found.examples["outcome"], TABLE["loss"].to_numpy()[found.examples["row"]])
+    assert found.price is not None
+    assert found.price["chosen"]["alpha"] == proof["alpha"]
+
+
+def test_rows_that_cannot_be_audited_are_said_and_the_model_is_kept(
+    place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*args: Any, **more: Any) -> None:
+        raise package.InputError("y is 15 in 12.0% of the rows")
+
+    monkeypatch.setattr("evenhand.audits.audit", refused)
+    args = ("fit", place / "people.csv", "--target", "loss", "--drop", "mu,sigma,id", "--seed", 0)
+    fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.4)
+    assert fitted.code == 0
+    assert fitted.err.splitlines()[-1] == "no report: y is 15 in 12.0% of the rows"
+    assert 0 < load(tmp_path / "model").alpha < 1
+    assert not (tmp_path / "model" / "report.html").exists()
 
 
 @pytest.mark.parametrize("option", ["--group-mass", "--confidence"])
@@ -481,6 +532,28 @@ def test_a_report_is_one_page(place: Path, tmp_path: Path, evenhand: Command) ->
     shown = evenhand("audit", place / "model", place / "people.csv", "--target", "loss", "--out", page)
     assert (shown.code, shown.err) == (0, f"the audit is in {page}\n")
     assert page.read_text().lstrip().lower().startswith("<!doctype html>")
+
+
+def test_an_audit_names_the_command_the_seed_and_the_files(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    args = ("audit", place / "model", place / "people.csv", "--target", "loss", "--json", "--seed", 5)
+    made = json.loads(evenhand(*args, "--groups", "job, since").out)["provenance"]
+    assert shlex.split(made["command"]) == ["evenhand", *map(str, args), "--groups", "job, since"]
+    assert made["command"].endswith("--groups 'job, since'")
+    assert made["random_state"] == 5
+    seal = json.loads((place / "model" / "model.json").read_text())["sha256"]
+    assert made["model"] == {"name": "model", "kind": "RandomizedRegressor", "sha256": seal}
+    assert made["data"] == {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
+
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    written(TABLE, parts / "1.parquet")
+    made = json.loads(evenhand("audit", parts, "--target", "loss", *NORMAL, "--json").out)["provenance"]
+    assert made["model"] == {"name": "parts", "kind": "Forecast", "sha256": None}
+    assert made["data"] == {"name": "parts", "sha256": None, "n_rows": ROWS}
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_audit_of_a_model_writes_what_it_prints(place: Path, tmp_path: Path, evenhand: Command) -> None:

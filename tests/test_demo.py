@@ -20,6 +20,7 @@ from evenhand.datasets import load_diabetes
 from evenhand.demo import run
 
 AUDITS = ("audit-deterministic.json", "audit-randomized.json")
+REPORTS = ("report-deterministic.html", "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +56,31 @@ def test_the_demo_prints_a_table_and_where_its_files_are(
     ]
     assert [path.name for path in place.iterdir()] == ["evenhand-demo"]
     files = {path.name for path in (place / "evenhand-demo").iterdir()}
-    assert files == {"model", "comparison.csv", *AUDITS}
+    assert files == {"model", "comparison.csv", *AUDITS, *REPORTS}
     for file in files:
         assert file in done.stdout
+    assert done.stdout.splitlines()[-1] == "Open evenhand-demo/report.html"
+
+
+def test_its_reports_are_those_of_the_two_models(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder = shown[0] / "evenhand-demo"
+    for audit, report in zip(AUDITS, REPORTS, strict=True):
+        held, page = read(folder / audit), (folder / report).read_text()
+        assert page.lstrip().lower().startswith("<!doctype html>")
+        assert held["name"] in page
+        made = held["provenance"]
+        assert (made["command"], made["random_state"]) == ("evenhand demo", 0)
+        assert made["model"]["sha256"] == read(folder / "model" / "model.json")["sha256"]
+        assert made["data"] == {"name": "diabetes, which comes with scikit-learn", "sha256": None, "n_rows": 442}
+        # people are named by their rows in the whole table
+        outcomes = load_diabetes().y
+        assert all(outcomes[row["row"]] == row["outcome"] for row in held["examples"])
+        assert len(held["examples"]) == (20 if held["is_randomized"] else 5)
+        chosen = held["price"]["chosen"]
+        assert (chosen is not None) == held["is_randomized"]
+        is_warned = any(note.startswith("the randomization was chosen on these patients") for note in held["notes"])
+        assert is_warned == held["is_randomized"]
+    assert chosen["alpha"] == load(folder / "model").alpha
 
 
 def test_its_files_are_what_they_are_named(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:

@@ -1,19 +1,163 @@
-"""The examples of the documentation pages run and print what the pages say."""
+"""The pages of the documentation run, name what exists, and leave nothing out; the gallery's scripts run."""
 
 from __future__ import annotations
 
 import doctest
+import importlib
+import re
+import runpy
+import shlex
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
+from sybil import Document, Sybil
+from sybil.example import Example
+from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockParser
 
-PAGES = Path(__file__).parents[1] / "docs"
-WITH_EXAMPLES = ("decide.rst", "price-of-proof.rst", "randomize.rst")
+import evenhand
+from evenhand.cli._commands import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs"
+TEXTS = sorted(path for path in PAGES.glob("*.rst") if path.stem != "sg_execution_times")
+GALLERY = sorted((PAGES / "gallery").glob("plot_*.py"))
+
+pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")
+
+COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 
 
-@pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_examples_of_the_page_run(name: str) -> None:
-    done = doctest.testfile(str(PAGES / name), module_relative=False, optionflags=doctest.ELLIPSIS)
-    assert done.attempted > 0
-    assert done.failed == 0
+def check_shell(example: Example) -> None:
+    """Check that each line of a shell block names a command and options that are there, or a file or target of ours."""
+    for line in str(example.parsed).replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            check_line(words)
+
+
+def check_line(words: list[str]) -> None:
+    program, *rest = words
+    if program == "evenhand":
+        assert rest[0] in COMMANDS, rest
+        try:
+            # parsed, with every option and value checked, but not run
+            COMMANDS[rest[0]].make_context(rest[0], rest[1:])
+        except Exception as error:
+            raise AssertionError(f"evenhand {shlex.join(rest)}: {error}") from error
+    elif program in ("python", "python3"):
+        assert rest[0] == "-c" or (ROOT / rest[0]).is_file(), rest
+    elif program == "make":
+        assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), rest
+    else:
+        assert program == "pip", f"a program that nothing checks: {program}"
+
+
+def examples_of(page: Path) -> Document:
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    parsers = [
+        DocTestParser(options),
+        PythonCodeBlockParser(),
+        CodeBlockParser(language="sh", evaluator=check_shell),
+    ]
+    return Sybil(parsers=parsers).parse(page)
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
+def test_blocks_of_the_page_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # one test for a page, since blocks build on each other and parallel workers may take tests apart
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        for block in examples_of(page):
+            block.evaluate()
+
+
+def test_pages_with_examples_are_not_lost() -> None:
+    with_blocks = {page.stem for page in TEXTS if list(examples_of(page))}
+    guides = {"start", "audit", "mend", "randomize", "train", "draws", "decide", "report"}
+    assert with_blocks >= guides | {"links", "price-of-proof", "costs", "method"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "evenhand audits t.csv --target y",
+        "evenhand audit t.csv --targets y",
+        "evenhand audit t.csv",
+        "evenhand demo --seed many",
+        "python benchmarks/none.py",
+        "make nothing",
+        "rm -r docs",
+    ],
+)
+def test_shell_lines_that_could_not_run_are_caught(line: str) -> None:
+    with pytest.raises(AssertionError):
+        check_line(shlex.split(line))
+
+
+def test_each_file_that_a_page_or_script_names_is_there() -> None:
+    for page in [*TEXTS, *GALLERY, PAGES / "gallery" / "GALLERY_HEADER.rst"]:
+        for name in re.findall(r"\b(?:benchmarks|tests|docs/gallery)/[\w/]+\.(?:py|md)", page.read_text()):
+            assert (ROOT / name).is_file(), f"{page.name} names {name}"
+
+
+def test_errata_named_in_the_method_are_tests() -> None:
+    shown = (ROOT / "tests" / "test_errata.py").read_text()
+    table = (PAGES / "method.rst").read_text().partition("\nErrata\n")[2]
+    named = re.findall(r"``(?:\.\.\.)?_?(\w+)``", table)
+    assert len(named) >= 10
+    for name in named:
+        assert re.search(rf"def test_\w*{name}\(", shown), name
+    # and the other way round: no erratum is left out of the page
+    for test in re.findall(r"def test_(\w+)\(", shown):
+        assert any(test.endswith(name) for name in named), test
+
+
+def test_every_public_module_has_a_page_made_from_its_names() -> None:
+    rooms = {"evenhand", *(f"evenhand.{room}" for room in evenhand._ROOMS)}
+    described = {}
+    for page in (PAGES / "reference").glob("*.rst"):
+        for module, options in re.findall(r"automodule:: (\S+)\n((?:    :.*\n)*)", page.read_text()):
+            described[module] = options
+    assert set(described) == rooms
+    for module, options in described.items():
+        # all names of __all__, none chosen by hand; that each is on a page is checked where the pages are built
+        assert re.search(r":members:\s*\n", options), module
+        assert "exclude-members" not in options, module
+        assert importlib.import_module(module).__all__
+    listed = (PAGES / "api.rst").read_text()
+    for module in rooms:
+        assert f"reference/{module.rpartition('.')[2]}\n" in listed
+
+
+def test_every_command_has_its_options_described() -> None:
+    page = (PAGES / "reference" / "commands.rst").read_text()
+    assert set(re.findall(r"command-reference:: (\w+)", page)) == set(COMMANDS)
+
+
+def test_every_page_is_reachable() -> None:
+    linked = "".join(page.read_text() for page in TEXTS)
+    for page in TEXTS:
+        if page.stem != "index":
+            assert re.search(rf"^    {page.stem}$", linked, re.MULTILINE), page.stem
+
+
+def test_there_are_enough_examples_to_look_at() -> None:
+    assert len(GALLERY) >= 8
+
+
+@pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
+def test_script_of_the_gallery_runs_and_draws(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    plt.close("all")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+        assert plt.get_fignums()
+    finally:
+        plt.close("all")

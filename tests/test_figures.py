@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import combinations
 
 import matplotlib as mpl
 import numpy as np
@@ -12,10 +13,19 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
+from matplotlib.text import Text
 from scipy.stats import binom, binomtest
 
 from evenhand._checks import InputError
-from evenhand.figures import _audit, _style, plot_calibration, plot_groups, plot_price_of_proof, plot_worst_group
+from evenhand.figures import (
+    _histogram,
+    _style,
+    plot_calibration,
+    plot_front,
+    plot_groups,
+    plot_price_of_proof,
+    plot_worst_group,
+)
 from evenhand.links import Laplace
 
 MASSES = [0.1, 0.5, 1.0]
@@ -116,6 +126,14 @@ def test_groups_that_are_too_small_are_grey_and_say_so():
     assert [to_hex(label.get_color()) for label in labels] == ["#000000", "#000000", _style.GREY]
 
 
+def test_long_names_leave_room_for_the_axis():
+    ax = plot_groups([row | {"group": "w" * 60} for row in groups()])
+    ax.figure.canvas.draw()
+    label, page = ax.xaxis.label.get_window_extent(), ax.figure.bbox
+    assert page.x0 <= label.x0 < label.x1 <= page.x1
+    assert ax.bbox.width > 0.25 * page.width
+
+
 def test_unknown_ends_of_bands_are_no_whiskers():
     rows = [row | {"error_low": None, "error_high": None, "n": None} for row in groups()]
     ax = plot_groups([*rows, rows[0] | {"error": None}])
@@ -192,7 +210,7 @@ def test_draws_in_every_bin_leave_no_room():
 
 
 def is_outside(pit):
-    share, low, high = _audit._histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
+    share, low, high = _histogram.histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
     return bool(((share < low) | (share > high)).any())
 
 
@@ -339,6 +357,122 @@ def test_the_price_of_proof_uses_the_axes_given_and_no_others():
         plot_price_of_proof(points=[])
 
 
+def crowd(n):
+    """Forecasters with long names close to each other on the limit, where its own marks stand."""
+    link = Laplace(0.1)
+    random = np.random.default_rng(0)
+    places = zip(random.uniform(-0.01, 0.02, n), random.uniform(0, 0.25, n), strict=True)
+    return [
+        {"name": f"forecaster number {i}", "error": link.mean_error + e, "price": link.price + p}
+        for i, (e, p) in enumerate(places)
+    ]
+
+
+def overlaps(a, b):
+    return a.x0 < b.x1 and b.x0 < a.x1 and a.y0 < b.y1 and b.y0 < a.y1
+
+
+@pytest.mark.parametrize("size", [(7.0, 4.6), (10.0, 4.0)])
+def test_names_of_forecasters_cover_neither_each_other_nor_points(size):
+    figure = Figure(figsize=size, layout="constrained")
+    rows = crowd(6)
+    ax = plot_price_of_proof(figure.add_subplot(), points=rows)
+    figure.draw_without_rendering()
+    texts = ax.texts[-len(rows) :]
+    assert [text.get_text() for text in texts] == [row["name"] for row in rows]
+    # without the line that leads to the point
+    boxes = [Text.get_window_extent(text) for text in texts]
+    assert not any(overlaps(a, b) for a, b in combinations(boxes, 2))
+    others = [Text.get_window_extent(text) for text in ax.texts[: -len(rows)]]
+    assert not any(overlaps(a, b) for a in boxes for b in [*others, ax.get_legend().get_window_extent()])
+    for x, y in ax.transData.transform([(row["error"], row["price"]) for row in rows]):
+        assert not any(box.x0 < x < box.x1 and box.y0 < y < box.y1 for box in boxes)
+    for box in boxes:
+        assert ax.bbox.x0 <= box.x0 < box.x1 <= ax.bbox.x1
+        assert ax.bbox.y0 <= box.y0 < box.y1 <= ax.bbox.y1
+
+
+def test_a_forecaster_alone_is_named_beside_its_point_without_a_line():
+    ax = plot_price_of_proof(points=[{"name": "mine", "error": 0.15, "price": 1.0}])
+    assert ax.texts[-1].arrow_patch is None
+
+
+@pytest.mark.parametrize(("error", "price"), [(0.3, 2.3), (0.2, 3.0), (0.33, 2.0)])
+def test_the_legend_covers_no_forecaster(error, price):
+    ax = plot_price_of_proof(points=[{"error": error, "price": price}])
+    ax.figure.draw_without_rendering()
+    x, y = ax.transData.transform((error, price))
+    legend = ax.get_legend().get_window_extent()
+    assert not (legend.x0 < x < legend.x1 and legend.y0 < y < legend.y1)
+
+
+def front():
+    keys = ("label", "alpha", "error", "score", "low", "high")
+    rows = [
+        ("link", 0.1, 0.2, 1.9, 1.8, 2.0),
+        ("link", 1.0, 0.4, 1.4, 1.3, None),
+        ("link", 0.3, 0.3, 1.6, None, None),
+        ("alone", None, 0.42, 1.45, None, None),
+        ("gone", None, None, 1.45, None, None),
+    ]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+def test_a_front_joins_the_points_of_a_label_by_alpha():
+    ax = plot_front(front())
+    link, alone = ax.containers
+    np.testing.assert_array_equal(link.lines[0].get_xydata(), [[0.2, 1.9], [0.3, 1.6], [0.4, 1.4]])
+    np.testing.assert_array_equal(alone.lines[0].get_xydata(), [[0.42, 1.45]])
+    assert (link.lines[0].get_linestyle(), alone.lines[0].get_linestyle()) == ("-", "None")
+    segments = [[[0.2, 1.8], [0.2, 2.0]], [[0.3, 1.6], [0.3, 1.6]], [[0.4, 1.3], [0.4, 1.4]]]
+    np.testing.assert_allclose(link.lines[2][0].get_segments(), segments)
+    assert not alone.has_yerr
+    assert list(labelled(ax)) == ["link", "alone"]
+    assert [text.get_text() for text in ax.texts] == ["α = 0.1", "α = 1"]
+
+
+def test_a_front_without_alphas_is_joined_by_error_and_one_without_labels_has_no_legend():
+    ax = plot_front([{"error": error, "score": 1 - error} for error in (0.3, 0.1, 0.2)])
+    assert ax.containers[0].lines[0].get_xdata().tolist() == [0.1, 0.2, 0.3]
+    assert ax.get_legend() is None
+    assert not ax.texts
+
+
+def test_a_front_from_a_table_is_that_from_records():
+    first, second = plot_front(pd.DataFrame(front())), plot_front(front())
+    for a, b in zip(first.containers, second.containers, strict=True):
+        np.testing.assert_array_equal(a.lines[0].get_xydata(), b.lines[0].get_xydata())
+    # a table has NaN for a label that is not there
+    ax = plot_front(pd.DataFrame({"error": [0.1, 0.2], "score": [2.0, 1.0], "label": [np.nan, "a"]}))
+    assert list(labelled(ax)) == ["a"]
+
+
+def test_many_series_are_told_apart_and_only_the_first_names_its_alphas():
+    rows = [row | {"label": f"{row['label']} {i}"} for i in range(10) for row in front()[:3]]
+    ax = plot_front(rows)
+    lines = [container.lines[0] for container in ax.containers]
+    styles = {(line.get_color(), line.get_marker(), to_hex(line.get_markerfacecolor())) for line in lines}
+    assert len(styles) == 10
+    assert [text.get_text() for text in ax.texts] == ["α = 0.1", "α = 1"]
+
+
+def test_a_front_uses_the_axes_given_and_has_units():
+    figure, given = Figure(), front()
+    ax = figure.add_subplot()
+    assert plot_front(given, ax=ax) is ax
+    assert (figure.axes, given) == ([ax], front())
+    figure.canvas.draw()
+    assert "percentage points" in ax.get_xlabel()
+    assert "smaller is sharper" in ax.get_ylabel()
+    assert "30" in [label.get_text() for label in ax.get_xticklabels()]
+
+
+@pytest.mark.parametrize("rows", [[], [{"error": 0.1}], [{"error": None, "score": 1.0}]])
+def test_a_front_of_nothing_is_refused(rows):
+    with pytest.raises(InputError, match="records must hold"):
+        plot_front(rows)
+
+
 def test_neither_importing_nor_drawing_starts_pyplot():
     code = """
 import sys
@@ -347,6 +481,7 @@ from evenhand.figures._svg import inline_svg
 assert "matplotlib" not in sys.modules
 svg = inline_svg(lambda: figures.plot_groups([{"group": "a", "n": 40, "error": 0.1}]), "a figure", "p")
 figures.plot_calibration([0.2, 0.4]).figure.canvas.draw()
+figures.plot_front([{"error": 0.2, "score": 1.0, "alpha": 0.1}]).figure.canvas.draw()
 assert "matplotlib.pyplot" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

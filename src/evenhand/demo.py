@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.audits import Audit
+    from evenhand.datasets import Dataset
     from evenhand.selection import Selection
 
 __all__ = ["run"]
@@ -26,7 +28,13 @@ CERTIFY_SHARE = 0.4
 WIDTH = 110
 
 
-def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
+CHOSEN_HERE = (
+    "the randomization was chosen on these patients: what is proven here takes it as given, the certificate that the "
+    "demo prints allows for the choice"
+)
+
+
+def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = None) -> str:
     """Run the demo and return what to show.
 
     Parameters
@@ -37,14 +45,15 @@ def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
         Seed of the split, the training and the draws.
     say : callable
         Takes messages about progress.
+    command : str, optional
+        The command line, which the reports name.
     """
     import warnings
 
     from evenhand._checks import DiscreteOutcomeWarning
-    from evenhand.audits import audit, compare
+    from evenhand.audits import compare
     from evenhand.datasets import load_diabetes
     from evenhand.store import check_folder, save
-    from evenhand.tables import take_rows
 
     check_folder(out)
     data = load_diabetes()
@@ -52,23 +61,18 @@ def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
         # the table is known: its outcomes are whole numbers, a few of them frequent in so few rows
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         chosen = _certified(data.X, data.y, seed, say)
+        out.mkdir(parents=True, exist_ok=True)
+        save(chosen.model, out / "model")
         say("auditing ...")
-        # Neither model learned from these rows, but alpha was chosen on them. The certificate covers that: its band
-        # holds for all alphas at once. What the audit bounds from draws takes alpha as given, and does not cover it
-        held = chosen.certifying
-        X, y = take_rows(data.X, held), take_rows(data.y, held)
-        deterministic, randomized = (
-            audit(subject, X, y, groups=data.groups, random_state=seed, name=name)
-            for subject, name in ((chosen.model.estimator_, "deterministic"), (chosen.model, "randomized"))
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    save(chosen.model, out / "model")
+        deterministic, randomized = _audits(chosen, data, out / "model", seed, command)
     deterministic.to_json(out / "audit-deterministic.json")
+    deterministic.to_html(out / "report-deterministic.html")
     randomized.to_json(out / "audit-randomized.json")
+    randomized.to_html(out / "report.html")
     comparison = compare(deterministic, randomized)
     comparison.table.to_csv(out / "comparison.csv", index=False)
     return (
-        f"Progression of diabetes after one year: {held.size} patients that neither model was trained on\n\n"
+        f"Progression of diabetes after one year: {chosen.n_certifying} patients that neither model was trained on\n\n"
         f"{_proven(chosen)}\n\n"
         f"{comparison.summary()}\n\n"
         "0 is perfect and 50 points the worst. The deterministic model is sharper; in hindsight's worst groups its\n"
@@ -76,8 +80,32 @@ def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
         "in sharpness: pay less by allowing a larger error. The certificate covers that the randomization was chosen\n"
         "on these patients; what the audit certifies is reckoned from draws and takes the randomization as given.\n\n"
         f"Written to {out}{'/' if not str(out).endswith('/') else ''}: model/, audit-deterministic.json, "
-        "audit-randomized.json, comparison.csv"
+        "audit-randomized.json, comparison.csv,\nreport-deterministic.html, report.html\n\n"
+        f"Open {out / 'report.html'}"
     )
+
+
+def _audits(chosen: Selection, data: Dataset, model: Path, seed: int, command: str | None) -> tuple[Audit, Audit]:
+    """Audit the deterministic and the randomized model on the rows that neither learned from."""
+    from evenhand.audits import audit
+    from evenhand.audits._provenance import with_sources
+    from evenhand.tables import take_rows
+
+    # alpha was chosen on these rows. The certificate covers that: its band holds for all alphas at once. What the
+    # audit bounds from draws takes alpha as given, and does not cover it
+    held = chosen.certifying
+    X, y = take_rows(data.X, held), take_rows(data.y, held)
+    deterministic, randomized = (
+        audit(subject, X, y, groups=data.groups, random_state=seed, name=name)
+        for subject, name in ((chosen.model.estimator_, "deterministic"), (chosen.model, "randomized"))
+    )
+    randomized = replace(randomized, notes=(CHOSEN_HERE, *randomized.notes))
+    table = f"{data.name}, which comes with scikit-learn"
+    first, second = (
+        with_sources(found, command=command, model=model, data=table, rows=held, n_rows=len(data.X))
+        for found in (deterministic, randomized)
+    )
+    return first, second
 
 
 def _certified(X: pd.DataFrame, y: pd.Series, seed: int, say: Callable[[str], None]) -> Selection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import calibration
-from evenhand._checks import Floats, bad_input, check_draws, check_finite
+from evenhand._checks import Floats, bad_input, check_finite
 from evenhand.audits import _tables
 from evenhand.audits._held_out import (
     HeldOut,
@@ -22,8 +23,10 @@ from evenhand.audits._held_out import (
     note_features,
     scan_groups,
 )
+from evenhand.audits._pictures import calibration_table, example_table, pit_table, price_of
+from evenhand.audits._provenance import draws_in_words, provenance_of
 from evenhand.audits._result import Audit
-from evenhand.audits._subject import check_rows, read_subject
+from evenhand.audits._subject import check_rows, draws_like, read_subject
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 
@@ -118,8 +121,10 @@ def audit(
     subject = read_subject(subject_of, held.X, outcomes[held.kept], random)
     if subject.scored.size < held.kept.size:
         held.notes.append(f"scores are taken on {subject.scored.size:,} rows chosen at random")
-    return _audit_pits(
-        name or _default_name(model_or_forecast),
+    title, is_given = name or _default_name(model_or_forecast), isinstance(model_or_forecast, Forecast)
+    draws = draws_in_words(is_given, subject.r is not None, subject.pit.shape[1])
+    found = _audit_pits(
+        title,
         subject.pit,
         subject.r,
         subject.residual,
@@ -128,6 +133,12 @@ def audit(
         search,
         random,
         step=subject.step,
+    )
+    return replace(
+        found,
+        examples=example_table(subject_of, held.X, subject.outcomes, held.kept),
+        price=price_of(model_or_forecast),
+        provenance=provenance_of(title, type(model_or_forecast).__name__, outcomes.size, random_state, draws),
     )
 
 
@@ -182,13 +193,13 @@ def audit_pit(
     search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
     matrix = calibration.check_pit(pit)
     n, random = matrix.shape[0], generator(random_state)
-    draws = None if r is None else _draws_like(r, matrix)
+    draws = None if r is None else draws_like(r, matrix)
     bias = None if residual is None else check_finite("residual", residual)
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
     held = hold_out(n, None, X, groups, sample_weight, cluster, random)
     matrix = matrix[held.kept]
-    return _audit_pits(
+    found = _audit_pits(
         name,
         matrix,
         None if draws is None else draws[held.kept],
@@ -198,6 +209,8 @@ def audit_pit(
         search,
         random,
     )
+    words = draws_in_words(True, draws is not None, matrix.shape[1])
+    return replace(found, provenance=provenance_of(name, None, n, random_state, words))
 
 
 def certify(
@@ -294,15 +307,9 @@ def _audit_pits(
         worst_groups=_tables.worst_group_table(pit, search.masses, proof, search.n_simulations, random),
         certificate=proof,
         notes=tuple(held.notes),
+        histogram=pit_table(pit, held.weight),
+        calibration=calibration_table(pit, held.weight),
     )
-
-
-def _draws_like(r: ArrayLike, pit: Floats) -> Floats:
-    draws = check_draws(r)
-    draws = draws[:, None] if draws.ndim == 1 else draws
-    if draws.shape != pit.shape:
-        raise bad_input("r", f"have the shape of pit {pit.shape}", f"shape {np.shape(r)}")
-    return draws
 
 
 def _default_name(model: Any) -> str:

@@ -18,7 +18,7 @@ from evenhand._checks import bad_input
 from evenhand._files import write_text
 from evenhand.report import audit_html, audit_text
 
-SCHEMA = "evenhand.audit/2"
+SCHEMA = "evenhand.audit/3"
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,21 @@ class Audit:
         What is proven; None where nothing can be, for the reason in `notes`.
     notes : tuple of str
         What was left out or done otherwise, and why.
+    histogram : DataFrame
+        Histogram of PITs over people and draws: `start`, `end` and `share` of each bin, and the band from `low` to
+        `high` that holds all of them at once, with probability 0.95, under calibration.
+    calibration : DataFrame
+        Calibration curve: `level`, the share `observed` of outcomes at or below the forecast quantile of that level,
+        and its 95% band from `low` to `high`, which holds at all levels at once.
+    examples : DataFrame
+        Five people spread over the outcomes: `row` in the table given, counted from 0, `draw` (None without one), the
+        80% interval from `low` to `high`, the `median` and the `outcome`, units of y. Empty where only PITs are known.
+    price : dict or None
+        What calibration of every group of a mass costs in log score around a calibrated model: `link`, `mass`, `curve`
+        (list of `alpha`, `group_error`, `price` in nats) and the model's own point `chosen`, None without a link.
+        None where only PITs are known.
+    provenance : dict
+        Versions, command, seed, model, data and where the draws come from; see docs/audit-schema.rst.
     """
 
     name: str
@@ -70,6 +85,11 @@ class Audit:
     worst_groups: pd.DataFrame
     certificate: calibration.Certificate | None
     notes: tuple[str, ...] = field(default=())
+    histogram: pd.DataFrame = field(default_factory=pd.DataFrame)
+    calibration: pd.DataFrame = field(default_factory=pd.DataFrame)
+    examples: pd.DataFrame = field(default_factory=pd.DataFrame)
+    price: dict[str, Any] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
 
     def score(self, measure: str) -> float:
         """Return one measure of `scores`."""
@@ -100,9 +120,11 @@ class Audit:
             "is_randomized": self.is_randomized,
             "rounding_step": self.rounding_step,
         }
-        tables = ("scores", "groups", "scan", "learned", "worst_groups")
+        tables = ("scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples")
         records = {key: _plain_records(getattr(self, key)) for key in tables}
-        return head | records | {"certificate": deepcopy(self._plain_proof), "notes": list(self.notes)}
+        rest = {"certificate": deepcopy(self._plain_proof), "notes": list(self.notes)}
+        more = {"pit": _plain_histogram(self.histogram), "price": self.price, "provenance": self.provenance}
+        return head | records | rest | deepcopy(more)
 
     @cached_property
     def _plain_proof(self) -> dict[str, Any] | None:
@@ -134,6 +156,14 @@ def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
 def _plain_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows of a table with all digits, as JSON can hold them."""
     return [{str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def _plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
+    """Bins as lists, their edges once."""
+    if bins.empty:
+        return None
+    edges = [*bins["start"], float(bins["end"].iloc[-1])]
+    return {"edges": edges} | {key: bins[key].tolist() for key in ("share", "low", "high")}
 
 
 def _plain(value: Any) -> Any:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from evenhand._checks import InputError, bad_input, check_column
+from evenhand.cli._reports import command_line, fit_certified, masses, report
 from evenhand.cli._tables import (
     chosen_columns,
     draws_of,
@@ -25,12 +26,8 @@ from evenhand.cli._tables import (
     people_of,
     read_key,
     save_uncertified,
-    write_certificate,
 )
 from evenhand.cli._talk import about, say, show, tell, warn
-
-if TYPE_CHECKING:
-    from evenhand.audits import Audit, Condition
 
 
 class Commands(TyperGroup):
@@ -80,7 +77,7 @@ def demo(
     from evenhand.demo import run
 
     _check_seed(seed)
-    show(run(out, seed, say=say))
+    show(run(out, seed, say=say, command=command_line()))
 
 
 @app.command()
@@ -129,29 +126,14 @@ def fit(
     if max_group_error is not None:
         people = people_of(data, None, id_column, table.name)
         asked = {"max_group_error": max_group_error, "group_mass": group_mass, "confidence": confidence, "link": link}
-        _fit_certified(base, X, y, people, asked, out, seed, table.name)
+        fit_certified(base, X, y, people, asked, out, seed, table)
         return
     with about(table.name):
         model = RandomizedRegressor(base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed)
         model.fit(X, y)
     save_uncertified(model, out)
     say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
-
-
-def _fit_certified(
-    base: Any, X: Any, y: Any, people: list[str] | None, asked: dict[str, Any], out: Path, seed: int | None, source: str
-) -> None:
-    """Fit, take the least randomization that is certified, and save the certificate with the model."""
-    from evenhand import selection
-
-    given = {name: value for name, value in asked.items() if value is not None}
-    with about(source):
-        chosen = selection.randomize(base, X, y, cluster=people, on_discrete="ignore", random_state=seed, **given)
-    save_uncertified(chosen.model, out)
-    write_certificate(chosen, people, out)
-    show(chosen.summary())
-    learned = f"learned from {chosen.n_learning:,} rows and {X.shape[1]} columns"
-    say(f"{learned}, certified on {chosen.n_certifying:,} other people; the model and certificate.json are in {out}")
+    say("no report: no rows were kept apart to audit it on; evenhand audit takes others, --max-group-error keeps some")
 
 
 @app.command()
@@ -246,6 +228,7 @@ def audit(
     """Audit a model on rows that it was not trained on, or the forecasts of another model."""
     from evenhand import audits, foreign, store, tables
     from evenhand._checks import DiscreteOutcomeWarning, check_continuous, check_fraction
+    from evenhand.audits._provenance import with_sources
     from evenhand.groups import group_columns
 
     _check_seed(seed)
@@ -290,12 +273,13 @@ def audit(
             cluster=people,
             features=data[searched] if searched else None,
             confidence=confidence,
-            masses=_masses(conditions, "oracle_group_error", audits.MASSES),
-            learned_masses=_masses(conditions, "learned_group_error", audits.LEARNED_MASSES),
+            masses=masses(conditions, "oracle_group_error", audits.MASSES),
+            learned_masses=masses(conditions, "learned_group_error", audits.LEARNED_MASSES),
             random_state=seed,
             name=source.name,
         )
-    _report(found, conditions, out, as_json)
+    found = with_sources(found, command=command_line(), model=None if forecaster is None else source, data=rows)
+    report(found, conditions, out, as_json)
 
 
 @app.command()
@@ -332,27 +316,6 @@ def reproduce(
         show(toy.run(out, seed, say))
     else:
         show((crime if name == "crime" else credit).run(out, seed, say, **options))
-
-
-def _report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:
-    """Write and print an audit; end with exit code 1 if a condition holds."""
-    # before anything is written: what cannot be judged is an error
-    values = [condition.value(found) for condition in conditions]
-    if out is not None:
-        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
-        say(f"the audit is in {out}")
-    show(found.to_json() if as_json else found.summary())
-    failed = [pair for pair in zip(conditions, values, strict=True) if pair[0].is_met_by(pair[1])]
-    for condition, value in failed:
-        say(f"failed: {condition.text} holds, the value is {value:.4f}")
-    if failed:
-        raise SystemExit(1)
-
-
-def _masses(conditions: list[Condition], quantity: str, usual: tuple[float, ...]) -> list[float]:
-    """Group sizes to audit: the usual ones and those that conditions ask about."""
-    asked = {condition.arguments[-1] for condition in conditions if condition.quantity == quantity}
-    return sorted({*usual, *asked})
 
 
 def main() -> None:

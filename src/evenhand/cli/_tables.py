@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evenhand.forecast import Forecast
     from evenhand.selection import Selection
 
-CERTIFICATE = "certificate.json"
+CERTIFICATE, REPORT = "certificate.json", "report.html"
 DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
 
 
@@ -155,5 +155,6 @@ def forecast_table(id_column: str, ids: list[Any], r: Any, forecast: Forecast, l
 def save_uncertified(model: Any, out: Path) -> None:
     from evenhand import store
 
-    (out / CERTIFICATE).unlink(missing_ok=True)  # that of an older model proves nothing about this one
+    for name in (CERTIFICATE, REPORT):
+        (out / name).unlink(missing_ok=True)  # that of an older model proves nothing about this one
     store.save(model, out)

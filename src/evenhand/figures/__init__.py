@@ -5,6 +5,7 @@ and only its own objects are used: no state of pyplot is touched.
 """
 
 from evenhand.figures._audit import plot_calibration, plot_groups, plot_worst_group
+from evenhand.figures._front import plot_front
 from evenhand.figures._price import plot_price_of_proof
 
-__all__ = ["plot_calibration", "plot_groups", "plot_price_of_proof", "plot_worst_group"]
+__all__ = ["plot_calibration", "plot_front", "plot_groups", "plot_price_of_proof", "plot_worst_group"]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binom
 
-from evenhand._checks import Floats, check_weights
+from evenhand._checks import check_weights
 from evenhand.calibration.errors import check_pit
+from evenhand.figures._histogram import CONFIDENCE, bins_for, histogram
 from evenhand.figures._style import (
     BLUE,
     GREY,
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from evenhand.figures._style import Records
-
-CONFIDENCE = 0.95
-TINY = 1e-12
 
 
 def plot_worst_group(records: Records, ax: Axes | None = None, *, learned: Records | None = None) -> Axes:
@@ -90,7 +87,7 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     records : DataFrame, or list of dict
         `groups` of an audit: `group`, `n`, `error`, `error_low`, `error_high`, `too_small`. The first is drawn on top.
     ax : matplotlib Axes, optional
-        Where to draw; a figure of its own, as high as the groups need, if None.
+        Where to draw; a figure of its own, as large as the groups need, if None.
 
     Returns
     -------
@@ -109,7 +106,9 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     ['women (400 rows)']
     """
     rows = as_rows("records", records)
-    axes = axes_of(ax, (7.0, 1.1 + 0.32 * len(rows)))
+    labels = [_group_label(row) for row in rows]
+    # room for the axis beside long names
+    axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.1 + 0.32 * len(rows)))
     error, places = column(rows, "error"), np.arange(len(rows), dtype=np.float64)
     # an unknown end of a band is drawn as no whisker
     reach = np.nan_to_num([error - column(rows, "error_low"), column(rows, "error_high") - error]).clip(0)
@@ -118,7 +117,7 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
         if part.any():
             whiskers = reach[:, part]
             axes.errorbar(error[part], places[part], xerr=whiskers, fmt=marker, color=color, elinewidth=2, markersize=6)
-    axes.set_yticks(places, [_group_label(row) for row in rows])
+    axes.set_yticks(places, labels)
     for label, is_small in zip(axes.get_yticklabels(), small, strict=True):
         label.set_color(GREY if is_small else "black")
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -161,7 +160,7 @@ def plot_calibration(pit: ArrayLike, ax: Axes | None = None, sample_weight: Arra
     """
     matrix = check_pit(pit)
     weights = check_weights(sample_weight, matrix.shape[0])
-    share, low, high = _histogram(matrix, weights / weights.sum(), 10 if matrix.shape[0] < 500 else 20)
+    share, low, high = histogram(matrix, weights / weights.sum(), bins_for(matrix.shape[0]))
     n_bins = share.size
     axes = axes_of(ax, (7.0, 3.6))
     edges = np.linspace(0.0, 1.0, n_bins + 1)
@@ -178,22 +177,6 @@ def plot_calibration(pit: ArrayLike, ax: Axes | None = None, sample_weight: Arra
     axes.legend(loc="upper center", frameon=False)
     tidy(axes, "y")
     return axes
-
-
-def _histogram(matrix: Floats, share: Floats, n_bins: int) -> tuple[Floats, Floats, Floats]:
-    """Share of PITs in each bin, people weighing `share`, and the band that holds them all under calibration."""
-    cell = np.minimum((matrix * n_bins).astype(np.int8), n_bins - 1)
-    even, height, variance = 1 / n_bins, np.empty(n_bins), np.empty(n_bins)
-    for b in range(n_bins):
-        part = (cell == b).mean(axis=-1)
-        height[b], variance[b] = share @ part, share**2 @ (part - even) ** 2
-    # the mean over bins does not hang on how the bins are filled: of one draw per person it is the true variance, so
-    # the band is exact; of several draws the outer bins vary more, and count with their own
-    variance = np.maximum(variance, variance.mean()) if matrix.shape[1] > 1 else np.full(n_bins, variance.mean())
-    # a share varies as that of so many single trials would
-    n = np.maximum(np.round(even * (1 - even) / np.maximum(variance, TINY)), 1)
-    outside = (1 - CONFIDENCE) / (2 * n_bins)
-    return height, binom.ppf(outside, n, even) / n, binom.isf(outside, n, even) / n
 
 
 def _draw_learned(axes: Axes, rows: list[Mapping[str, Any]]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand._checks import Floats
+from evenhand.figures._names import place_names
 from evenhand.figures._style import BLUE, GREY, ORANGE, RED, as_points, as_rows, axes_of, column, plain_label, tidy
 from evenhand.links import Laplace, price_of_proof
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from evenhand.figures._style import Records
+
+LEGEND_LEFT, LEGEND_ROOM = 0.11, 1.3
+"""Error from which a forecaster stands below the legend, and how much higher than it the axes then reach."""
 
 MARKED_ALPHAS = {0.05: "0.05", 0.1: "0.1", 0.2: "0.2", 1 / 3: "1/3", 0.5: "0.5", 1.0: "1"}
 
@@ -63,11 +67,15 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     # errors end at 1/2; the limit leaves at the top, where its price is that of an error of 0.02
     axes.set_xlim(0, max(0.36, 1.04 * float(np.nanmax(error, initial=0.0))))
     low, high = np.nanmin(price, initial=0.0), np.nanmax(price, initial=float(price_of_proof(0.02)))
-    axes.set_ylim(low - 0.05 * (high - low), 1.05 * high)
+    # the legend stands at the upper right, over no forecaster
+    beside = price[(error > LEGEND_LEFT) & np.isfinite(price)]
+    top = max(1.05 * high, LEGEND_ROOM * float(beside.max(initial=0.0)))
+    axes.set_ylim(low - 0.05 * (high - low), top)
     axes.set(xlabel="Mean pathwise error (percentage points)", ylabel="Price: log score given up (nats)")
     axes.xaxis.set_major_formatter(as_points)
     axes.legend(loc="upper right", edgecolor="none", framealpha=1, fontsize="small")
     tidy(axes, "y")
+    _name_forecasters(axes, rows, error, price, np.stack([curve, every], axis=-1))
     return axes
 
 
@@ -99,6 +107,15 @@ def _draw_forecasters(axes: Axes, rows: list[Mapping[str, Any]], error: Floats, 
     reach = np.nan_to_num([price - column(rows, "price_low"), column(rows, "price_high") - price]).clip(0)
     style: Any = {"fmt": "D", "color": RED, "markeredgecolor": "black", "capsize": 4, "zorder": 4}
     axes.errorbar(error, price, yerr=reach, label="Forecasters", **style)
-    for row, e, p in zip(rows, error, price, strict=True):
-        if row.get("name") is not None and np.isfinite([e, p]).all():
-            axes.annotate(plain_label(row["name"]), (e, p), (7, 5), textcoords="offset points", fontsize="small")
+
+
+def _name_forecasters(axes: Axes, rows: list[Mapping[str, Any]], error: Floats, price: Floats, limit: Floats) -> None:
+    points = list(zip(error.tolist(), price.tolist(), strict=True))
+    known = [i for i, point in enumerate(points) if np.isfinite(point).all()]
+    named = [i for i in known if rows[i].get("name") is not None]
+    names = [plain_label(rows[i]["name"]) for i in named]
+    marks = [(Laplace(alpha).mean_error, Laplace(alpha).price) for alpha in MARKED_ALPHAS]
+    others = [points[i] for i in known if i not in named] + marks
+    ends = [column(rows, key) for key in ("price_low", "price_high")]
+    whiskers = [np.stack([np.full(25, error[i]), np.linspace(ends[0][i], ends[1][i], 25)], axis=-1) for i in known]
+    place_names(axes, [points[i] for i in named], names, markers=others, lines=[limit, *whiskers])

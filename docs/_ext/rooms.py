@@ -1,0 +1,181 @@
+"""Reference pages that are made from the code: what each room exports, and what each command takes."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.ext.autosummary import Autosummary
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+import evenhand
+
+logger = logging.getLogger(__name__)
+
+PACKAGE = "evenhand"
+METHOD = re.compile(r"\(method: ([^()]+)\)")
+
+
+def pages() -> list[str]:
+    """Return the modules that have a page: the package and its public rooms."""
+    return [PACKAGE, *(f"{PACKAGE}.{room}" for room in evenhand._ROOMS)]
+
+
+def home_of(module: str, name: str) -> str:
+    """Return the page on which a name is described: the package's, if it exports the same object."""
+    value = getattr(importlib.import_module(module), name)
+    is_shared = name in evenhand.__all__ and getattr(evenhand, name) is value
+    return f"{PACKAGE}.{name}" if is_shared else f"{module}.{name}"
+
+
+class GalleryOrder:
+    """The order of the gallery: the idea, then the tasks as the guides have them."""
+
+    ORDER = (
+        *("blind_spot", "audit", "foreign_forecasts", "worst_group", "mend_by_group", "randomize", "price_of_proof"),
+        *("paic_network", "keyed_draws", "decide", "lending"),
+    )
+
+    def __init__(self, src_dir: str) -> None:
+        self.src_dir = src_dir
+
+    def __call__(self, filename: str) -> int:
+        """Return the place of a script."""
+        return self.ORDER.index(filename.removeprefix("plot_").removesuffix(".py"))
+
+    def __repr__(self) -> str:
+        return "<GalleryOrder>"
+
+
+class RoomSummary(Autosummary):
+    """A table of everything in a module's ``__all__``, a line each."""
+
+    has_content = False
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        module = self.arguments[0]
+        names = sorted(importlib.import_module(module).__all__, key=str.lower)
+        described = [home_of(module, name) for name in names]
+        # constants have no docstring of their own to summarize
+        lines = [f"~{path}" for path, name in zip(described, names, strict=True) if not name.isupper()]
+        self.content = StringList(lines, source=module)
+        return super().run()
+
+
+class CommandReference(SphinxDirective):
+    """The usage and options of one command, from the command itself."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        import typer.main
+
+        from evenhand.cli._commands import app
+
+        name = self.arguments[0]
+        command: Any = typer.main.get_command(app).commands[name]
+        shown = [option for option in command.params if _is_shown(option)]
+        names = [_name(option) for option in shown if option.param_type_name == "argument"]
+        block = nodes.literal_block("", " ".join(["evenhand", name, *names, "[OPTIONS]"]))
+        block["language"] = "none"
+        return [nodes.paragraph("", command.help), block, self._options(shown)]
+
+    def _options(self, options: list[Any]) -> nodes.definition_list:
+        listed = nodes.definition_list(classes=["options"])
+        for option in options:
+            name = (
+                ", ".join(option.opts)
+                if option.param_type_name == "option"
+                else (option.metavar or option.name.upper())
+            )
+            term = nodes.term("", "", nodes.literal("", name))
+            text = (option.help or "").rstrip(".") or "given in this order"
+            if option.required:
+                text += " (required)"
+            elif option.default not in (None, False, (), "") and not callable(option.default):
+                text += f" (default: {option.default})"
+            listed += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph("", text)))
+        return listed
+
+
+class Changelog(SphinxDirective):
+    """The changelog of the repository, which is Markdown of the simplest kind: headings, lists and code."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        file, _ = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(file)
+        lines = (Path(self.env.srcdir) / file).read_text(encoding="utf-8").splitlines()
+        block = nodes.container()
+        self.state.nested_parse(StringList([*map(_as_rst, lines)], source=file), 0, block)
+        return block.children
+
+
+def _as_rst(line: str) -> str:
+    if line.startswith("# "):
+        return ""
+    text = re.sub(r"`([^`]+)`", r"``\1``", line)
+    return re.sub(r"^##+ (.*)", r".. rubric:: \1", text)
+
+
+def _name(option: Any) -> str:
+    if option.param_type_name == "option":
+        return ", ".join(option.opts)
+    return str(option.metavar or option.name.upper())
+
+
+def _is_shown(option: Any) -> bool:
+    return not getattr(option, "hidden", False) and option.name != "help"
+
+
+def choose_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Keep what a module exports, but for what the package's own page describes; drop what scikit-learn adds."""
+    if name in ("set_fit_request", "set_score_request"):
+        return True
+    module = f"{PACKAGE}.{app.env.current_document.docname.rpartition('/')[2]}".removesuffix(f".{PACKAGE}")
+    if what != "module" or name not in importlib.import_module(module).__all__:
+        return None
+    return home_of(module, name) != f"{module}.{name}"
+
+
+def mend_property(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Undo that words before a colon are taken for a property's type: types are in the signatures here."""
+    place = next((i for i, line in enumerate(lines) if line.startswith(":type: ")), None)
+    if what in ("property", "attribute") and place is not None:
+        lines[0] = f"{lines[place].removeprefix(':type: ')}: {lines[0]}"
+        del lines[place]
+
+
+def link_method(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Make a docstring's "(method: links)" lead to the page that has the formulas."""
+    lines[:] = [METHOD.sub(r"(:doc:`the method </method>`: \1)", line) for line in lines]
+
+
+def check_complete(app: Sphinx, env: BuildEnvironment) -> None:
+    """Warn of each exported name that no page describes; warnings are errors where the pages are built."""
+    described = set(env.domains.python_domain.objects)
+    for module in pages():
+        for name in importlib.import_module(module).__all__:
+            if home_of(module, name) not in described:
+                logger.warning("%s.%s is exported and described on no page", module, name)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives and the checks."""
+    app.add_directive("room", RoomSummary)
+    app.add_directive("command-reference", CommandReference)
+    app.add_directive("changelog", Changelog)
+    app.connect("autodoc-skip-member", choose_member)
+    app.connect("autodoc-process-docstring", mend_property, priority=600)
+    app.connect("autodoc-process-docstring", link_method, priority=700)
+    app.connect("env-check-consistency", check_complete)
+    return {"parallel_read_safe": True}

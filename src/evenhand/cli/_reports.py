@@ -1,0 +1,91 @@
+"""What audits leave: reports, JSON, and the exit code of a gate."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand._checks import DiscreteOutcomeWarning, InputError
+from evenhand.cli._tables import REPORT, save_uncertified, write_certificate
+from evenhand.cli._talk import about, say, show
+
+if TYPE_CHECKING:
+    from evenhand.audits import Audit, Condition
+    from evenhand.selection import Selection
+
+CHOSEN_HERE = (
+    "the randomization was chosen on these rows: what is proven on this page takes it as given, what "
+    "certificate.json says allows for the choice"
+)
+
+
+def command_line() -> str:
+    """Return the command as it can be typed again."""
+    return shlex.join(["evenhand", *sys.argv[1:]])
+
+
+def report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:
+    """Write and print an audit; end with exit code 1 if a condition holds."""
+    # before anything is written: what cannot be judged is an error
+    values = [condition.value(found) for condition in conditions]
+    if out is not None:
+        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        say(f"the audit is in {out}")
+    show(found.to_json() if as_json else found.summary())
+    failed = [pair for pair in zip(conditions, values, strict=True) if pair[0].is_met_by(pair[1])]
+    for condition, value in failed:
+        say(f"failed: {condition.text} holds, the value is {value:.4f}")
+    if failed:
+        raise SystemExit(1)
+
+
+def masses(conditions: list[Condition], quantity: str, usual: tuple[float, ...]) -> list[float]:
+    """Group sizes to audit: the usual ones and those that conditions ask about."""
+    asked = {condition.arguments[-1] for condition in conditions if condition.quantity == quantity}
+    return sorted({*usual, *asked})
+
+
+def fit_certified(
+    base: Any, X: Any, y: Any, people: list[str] | None, asked: dict[str, Any], out: Path, seed: int | None, table: Path
+) -> None:
+    """Fit, take the least randomization that is certified, and save the certificate and a report with the model."""
+    from evenhand import selection
+
+    given = {name: value for name, value in asked.items() if value is not None}
+    with about(table.name):
+        chosen = selection.randomize(base, X, y, cluster=people, on_discrete="ignore", random_state=seed, **given)
+    save_uncertified(chosen.model, out)
+    write_certificate(chosen, people, out)
+    show(chosen.summary())
+    learned = f"learned from {chosen.n_learning:,} rows and {X.shape[1]} columns"
+    say(f"{learned}, certified on {chosen.n_certifying:,} other people; the model and certificate.json are in {out}")
+    try:
+        _audit_of_fit(chosen, X, y, out, seed, table).to_html(out / REPORT)
+        say(f"the audit of those people is in {out / REPORT}")
+    except InputError as refusal:  # fewer rows may be unfit for an audit, as where many outcomes are the same
+        say(f"no report: {refusal}")
+
+
+def _audit_of_fit(chosen: Selection, X: Any, y: Any, out: Path, seed: int | None, table: Path) -> Audit:
+    """Audit the model on the rows that it is certified on, which it has not learned from."""
+    from evenhand.audits import audit
+    from evenhand.audits._provenance import with_sources
+    from evenhand.tables import take_rows
+
+    held = chosen.certifying
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # said of the whole table
+        found = audit(
+            chosen.model,
+            take_rows(X, held),
+            y[held],
+            confidence=chosen.confidence,
+            random_state=seed,
+            name=out.name,
+        )
+    noted = replace(found, notes=(CHOSEN_HERE, *found.notes))
+    return with_sources(noted, command=command_line(), model=out, data=table, rows=held, n_rows=len(X))

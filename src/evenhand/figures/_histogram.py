@@ -1,0 +1,43 @@
+"""The histogram of PITs with the band in which calibrated forecasts keep it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import binom
+
+from evenhand._checks import Floats
+
+CONFIDENCE = 0.95
+FEW_ROWS, FEW_BINS, BINS = 500, 10, 20
+BLOCK = 20_000
+"""Rows counted at once, so that memory stays that of the PITs."""
+
+TINY = 1e-12
+
+
+def bins_for(n: int) -> int:
+    """Bars that so many rows can fill."""
+    return FEW_BINS if n < FEW_ROWS else BINS
+
+
+def histogram(matrix: Floats, share: Floats, n_bins: int) -> tuple[Floats, Floats, Floats]:
+    """Share of PITs in each bin, people weighing `share`, and the band that holds them all under calibration."""
+    even, height, variance = 1 / n_bins, np.zeros(n_bins), np.zeros(n_bins)
+    for start in range(0, len(matrix), BLOCK):
+        part, weight = _in_bins(matrix[start : start + BLOCK], n_bins), share[start : start + BLOCK]
+        height += weight @ part
+        variance += weight**2 @ (part - even) ** 2
+    # the mean over bins does not hang on how the bins are filled: of one draw per person it is the true variance, so
+    # the band is exact; of several draws the outer bins vary more, and count with their own
+    variance = np.maximum(variance, variance.mean()) if matrix.shape[1] > 1 else np.full(n_bins, variance.mean())
+    # a share varies as that of so many single trials would
+    n = np.maximum(np.round(even * (1 - even) / np.maximum(variance, TINY)), 1)
+    outside = (1 - CONFIDENCE) / (2 * n_bins)
+    return height, binom.ppf(outside, n, even) / n, binom.isf(outside, n, even) / n
+
+
+def _in_bins(matrix: Floats, n_bins: int) -> Floats:
+    """Each person's share of PITs in each bin, shape (n, n_bins); a PIT of 1 counts to the last."""
+    n, m = matrix.shape
+    cell = np.minimum((matrix * n_bins).astype(np.intp), n_bins - 1) + np.arange(n)[:, None] * n_bins
+    return np.asarray(np.bincount(cell.ravel(), minlength=n * n_bins).reshape(n, n_bins) / m)
