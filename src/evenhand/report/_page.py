@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from evenhand.figures._style import printable
@@ -12,118 +17,166 @@ from evenhand.figures._svg import inline_svg
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Cell = str | tuple[str, str]
+
+@dataclass(frozen=True)
+class Value:
+    """A cell of a table: text, a second line, what it is sorted by, and a drawing, which is HTML already.
+
+    A column that holds numbers is sorted by `order`, where None stands for a value that is not known.
+    """
+
+    text: str
+    below: str = "-"
+    order: float | None = None
+    drawing: str = ""
+
+
+Cell = str | tuple[str, str] | Value
 """A value, or a value and its band; plain text, escaped where it is written."""
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5c6269; --line: #d9dce0; --page: #fff; --card: #f4f6f8;
-  --accent: #0b5cad; --warn: #9a4a00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #a3abb3; --line: #3a4047; --page: #16191c;
-  --card: #20252a; --accent: #7db8f5; --warn: #f0ab62; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 2rem 1.25rem 3rem; }
-h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.25rem; margin: 2.5rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1.05rem; margin: 1.5rem 0 .25rem; }
-p, ul { margin: .5rem 0; max-width: 48rem; overflow-wrap: anywhere; }
-ul { padding-left: 1.25rem; }
-li { margin: .3rem 0; }
-.facts, footer, small { color: var(--soft); }
-.verdict { background: var(--card); border-left: .3rem solid var(--accent); border-radius: .3rem; margin: 1.25rem 0;
-  padding: .75rem 1.25rem; }
-.verdict p, .verdict ul { max-width: 54rem; }
-.verdict h2 { border: 0; margin: 0; padding: 0; font-size: 1rem; color: var(--soft); }
-.verdict .lead { font-size: 1.2rem; font-weight: 600; line-height: 1.4; }
-.warn { border-left: .3rem solid var(--warn); padding-left: 1rem; }
-.box { overflow-x: auto; margin: .75rem 0 1rem; }
-table { border-collapse: collapse; min-width: min(100%, 40rem); font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .4rem .7rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { padding-left: 0; }
-thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; border-bottom-width: 2px; }
-tbody tr:last-child > * { border-bottom: 0; }
-tbody th { font-weight: 500; min-width: min(9rem, 36vw); max-width: 22rem; overflow-wrap: anywhere; }
-td { min-width: 8rem; max-width: 26rem; }
-.n { min-width: 4rem; text-align: right; white-space: nowrap; }
-thead .n { white-space: normal; }
-td small { display: block; font-size: .8rem; }
-.dim th, .dim td { color: var(--soft); }
-figure { margin: 1rem 0; background: #fff; border: 1px solid var(--line); border-radius: .3rem; padding: .75rem; }
-figure svg { display: block; width: 100%; min-width: 30rem; max-width: 46rem; height: auto; margin: 0 auto; }
-footer { margin-top: 2.5rem; padding-top: 1rem; border-top: 1px solid var(--line); font-size: .85rem; }
-@media print { main { max-width: none; padding: 0; } body { font-size: 10pt; } .box { overflow: visible; }
-  tr, figure, .verdict { break-inside: avoid; } h2, h3 { break-after: avoid; } figure svg { min-width: 0; } }
-"""
+LONG = 14
+"""Most rows of a table that is shown whole; longer ones scroll in their box."""
+
+NAME_LENGTH = 300
+"""Most characters of a name from data: a page has to stay small whatever the columns hold."""
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
-<style>{style}</style>
+<style>
+{style}</style>
 </head>
 <body>
-<main>
+{skip}<main id="main">
 {body}
 </main>
-</body>
+{script}</body>
 </html>
 """
 
 
-def page(title: str, body: str) -> str:
-    """Write the whole page around its body, which is HTML already."""
-    return PAGE.format(title=_escape(title), style=STYLE, body=body)
+@cache
+def _own_file(name: str) -> str:
+    """A file that lies beside this one and goes into every page."""
+    return files("evenhand.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def page(title: str, body: str, *, is_live: bool = False) -> str:
+    """Write the whole page around its body, which is HTML already; a live page sorts, filters and shows values.
+
+    The policy of the page lets no other script run, were one to get in, and lets nothing be loaded.
+    """
+    policy, script, skip = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'", "", ""
+    if is_live:
+        code = _own_file("page.js")
+        seal = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+        policy += f"; script-src 'sha256-{seal}'"
+        script = f"<script>{code}</script>\n"
+        skip = '<a class="skip" href="#main">Skip to the report</a>\n'
+    style = _own_file("page.css")
+    return PAGE.format(policy=policy, title=escape(title), style=style, skip=skip, body=body, script=script)
 
 
 def heading(text: str) -> str:
     """Write the heading of the whole page."""
-    return f"<h1>{_escape(text)}</h1>"
+    return f"<h1>{escape(text)}</h1>"
 
 
-def section(title: str, *parts: str) -> str:
-    """Put parts, which are HTML already, under a title; empty ones are left out."""
-    return "\n".join(["<section>", f"<h2>{_escape(title)}</h2>", *(part for part in parts if part), "</section>"])
+def section(title: str, *parts: str, key: str = "") -> str:
+    """Put parts, which are HTML already, under a title; empty ones are left out. `key` is where links lead."""
+    opening = f'<section id="{key}">' if key else "<section>"
+    return "\n".join([opening, f"<h2>{escape(title)}</h2>", *(part for part in parts if part), "</section>"])
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    return f"<p{kind and f' class={chr(34)}{kind}{chr(34)}'}>{_escape(text)}</p>"
+    return f"<p{kind and f' class={chr(34)}{kind}{chr(34)}'}>{escape(text)}</p>"
 
 
 def bullets(sentences: Iterable[Any]) -> str:
     """Write sentences as a list; nothing if there are none."""
-    items = "".join(f"<li>{_escape(sentence)}</li>" for sentence in sentences)
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
     return f"<ul>{items}</ul>" if items else ""
 
 
-def table(label: str, header: Sequence[str], rows: Sequence[Sequence[Cell]], dim: Sequence[int] = ()) -> str:
-    """Write a table; a title that begins with # heads a column of numbers."""
+def facts(values: Mapping[str, Any]) -> str:
+    """Write names and what they stand for as a list of terms; what is None is left out."""
+    lines = (f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in values.items() if v is not None)
+    return f"<dl>{''.join(lines)}</dl>"
+
+
+def table(
+    label: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    dim: Sequence[int] = (),
+    *,
+    search: str = "",
+) -> str:
+    """Write a table; a title that begins with # heads a column of numbers.
+
+    With `search`, the words beside the field that finds rows, it can be sorted and searched where a script runs.
+    """
     kinds = [' class="n"' if title.startswith("#") else "" for title in header]
     titles = "".join(
-        f'<th scope="col"{k}>{_escape(t.removeprefix("#"))}</th>' for t, k in zip(header, kinds, strict=True)
+        f'<th scope="col"{k}>{escape(t.removeprefix("#"))}</th>' for t, k in zip(header, kinds, strict=True)
     )
-    lines = []
-    for i, row in enumerate(rows):
-        first = f'<th scope="row"{kinds[0]}>{_escape(row[0])}</th>'
-        cells = "".join(f"<td{k}>{_cell(c)}</td>" for c, k in zip(row[1:], kinds[1:], strict=True))
-        lines.append(f"<tr{' class=' + chr(34) + 'dim' + chr(34) if i in dim else ''}>{first}{cells}</tr>")
-    body = "\n".join(lines)
+    body = "\n".join(_row(row, kinds, is_dim=i in dim) for i, row in enumerate(rows))
+    kind = "box long" if len(rows) > LONG else "box"
+    opening = '<table class="sortable">' if search else "<table>"
     return (
-        f'<div class="box" role="region" tabindex="0" aria-label="{_escape(label)}"><table>\n'
-        f"<thead><tr>{titles}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        (_search(label, search) if search else "")
+        + f'<div class="{kind}" role="region" tabindex="0" aria-label="{escape(label)}">{opening}\n'
+        + f"<thead><tr>{titles}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
+
+
+def _search(label: str, words: str) -> str:
+    """A field that stays hidden where no script runs, as it would do nothing."""
+    key = "find-" + "-".join(label.lower().split())
+    return (
+        f'<div class="search" hidden><label for="{key}">{escape(words)}</label>'
+        f'<input id="{key}" type="search" autocomplete="off" spellcheck="false">'
+        '<p role="status" aria-live="polite"></p></div>\n'
+    )
+
+
+def _row(row: Sequence[Cell], kinds: Sequence[str], *, is_dim: bool) -> str:
+    first = f'<th scope="row"{kinds[0]}{_order(row[0])}>{_cell(row[0])}</th>'
+    cells = "".join(f"<td{_kind(c, k)}{_order(c)}>{_cell(c)}</td>" for c, k in zip(row[1:], kinds[1:], strict=True))
+    return f"<tr{' class=' + chr(34) + 'dim' + chr(34) if is_dim else ''}>{first}{cells}</tr>"
+
+
+def _kind(cell: Cell, kind: str) -> str:
+    return ' class="drawn"' if isinstance(cell, Value) and cell.drawing else kind
+
+
+def _order(cell: Cell) -> str:
+    if not isinstance(cell, Value):
+        return ""
+    return ' data-v=""' if cell.order is None else f' data-v="{cell.order:.6g}"'
 
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell, str):
-        return _escape(cell)
-    value, below = cell
-    return _escape(value) + (f"<small>{_escape(below)}</small>" if below != "-" else "")
+        return escape(short(cell, NAME_LENGTH))
+    value = cell if isinstance(cell, Value) else Value(*cell)
+    below = f"<small>{escape(value.below)}</small>" if value.below != "-" else ""
+    return escape(short(value.text, NAME_LENGTH)) + value.drawing + below
 
 
-def _escape(text: Any) -> str:
+def short(text: Any, length: int) -> str:
+    """Cut a text that is too long in its middle: names of groups often differ at their ends."""
+    line = printable(text)
+    end = length // 3
+    return line if len(line) <= length else f"{line[: length - end - 1]}…{line[-end:]}"
+
+
+def escape(text: Any) -> str:
     return html.escape(printable(text))
 
 

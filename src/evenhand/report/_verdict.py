@@ -20,10 +20,18 @@ MASS = 0.2
 LEAST_TOLD = 0.0005
 """Least bound that is told of: a smaller one would read as 0.0 points."""
 
+LEAST_COVERED = 0.01
+"""Least bound of an interval's coverage that is told of: a smaller one would read as 0%."""
+
 TOLD = 3
 """Most groups of a kind that are told of in words."""
 
+NOT_ALL_GROUPS = "Groups that nobody looked at: nothing is proven for them here."
+OTHER_ROWS = "People, places and times that these rows do not stand for."
+"""What no audit covers, said where a certificate does not say it."""
+
 LOWER, HIGHER = "outcomes lower than forecast", "outcomes higher than forecast"
+NARROW, WIDE = "intervals too narrow", "intervals too wide"
 
 SCALE = (
     "Off by 0 points is perfect, by 50 the worst: stated against true chances, averaged over all levels. Surely: of "
@@ -44,19 +52,28 @@ def verdict(audit: Values) -> tuple[str, list[str]]:
     """Say what the audit shows in one sentence, and in others, the surest first, what else and what it cannot show."""
     proven = proven_bounds(audit)
     sure = [*_sure_named(audit), *_sure_scanned(audit), *_sure_learned(audit)]
-    lead = _headline(audit, bool(sure)) if proven is None else _proof_sentence(audit, proven)
-    sentences = list(_average_sentences(audit))
+    average = list(_average_sentences(audit))
     if proven is not None:
-        sentences.append("Even so, some groups are surely off." if sure else _headline(audit, False))
-    sentences += sure
-    if proven is None:
-        sentences.append(_no_proof_sentence(audit))
-    return lead, sentences
+        found = "Even so, some groups are surely off." if sure else _headline(audit)
+        return _proof_sentence(audit, proven), [*_proof_remarks(proven), *average, found, *sure]
+    lead = _headline_of(farthest_off(audit)) if sure else _headline(audit)
+    return lead, [*sure, *average, _no_proof_sentence(audit)]
 
 
-def _headline(audit: Values, some_off: bool) -> str:
-    if some_off:
+def _headline_of(row: Values | None) -> str:
+    """Say that some groups are off, and of one that can be named in which direction and by how much."""
+    if row is None:
         return "Some groups are surely off."
+    how = row["direction"] if "direction" in row else lean(row)
+    said = ""
+    if how in {LOWER, HIGHER, NARROW, WIDE}:
+        subject, _, way = how.partition(" ")
+        said = f"{subject} are {way}{_by_units(row, how)}; "
+    off = f"stated chances are off by {points(row['error'])} percentage points"
+    return f"Some groups are surely off. For one, {row['group']}: {said}{off}."
+
+
+def _headline(audit: Values) -> str:
     if audit["groups"] and (audit["groups"][0]["error_low"] or 0) > 0:
         return "The forecasts are surely off over everybody; no group in particular is surely off."
     if len(audit["groups"]) < 2 and not audit["scan"] and not audit["learned"]:
@@ -68,14 +85,21 @@ def _proof_sentence(audit: Values, row: Values) -> str:
     confidence, mass = percent(audit["certificate"]["confidence"]), percent(row["mass"])
     if row["group_error"] >= 0.4995:
         return f"The rows are too few to prove anything for every group of at least {mass} of people."
-    text = (
-        f"With {confidence} confidence: for every group of at least {mass} of people, stated chances are off by at "
-        f"most {at_most(row['group_error'], 0)} percentage points averaged over all probability levels"
+    interval = ""
+    if is_known(row["coverage_80_low"]) and row["coverage_80_low"] >= LEAST_COVERED:
+        interval = f"the 80% interval holds at least {at_least(row['coverage_80_low'], 0)}% of the time; "
+    return (
+        f"With {confidence} confidence: for every group of at least {mass} of people, {interval}averaged over all "
+        f"probability levels, stated chances are off by at most {at_most(row['group_error'], 0)} percentage points."
     )
-    if is_known(row["coverage_80_low"]) and is_known(row["coverage_80_high"]):
-        low, high = at_least(row["coverage_80_low"], 0), at_most(row["coverage_80_high"], 0)
-        text += f"; with the same confidence the 80% interval holds {low}% to {high}% of outcomes there"
-    return text + "."
+
+
+def _proof_remarks(row: Values) -> list[str]:
+    """Say the other end of a proof, where it has one."""
+    high = row["coverage_80_high"]
+    if row["group_error"] >= 0.4995 or not is_known(high) or at_most(high, 0) == "100":
+        return []
+    return [f"The same 80% interval holds at most {at_most(high, 0)}% of the time, with the same confidence."]
 
 
 def _no_proof_sentence(audit: Values) -> str:
@@ -97,8 +121,22 @@ def _average_sentences(audit: Values) -> Iterable[str]:
 
 
 def _sure_named(audit: Values) -> list[str]:
-    proof = (audit["certificate"] or {}).get("groups", [])
-    least = {row["group"]: row["low"] or 0.0 for row in proof}
+    off, least = _off_named(audit), _least_named(audit)
+    told = []
+    for row in off[:TOLD]:
+        low = least.get(row["group"], 0.0)
+        surely = f", surely by {at_least(low)} or more" if low >= LEAST_TOLD else ""
+        told.append(f"Named group {_finding(row, row['group'], lean(row))}{surely}.")
+    return told + ([f"{count(len(off) - TOLD, 'more named group')} surely off: see the table."] if off[TOLD:] else [])
+
+
+def _least_named(audit: Values) -> dict[Any, float]:
+    return {row["group"]: row["low"] or 0.0 for row in (audit["certificate"] or {}).get("groups", [])}
+
+
+def _off_named(audit: Values) -> list[Values]:
+    """Named groups that are surely off, the farthest first."""
+    least = _least_named(audit)
     scanned = {row["group"] for row in audit["scan"] if is_sure(row)}
     judged = {row["group"] for row in audit["scan"]} | set(least)
 
@@ -109,29 +147,42 @@ def _sure_named(audit: Values) -> list[str]:
         return (row["error_low"] or 0.0) >= LEAST_TOLD
 
     off = [row for row in audit["groups"][1:] if not row["too_small"] and is_off(row)]
-    off.sort(key=lambda row: -(row["error"] or 0))
-    told = []
-    for row in off[:TOLD]:
-        low = least.get(row["group"], 0.0)
-        surely = f", surely by {at_least(low)} or more" if low >= LEAST_TOLD else ""
-        told.append(f"Named group {_finding(row, row['group'], lean(row))}{surely}.")
-    return told + ([f"{count(len(off) - TOLD, 'more named group')} surely off: see the table."] if off[TOLD:] else [])
+    return sorted(off, key=lambda row: -(row["error"] or 0))
 
 
 def _sure_scanned(audit: Values) -> list[str]:
-    off = [row for row in audit["scan"] if is_sure(row)]
-    named = {row["group"] for row in audit["groups"]}
-    # the same rows may go by several names: they are told of once, and named groups were told of before
-    others: dict[Any, Values] = {}
-    for row in off:
-        if row["group"] not in named:
-            others.setdefault((row["n"], row["error"]), row)
+    off, others = [row for row in audit["scan"] if is_sure(row)], _off_scanned(audit)
     told = [
         f"Group {_finding(row, row['group'], row['direction'])} (adjusted p {p_value(row['p_adjusted'], '= ')})."
-        for row in list(others.values())[:TOLD]
+        for row in others[:TOLD]
     ]
     more = f"In all {len(off):,} of {len(audit['scan']):,} scanned groups are surely off; many overlap."
     return told + ([more] if len(off) > len(told) else [])
+
+
+def _off_scanned(audit: Values) -> list[Values]:
+    """Scanned groups that are surely off and not among the named ones, the surest first."""
+    named = {row["group"] for row in audit["groups"]}
+    # the same rows may go by several names: they are told of once, and named groups were told of before
+    others: dict[Any, Values] = {}
+    for row in audit["scan"]:
+        if is_sure(row) and row["group"] not in named:
+            others.setdefault((row["n"], row["error"]), row)
+    return list(others.values())
+
+
+def farthest_off(audit: Values) -> Values | None:
+    """Of the groups that the verdict tells of by name, the one that is farthest off; None if none is surely off."""
+    told = [*_off_named(audit)[:TOLD], *_off_scanned(audit)[:TOLD]]
+    return max(told, key=lambda row: row["error"] or 0, default=None)
+
+
+def not_covered(audit: Values) -> list[str]:
+    """Say what an audit does not cover."""
+    limits = [
+        f"{text[:1].upper()}{text[1:]}." for text in map(str, (audit["certificate"] or {}).get("not_covered", []))
+    ]
+    return [*([] if proven_bounds(audit) else [NOT_ALL_GROUPS]), *(limits or [OTHER_ROWS])]
 
 
 def _sure_learned(audit: Values) -> list[str]:
@@ -153,11 +204,15 @@ def in_words(row: Values) -> str:
 def _finding(row: Values, name: Any, direction: str | None) -> str:
     """Say which group is off, in which direction and by how much."""
     how = "in no one direction" if direction in {None, "mixed", "as forecast"} else direction
-    text = f"{name} ({count(row['n'], 'row')}): {how}"
+    text = f"{name} ({count(row['n'], 'row')}): {how}{_by_units(row, direction)}"
+    return text + f"; off by {points(row['error'])} points"
+
+
+def _by_units(row: Values, direction: str | None) -> str:
     bias = row["bias"]
     if is_known(bias) and direction in {LOWER, HIGHER} and (bias < 0) == (direction == LOWER):
-        text += f", by {_plain(abs(bias))} units of y on average"
-    return text + f"; off by {points(row['error'])} points"
+        return f", by {_plain(abs(bias))} units of y on average"
+    return ""
 
 
 def chance_sentence(rows: Sequence[Values]) -> str:
@@ -179,9 +234,9 @@ def lean(row: Values) -> str:
     if is_known(mean) and abs(mean - 0.5) >= max(error / 2, 1e-9):
         return LOWER if mean < 0.5 else HIGHER
     if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
-        return "intervals too narrow"
+        return NARROW
     if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
-        return "intervals too wide"
+        return WIDE
     return "mixed"
 
 

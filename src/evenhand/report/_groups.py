@@ -1,0 +1,165 @@
+"""The groups of an audit as tables that can be searched, with each error drawn on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evenhand._words import at_least
+from evenhand.report._chart import tip_name
+from evenhand.report._numbers import band, bound, count, number, p_value, percent, points, tenth_percent, whole
+from evenhand.report._page import Cell, Value, paragraph, section, table
+from evenhand.report._plots import off_by_drawing, whole_points
+from evenhand.report._verdict import SURE, Values, in_words, is_sure, lean
+
+SCANNED, NAMED = 100, 400
+"""Most rows shown of the scan and of the named groups."""
+
+TOPS = (0.1, 0.25, 0.5)
+"""Ends of the scale that errors are drawn on: the least that holds them all."""
+
+
+def named_section(audit: Values) -> str:
+    """Show the named groups, everyone first, then those that are furthest off."""
+    rows = [*audit["groups"][:1], *sorted(audit["groups"][1:], key=lambda row: -(row["error"] or 0))]
+    if not rows:
+        return ""
+    top = _top(row[end] for row in rows[: NAMED + 1] if not row["too_small"] for end in ("error", "error_high"))
+    header = [
+        "group",
+        "#off by (points)",
+        _off_by(top),
+        "how",
+        "#outcome minus forecast",
+        "#80% interval holds",
+        "#90% interval holds",
+        "#rows",
+    ]
+    text = (
+        "Estimates with 95% bands, each group looked at by itself. Outcome minus forecast is in units of y: below 0, "
+        "outcomes are lower than forecast."
+    )
+    if rows[NAMED + 1 :]:
+        text += f" Shown are the {NAMED} of {whole(len(rows) - 1)} groups that are furthest off."
+    dim = [i for i, row in enumerate(rows) if row["too_small"]]
+    cells = [_named_cells(row, top) for row in rows[: NAMED + 1]]
+    written = table("Named groups", header, cells, dim, search="Find a group")
+    return section("Named groups", paragraph(text), written, key="groups")
+
+
+def _named_cells(row: Values, top: float) -> list[Cell]:
+    is_small = bool(row["too_small"])
+    errors = "-" if is_small else points(row["error"])
+    reach = "-" if is_small else band(points, row["error_low"], row["error_high"])
+    is_off = not is_small and (row["error_low"] or 0) > 0
+    how = lean(row) if is_small or is_off else "not surely off"
+    says = f"{tip_name(row['group'])}: off by {errors} points (95% band {reach}), {how}."
+    drawing = "" if is_small else _with_band(row, says, is_off=is_off, top=top)
+    return [
+        str(row["group"]),
+        Value(errors, reach, None if is_small else row["error"]),
+        Value("", order=None if is_small else row["error"], drawing=drawing),
+        how,
+        Value(number(row["bias"]), band(number, row["bias_low"], row["bias_high"]), row["bias"]),
+        *(
+            Value(percent(row[key], 1), band(tenth_percent, row[f"{key}_low"], row[f"{key}_high"]), row[key])
+            for key in ("coverage_80", "coverage_90")
+        ),
+        Value(whole(row["n"]), order=row["n"]),
+    ]
+
+
+def _with_band(row: Values, says: str, *, is_off: bool, top: float) -> str:
+    return off_by_drawing(row, row["error_low"], row["error_high"], says=says, is_off=is_off, top=top)
+
+
+def _top(values: Iterable[float | None]) -> float:
+    most = max((value for value in values if value is not None), default=0.0)
+    return next((top for top in TOPS if most <= top), TOPS[-1])
+
+
+def _off_by(top: float) -> str:
+    return f"on a scale of 0 to {whole_points(top)}"
+
+
+def scanned_section(audit: Values) -> str:
+    """Show the surest of the groups that were scanned."""
+    rows = audit["scan"]
+    if not rows:
+        text = "No groups were scanned: that takes features (see also the notes)."
+        return section("Groups by features", paragraph(text), key="features")
+    off = sum(is_sure(row) for row in rows)
+    text = (
+        f"{count(len(rows), 'group')} looked at: values and halves of features, and their intersections two by two. "
+        f"{off:,} of them {'has' if off == 1 else 'have'} an adjusted p-value below {SURE:g}; it holds for all at once."
+    )
+    if rows[SCANNED:]:
+        text += f" Shown are the {SCANNED} surest."
+    top = _top(row["error"] for row in rows[:SCANNED])
+    header = [
+        "group",
+        "#off by (points)",
+        _off_by(top),
+        "how",
+        "#outcome minus forecast",
+        "#80% interval holds",
+        "#adjusted p",
+        "#rows",
+    ]
+    cells = [_scanned_cells(row, top) for row in rows[:SCANNED]]
+    dim = [i for i, row in enumerate(rows[:SCANNED]) if not is_sure(row)]
+    written = table("Groups by features", header, cells, dim, search="Find a group by its features")
+    return section("Groups by features", paragraph(text), written, key="features")
+
+
+def _scanned_cells(row: Values, top: float) -> list[Cell]:
+    how = row["direction"] or "-"
+    surely = p_value(row["p_adjusted"], "= ")
+    says = f"{tip_name(row['group'])}: off by {points(row['error'])} points, {how} (adjusted p {surely})."
+    return [
+        str(row["group"]),
+        Value(points(row["error"]), order=row["error"]),
+        Value("", order=row["error"], drawing=off_by_drawing(row, None, None, says=says, is_off=is_sure(row), top=top)),
+        str(how),
+        Value(number(row["bias"]), order=row["bias"]),
+        Value(percent(row["coverage_80"], 1), order=row["coverage_80"]),
+        Value(p_value(row["p_adjusted"]), order=row["p_adjusted"]),
+        Value(whole(row["n"]), order=row["n"]),
+    ]
+
+
+def learned_section(audit: Values) -> str:
+    """Show the worst group that features can define, at each share of the people."""
+    rows = audit["learned"]
+    if not rows:
+        return ""
+    text = (
+        "For each share of people the worst group that features can define, learned on some rows and judged on others. "
+        "The error is estimated from below; each lower bound holds by itself."
+    )
+    header = [
+        "share of people",
+        "#off by (points)",
+        "#at least",
+        "how",
+        "#outcome minus forecast",
+        "#80% interval holds",
+        "#p",
+        "#rows",
+        "in words",
+    ]
+    cells: list[list[Cell]] = [
+        [
+            percent(row["mass"]),
+            points(row["error"]),
+            bound(at_least, row["low"]),
+            (row["direction"] or "-") if (row["low"] or 0) > 0 else "not surely off",
+            number(row["bias"]),
+            percent(row["coverage_80"], 1),
+            p_value(row["p_value"]),
+            (whole(row["n"]), f"of {whole(row['n_judged'])} judged"),
+            in_words(row),
+        ]
+        for row in rows
+    ]
+    written = table("Learned groups", header, cells)
+    return section("Worst groups learned from features", paragraph(text), written, key="learned")

@@ -1,0 +1,131 @@
+"""What is proven, on what it rests, and what the worst groups are that hindsight can pick."""
+
+from __future__ import annotations
+
+from evenhand._words import at_least, at_most
+from evenhand.report._numbers import band, bound, count, percent, points, whole
+from evenhand.report._page import Cell, bullets, paragraph, section, table
+from evenhand.report._plots import worst_figure
+from evenhand.report._verdict import Values, chance_sentence, proven_bounds
+
+NAMED = 400
+"""Most named groups whose bounds are shown."""
+
+
+def proof_section(audit: Values) -> str:
+    """Show the bounds that are proven, for every group and for named ones, and what the rows can answer."""
+    proof = audit["certificate"]
+    if proof is None:
+        return section("What is proven", paragraph("There is no certificate; the notes say why."), key="proof")
+    draws = count(proof["n_draws"], "draw") if audit["is_randomized"] else "one forecast"
+    parts = [
+        paragraph(
+            f"Each statement holds with {percent(proof['confidence'])} confidence at any number of rows, from "
+            f"{count(proof['n_samples'], 'person', 'people')} with {draws} each "
+            f"(method: {proof['method']}). Over everybody, stated chances are off by at most "
+            f"{bound(at_most, proof['average_error'])} points."
+        )
+    ]
+    if proven_bounds(audit) is not None:
+        parts += ["<h3>For every group</h3>", _every_group(proof)]
+    if proof["groups"]:
+        parts += ["<h3>For named groups, all at once</h3>", _named(proof)]
+    answers: list[list[Cell]] = [
+        [f"{row['question']}?", "yes" if row["answered"] else "no", str(row["why"])] for row in proof["questions"]
+    ]
+    if answers:
+        parts += ["<h3>What these rows can answer</h3>", table("Questions", ["question", "answered", "why"], answers)]
+    return section("What is proven", *parts, key="proof")
+
+
+def _every_group(proof: Values) -> str:
+    header = [
+        "every group of at least",
+        "#off by at most (points)",
+        "#by the paper's chain",
+        "#80% interval holds at least",
+        "#at most",
+    ]
+    cells: list[list[Cell]] = [
+        [
+            f"{percent(row['mass'])} of people",
+            bound(at_most, row["group_error"]),
+            bound(at_most, row["chain"]),
+            bound(at_least, row["coverage_80_low"], "%"),
+            bound(at_most, row["coverage_80_high"], "%"),
+        ]
+        for row in proof["every_group"]
+    ]
+    return table("Bounds for every group", header, cells)
+
+
+def _named(proof: Values) -> str:
+    header = ["group", "#rows", "#measured (points)", "#at least", "#at most"]
+    cells: list[list[Cell]] = [
+        [
+            str(row["group"]),
+            whole(row["n"]),
+            points(row["error"]),
+            bound(at_least, row["low"]),
+            bound(at_most, row["high"]),
+        ]
+        for row in proof["groups"][:NAMED]
+    ]
+    return table("Bounds for named groups", header, cells)
+
+
+def limits_section(audit: Values) -> str:
+    """Show what the proof assumes and does not cover."""
+    proof = audit["certificate"] or {}
+    parts = [
+        f"<h3>{title}</h3>{bullets(proof[key])}"
+        for title, key in (("Assumed", "assumptions"), ("Not covered", "not_covered"))
+        if proof.get(key)
+    ]
+    return section("What the proof rests on", *parts, key="limits") if parts else ""
+
+
+def oracle_section(audit: Values) -> str:
+    """Show the worst groups that can be picked once the outcomes are seen, beside chance, learners and proof."""
+    rows, is_proven = audit["worst_groups"], proven_bounds(audit) is not None
+    if not rows:
+        return ""
+    text = (
+        "For each share of people, the rows whose forecasts look worst once the outcomes are seen. Beside it, what the "
+        "same search finds in calibrated forecasts of the same kind: mean, and 5% to 95%."
+    )
+    warning = ""
+    if audit["n_draws"] == 1:
+        warning = paragraph(
+            "This measures what can be proven, not harm: with one forecast per person even the true distribution "
+            "scores about (1 - share) / 2 here, 40 points for the worst fifth.",
+            "warn",
+        )
+    where = chance_sentence(rows)
+    aside = f'<div class="aside">{warning}{paragraph(text)}{paragraph(where) if where else ""}</div>'
+    # without a proof the bounds only say that nothing is known
+    drawn = worst_figure(rows, audit["learned"], _oracle_table(audit, is_proven=is_proven), is_proven=is_proven)
+    title = "Worst groups picked in hindsight" if is_proven else "Appendix: worst groups picked in hindsight"
+    both = f'<div class="pair"><div>{drawn}</div>{aside}</div>'
+    return section(title, both, key="worst")
+
+
+def _oracle_table(audit: Values, *, is_proven: bool) -> str:
+    header = [
+        "share of people",
+        "#rows",
+        "#off by (points)",
+        "#if calibrated",
+        *(["#certified, at most"] if is_proven else []),
+    ]
+    cells: list[list[Cell]] = [
+        [
+            percent(row["mass"]),
+            whole(row["n"]),
+            points(row["error"]),
+            (points(row["null_mean"]), band(points, row["null_low"], row["null_high"])),
+            *([points(row["certified"])] if is_proven else []),
+        ]
+        for row in audit["worst_groups"]
+    ]
+    return table("Worst groups picked in hindsight", header, cells)

@@ -1,0 +1,174 @@
+// What a report does beyond being read: values under the pointer and the keyboard, tables that sort and filter.
+// Nothing here writes markup: text goes in as text, so a name from data stays a name.
+(() => {
+  "use strict";
+
+  // --- Values of marks ---------------------------------------------------------------------------------------------
+
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  // the mark itself carries the words for those who listen
+  tip.setAttribute("aria-hidden", "true");
+  document.body.append(tip);
+
+  let shown = null;
+
+  const place = () => {
+    if (!shown) return;
+    const at = shown.getBoundingClientRect();
+    const own = tip.getBoundingClientRect();
+    const room = document.documentElement.clientWidth - own.width - 8;
+    const above = at.top - own.height - 8;
+    tip.style.left = `${Math.max(8, Math.min(at.left + at.width / 2 - own.width / 2, room))}px`;
+    tip.style.top = `${above >= 8 ? above : at.bottom + 8}px`;
+  };
+
+  const hide = () => {
+    if (shown) shown.classList.remove("told");
+    shown = null;
+    tip.hidden = true;
+  };
+
+  const show = (mark) => {
+    if (shown === mark) return;
+    hide();
+    shown = mark;
+    mark.classList.add("told");
+    // in the corner a tip has room to be as wide as it wants
+    tip.style.left = tip.style.top = "0";
+    tip.textContent = mark.getAttribute("aria-label");
+    tip.hidden = false;
+    place();
+  };
+
+  const distance = (mark, event) => {
+    const at = mark.querySelector("circle.hit").getBoundingClientRect();
+    return Math.hypot(event.clientX - at.left - at.width / 2, event.clientY - at.top - at.height / 2);
+  };
+
+  // points that stand close share their surroundings: the nearest to the pointer is meant
+  const nearest = (mark, event) => {
+    if (!mark.querySelector("circle.hit")) return mark;
+    const points = [...mark.ownerSVGElement.querySelectorAll(".mark")].filter((m) => m.querySelector("circle.hit"));
+    return points.reduce((best, m) => (distance(m, event) < distance(best, event) ? m : best), mark);
+  };
+
+  // one stop for the Tab key in each figure and table; the arrows go on from there
+  const step = (event, marks, mark) => {
+    const seen = marks.filter((other) => other.getClientRects().length);
+    const last = seen.length - 1;
+    const here = seen.indexOf(mark);
+    const goals = { ArrowRight: here + 1, ArrowDown: here + 1, ArrowLeft: here - 1, ArrowUp: here - 1, Home: 0, End: last };
+    if (event.key === "Escape") hide();
+    if (!(event.key in goals)) return;
+    event.preventDefault();
+    const next = seen[Math.max(0, Math.min(goals[event.key], last))];
+    marks.forEach((other) => other.setAttribute("tabindex", "-1"));
+    next.setAttribute("tabindex", "0");
+    next.focus();
+  };
+
+  const prepareMark = (mark, order) => {
+    const title = mark.querySelector("title");
+    // a title would show a second, slower tooltip
+    mark.setAttribute("aria-label", title.textContent);
+    title.remove();
+    mark.addEventListener("pointermove", (event) => show(nearest(mark, event)));
+    mark.addEventListener("pointerleave", hide);
+    mark.addEventListener("focus", () => show(mark));
+    mark.addEventListener("blur", hide);
+    mark.addEventListener("click", (event) => nearest(mark, event).focus());
+    // marks of a table change places as it is sorted
+    mark.addEventListener("keydown", (event) => step(event, order(), mark));
+  };
+
+  for (const place of document.querySelectorAll("figure, .box")) {
+    const order = () => [...place.querySelectorAll(".mark")];
+    order().forEach((mark, i) => {
+      mark.setAttribute("tabindex", i ? "-1" : "0");
+      prepareMark(mark, order);
+    });
+  }
+  // a tip has a fixed place: it would stay behind
+  document.addEventListener("scroll", place, { capture: true, passive: true });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+
+  // --- Tables that sort --------------------------------------------------------------------------------------------
+
+  const valueOf = (row, column) => {
+    const cell = row.cells[column];
+    if (!("v" in cell.dataset)) return cell.textContent.trim();
+    return cell.dataset.v === "" ? null : Number(cell.dataset.v);
+  };
+
+  const compare = (a, b, sign) => {
+    // what is not known comes last in either direction
+    if (a === null || b === null) return (a === null) - (b === null);
+    if (typeof a === "number" && typeof b === "number") return sign * (a - b);
+    return sign * String(a).localeCompare(String(b), undefined, { numeric: true });
+  };
+
+  const sortBy = (table, head, column) => {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const isNumber = rows.some((row) => typeof valueOf(row, column) === "number");
+    const now = head.getAttribute("aria-sort");
+    const first = isNumber ? "descending" : "ascending";
+    const other = isNumber ? "ascending" : "descending";
+    const way = now === first ? other : first;
+    const sign = way === "ascending" ? 1 : -1;
+    rows.sort((a, b) => compare(valueOf(a, column), valueOf(b, column), sign));
+    body.append(...rows);
+    for (const cell of table.tHead.rows[0].cells) cell.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", way);
+    return `Sorted by ${head.textContent.trim()}, ${way}.`;
+  };
+
+  const makeSortable = (table, say) => {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => say(sortBy(table, head, column)));
+    });
+  };
+
+  // --- Tables that filter ------------------------------------------------------------------------------------------
+
+  // words are looked for, numbers are sorted by
+  const wordsOf = (row) =>
+    [...row.cells]
+      .filter((cell) => !("v" in cell.dataset))
+      .map((cell) => cell.textContent.toLowerCase())
+      .join(" ");
+
+  const filter = (rows, words) => {
+    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) {
+      const text = wordsOf(row);
+      row.hidden = !wanted.every((word) => text.includes(word));
+    }
+  };
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const box = table.closest(".box");
+    const search = box.previousElementSibling;
+    const hasSearch = search !== null && search.classList.contains("search");
+    const status = hasSearch ? search.querySelector("[role=status]") : null;
+    const rows = [...table.tBodies[0].rows];
+    const count = () => `${rows.filter((row) => !row.hidden).length} of ${rows.length} shown.`;
+    const say = (text) => {
+      if (status) status.textContent = `${count()} ${text}`.trim();
+    };
+    makeSortable(table, say);
+    if (!hasSearch) continue;
+    search.hidden = false;
+    say("");
+    search.querySelector("input").addEventListener("input", (event) => {
+      filter(rows, event.target.value);
+      say("");
+    });
+  }
+})();

@@ -1,0 +1,274 @@
+"""Audits as plain values, made by hand: what the report is shown to do without an audit being run."""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+
+EVIL = "<script>alert(1)</script>"
+
+
+def group(name, n, error, low, high, *, bias=None, mean_pit=0.5, cover=0.8, too_small=False):
+    bands = {"bias": bias, "bias_low": None, "bias_high": None}
+    if bias is not None:
+        bands |= {"bias_low": bias - 0.1, "bias_high": bias + 0.1}
+    for level, value in (("80", cover), ("90", (1 + cover) / 2)):
+        key = f"coverage_{level}"
+        bands |= {key: value, f"{key}_low": value - 0.03, f"{key}_high": min(value + 0.03, 1.0)}
+    head = {"group": name, "n": n, "error": error, "error_low": low, "error_high": high, "mean_pit": mean_pit}
+    return head | bands | {"too_small": too_small}
+
+
+def scanned(name, n, error, direction, bias, p_adjusted):
+    tests = {"p_value": p_adjusted / 50, "p_adjusted": p_adjusted, "features": name.split(" and ")}
+    return {"group": name, "n": n, "error": error, "direction": direction, "bias": bias, "coverage_80": 0.71} | tests
+
+
+def found(mass, n, error, low, description):
+    told = {"p_value": 0.0004 if low else 0.3, "direction": "outcomes lower than forecast", "bias": -0.62}
+    told |= {"coverage_80": 0.66, "description": description, "description_share": 0.21, "features": ["age", "sex"]}
+    return {"mass": mass, "n": n, "n_judged": 900, "error": error, "low": low} | told
+
+
+def worst(mass, error, null, certified):
+    nulls = {"null_mean": null, "null_low": null and null - 0.01, "null_high": null and null + 0.01}
+    return {"mass": mass, "n": round(1500 * mass), "error": error} | nulls | {"certified": certified}
+
+
+SCORES = [
+    {"measure": "log score", "value": 1.512, "low": 1.47, "high": 1.55, "unit": "nats"},
+    {"measure": "CRPS", "value": 0.6012, "low": 0.58, "high": 0.62, "unit": "units of y"},
+    {"measure": "80% interval width", "value": 12563.1, "low": 12000.2, "high": 13000.9, "unit": "units of y"},
+    {"measure": "80% coverage", "value": 0.772, "low": 0.75, "high": 0.79, "unit": "share"},
+    {"measure": "average error", "value": 0.0413, "low": 0.02, "high": 0.06, "unit": "probability"},
+]
+QUESTIONS = [
+    {"question": "is it calibrated on average", "answered": True, "why": "one PIT per person suffices"},
+    {"question": "is it calibrated for groups formed after the draws", "answered": False, "why": "lucky draws"},
+]
+CERTIFICATE = {
+    "confidence": 0.95,
+    "method": "local-levels",
+    "n_samples": 1500,
+    "n_draws": 64,
+    "average_error": 0.0521,
+    "groups": [{"group": "sex=f", "n": 740, "error": 0.09, "low": 0.043, "high": 0.137}],
+    "every_group": [
+        {"mass": m, "group_error": e, "chain": c, "coverage_80_low": low, "coverage_80_high": high}
+        for m, e, c, low, high in (
+            (0.1, 0.394, 0.5, 0.37, 0.98),
+            (0.2, 0.3138, 0.47, 0.514, 0.9445),
+            (0.5, 0.19, 0.39, 0.65, 0.9),
+            (1.0, 0.0521, None, 0.75, 0.84),
+        )
+    ],
+    "questions": QUESTIONS,
+    "assumptions": ["the rows are a sample of the people the statement is about"],
+    "not_covered": ["a shift in time or population after these rows"],
+}
+
+
+def deterministic():
+    surest = scanned("age > 45 and sex = f", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003)
+    many = [scanned(f"x{i} > 0.5", 700, 0.05 - i / 1000, "mixed", 0.02, min(0.01 * (i + 1), 1.0)) for i in range(30)]
+    certificate = deepcopy(CERTIFICATE) | {"n_draws": 1}
+    return {
+        "schema": "evenhand.audit/2",
+        "name": "risk model",
+        "n_samples": 1500,
+        "n_draws": 1,
+        "is_randomized": False,
+        "rounding_step": 0.01,
+        "scores": deepcopy(SCORES),
+        "groups": [
+            group("everyone", 1500, 0.041, 0.02, 0.062, bias=-0.13, mean_pit=0.46, cover=0.772),
+            group("sex=m", 760, 0.012, 0.0, 0.037, bias=0.05, mean_pit=0.505),
+            group("sex=f", 740, 0.092, 0.061, 0.12, bias=-0.31, mean_pit=0.42, cover=0.74),
+            group("region=north", 21, 0.08, 0.0, 0.25, bias=0.1, mean_pit=0.55, too_small=True),
+        ],
+        "scan": [surest, *many],
+        "learned": [
+            found(0.1, 90, 0.26, 0.14, "age > 45 and sex = f"),
+            found(0.2, 180, 0.2141, 0.1523, "age > 44 and sex = f"),
+            found(0.5, 450, 0.08, 0.0, None),
+        ],
+        "worst_groups": [worst(m / 10, (1 - m / 10) / 2 + 0.04, (1 - m / 10) / 2 + 0.01, 0.5) for m in range(1, 11)],
+        "certificate": certificate,
+        "notes": ["column 'id' was not scanned: too many values"],
+    }
+
+
+def randomized():
+    curve = [
+        worst(m / 10, 0.22 * (1 - m / 10) + 0.02, 0.2 * (1 - m / 10) + 0.02, 0.43 - 0.038 * m) for m in range(1, 11)
+    ]
+    certificate = deepcopy(CERTIFICATE)
+    head = {"name": "risk model, randomized", "n_draws": 64, "is_randomized": True, "rounding_step": None}
+    return deterministic() | head | {"certificate": certificate, "worst_groups": curve}
+
+
+def pits_only():
+    groups = [group("everyone", 300, 0.011, 0.0, 0.05, cover=0.79)]
+    head = {"name": "PITs", "n_samples": 300, "rounding_step": None, "scores": deepcopy(SCORES[3:])}
+    return deterministic() | head | {"groups": groups, "scan": [], "learned": [], "certificate": None, "notes": []}
+
+
+def nothing():
+    lists = {key: [] for key in ("scores", "groups", "scan", "learned", "worst_groups", "notes")}
+    head = {"schema": "evenhand.audit/2", "name": "", "n_samples": 1, "n_draws": 1, "is_randomized": False}
+    return head | lists | {"rounding_step": None, "certificate": None}
+
+
+def unknown(value, key=""):
+    """Put None for every number that can be unknown."""
+    if isinstance(value, dict):
+        return {k: unknown(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [unknown(item, key) for item in value]
+    kept = {"n_samples", "n_draws", "confidence", "mass", "n", "error", "edges", "level", "alpha"}
+    return None if isinstance(value, float) and key not in kept else value
+
+
+AUDITS = {
+    "deterministic": deterministic,
+    "randomized": randomized,
+    "pits_only": pits_only,
+    "nothing": nothing,
+    "unknown": lambda: unknown(deterministic()),
+    "unknown_randomized": lambda: unknown(randomized()),
+}
+
+
+def pit_of(n_bins, n, tilt):
+    """Shares that fall by `tilt` from the first bin to the last, with the band of single trials."""
+    even = 1 / n_bins
+    reach = 3 * math.sqrt(even * (1 - even) / n)
+    share = [even * (1 + tilt * (0.5 - (i + 0.5) / n_bins) * 2) for i in range(n_bins)]
+    ends = {"low": [max(even - reach, 0.0)] * n_bins, "high": [even + reach] * n_bins}
+    return {"edges": [i / n_bins for i in range(n_bins + 1)], "share": share} | ends
+
+
+def calibration_of(n, tilt):
+    """The curve that belongs to `pit_of`: its integral, with the band of Dvoretzky, Kiefer and Wolfowitz."""
+    reach = math.sqrt(math.log(2 / 0.05) / (2 * n))
+    curve = []
+    for level in [0.05 * k for k in range(1, 20)]:
+        observed = level + tilt * level * (1 - level)
+        ends = {"low": max(observed - reach, 0.0), "high": min(observed + reach, 1.0)}
+        curve.append({"level": level, "observed": observed} | ends)
+    return curve
+
+
+def people(draws):
+    """Five people whose forecasts move with their draw."""
+    rows = []
+    for i, outcome in enumerate((12.0, 61.0, 148.0, 205.0, 346.0)):
+        for draw in draws:
+            median = 30 + 60 * i + (0 if draw is None else 70 * (0.5 - draw))
+            interval = {"low": median - 55, "median": median, "high": median + 62}
+            rows.append({"row": 11 + 97 * i, "draw": draw, "outcome": outcome} | interval)
+    return rows
+
+
+def price_of(chosen):
+    """A falling curve; its numbers are no link's."""
+    alphas = [0.01 * 100 ** (i / 29) for i in range(30)]
+
+    def point(alpha):
+        return {"alpha": alpha, "group_error": 0.4 * alpha**0.8, "price": 0.9 * (1 - alpha**0.3)}
+
+    head = {"link": "entropic", "mass": 0.2, "curve": [point(alpha) for alpha in alphas]}
+    return head | {"chosen": None if chosen is None else point(chosen)}
+
+
+PROVENANCE = {
+    "evenhand": "0.2.0",
+    "python": "3.11.7",
+    "packages": {"numpy": "2.1.0", "scipy": "1.15.1", "scikit-learn": "1.6.1", "pandas": "2.2.3"},
+    "command": "evenhand audit model table.csv --target progression --groups sex,age --out report.html",
+    "random_state": 0,
+    "model": {"name": "model", "kind": "RandomizedRegressor", "sha256": "0f" * 32},
+    "data": {"name": "table.csv", "sha256": "a7" * 32, "n_rows": 1500},
+    "draws": "drawn fresh for the audit, 64 a row, the same for every person",
+}
+
+
+def full(audit, *, tilt, draws, alpha):
+    """An audit with all that the newest layout holds."""
+    n = audit["n_samples"]
+    newer = {"schema": "evenhand.audit/3", "pit": pit_of(10 if n < 500 else 20, n, tilt)}
+    newer |= {"calibration": calibration_of(n, tilt), "examples": people(draws), "price": price_of(alpha)}
+    provenance = deepcopy(PROVENANCE)
+    provenance["data"]["n_rows"] = n
+    if not audit["is_randomized"]:
+        provenance |= {"draws": "none: one forecast per row"}
+        provenance["model"]["kind"] = "BoostedDistributionRegressor"
+    return audit | newer | {"provenance": provenance}
+
+
+def full_deterministic():
+    return full(deterministic(), tilt=0.35, draws=(None,), alpha=None)
+
+
+def full_randomized():
+    return full(randomized(), tilt=0.03, draws=(0.1, 0.35, 0.65, 0.9), alpha=0.2)
+
+
+def many_groups(n=300):
+    audit = full_deterministic()
+    names = [f"postcode={1000 + 7 * i}" if i % 3 else f"age in [{i}, {i + 5}) and sex=f" for i in range(n)]
+    audit["groups"] += [
+        group(name, 31 + i, 0.02 + 0.0011 * i, 0.0009 * i if i % 4 else 0.0, 0.06 + 0.0012 * i, bias=i / 90 - 1.5)
+        for i, name in enumerate(names)
+    ]
+    return audit
+
+
+def one_group():
+    audit = full_randomized()
+    return audit | {"groups": audit["groups"][:1], "scan": [], "learned": []}
+
+
+def no_groups():
+    return full_deterministic() | {"groups": [], "scan": [], "learned": [], "certificate": None}
+
+
+def million_rows():
+    audit = full_randomized()
+    audit |= full(audit | {"n_samples": 1_000_000}, tilt=0.002, draws=(0.1, 0.35, 0.65, 0.9), alpha=0.2)
+    audit["groups"] = [row | {"n": row["n"] * 700} for row in audit["groups"]]
+    audit["examples"] = [row | {"row": row["row"] * 2000} for row in audit["examples"]]
+    return audit
+
+
+def hostile():
+    """Put markup, and what breaks out of attributes, wherever a text comes from data."""
+    audit = full_deterministic()
+    worse = "\"><svg onload=alert(1)>'</title></text></style>"
+    audit |= {"name": EVIL, "notes": [EVIL, worse]}
+    audit["scores"][0] |= {"measure": EVIL, "unit": worse}
+    for i, row in enumerate(audit["groups"][1:3] + audit["scan"] + audit["certificate"]["groups"]):
+        row["group"] = EVIL if i % 2 else worse
+    for row in audit["scan"] + audit["learned"]:
+        row["direction"] = EVIL
+    audit["learned"][0]["description"] = EVIL
+    audit["learned"][2]["features"] = [EVIL, worse]
+    audit["certificate"]["questions"][0] |= {"question": EVIL, "why": worse}
+    audit["certificate"] |= {"assumptions": [EVIL], "not_covered": [worse], "method": EVIL}
+    audit["price"]["link"] = EVIL
+    audit["provenance"] |= {"command": worse, "draws": EVIL, "packages": {EVIL: worse}}
+    audit["provenance"]["model"] = {"name": EVIL, "kind": worse, "sha256": EVIL}
+    audit["provenance"]["data"] = {"name": EVIL, "sha256": worse, "n_rows": 3}
+    return audit
+
+
+AUDITS |= {
+    "full_deterministic": full_deterministic,
+    "full_randomized": full_randomized,
+    "many_groups": many_groups,
+    "one_group": one_group,
+    "no_groups": no_groups,
+    "million_rows": million_rows,
+    "hostile": hostile,
+    "unknown_full": lambda: unknown(full_deterministic()),
+}

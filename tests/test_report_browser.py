@@ -1,0 +1,365 @@
+"""The report as people meet it: in a browser, from the file system, with the network off.
+
+Skipped, saying so, where there is no Chromium or no playwright, unless EVENHAND_NEEDS_BROWSER is 1. Pictures go to the
+folder that EVENHAND_SCREENSHOTS names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand
+from browser.report_examples import AUDITS, EVIL
+from evenhand.draws import jittered
+from evenhand.report import audit_html
+
+CHROMIUM = shutil.which("chromium")
+MUST_RUN = os.environ.get("EVENHAND_NEEDS_BROWSER") == "1"
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1280", "390"])
+MADE = ["full_deterministic", "full_randomized", "many_groups", "one_group", "no_groups", "million_rows", "hostile"]
+REAL = ["real_deterministic", "real_randomized"]
+DEMO = ["report", "report-deterministic"]
+
+
+def missing(what):
+    if MUST_RUN:
+        pytest.fail(f"EVENHAND_NEEDS_BROWSER is 1, but there is no {what}")
+    pytest.skip(f"there is no {what}: the report is not opened")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if CHROMIUM is None:
+        missing("chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def real_audit(is_randomized):
+    """An audit of forecasts whose women above 55 are 1.2 below what they are told, in a table with a hostile name."""
+    rng = np.random.default_rng(0)
+    n = 600
+    X = pd.DataFrame(
+        {"age": rng.uniform(20, 80, n).round(), "sex": rng.choice(["f", "m"], n), EVIL: rng.normal(size=n)}
+    )
+    mean = 0.1 * X["age"].to_numpy()
+    y = mean + rng.normal(size=n) - 1.2 * ((X["sex"] == "f") & (X["age"] > 55)).to_numpy()
+    groups = pd.DataFrame({"sex": X["sex"], EVIL: X[EVIL] > 0})
+    forecast = evenhand.Forecast.from_normal(mean, np.ones(n))
+    if is_randomized:
+        forecast = forecast.randomized(0.2, "entropic", r=jittered(n, 8, random_state=1))
+    return evenhand.audit(forecast, X=X, y=y, groups=groups, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    for name in MADE:
+        (folder / f"{name}.html").write_text(audit_html(AUDITS[name]()), encoding="utf-8")
+    for name in REAL:
+        real_audit(name == "real_randomized").to_html(folder / f"{name}.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demo(chromium, reports):
+    """Run the demo as a newcomer does, and put its reports beside the others."""
+    pytest.importorskip("torch", reason="the demo trains a network")
+    script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
+    assert script is not None
+    subprocess.run([script, "demo"], check=True, capture_output=True, cwd=reports)
+    for name in DEMO:
+        shutil.copy(reports / "evenhand-demo" / f"{name}.html", reports)
+
+
+@pytest.fixture
+def opened(chromium, reports):
+    """Open reports, and check in the end that none complained and none asked for anything but itself."""
+    contexts, complaints, requests = [], [], []
+
+    def open_report(name, size=WIDE, scheme="light", **options):
+        context = chromium.new_context(offline=True, viewport=size, color_scheme=scheme, **options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto((reports / f"{name}.html").as_uri())
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert {url.rpartition("/")[2].partition("#")[0] for url in requests} <= {
+        f"{name}.html" for name in MADE + REAL + DEMO
+    }
+    assert all(url.startswith("file://") for url in requests)
+
+
+def picture(page, name, **options):
+    folder = os.environ.get("EVENHAND_SCREENSHOTS")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=str(Path(folder) / f"{name}.png"), **options)
+
+
+def is_in_first_screen(page, locator):
+    box = locator.bounding_box()
+    return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= page.viewport_size["height"]
+
+
+@pytest.mark.parametrize("name", MADE + REAL)
+def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
+    page = opened(name)
+    for size in (WIDE, PHONE):
+        page.set_viewport_size(size)
+        assert is_in_first_screen(page, page.locator(".verdict .lead"))
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        picture(page, f"{name}-{size['width']}")
+        picture(page, f"{name}-{size['width']}-whole", full_page=True)
+    assert (reports / f"{name}.html").stat().st_size < 1_500_000
+
+
+@pytest.mark.parametrize("name", ["full_randomized", "real_deterministic", "real_randomized"])
+def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(opened, name):
+    page = opened(name)
+    for title in ("What this audit says", "What was audited", "What this does not cover"):
+        assert is_in_first_screen(page, page.get_by_role("heading", name=title))
+    assert is_in_first_screen(page, page.locator("dd", has_text="forecasts").first)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "scheme"),
+    [
+        ("full_randomized", WIDE, "light"),
+        ("full_deterministic", WIDE, "dark"),
+        ("real_randomized", PHONE, "dark"),
+        ("hostile", PHONE, "light"),
+    ],
+    ids=lambda value: str(value["width"]) if isinstance(value, dict) else value,
+)
+def test_axe_finds_nothing_serious(opened, name, size, scheme):
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        missing("axe-playwright-python")
+    page = opened(name, size, scheme)
+    page.eval_on_selector_all("details", "all => all.forEach(one => one.open = true)")
+    page.locator(".mark").first.focus()
+    found = Axe().run(page).response["violations"]
+    worst = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in {"serious", "critical"}]
+    assert worst == []
+    if scheme == "dark":
+        picture(page, f"{name}-{size['width']}-dark-whole", full_page=True)
+
+
+@SIZES
+def test_report_of_the_demo_opens_sorts_filters_and_tells_its_values(demo, opened, size):
+    for name in DEMO:
+        page = opened(name, size)
+        assert is_in_first_screen(page, page.locator(".verdict .lead"))
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        picture(page, f"demo-{name}-{size['width']}")
+        picture(page, f"demo-{name}-{size['width']}-whole", full_page=True)
+        head = page.locator("[aria-label='Named groups']").get_by_role("columnheader", name="rows")
+        head.get_by_role("button").press("Enter")
+        assert names_of(page, "Named groups")[0] == "everyone"
+        page.get_by_label("Find a group", exact=True).fill("sex")
+        assert len(names_of(page, "Named groups")) == 2
+        point = page.locator("#worst .mark.blue").nth(3)
+        point.scroll_into_view_if_needed()
+        box = point.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.locator(".tip").wait_for(state="visible")
+        assert "points" in page.locator(".tip").inner_text()
+
+
+def names_of(page, table):
+    return page.locator(f"[aria-label='{table}'] tbody tr:visible th").all_inner_texts()
+
+
+@SIZES
+def test_table_of_groups_sorts(opened, size):
+    page = opened("many_groups", size)
+    table = page.locator("[aria-label='Named groups']")
+    head = table.get_by_role("columnheader", name="rows")
+    button = head.get_by_role("button")
+    button.click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert names_of(page, "Named groups")[0] == "everyone"  # 1,500 rows
+    button.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert names_of(page, "Named groups")[0] == "region=north"  # 21
+    button.press("Space")
+    assert head.get_attribute("aria-sort") == "descending"
+    by_name = table.get_by_role("columnheader", name="group")
+    by_name.get_by_role("button").click()
+    assert names_of(page, "Named groups")[0] == "age in [0, 5) and sex=f"
+    assert head.get_attribute("aria-sort") is None
+    status = page.locator("#groups [role=status]")
+    assert status.inner_text() == "304 of 304 shown. Sorted by group, ascending."
+
+
+def test_numbers_sort_as_numbers_and_unknown_ones_come_last(opened):
+    page = opened("many_groups")
+    head = page.locator("[aria-label='Named groups']").get_by_role("columnheader", name="off by (points)")
+    for way in ("descending", "ascending"):
+        head.get_by_role("button").click()
+        assert head.get_attribute("aria-sort") == way
+        cells = page.locator("[aria-label='Named groups'] tbody tr td:nth-child(2)").all_inner_texts()
+        values = [float(cell.split()[0]) for cell in cells if cell.strip() != "-"]
+        assert values == sorted(values, reverse=way == "descending")
+        assert cells[-1].strip() == "-"
+        assert len(values) == len(cells) - 1
+
+
+@SIZES
+def test_table_of_groups_filters(opened, size):
+    page = opened("many_groups", size)
+    field, status = page.get_by_label("Find a group", exact=True), page.locator("#groups [role=status]")
+    assert status.inner_text() == "304 of 304 shown."
+    field.press_sequentially("AGE [12")
+    # words in any order, and numbers of other columns are none of them
+    lower = [120, 123, 126, 129, 12]
+    assert sorted(names_of(page, "Named groups")) == sorted(f"age in [{i}, {i + 5}) and sex=f" for i in lower)
+    assert status.inner_text() == "5 of 304 shown."
+    picture(page, f"many_groups-{size['width']}-filtered")
+    field.fill("no such group")
+    assert names_of(page, "Named groups") == []
+    assert status.inner_text() == "0 of 304 shown."
+    field.fill("")
+    assert len(names_of(page, "Named groups")) == 304
+
+
+def test_names_that_are_markup_are_found_as_text(opened):
+    page = opened("hostile")
+    page.get_by_label("Find a group by its features").fill("<script>")
+    assert EVIL in names_of(page, "Groups by features")
+    assert page.locator("h1").inner_text() == f"Audit of {EVIL}"
+    page.locator("#features .mark").first.hover()
+    assert "<script>" in page.locator(".tip").inner_text() or "<svg" in page.locator(".tip").inner_text()
+    picture(page, "hostile-tip")
+
+
+FIGURES = {
+    "histogram": ("svg[aria-label^='Histogram']", "Stated chance 0% to 5%: 5.1% of outcomes"),
+    "calibration": ("svg[aria-label^='Calibration curve']", "Stated 5%: 5.1% of outcomes"),
+    "worst": ("svg[aria-label^='Error of the worst']", "Certified: every group of at least 10%"),
+    "price": ("svg[aria-label^='Price']", "Alpha 0.01: groups of 20%"),
+    "examples": ("svg[aria-label^='80% intervals']", "Row 11, draw 0.10: 80% interval 3.000 to 120"),
+    "groups": ("[aria-label='Named groups']", "everyone: off by 4.1 points"),
+    "scale": ("svg[aria-label^='Scale']", "everybody: 4.1 points."),
+}
+
+
+@SIZES
+def test_figures_tell_their_values_to_the_mouse(opened, size):
+    page = opened("full_randomized", size)
+    tip = page.locator(".tip")
+    assert not tip.is_visible()
+    for name, (where, says) in FIGURES.items():
+        # a person's first mark is the outcome, which crosses the forecasts
+        mark = page.locator(f"{where} .mark").nth(1 if name == "examples" else 0)
+        mark.scroll_into_view_if_needed()
+        box = mark.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        tip.wait_for(state="visible")
+        assert tip.inner_text().startswith(says)
+        inside = tip.bounding_box()
+        assert inside["x"] >= 0
+        assert inside["x"] + inside["width"] <= size["width"]
+        picture(page, f"hover-{name}-{size['width']}")
+        page.mouse.move(0, 0)
+        tip.wait_for(state="hidden")
+
+
+@SIZES
+def test_figures_tell_their_values_to_the_keyboard(opened, size):
+    page = opened("full_randomized", size)
+    tip = page.locator(".tip")
+    for where, _ in FIGURES.values():
+        marks = page.locator(f"{where} .mark")
+        # one stop of the Tab key for all marks; the arrows lead on
+        assert page.locator(f"{where} .mark[tabindex='0']").count() == 1
+        for key, mark in (
+            (None, marks.first),
+            ("ArrowRight", marks.nth(1)),
+            ("End", marks.last),
+            ("Home", marks.first),
+        ):
+            if key is None:
+                mark.focus()
+            else:
+                page.keyboard.press(key)
+            assert tip.is_visible()
+            assert tip.inner_text() == mark.get_attribute("aria-label")
+            assert mark.get_attribute("tabindex") == "0"
+        page.keyboard.press("Escape")
+        assert not tip.is_visible()
+
+
+def test_keyboard_reaches_the_report_figures_and_tables(opened):
+    page = opened("full_randomized")
+    page.keyboard.press("Tab")
+    link = page.locator(".skip")
+    assert link.evaluate("link => link === document.activeElement")
+    assert is_in_first_screen(page, link)
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.locator(".tip").is_visible()  # the scale, first thing in the report that has values
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.closest('section')?.id"))
+    assert {"calibration", "worst", "groups", "features", "price", "examples"} <= seen
+
+
+def test_page_reads_without_javascript(opened):
+    page = opened("full_deterministic", PHONE, java_script_enabled=False)
+    assert is_in_first_screen(page, page.locator(".verdict .lead"))
+    assert page.locator("#groups tbody tr").count() == 4
+    assert not page.locator(".search").first.is_visible()
+    assert page.locator("svg.chart").count() == 6
+    assert page.locator(".mark title").first.text_content() == "everybody: 4.1 points."
+    page.locator("#calibration summary").first.click()
+    assert page.locator("#calibration details table").first.is_visible()
+
+
+def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path):
+    text = (reports / "full_randomized.html").read_text(encoding="utf-8")
+    (tmp_path / "report.html").write_text(text.replace("</main>", "<script>document.title = 'ran'</script></main>"))
+    page = chromium.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.title() == "Audit of risk model, randomized"
+    assert page.locator(".tip").count() == 1  # its own does
+    page.close()
+
+
+def test_print_shows_all_rows_and_no_controls(opened):
+    page = opened("many_groups")
+    page.emulate_media(media="print", color_scheme="dark")
+    box = page.locator("[aria-label='Named groups']")
+    assert box.evaluate("box => box.scrollHeight <= box.clientHeight + 1")
+    assert not page.locator(".search").first.is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    folder = os.environ.get("EVENHAND_SCREENSHOTS")
+    if folder:
+        page.pdf(path=str(Path(folder) / "many_groups.pdf"), format="A4")
