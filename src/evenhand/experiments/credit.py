@@ -153,9 +153,11 @@ def _fresh_task(seed: int, bank: str, place: dict[str, Any]) -> Row:
 def _lead(verdicts: pd.DataFrame, proofs: pd.DataFrame, games: pd.DataFrame, splits: int) -> list[str]:
     """What came out, in sentences."""
     count = verdicts["verdict"].value_counts()
-    trained = games[~games["recalibrated"] & (games["share_unqualified"] == SHARE_UNQUALIFIED)]
+    drawn = games[games["share_unqualified"] == SHARE_UNQUALIFIED]
+    trained = drawn[~drawn["recalibrated"]]
     certified = trained[trained["alpha"] == PAIC]["certified_error"].mean()
-    closed = int((trained[trained["alpha"] == LIKELIHOOD]["utility_random"] < CLOSED).sum())
+    plain = drawn[drawn["alpha"] == LIKELIHOOD]
+    closed = (plain["utility_random"] < CLOSED).groupby(plain["recalibrated"]).sum()
     sentences = [
         f"{splits} roll-out{'s' * (splits > 1)}: in each a bank learns from {N_TRAIN + N_VALIDATION:,} people and "
         f"meets {N_CUSTOMERS:,} others. Intervals are 95% t intervals over roll-outs, each claim by itself; all "
@@ -166,11 +168,11 @@ def _lead(verdicts: pd.DataFrame, proofs: pd.DataFrame, games: pd.DataFrame, spl
     told = verdicts["claim"].str.startswith("With rational") & verdicts["measured"].str.contains("per person")
     for row in (*verdicts[told].itertuples(), *proofs.itertuples()):
         sentences.append(f"{row.claim}: {row.verdict} ({row.measured}: {spread_text(row)}).")
-    if closed:
+    if closed[False]:
         sentences.append(
-            f"As trained, the network of alpha {LIKELIHOOD:g} says yes to hardly anybody in {closed} of {splits} "
-            f"roll-outs (it earns under {CLOSED:g} even if everybody applies): its intervals are wide for that reason. "
-            "Recalibrated it does not."
+            f"As trained, the network of alpha {LIKELIHOOD:g} says yes to hardly anybody in {closed[False]} of "
+            f"{splits} roll-outs (it earns under {CLOSED:g} even if everybody applies), which makes its intervals "
+            f"wide; recalibrated in {closed[True]}."
         )
     sentences += [
         "A deterministic bank earns the same in all from customers who know it as from everybody: whom it refuses "
