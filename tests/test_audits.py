@@ -550,7 +550,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     tables = ["scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples"]
-    rest = ["certificate", "notes", "pit", "price", "provenance"]
+    rest = ["certificate", "notes", "caveat", "pit", "price", "provenance"]
     assert list(held) == [*head, "is_randomized", "rounding_step", *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
         # every digit
@@ -1080,3 +1080,15 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
     randomized = audit(Stub(0.8), X, y, random_state=0)
     assert randomized.n_draws == 64
     assert np.unique(randomized.certificate.r).size == 900 * 64  # type: ignore[union-attr, arg-type]
+
+
+def test_text_that_names_each_row_is_not_learned_from() -> None:
+    rng = np.random.default_rng(3)
+    n = 600
+    table = pd.DataFrame({"id": [f"p{i}" for i in range(n)], "age": rng.uniform(20, 80, n)})
+    y = rng.normal(size=n) + (table["age"].to_numpy() > 60)
+    forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
+    found = audit(forecast, y=y, features=table, learned_masses=(0.2,), random_state=0)
+    assert "column 'id' names each row and was not learned from" in found.notes
+    alone = audit(forecast, y=y, features=table[["age"]], learned_masses=(0.2,), random_state=0)
+    pd.testing.assert_frame_equal(found.learned, alone.learned)

@@ -210,7 +210,10 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     assert (found.name, found.n_samples, found.n_draws) == ("first model", 60, 64)
     assert found.certificate is not None
     assert found.certificate.confidence == 0.9
-    assert found.notes[0].startswith("the randomization was chosen on these rows")
+    assert found.caveat is not None
+    # what is proven whatever was chosen, not what the audit's own certificate says
+    assert found.caveat.startswith("The randomization was chosen on these people")
+    assert "40.0 points in every group of at least 20% of people, with 90% confidence" in found.caveat
     proof = json.loads((out / "certificate.json").read_text())
     assert found.provenance["model"]["sha256"] == proof["model_sha256"]
     data = {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}

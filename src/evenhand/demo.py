@@ -28,12 +28,6 @@ CERTIFY_SHARE = 0.4
 WIDTH = 110
 
 
-CHOSEN_HERE = (
-    "the randomization was chosen on these patients: what is proven here takes it as given, the certificate that the "
-    "demo prints allows for the choice"
-)
-
-
 def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = None) -> str:
     """Run the demo and return what to show.
 
@@ -99,7 +93,7 @@ def _audits(chosen: Selection, data: Dataset, model: Path, seed: int, command: s
         audit(subject, X, y, groups=data.groups, random_state=seed, name=name)
         for subject, name in ((chosen.model.estimator_, "deterministic"), (chosen.model, "randomized"))
     )
-    randomized = replace(randomized, notes=(CHOSEN_HERE, *randomized.notes))
+    randomized = replace(randomized, caveat=chosen.caveat)
     table = f"{data.name}, which comes with scikit-learn"
     first, second = (
         with_sources(found, command=command, model=model, data=table, rows=held, n_rows=len(data.X))

@@ -176,7 +176,7 @@ def learn_groups(
     pit: Floats, residual: Floats | None, held: HeldOut, search: Search, random: np.random.Generator
 ) -> pd.DataFrame:
     found: list[calibration.FoundGroup] = []
-    learner = GroupSearch(pit, held.features, random_state=random)
+    learner = GroupSearch(pit, _without_names(held), random_state=random)
     for mass in search.learned_masses if held.features is not None else ():
         try:
             found.append(learner.find(mass, confidence=search.confidence, residual=residual))
@@ -184,6 +184,24 @@ def learn_groups(
             # the remedies are for those who call the search itself
             held.notes.append(f"{unlearned(mass)}: {str(error).partition('; ')[0]}")
     return _tables.learned_table(found)
+
+
+def _without_names(held: HeldOut) -> Any:
+    """Features without text that differs in every row: a learner finds people by it, not groups."""
+    features = held.features
+    if not hasattr(features, "columns"):
+        return features
+    named = [
+        name
+        for name in features.columns
+        if not pd.api.types.is_numeric_dtype(features[name])
+        and not pd.api.types.is_datetime64_any_dtype(features[name])
+        and features[name].nunique() == len(features)
+    ]
+    if not named or len(named) == features.shape[1]:
+        return features
+    held.notes.extend(f"column {name!r} names each row and was not learned from" for name in named)
+    return features.drop(columns=named)
 
 
 def note_features(held: HeldOut) -> None:

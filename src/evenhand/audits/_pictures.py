@@ -41,8 +41,8 @@ def pit_table(pit: Floats, weight: Floats) -> pd.DataFrame:
 def calibration_table(pit: Floats, weight: Floats) -> pd.DataFrame:
     """Share of outcomes at or below the forecast quantile of each level, with a 95% band that holds at all at once.
 
-    The band is that of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) for one PIT per person. The mean over a person's
-    draws deviates no more, in convex order, than a draw of them picked at random, so the band is wide for several.
+    The band is that of Dvoretzky, Kiefer and Wolfowitz (Massart 1990): exact for one PIT per person, approximate for
+    several, whose mean varies less, and for rows with weights.
     """
     share = weight / weight.sum()
     observed = np.array([share @ (pit <= level).mean(axis=-1) for level in LEVELS])

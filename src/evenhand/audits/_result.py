@@ -71,6 +71,8 @@ class Audit:
         None where only PITs are known.
     provenance : dict
         Versions, command, seed, model, data and where the draws come from; see docs/audit-schema.rst.
+    caveat : str or None
+        What a reader must know before all else, such as that the randomization was chosen on these rows.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Audit:
     examples: pd.DataFrame = field(default_factory=pd.DataFrame)
     price: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
+    caveat: str | None = None
 
     def score(self, measure: str) -> float:
         """Return one measure of `scores`."""
@@ -122,7 +125,7 @@ class Audit:
         }
         tables = ("scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples")
         records = {key: _plain_records(getattr(self, key)) for key in tables}
-        rest = {"certificate": deepcopy(self._plain_proof), "notes": list(self.notes)}
+        rest = {"certificate": deepcopy(self._plain_proof), "notes": list(self.notes), "caveat": self.caveat}
         more = {"pit": _plain_histogram(self.histogram), "price": self.price, "provenance": self.provenance}
         return head | records | rest | deepcopy(more)
 

@@ -143,8 +143,8 @@ class Certificate:
     def group_error(self, mass: float) -> float:
         """Upper bound for the W1 error of every group of at least this share of people, 0 to 1/2.
 
-        For a deterministic forecaster it is never below 1/4: what is bounded is the pathwise error, and no other
-        quantity can be. See `questions`.
+        For a deterministic forecaster it is never below 1/4 for groups of up to half of the people: what is bounded
+        there is the pathwise error, and no other quantity can be. See `questions`.
         """
         check_fraction("mass", mass, high_open=False)
         if self.method == "betting":

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from evenhand.audits import Audit, Condition
     from evenhand.selection import Selection
 
-CHOSEN_HERE = (
-    "the randomization was chosen on these rows: what is proven on this page takes it as given, what "
-    "certificate.json says allows for the choice"
-)
-
 
 def command_line() -> str:
     """Return the command as it can be typed again."""
@@ -87,5 +82,6 @@ def _audit_of_fit(chosen: Selection, X: Any, y: Any, out: Path, seed: int | None
             random_state=seed,
             name=out.name,
         )
-    noted = replace(found, notes=(CHOSEN_HERE, *found.notes))
-    return with_sources(noted, command=command_line(), model=out, data=table, rows=held, n_rows=len(X))
+    return with_sources(
+        replace(found, caveat=chosen.caveat), command=command_line(), model=out, data=table, rows=held, n_rows=len(X)
+    )

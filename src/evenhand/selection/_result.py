@@ -86,6 +86,15 @@ class Selection:
         """Weight of sharpness of the model that was chosen."""
         return float(self.model.alpha)
 
+    @property
+    def caveat(self) -> str:
+        """What an audit of the certifying rows must say first, as the randomization was chosen on them."""
+        return (
+            "The randomization was chosen on these people, which what follows does not allow for. What allows for it: "
+            f"stated chances are off by at most {at_most(self.certificate.group_error(self.group_mass))} points in "
+            f"every group of at least {percent(self.group_mass)} of people, with {percent(self.confidence)} confidence."
+        )
+
     def summary(self) -> str:
         """Return what was chosen, what is proven and what it costs, as text."""
         learned = f", learned on {self.n_learning:,} rows"
