@@ -40,9 +40,6 @@ Method = Literal["local-levels", "betting", "dkw"]
 WORST = 0.5
 """Largest W1 error there is."""
 
-FLOOR = 0.25
-"""Least pathwise error of a deterministic forecaster; the paper's impossibility result has 1/8 for groups."""
-
 AVERAGE_SHARE = 0.1
 """Share of the risk of error that `group_error` spends on the error over everybody, which helps at large masses."""
 
