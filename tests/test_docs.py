@@ -39,6 +39,8 @@ def check_shell(example: Example) -> None:
 
 
 def check_line(words: list[str]) -> None:
+    while "=" in words[0]:  # settings of the environment before a program
+        words = words[1:]
     program, *rest = words
     if program == "evenhand":
         assert rest[0] in COMMANDS, rest
@@ -103,6 +105,32 @@ def test_each_file_that_a_page_or_script_names_is_there() -> None:
             assert (ROOT / name).is_file(), f"{page.name} names {name}"
 
 
+def test_sections_that_the_guide_names_are_on_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        for block in examples_of(PAGES / "report.rst"):
+            block.evaluate()
+    shown = re.findall(r"<h2>(.*?)</h2>", (tmp_path / "report.html").read_text(encoding="utf-8"))
+    listed = (PAGES / "report.rst").read_text(encoding="utf-8").partition("\nWhat is in it\n")[2]
+    named = ", ".join(re.findall(r"^(\w.*)\n    \w", listed, re.MULTILINE)).split(", ")
+    # this page needs no section on rounding, the only one that the guide names beside those that it has
+    assert [name for name in named if name != "Notes"] == [title for title in shown if title != "Notes"]
+
+
+def test_numbers_of_the_first_figure_are_those_that_its_script_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    runpy.run_path(str(PAGES / "gallery" / "plot_blind_spot.py"), run_name="__main__")
+    plt.close("all")
+    printed = capsys.readouterr().out
+    caption = " ".join((PAGES / "index.rst").read_text(encoding="utf-8").split())
+    for said in (r"at least \d+%", r"[\d.]+ times as wide"):
+        assert re.search(said, caption)[0] == re.search(said, printed)[0], said
+
+
 def test_errata_named_in_the_method_are_tests() -> None:
     shown = (ROOT / "tests" / "test_errata.py").read_text()
     table = (PAGES / "method.rst").read_text().partition("\nErrata\n")[2]
@@ -135,6 +163,14 @@ def test_every_public_module_has_a_page_made_from_its_names() -> None:
 def test_every_command_has_its_options_described() -> None:
     page = (PAGES / "reference" / "commands.rst").read_text()
     assert set(re.findall(r"command-reference:: (\w+)", page)) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
+def test_lines_of_code_fit_on_a_page(page: Path) -> None:
+    # what is shown beside the contents on a screen of 1280 pixels; docstrings and the gallery scroll instead
+    for example in page.read_text(encoding="utf-8").splitlines():
+        if example.startswith((">>> ", "... ")):
+            assert len(example) <= 95, example
 
 
 def test_every_page_is_reachable() -> None:

@@ -7,6 +7,8 @@ where it is wrong: in the groups you name, in halves of features and their inter
 learner finds.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

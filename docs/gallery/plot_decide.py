@@ -40,7 +40,7 @@ found = {
     for name, forecast in (("deterministic", plain), ("with a draw", served))
 }
 
-fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained", sharey=True)
 for ax, group, title in zip(axes, ("everyone", "alone"), ("Everyone", "Those who live alone"), strict=True):
     for (name, guarantee), colour in zip(found.items(), ("#d55e00", "#0072b2"), strict=True):
         rows = guarantee.table[guarantee.table["group"] == group]

@@ -6,6 +6,8 @@ Quantiles from a spreadsheet, samples from a Bayesian model, means and standard 
 become a :class:`~evenhand.Forecast`, and everything else works on it.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
@@ -33,21 +35,27 @@ forecasts = {
 # %%
 # The densities of the first person, and the PITs of all. The error is the distance of the PITs from the uniform law.
 
-fig, (top, bottom) = plt.subplots(2, 3, figsize=(11, 5.4), layout="constrained", sharey="row")
+fig, top = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained", sharey=True)
 grid = np.linspace(-2, 5, 300)
-for above, below, (name, forecast) in zip(top, bottom, forecasts.items(), strict=True):
+for ax, (name, forecast) in zip(top, forecasts.items(), strict=True):
     first = forecast.take([0])
     density = [float(np.exp(first.logpdf([location[0] + value])[0])) for value in grid]
-    above.fill_between(grid, density, color="#0072b2", alpha=0.25, linewidth=0)
-    above.plot(grid, density, color="#0072b2")
-    above.plot(grid, law.pdf(grid), "--", color="#757575", label="the truth")
-    above.set(title=name, xlabel="outcome less location")
-    pit = forecast.pit(y)
-    below.hist(pit, bins=20, range=(0, 1), density=True, color="#0072b2", alpha=0.7)
-    below.axhline(1, color="#757575", linestyle="--")
-    below.set(title=f"error {calibration_error(pit):.3f}", xlabel="PIT")
+    ax.fill_between(grid, density, color="#0072b2", alpha=0.25, linewidth=0)
+    ax.plot(grid, density, color="#0072b2")
+    ax.plot(grid, law.pdf(grid), "--", color="#757575", label="the truth")
+    ax.set(title=name, xlabel="outcome less location")
 top[0].legend(frameon=False)
-for ax in (*top, *bottom):
+
+bars, bottom = plt.subplots(figsize=(6.4, 4), layout="constrained")
+colours = ("#0072b2", "#56b4e9", "#d55e00")
+for (name, forecast), colour in zip(forecasts.items(), colours, strict=True):
+    pit = forecast.pit(y)
+    label = f"{name}: error {calibration_error(pit):.3f}"
+    bottom.hist(pit, bins=20, range=(0, 1), density=True, histtype="step", linewidth=2, color=colour, label=label)
+bottom.axhline(1, color="#757575", linestyle="--")
+bottom.set(xlabel="PIT", ylabel="density", ylim=(0, 2.4))
+bottom.legend(frameon=False)
+for ax in (*top, bottom):
     ax.spines[["top", "right"]].set_visible(False)
 
 # %%

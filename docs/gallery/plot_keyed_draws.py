@@ -6,6 +6,8 @@ In use the draw belongs to the person and the decision. A keyed hash of the pers
 gets the same draw again, in any order and any batch, and without the key nobody can tell it beforehand.
 """
 
+# sphinx_gallery_thumbnail_number = 1
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -29,7 +31,7 @@ print("the same each time:", bool((together == backwards).all() and (together ==
 many = range(3000)
 first, second = november(many), KeyedDraws(key, context="2026-12")(many)
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=(1.4, 1))
+fig, left = plt.subplots(figsize=(8, 4), layout="constrained")
 stated = Forecast.from_normal(np.full(12, 50.0), np.full(12, 8.0))
 for r, colour, shift, label in (
     (together, "#0072b2", -0.15, "2026-11, asked three times"),
@@ -40,11 +42,13 @@ for r, colour, shift, label in (
 low, high = stated.interval(0.8)
 left.axhspan(low[0], high[0], color="#757575", alpha=0.15, linewidth=0, label="without a draw: everybody")
 left.set(title="80% intervals of twelve people who are alike", xlabel="person", ylabel="outcome", ylim=(14, 96))
-left.legend(frameon=False, fontsize="x-small", ncols=3, loc="upper center")
+left.legend(frameon=False, fontsize="small", ncols=3, loc="upper center")
+left.spines[["top", "right"]].set_visible(False)
+
+fig, right = plt.subplots(figsize=(5.4, 4), layout="constrained")
 right.plot(first, second, ".", color="#0072b2", markersize=2, alpha=0.6)
 right.set(title="Draws of 3,000 people in two periods", xlabel="2026-11", ylabel="2026-12", aspect="equal")
-for ax in (left, right):
-    ax.spines[["top", "right"]].set_visible(False)
+right.spines[["top", "right"]].set_visible(False)
 
 # %%
 # A draw for life would make luck permanent, so the context changes with each new decision. The correlation of the two

@@ -2,8 +2,8 @@
 Mend a model by group, without randomness
 =========================================
 
-Where the groups are known, a map on each group's probabilities repairs it. No draw is needed, and no sharpness is
-lost. What it cannot do is repair groups that nobody has named.
+Where the groups are known, a map on each group's probabilities repairs it. No draw is needed, and here the forecasts
+get sharper by it. What it cannot do is repair groups that nobody has named.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,8 @@ pooled = RecalibratedRegressor(BayesianRidge(), random_state=0).fit(table[train]
 by_group = RecalibratedRegressor(BayesianRidge(), by="kind", random_state=0).fit(table[train], y[train])
 
 # %%
-# One map for everybody leaves both groups as they were; one map for each group repairs both.
+# One map for everybody leaves both groups as they were; one map for each group repairs both, and the log score gets
+# better. Where there is nothing to repair, a map costs a little, as it is learned from few rows.
 
 audits = [
     audit(model, table[test], y[test], groups=["kind"], random_state=0, name=name)

@@ -6,6 +6,8 @@ The paper's network along alpha
 networks for many values of ``alpha`` at once; a link around one model gives the same choice without training.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 import matplotlib.pyplot as plt
 import numpy as np
 
