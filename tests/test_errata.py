@@ -92,7 +92,7 @@ def test_decision_theorem_holds_where_the_action_has_one_direction(k):
     assert (k * promised <= 1.0).mean() <= 1 / k + 1 / r.size
 
 
-# the bank: "when it says yes, at most 25% will be unqualified"
+# the bank: that of its yes at most a quarter go to the unqualified
 
 
 def test_share_of_the_unqualified_is_joint_and_not_among_those_approved():
