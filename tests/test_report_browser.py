@@ -6,6 +6,7 @@ folder that EVENHAND_SCREENSHOTS names.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -79,7 +80,8 @@ def reports(tmp_path_factory):
 @pytest.fixture(scope="module")
 def demo(chromium, reports):
     """Run the demo as a newcomer does, and put its reports beside the others."""
-    pytest.importorskip("torch", reason="the demo trains a network")
+    if importlib.util.find_spec("torch") is None:
+        missing("torch")
     script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
     assert script is not None
     subprocess.run([script, "demo"], check=True, capture_output=True, cwd=reports)
@@ -264,7 +266,7 @@ FIGURES = {
     "calibration": ("svg[aria-label^='Calibration curve']", "Stated 5%: 5.1% of outcomes"),
     "worst": ("svg[aria-label^='Error of the worst']", "Certified: every group of at least 10%"),
     "price": ("svg[aria-label^='Price']", "Alpha 0.01: groups of 20%"),
-    "examples": ("svg[aria-label^='80% intervals']", "Row 11, draw 0.10: 80% interval 3.000 to 120"),
+    "examples": ("svg[aria-label^='80% intervals']", "Row 12, draw 0.10: 80% interval 3.000 to 120"),
     "groups": ("[aria-label='Named groups']", "everyone: off by 4.1 points"),
     "scale": ("svg[aria-label^='Scale']", "everybody: 4.1 points."),
 }
@@ -316,6 +318,30 @@ def test_figures_tell_their_values_to_the_keyboard(opened, size):
         assert not tip.is_visible()
 
 
+def test_keyboard_reaches_what_a_filter_leaves(opened):
+    page = opened("many_groups")
+    field, stops = page.get_by_label("Find a group", exact=True), page.locator("#groups .mark[tabindex='0']")
+    box = page.locator("[aria-label='Named groups']")
+
+    def tabbed_to():
+        page.keyboard.press("Tab")
+        for _ in range(12):  # past the box and the buttons that sort
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.classList.contains('mark')"):
+                return page.evaluate("document.activeElement.getAttribute('aria-label')")
+        return None
+
+    for words in ("[12, ", "sex=m", "no such group", "[30, "):
+        field.fill(words)
+        assert stops.count() == 1
+        if words != "no such group":
+            assert stops.is_visible()
+            field.focus()
+            says = box.locator("tbody tr:visible .mark").first.get_attribute("aria-label")
+            assert tabbed_to() == says
+            assert page.locator(".tip").inner_text() == says
+
+
 def test_keyboard_reaches_the_report_figures_and_tables(opened):
     page = opened("full_randomized")
     page.keyboard.press("Tab")
@@ -323,6 +349,8 @@ def test_keyboard_reaches_the_report_figures_and_tables(opened):
     assert link.evaluate("link => link === document.activeElement")
     assert is_in_first_screen(page, link)
     page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "What surely means"
     page.keyboard.press("Tab")
     assert page.locator(".tip").is_visible()  # the scale, first thing in the report that has values
     seen = set()

@@ -104,7 +104,7 @@ def chart(frame: Frame, says: str, parts: Iterable[str]) -> str:
     return f'<svg class="chart" viewBox="{size}" role="group" aria-label="{escape(says)}">{"".join(parts)}</svg>'
 
 
-def figure(title: str, svg: str, key: Sequence[tuple[str, str]] = (), note: str = "", numbers: str = "") -> str:
+def titled_chart(title: str, svg: str, key: Sequence[tuple[str, str]] = (), note: str = "", numbers: str = "") -> str:
     """Put a chart under its title, with the key to its signs (each an SVG of 28 by 16 and words) and its numbers."""
     lines = "".join(
         f'<li><svg viewBox="0 0 28 16" aria-hidden="true">{sign}</svg><span>{escape(words)}</span></li>'

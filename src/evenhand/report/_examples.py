@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from evenhand.report._chart import Frame, axes, chart, figure, known, line_sign, mark, nice_ticks, plain, shape
+from evenhand.report._chart import Frame, axes, chart, known, line_sign, mark, nice_ticks, plain, shape, titled_chart
 from evenhand.report._numbers import number
-from evenhand.report._page import Cell, paragraph, section, table
-from evenhand.report._verdict import Values
+from evenhand.report._page import Cell, Section, paragraph, section, table
+from evenhand.report._said import Values
 
 LINE, GAP = 17.0, 26.0
 """Heights of a forecast and of a person's head in the picture of examples."""
 
 
-def examples_section(audit: Values) -> str:
+def examples_section(audit: Values) -> Section | None:
     """Show example people with their intervals under several draws; nothing if there are none."""
     rows = [row for row in audit.get("examples") or [] if known(row["low"], row["high"], row["outcome"])]
     if not rows:
-        return ""
+        return None
     several = any(row["draw"] is not None for row in rows)
     text = (
-        "People from the lowest outcomes to the highest. Each line is an 80% interval: two in ten outcomes lie outside "
-        "one, so a miss is no fault by itself."
+        "People from the lowest outcomes to the highest, rows counted from 1. Each line is an 80% interval: two in ten "
+        "outcomes lie outside one, so a miss is no fault by itself."
     )
     if several:
         text += (
-            " A person gets one draw, and with it one of these forecasts; the draws show how much of a forecast is "
-            "up to chance."
+            " A person gets one draw, and with it one of these forecasts; a higher draw gives a lower "
+            "forecast. How far they lie apart is how much of a forecast is up to chance."
         )
     key = [
         (line_sign("blue", "hollow"), "80% interval and median"),
@@ -37,13 +37,13 @@ def examples_section(audit: Values) -> str:
     header = ["person", *(["#draw"] if several else []), "#80% interval from", "#median", "#to", "#outcome"]
     cells: list[list[Cell]] = [
         [
-            f"row {row['row']:,}",
+            f"row {row['row'] + 1:,}",
             *([_draw(row["draw"])] if several else []),
             *(number(row[name]) for name in ("low", "median", "high", "outcome")),
         ]
         for row in rows
     ]
-    drawn = figure(
+    drawn = titled_chart(
         "Example people and their forecasts",
         _examples_chart(rows),
         key,
@@ -94,8 +94,8 @@ def _person(frame: Frame, person: Sequence[Values], top: float) -> str:
     first, head = person[0], _head(person)
     x, end = frame.x(first["outcome"]), top + _height(person) - 4
     name_at = top + (16 if head == GAP else head + LINE * 0.3 + 4)
-    name = f'<text x="4" y="{name_at:.1f}" aria-hidden="true">row {first["row"]:,}</text>'
-    says = f"Row {first['row']:,}: outcome {number(first['outcome'])}."
+    name = f'<text x="4" y="{name_at:.1f}" aria-hidden="true">row {first["row"] + 1:,}</text>'
+    says = f"Row {first['row'] + 1:,}: outcome {number(first['outcome'])}."
     hit = f'<rect class="hit" x="{x - 6:.1f}" y="{top + 4:.1f}" width="12" height="{end - top - 4:.1f}"/>'
     fact = mark(says, f'{hit}<path class="fact" d="M{x:.1f} {top + 8:.1f}V{end:.1f}"/>')
     lines = [_interval(frame, row, top + head + LINE * (i + 0.3)) for i, row in enumerate(person)]
@@ -115,7 +115,7 @@ def _interval(frame: Frame, row: Values, y: float) -> str:
         drawing += shape("hollow", frame.x(row["median"]), y)
     draw = "" if row["draw"] is None else f", draw {_draw(row['draw'])}"
     says = (
-        f"Row {row['row']:,}{draw}: 80% interval {number(row['low'])} to {number(row['high'])}, median "
+        f"Row {row['row'] + 1:,}{draw}: 80% interval {number(row['low'])} to {number(row['high'])}, median "
         f"{number(row['median'])}; the outcome {number(row['outcome'])} is {'inside' if holds else 'outside'}."
     )
     label = "" if row["draw"] is None else f"draw {_draw(row['draw'])}"

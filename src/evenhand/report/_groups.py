@@ -6,10 +6,23 @@ from collections.abc import Iterable
 
 from evenhand._words import at_least
 from evenhand.report._chart import tip_name
-from evenhand.report._numbers import band, bound, count, number, p_value, percent, points, tenth_percent, whole
-from evenhand.report._page import Cell, Value, paragraph, section, table
+from evenhand.report._findings import by_size, how_off, in_words, is_sure, n_scanned, no_scan, scan_note
+from evenhand.report._numbers import (
+    band,
+    bound,
+    count,
+    is_known,
+    number,
+    or_zero,
+    p_value,
+    percent,
+    points,
+    tenth_percent,
+    whole,
+)
+from evenhand.report._page import Cell, Section, Value, paragraph, section, table
 from evenhand.report._plots import off_by_drawing, whole_points
-from evenhand.report._verdict import SURE, Values, in_words, is_sure, lean
+from evenhand.report._said import SURE, Values
 
 SCANNED, NAMED = 100, 400
 """Most rows shown of the scan and of the named groups."""
@@ -18,11 +31,11 @@ TOPS = (0.1, 0.25, 0.5)
 """Ends of the scale that errors are drawn on: the least that holds them all."""
 
 
-def named_section(audit: Values) -> str:
-    """Show the named groups, everyone first, then those that are furthest off."""
-    rows = [*audit["groups"][:1], *sorted(audit["groups"][1:], key=lambda row: -(row["error"] or 0))]
+def named_section(audit: Values) -> Section | None:
+    """Show the named groups, everyone first, then those that are off by most for sure; those too small come last."""
+    rows = [*audit["groups"][:1], *by_size(audit["groups"][1:])]
     if not rows:
-        return ""
+        return None
     top = _top(row[end] for row in rows[: NAMED + 1] if not row["too_small"] for end in ("error", "error_high"))
     header = [
         "group",
@@ -39,7 +52,7 @@ def named_section(audit: Values) -> str:
         "outcomes are lower than forecast."
     )
     if rows[NAMED + 1 :]:
-        text += f" Shown are the {NAMED} of {whole(len(rows) - 1)} groups that are furthest off."
+        text += f" Shown are the {NAMED} of {whole(len(rows) - 1)} groups, those off by most for sure first."
     dim = [i for i, row in enumerate(rows) if row["too_small"]]
     cells = [_named_cells(row, top) for row in rows[: NAMED + 1]]
     written = table("Named groups", header, cells, dim, search="Find a group")
@@ -50,8 +63,8 @@ def _named_cells(row: Values, top: float) -> list[Cell]:
     is_small = bool(row["too_small"])
     errors = "-" if is_small else points(row["error"])
     reach = "-" if is_small else band(points, row["error_low"], row["error_high"])
-    is_off = not is_small and (row["error_low"] or 0) > 0
-    how = lean(row) if is_small or is_off else "not surely off"
+    is_off = not is_small and or_zero(row["error_low"]) > 0
+    how = how_off(row, is_off=is_off)
     says = f"{tip_name(row['group'])}: off by {errors} points (95% band {reach}), {how}."
     drawing = "" if is_small else _with_band(row, says, is_off=is_off, top=top)
     return [
@@ -73,7 +86,7 @@ def _with_band(row: Values, says: str, *, is_off: bool, top: float) -> str:
 
 
 def _top(values: Iterable[float | None]) -> float:
-    most = max((value for value in values if value is not None), default=0.0)
+    most = max((value for value in values if value is not None and is_known(value)), default=0.0)
     return next((top for top in TOPS if most <= top), TOPS[-1])
 
 
@@ -81,15 +94,16 @@ def _off_by(top: float) -> str:
     return f"on a scale of 0 to {whole_points(top)}"
 
 
-def scanned_section(audit: Values) -> str:
+def scanned_section(audit: Values) -> Section | None:
     """Show the surest of the groups that were scanned."""
     rows = audit["scan"]
     if not rows:
-        text = "No groups were scanned: that takes features (see also the notes)."
+        text = f"No groups were scanned: {scan_note(audit) or no_scan(audit)}."
         return section("Groups by features", paragraph(text), key="features")
     off = sum(is_sure(row) for row in rows)
     text = (
-        f"{count(len(rows), 'group')} looked at: values and halves of features, and their intersections two by two. "
+        f"{count(n_scanned(audit), 'group')} looked at: values and halves of features, and their intersections two by "
+        "two. "
         f"{off:,} of them {'has' if off == 1 else 'have'} an adjusted p-value below {SURE:g}; it holds for all at once."
     )
     if rows[SCANNED:]:
@@ -112,7 +126,7 @@ def scanned_section(audit: Values) -> str:
 
 
 def _scanned_cells(row: Values, top: float) -> list[Cell]:
-    how = row["direction"] or "-"
+    how = how_off(row, is_off=is_sure(row)) if is_known(row["p_adjusted"]) else row["direction"] or "-"
     surely = p_value(row["p_adjusted"], "= ")
     says = f"{tip_name(row['group'])}: off by {points(row['error'])} points, {how} (adjusted p {surely})."
     return [
@@ -127,11 +141,11 @@ def _scanned_cells(row: Values, top: float) -> list[Cell]:
     ]
 
 
-def learned_section(audit: Values) -> str:
+def learned_section(audit: Values) -> Section | None:
     """Show the worst group that features can define, at each share of the people."""
     rows = audit["learned"]
     if not rows:
-        return ""
+        return None
     text = (
         "For each share of people the worst group that features can define, learned on some rows and judged on others. "
         "The error is estimated from below; each lower bound holds by itself."
@@ -152,7 +166,7 @@ def learned_section(audit: Values) -> str:
             percent(row["mass"]),
             points(row["error"]),
             bound(at_least, row["low"]),
-            (row["direction"] or "-") if (row["low"] or 0) > 0 else "not surely off",
+            how_off(row, is_off=or_zero(row["low"]) > 0),
             number(row["bias"]),
             percent(row["coverage_80"], 1),
             p_value(row["p_value"]),

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
 def is_known(value: Any) -> bool:
     return value is not None and math.isfinite(value)
+
+
+def or_zero(value: Any) -> float:
+    return float(value) if is_known(value) else 0.0
+
+
+def without_nan(value: Any) -> Any:
+    """Put None for what is not finite: JSON has no word for it, but Python reads and writes one."""
+    if isinstance(value, Mapping):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def points(share: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -87,10 +88,29 @@ def heading(text: str) -> str:
     return f"<h1>{escape(text)}</h1>"
 
 
-def section(title: str, *parts: str, key: str = "") -> str:
+class Section(str):
+    """A section as HTML that knows its title and where links to it lead."""
+
+    __slots__ = ("heading", "key")
+    heading: str
+    key: str
+
+    def __new__(cls, text: str, title: str, key: str) -> Section:
+        self = super().__new__(cls, text)
+        self.heading, self.key = title, key
+        return self
+
+
+def section(title: str, *parts: str, key: str = "") -> Section:
     """Put parts, which are HTML already, under a title; empty ones are left out. `key` is where links lead."""
     opening = f'<section id="{key}">' if key else "<section>"
-    return "\n".join([opening, f"<h2>{escape(title)}</h2>", *(part for part in parts if part), "</section>"])
+    written = [opening, f"<h2>{escape(title)}</h2>", *(part for part in parts if part), "</section>"]
+    return Section("\n".join(written), title, key)
+
+
+def details(summary: str, *parts: str) -> str:
+    """Put parts, which are HTML already, where they are seen when asked for."""
+    return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -158,7 +178,7 @@ def _kind(cell: Cell, kind: str) -> str:
 def _order(cell: Cell) -> str:
     if not isinstance(cell, Value):
         return ""
-    return ' data-v=""' if cell.order is None else f' data-v="{cell.order:.6g}"'
+    return ' data-v=""' if cell.order is None or not math.isfinite(cell.order) else f' data-v="{cell.order:.6g}"'
 
 
 def _cell(cell: Cell) -> str:

@@ -13,7 +13,6 @@ from evenhand.report._chart import (
     area,
     axes,
     chart,
-    figure,
     known,
     line,
     line_sign,
@@ -21,10 +20,11 @@ from evenhand.report._chart import (
     nice_ticks,
     shape,
     sign,
+    titled_chart,
 )
 from evenhand.report._numbers import band, count, percent, points, tenth_percent
 from evenhand.report._page import table
-from evenhand.report._verdict import Values
+from evenhand.report._said import Values
 
 Points = list[tuple[float, float]]
 
@@ -84,7 +84,7 @@ def pit_figure(audit: Values) -> str:
     header = ["stated chance", "#share of outcomes", "#band if calibrated"]
     cells = [[_range(a, b), percent(s, 1), band(tenth_percent, low, high)] for a, b, s, low, high in rows]
     numbers = table("Numbers of the PIT histogram", header, cells)
-    return figure("Where outcomes fall in their forecasts", chart(frame, says, parts), key, note, numbers)
+    return titled_chart("Where outcomes fall in their forecasts", chart(frame, says, parts), key, note, numbers)
 
 
 def _pit_band(frame: Frame, a: float, b: float, _: float | None, low: float | None, high: float | None) -> str:
@@ -167,7 +167,7 @@ def calibration_figure(audit: Values) -> str:
     ]
     numbers = table("Numbers of the calibration curve", header, cells)
     says = "Calibration curve: share of outcomes at or below the forecast quantile of each level."
-    return figure("Do stated chances come true?", chart(frame, says, parts), key, note, numbers)
+    return titled_chart("Do stated chances come true?", chart(frame, says, parts), key, note, numbers)
 
 
 def _calibration_mark(frame: Frame, row: Values) -> str:
@@ -218,7 +218,7 @@ def worst_figure(rows: Sequence[Values], learned: Sequence[Values], numbers: str
     says = (
         "Error of the worst group against its share of the people, in percentage points; the numbers are in the table."
     )
-    return figure("How far off is the worst group of each size?", chart(frame, says, parts), key)
+    return titled_chart("How far off is the worst group of each size?", chart(frame, says, parts), key, numbers=numbers)
 
 
 def _stairs(rows: Sequence[Values]) -> list[tuple[float, float]]:
@@ -283,9 +283,9 @@ def scale_figure(marks: Sequence[tuple[str, str, float, str]]) -> str:
     base = "".join(f'<path class="axis" d="M{frame.x(v):.1f} 20V34"/>' for v in TENTHS)
     track = f'<path class="axis" d="M{frame.x(0):.1f} 27H{frame.x(0.5):.1f}"/>'
     drawn = "".join(
-        mark(f"{words} points.", shape(name, frame.x(error), 27), (frame.x(error), 27), kind)
+        mark(f"{words}.", shape(name, frame.x(error), 27), (frame.x(error), 27), kind)
         for kind, name, error, words in marks
     )
     key = [(sign(name, kind), words) for kind, name, _, words in marks]
     svg = chart(frame, "Scale of errors, from 0 points, perfect, to 50, the worst", [base, track, ends, drawn])
-    return figure("In percentage points", svg, key)
+    return titled_chart("In percentage points", svg, key)

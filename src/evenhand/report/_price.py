@@ -9,7 +9,6 @@ from evenhand.report._chart import (
     Frame,
     axes,
     chart,
-    figure,
     known,
     line,
     line_sign,
@@ -18,19 +17,20 @@ from evenhand.report._chart import (
     plain,
     shape,
     sign,
+    titled_chart,
 )
 from evenhand.report._numbers import number, percent, points
-from evenhand.report._page import Cell, paragraph, section, table
+from evenhand.report._page import Cell, Section, paragraph, section, table
 from evenhand.report._plots import whole_points
-from evenhand.report._verdict import Values
+from evenhand.report._said import Values
 
 
-def price_section(audit: Values) -> str:
+def price_section(audit: Values) -> Section | None:
     """Show the price of proof against the group error, with the point that was chosen; nothing if it is not known."""
     price = audit.get("price")
     rows = [row for row in price["curve"] if known(row["group_error"], row["price"])] if price else []
     if not price or not rows:
-        return ""
+        return None
     chosen, mass = _chosen(price), percent(price["mass"])
     explained = [
         paragraph(
@@ -93,7 +93,7 @@ def _price_figure(price: Values, rows: Sequence[Values]) -> str:
     cells: list[list[Cell]] = [[f"{r['alpha']:.3g}", points(r["group_error"]), number(r["price"])] for r in rows]
     numbers = table("Numbers of the price of proof", header, cells)
     says = "Price of proof against the error that a group can have."
-    return figure("Price of proof against group error", chart(frame, says, parts), key, numbers=numbers)
+    return titled_chart("Price of proof against group error", chart(frame, says, parts), key, numbers=numbers)
 
 
 def _price_mark(frame: Frame, row: Values, name: str, kind: str, mass: str) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from evenhand._words import at_least, at_most
-from evenhand.report._numbers import band, bound, count, percent, points, whole
-from evenhand.report._page import Cell, bullets, paragraph, section, table
+from evenhand.report._findings import by_size
+from evenhand.report._numbers import band, bound, count, is_known, percent, points, whole
+from evenhand.report._page import Cell, Section, Value, bullets, paragraph, section, table
 from evenhand.report._plots import worst_figure
-from evenhand.report._verdict import Values, chance_sentence, proven_bounds
+from evenhand.report._said import Values
+from evenhand.report._verdict import chance_sentence, limits_of, proven_bounds
 
 NAMED = 400
 """Most named groups whose bounds are shown."""
 
 
-def proof_section(audit: Values) -> str:
+def proof_section(audit: Values) -> Section | None:
     """Show the bounds that are proven, for every group and for named ones, and what the rows can answer."""
     proof = audit["certificate"]
     if proof is None:
@@ -21,28 +23,31 @@ def proof_section(audit: Values) -> str:
     parts = [
         paragraph(
             f"Each statement holds with {percent(proof['confidence'])} confidence at any number of rows, from "
-            f"{count(proof['n_samples'], 'person', 'people')} with {draws} each "
-            f"(method: {proof['method']}). Over everybody, stated chances are off by at most "
+            f"{count(proof['n_samples'], 'person', 'people')} with {draws} each. "
+            f"Over everybody, stated chances are off by at most "
             f"{bound(at_most, proof['average_error'])} points."
         )
     ]
     if proven_bounds(audit) is not None:
         parts += ["<h3>For every group</h3>", _every_group(proof)]
     if proof["groups"]:
-        parts += ["<h3>For named groups, all at once</h3>", _named(proof)]
+        parts += ["<h3>For named groups, all at once</h3>", _named(audit, proof)]
     answers: list[list[Cell]] = [
         [f"{row['question']}?", "yes" if row["answered"] else "no", str(row["why"])] for row in proof["questions"]
     ]
     if answers:
         parts += ["<h3>What these rows can answer</h3>", table("Questions", ["question", "answered", "why"], answers)]
+    parts.append(paragraph(f"Method of the bounds: {proof['method']}.", "facts"))
     return section("What is proven", *parts, key="proof")
 
 
 def _every_group(proof: Values) -> str:
+    # a chain of theorems that ends at the worst error there is says nothing
+    has_chain = any(is_known(row["chain"]) and at_most(row["chain"]) != at_most(0.5) for row in proof["every_group"])
     header = [
         "every group of at least",
         "#off by at most (points)",
-        "#by the paper's chain",
+        *(["#by the paper's chain"] if has_chain else []),
         "#80% interval holds at least",
         "#at most",
     ]
@@ -50,7 +55,7 @@ def _every_group(proof: Values) -> str:
         [
             f"{percent(row['mass'])} of people",
             bound(at_most, row["group_error"]),
-            bound(at_most, row["chain"]),
+            *([bound(at_most, row["chain"])] if has_chain else []),
             bound(at_least, row["coverage_80_low"], "%"),
             bound(at_most, row["coverage_80_high"], "%"),
         ]
@@ -59,37 +64,38 @@ def _every_group(proof: Values) -> str:
     return table("Bounds for every group", header, cells)
 
 
-def _named(proof: Values) -> str:
+def _named(audit: Values, proof: Values) -> str:
+    small = {row["group"] for row in audit["groups"] if row["too_small"]}
+    rows = by_size([row | {"too_small": row["group"] in small} for row in proof["groups"]], low="low")
+    note = ""
+    if rows[NAMED:]:
+        note = paragraph(f"Shown are the {NAMED} of {whole(len(rows))} groups, those off by most for sure first.")
     header = ["group", "#rows", "#measured (points)", "#at least", "#at most"]
     cells: list[list[Cell]] = [
         [
             str(row["group"]),
-            whole(row["n"]),
-            points(row["error"]),
-            bound(at_least, row["low"]),
-            bound(at_most, row["high"]),
+            Value(whole(row["n"]), order=row["n"]),
+            Value(points(row["error"]), order=row["error"]),
+            Value(bound(at_least, row["low"]), order=row["low"]),
+            Value(bound(at_most, row["high"]), order=row["high"]),
         ]
-        for row in proof["groups"][:NAMED]
+        for row in rows[:NAMED]
     ]
-    return table("Bounds for named groups", header, cells)
+    return note + table("Bounds for named groups", header, cells, search="Find a named group")
 
 
-def limits_section(audit: Values) -> str:
+def limits_section(audit: Values) -> Section | None:
     """Show what the proof assumes and does not cover."""
-    proof = audit["certificate"] or {}
-    parts = [
-        f"<h3>{title}</h3>{bullets(proof[key])}"
-        for title, key in (("Assumed", "assumptions"), ("Not covered", "not_covered"))
-        if proof.get(key)
-    ]
-    return section("What the proof rests on", *parts, key="limits") if parts else ""
+    listed = {"Assumed": limits_of(audit, "assumptions"), "Not covered": limits_of(audit, "not_covered")}
+    parts = [f"<h3>{title}</h3>{bullets(texts)}" for title, texts in listed.items() if texts]
+    return section("What the proof rests on", *parts, key="limits") if parts else None
 
 
-def oracle_section(audit: Values) -> str:
+def oracle_section(audit: Values) -> Section | None:
     """Show the worst groups that can be picked once the outcomes are seen, beside chance, learners and proof."""
     rows, is_proven = audit["worst_groups"], proven_bounds(audit) is not None
     if not rows:
-        return ""
+        return None
     text = (
         "For each share of people, the rows whose forecasts look worst once the outcomes are seen. Beside it, what the "
         "same search finds in calibrated forecasts of the same kind: mean, and 5% to 95%."

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from evenhand.report._numbers import whole
-from evenhand.report._page import escape, facts, paragraph, section
-from evenhand.report._verdict import Values
+from evenhand.report._page import Section, escape, facts, paragraph, section
+from evenhand.report._said import Values
 
 UNKNOWN = "not recorded"
 
 
-def provenance_section(audit: Values) -> str:
+def provenance_section(audit: Values) -> Section | None:
     """Show what is needed to make an audit again; nothing if it was not recorded."""
     known = audit.get("provenance")
     if not known:
-        return ""
+        return None
     model, data = known.get("model") or {}, known.get("data") or {}
     listed = {
         "Model": _or_unknown(model.get("name")),

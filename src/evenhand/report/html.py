@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from evenhand._words import at_most
 from evenhand.report._chart import known
 from evenhand.report._examples import examples_section
+from evenhand.report._findings import farthest_off, how_sure
 from evenhand.report._groups import learned_section, named_section, scanned_section
-from evenhand.report._numbers import band, count, number, percent, points, tenth_percent, whole
-from evenhand.report._page import Cell, bullets, escape, facts, heading, page, paragraph, section, short, table
+from evenhand.report._numbers import band, count, number, percent, points, tenth_percent, whole, without_nan
+from evenhand.report._page import (
+    Cell,
+    Section,
+    bullets,
+    details,
+    escape,
+    facts,
+    heading,
+    page,
+    paragraph,
+    section,
+    short,
+    table,
+)
 from evenhand.report._plots import calibration_figure, pit_figure, scale_figure
 from evenhand.report._price import price_section
 from evenhand.report._proof import limits_section, oracle_section, proof_section
 from evenhand.report._provenance import provenance_section
-from evenhand.report._verdict import SCALE, Values, farthest_off, kind, not_covered, proven_bounds, verdict
+from evenhand.report._said import Said, Values
+from evenhand.report._verdict import SCALE, SURELY, is_useless, kind, not_covered, proven_bounds, verdict
 
 __all__ = ["audit_html"]
 
@@ -45,6 +59,7 @@ def audit_html(audit: Values) -> str:
     >>> "<h1>Audit of a &lt;b&gt; model</h1>" in page
     True
     """
+    audit = without_nan(audit)
     found = [named_section(audit), scanned_section(audit), learned_section(audit)]
     proof, oracle = proof_section(audit), oracle_section(audit)
     calibration, limits = _calibration(audit), limits_section(audit)
@@ -53,7 +68,7 @@ def audit_html(audit: Values) -> str:
         order = [proof, calibration, oracle, *found, *rest, limits, _notes(audit)]
     else:
         order = [*found, calibration, *rest, proof, limits, _notes(audit), oracle]
-    sections = [part for part in [*order, provenance_section(audit)] if part]
+    sections = [part for part in [*order, provenance_section(audit)] if part is not None]
     made = paragraph("Made by evenhand. The same values, with all digits, are in the audit as JSON.")
     parts = [_head(audit), _first_screen(audit, _contents(sections)), *sections, f"<footer>{made}</footer>"]
     return page(f"Audit of {short(audit['name'], 200)}", "\n".join(parts), is_live=True)
@@ -68,35 +83,35 @@ def _head(audit: Values) -> str:
 def _first_screen(audit: Values, contents: str) -> str:
     """Say what the audit shows; beside it, on a scale, how far off, what was audited and what that does not cover."""
     lead, sentences = verdict(audit)
-    listed = "".join(f"<li>{_with_group_in_bold(sentence)}</li>" for sentence in sentences)
+    listed = "".join(map(_item, sentences))
     said = (
         f'<div class="verdict"><h2>What this audit says</h2>{paragraph(lead, "lead")}<ul>{listed}</ul>'
-        f"{paragraph(SCALE, 'facts')}</div>"
+        f"{paragraph(SCALE, 'facts')}{details('What surely means', paragraph(SURELY, 'facts'))}</div>"
     )
     return f'<div class="top">\n{said}\n<div class="cards">{_scale(audit)}{_cards(audit)}</div>\n{contents}\n</div>'
 
 
-def _with_group_in_bold(sentence: str) -> str:
+def _item(sentence: Said) -> str:
     """Make the name of a group stand out, so that a reader finds it at a glance."""
-    told = re.match(r"(Named group|Group) (.*?)( \([\d,]+ rows?\): )", sentence, flags=re.S)
-    if told is None:
-        return escape(sentence)
-    return f"{told[1]} <strong>{escape(told[2])}</strong>{escape(sentence[told.start(3) :])}"
+    name = f"<strong>{escape(sentence.name)}</strong>" if sentence.name else ""
+    kind_of = ' class="warn"' if sentence.is_warning else ""
+    return f"<li{kind_of}>{escape(sentence.before)}{name}{escape(sentence.rest)}</li>"
 
 
 def _scale(audit: Values) -> str:
     """Show on one scale everybody, the group that is farthest off for sure, and what is proven."""
     everybody, worst, proven = audit["groups"][:1], farthest_off(audit), proven_bounds(audit)
     marks = [
-        ("blue", "circle", row["error"], f"everybody: {points(row['error'])}")
+        ("blue", "circle", row["error"], f"everybody: {points(row['error'])} points")
         for row in everybody
         if known(row["error"])
     ]
     if worst is not None and known(worst["error"]):
-        words = f"{short(worst['group'], 60)}, surely off: {points(worst['error'])}"
+        words = f"{short(worst['group'], 60)}: estimated {points(worst['error'])} points, {how_sure(audit, worst)}"
         marks.append(("orange", "diamond", worst["error"], words))
-    if proven is not None:
-        words = f"every group of {percent(proven['mass'])} of people, proven: at most {at_most(proven['group_error'])}"
+    if proven is not None and not is_useless(proven):
+        most = f"at most {at_most(proven['group_error'])} points"
+        words = f"every group of {percent(proven['mass'])} of people, proven: {most}"
         marks.append(("red", "square", proven["group_error"], words))
     drawn = scale_figure(marks)
     return drawn and f"<section><h2>How far stated chances are off</h2>{drawn}</section>"
@@ -131,18 +146,17 @@ def _looked_at(audit: Values) -> str:
     return f"{named:,} named, {len(audit['scan']):,} by features, {len(audit['learned']):,} learned"
 
 
-def _contents(sections: Iterable[str]) -> str:
-    """Link to each section of the page by its title, which is HTML already."""
-    found = [re.match(r'<section id="(.*?)">\n<h2>(.*?)</h2>', part) for part in sections]
-    links = "".join(f'<li><a href="#{m[1]}">{m[2]}</a></li>' for m in found if m is not None)
+def _contents(sections: Iterable[Section]) -> str:
+    """Link to each section of the page by its title."""
+    links = "".join(f'<li><a href="#{part.key}">{escape(part.heading)}</a></li>' for part in sections)
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
 
 
-def _calibration(audit: Values) -> str:
+def _calibration(audit: Values) -> Section | None:
     """Show how stated chances come true over everybody; nothing if that is not known."""
     figures = [drawn for drawn in (pit_figure(audit), calibration_figure(audit)) if drawn]
     if not figures:
-        return ""
+        return None
     text = (
         "Of all outcomes a tenth should fall in each tenth of its own forecast. Bars that rise to the left say that "
         "outcomes are lower than forecast, to the right higher; a valley says that forecasts are too narrow, a hill "
@@ -152,10 +166,10 @@ def _calibration(audit: Values) -> str:
     return section("Calibration over everybody", paragraph(text), f'<div class="pair">{both}</div>', key="calibration")
 
 
-def _scores(audit: Values) -> str:
+def _scores(audit: Values) -> Section | None:
     rows = audit["scores"]
     if not rows:
-        return ""
+        return None
     text = "Means over rows and draws with 95% bands. Smaller log scores, CRPS, deviations and widths are sharper."
     cells: list[list[Cell]] = []
     for row in rows:
@@ -169,5 +183,5 @@ def _scores(audit: Values) -> str:
     return section("Scores", paragraph(text), written, key="scores")
 
 
-def _notes(audit: Values) -> str:
-    return section("Notes", bullets(audit["notes"]), key="notes") if audit["notes"] else ""
+def _notes(audit: Values) -> Section | None:
+    return section("Notes", bullets(audit["notes"]), key="notes") if audit["notes"] else None

@@ -144,6 +144,17 @@
       .map((cell) => cell.textContent.toLowerCase())
       .join(" ");
 
+  // a mark that is hidden cannot be tabbed to: the first that is seen takes its place
+  const moveStop = (place) => {
+    const marks = [...place.querySelectorAll(".mark")];
+    const stop = marks.find((mark) => mark.getAttribute("tabindex") === "0");
+    if (stop && stop.getClientRects().length) return;
+    const next = marks.find((mark) => mark.getClientRects().length);
+    if (!next) return;
+    if (stop) stop.setAttribute("tabindex", "-1");
+    next.setAttribute("tabindex", "0");
+  };
+
   const filter = (rows, words) => {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of rows) {
@@ -168,6 +179,7 @@
     say("");
     search.querySelector("input").addEventListener("input", (event) => {
       filter(rows, event.target.value);
+      moveStop(box);
       say("");
     });
   }

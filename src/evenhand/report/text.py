@@ -8,14 +8,26 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from evenhand._words import at_least, at_most
-from evenhand.report._numbers import band, bound, count, is_known, number, p_value, percent, points
+from evenhand.report._findings import NOT_OFF, by_size, in_words, is_sure
+from evenhand.report._numbers import (
+    band,
+    bound,
+    count,
+    is_known,
+    number,
+    or_zero,
+    p_value,
+    percent,
+    points,
+    without_nan,
+)
+from evenhand.report._said import Values
 from evenhand.report._verdict import (
     SCALE,
-    Values,
+    SURELY,
     chance_sentence,
-    in_words,
-    is_sure,
     kind,
+    limits_of,
     proven_bounds,
     verdict,
 )
@@ -38,14 +50,15 @@ def audit_text(audit: Values) -> str:
     The order is the reader's: of a deterministic model the groups lead, as nothing can be proven for every group; of
     a randomized one the proof does.
     """
+    audit = without_nan(audit)
     lead, sentences = verdict(audit)
     found = [_named(audit), _scanned(audit), _learned(audit)]
     worst = [_worst(audit)]
     parts = [
         _wrapped(f"Audit of {audit['name']}: {count(audit['n_samples'], 'row')}, {kind(audit)}"),
         _wrapped(lead),
-        _bullets(sentences),
-        _wrapped(SCALE),
+        _bullets(map(str, sentences)),
+        _wrapped(f"{SCALE} {SURELY}"),
         _scores(audit),
         *(worst + found if audit["is_randomized"] else found + worst),
         _limits(audit),
@@ -64,7 +77,7 @@ def _scores(audit: Values) -> str:
 
 def _named(audit: Values) -> str:
     header = ("named group", "rows", "error", "95% band", "outcome - forecast", "80% covered", "90% covered")
-    groups = [*audit["groups"][:1], *sorted(audit["groups"][1:], key=lambda row: -(row["error"] or 0))]
+    groups = [*audit["groups"][:1], *by_size(audit["groups"][1:])]
     rows = [_group_row(row) for row in groups[: NAMED + 1]]
     if groups[NAMED + 1 :]:
         header = (f"named group ({NAMED} of {len(groups) - 1:,})", *header[1:])
@@ -92,7 +105,7 @@ def _scanned(audit: Values) -> str:
             row["group"],
             str(row["n"]),
             number(row["error"]),
-            row["direction"],
+            (row["direction"] if is_sure(row) or not is_known(row["p_adjusted"]) else NOT_OFF) or "-",
             number(row["bias"]),
             percent(row["coverage_80"], 0),
             p_value(row["p_adjusted"]),
@@ -110,7 +123,7 @@ def _learned(audit: Values) -> str:
             f"{row['n']} of {row['n_judged']}",
             number(row["error"]),
             bound(lambda low: at_least(low, 3, unit=1), row["low"]),
-            row["direction"] if (row["low"] or 0) > 0 else "not surely off",
+            (row["direction"] or "-") if or_zero(row["low"]) > 0 else NOT_OFF,
             number(row["bias"]),
             percent(row["coverage_80"], 0),
             in_words(row),
@@ -138,7 +151,7 @@ def _limits(audit: Values) -> str:
     """What the proof does not cover, where there is one."""
     if proven_bounds(audit) is None:
         return ""
-    return _wrapped(f"Not covered by the proof: {'; '.join(audit['certificate']['not_covered'])}.")
+    return _wrapped(f"Not covered by the proof: {'; '.join(limits_of(audit, 'not_covered'))}.")
 
 
 def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:

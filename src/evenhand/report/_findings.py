@@ -1,0 +1,241 @@
+"""What an audit found of its groups: which are surely off, in which direction, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evenhand._words import at_least
+from evenhand.report._numbers import count, is_known, or_zero, p_value, points
+from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, SURE, WIDE, Said, Values, plain_number
+
+NAMED_TOLD, TOLD = 2, 3
+"""Most named groups, and most groups named or scanned, that are told of one by one."""
+
+NOT_OFF = "not surely off"
+
+
+def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
+    """Put groups that are large enough first, then those that are off by most for sure, then those that seem to be."""
+    return sorted(rows, key=lambda row: (bool(row.get("too_small")), -or_zero(row[low]), -or_zero(row["error"])))
+
+
+def is_sure(row: Values) -> bool:
+    """Whether a scanned group is surely off."""
+    return is_known(row["p_adjusted"]) and bool(row["p_adjusted"] < SURE)
+
+
+def lean(row: Values) -> str:
+    """Direction of a named group's error, from its mean PIT and coverage."""
+    if row["too_small"]:
+        return "too few rows to tell"
+    error, mean = or_zero(row["error"]), row["mean_pit"]
+    # a mean PIT away from 1/2 is an error of at least that much: is it most of the error
+    if is_known(mean) and abs(mean - 0.5) >= max(error / 2, 1e-9):
+        return LOWER if mean < 0.5 else HIGHER
+    if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
+        return NARROW
+    if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
+        return WIDE
+    return "mixed"
+
+
+def is_mean_off(row: Values) -> bool:
+    """Whether the 95% band of outcome minus forecast leaves out 0."""
+    low, high = or_zero(row.get("bias_low")), or_zero(row.get("bias_high"))
+    return is_known(row["bias"]) and (low > 0 or high < 0)
+
+
+def how_off(row: Values, *, is_off: bool) -> str:
+    """Say in which direction a group is off and by how many units, by one rule for all tables.
+
+    A mean that is surely off is told of also where stated chances, judged over all levels, are not.
+    """
+    if row.get("too_small"):
+        return "too few rows to tell"
+    if not is_off:
+        mean = f"chances: {NOT_OFF}; mean: surely {'lower' if or_zero(row['bias']) < 0 else 'higher'}"
+        return mean if is_mean_off(row) else NOT_OFF
+    direction = _direction(row)
+    words = "in no one direction" if direction in {None, "mixed", "as forecast"} else str(direction)
+    return words + by_units(row, direction)
+
+
+def _direction(row: Values) -> str | None:
+    return row["direction"] if "direction" in row else lean(row)
+
+
+def by_units(row: Values, direction: str | None) -> str:
+    """Say by how much outcomes miss forecasts, of a named group only where its band leaves out 0."""
+    bias = row["bias"]
+    if not is_known(bias) or bias == 0 or ("bias_low" in row and not is_mean_off(row)):
+        return ""
+    if direction in {LOWER, HIGHER} and (bias < 0) == (direction == LOWER):
+        return f", by {plain_number(abs(bias))} units of y on average"
+    side = "below" if bias < 0 else "above"
+    return f"; on average outcomes are {plain_number(abs(bias))} units of y {side} forecast"
+
+
+def least_named(audit: Values) -> dict[Any, float]:
+    """Certified lower bounds of named groups, by name."""
+    return {row["group"]: or_zero(row["low"]) for row in (audit["certificate"] or {}).get("groups", [])}
+
+
+def off_named(audit: Values) -> list[Values]:
+    """Named groups that are surely off, those that are off by most for sure first."""
+    least = least_named(audit)
+    scanned = {row["group"] for row in audit["scan"] if is_sure(row)}
+    judged = {row["group"] for row in audit["scan"]} | set(least)
+
+    def is_off(row: Values) -> bool:
+        if row["group"] in judged:
+            return row["group"] in scanned or least.get(row["group"], 0.0) >= LEAST_TOLD
+        # a band of a group alone counts only where no judgement of all groups at once is known
+        return or_zero(row["error_low"]) >= LEAST_TOLD
+
+    off = [row for row in audit["groups"][1:] if not row["too_small"] and is_off(row)]
+    return sorted(off, key=lambda row: (-sure_least(audit, row), -or_zero(row["error"])))
+
+
+def sure_least(audit: Values, row: Values) -> float:
+    """Lower bound of a group's error; 0 if none is known that is worth telling."""
+    least = least_named(audit)
+    if row["group"] in least:
+        low = least[row["group"]]
+    elif row["group"] in {other["group"] for other in audit["scan"]}:
+        low = 0.0
+    else:
+        low = or_zero(row.get("error_low"))
+    return low if low >= LEAST_TOLD else 0.0
+
+
+def off_scanned(audit: Values) -> list[Values]:
+    """Scanned groups that are surely off and not among the named ones, the surest first."""
+    named = {row["group"] for row in audit["groups"]}
+    # the same rows may go by several names: they are told of once, and named groups were told of before
+    others: dict[Any, Values] = {}
+    for row in audit["scan"]:
+        if is_sure(row) and row["group"] not in named:
+            others.setdefault((row["n"], row["error"]), row)
+    return list(others.values())
+
+
+def told_groups(audit: Values) -> tuple[list[Values], list[Values]]:
+    """Named and scanned groups that are told of one by one."""
+    named = off_named(audit)[:NAMED_TOLD]
+    return named, off_scanned(audit)[: TOLD - len(named)]
+
+
+def farthest_off(audit: Values) -> Values | None:
+    """Of the groups that are told of, the one that is off by most for sure; None if none is surely off."""
+    named, scanned = told_groups(audit)
+    return max([*named, *scanned], key=lambda row: (sure_least(audit, row), or_zero(row["error"])), default=None)
+
+
+def how_sure(audit: Values, row: Values) -> str:
+    """Say how sure a group's error is: by its lower bound, else by its adjusted p-value."""
+    low = sure_least(audit, row)
+    if low:
+        return f"surely by at least {at_least(low)}"
+    adjusted = [r["p_adjusted"] for r in audit["scan"] if r["group"] == row["group"] and is_sure(r)]
+    return f"surely off (adjusted p {p_value(adjusted[0], '= ')})" if adjusted else "surely off"
+
+
+def group_sentences(audit: Values) -> list[Said]:
+    """Say of the groups that are surely off which they are, how and by how much: five sentences at most."""
+    named, scanned = told_groups(audit)
+    told = [_finding(audit, "Named group ", row) for row in named]
+    told += [_finding(audit, "Group ", row) for row in scanned]
+    return [*told, *_learned_sentences(audit), *_in_all(audit, len(told))]
+
+
+def _finding(audit: Values, before: str, row: Values) -> Said:
+    text = f" ({count(row['n'], 'row')}): {how_off(row, is_off=True)}"
+    return Said(
+        before, str(row["group"]), f"{text}; off by an estimated {points(row['error'])} points, {how_sure(audit, row)}."
+    )
+
+
+def _learned_sentences(audit: Values) -> list[Said]:
+    off = [row for row in audit["learned"] if or_zero(row["low"]) >= LEAST_TOLD]
+    if not off:
+        return []
+    row = max(off, key=lambda row: row["low"])
+    told = f"Of {points_of(row['mass'])} of people that features define ({in_words(row)}) ({count(row['n'], 'row')}): "
+    told += f"{how_off(row, is_off=True)}; off by an estimated {points(row['error'])} points, "
+    return [Said(f"{told}surely by at least {at_least(row['low'])}.")]
+
+
+def points_of(mass: float) -> str:
+    return f"{100 * mass:.4g}%"
+
+
+def _in_all(audit: Values, told: int) -> list[Said]:
+    named, scanned = off_named(audit), [row for row in audit["scan"] if is_sure(row)]
+    others = off_scanned(audit)
+    if len(named) + len(others) <= told:
+        return []
+    parts = [f"{len(named):,} of {len(audit['groups']) - 1:,} named groups"] if named else []
+    parts += [f"{len(scanned):,} of {n_scanned(audit):,} scanned groups"] if scanned else []
+    text = f"In all {' and '.join(parts)} are surely off: see the tables."
+    related = [row for row in others[1:] if set(row.get("features") or []) & set(others[0].get("features") or [])]
+    if related:
+        overlap = "overlaps" if len(related) == 1 else "overlap"
+        text += f" {len(related):,} of them {overlap} with {others[0]['group']}; others may only reflect it."
+    return [Said(text)]
+
+
+def n_scanned(audit: Values) -> int:
+    """Groups that the scan judged: those with too few rows were not."""
+    return sum(is_known(row["p_adjusted"]) for row in audit["scan"])
+
+
+def in_words(row: Values) -> str:
+    """Say what a learned group is: conditions that nearly define it, or the features that it rests on."""
+    if row["description"]:
+        return f"nearly: {row['description']}, {points_of(round(or_zero(row['description_share']), 2))} of people"
+    return "by " + ", ".join(map(str, row["features"])) if row["features"] else "no short rule"
+
+
+def scan_note(audit: Values) -> str:
+    """What the notes say of a scan that could not run; nothing if they say nothing."""
+    notes = map(str, audit["notes"])
+    return next((note for note in notes if "needed to scan" in note or "nothing was scanned" in note), "")
+
+
+def no_scan(audit: Values) -> str:
+    """Say why no groups were scanned."""
+    if scan_note(audit):
+        return "too few rows"
+    has_features = audit["learned"] or any("was not scanned" in str(note) for note in audit["notes"])
+    return "the notes say why" if has_features else "that takes features"
+
+
+def looked_at(audit: Values) -> str:
+    """Say how many groups were looked at, and whether a scan ran."""
+    counts = {"named": max(len(audit["groups"]) - 1, 0), "scanned": n_scanned(audit), "learned": len(audit["learned"])}
+    told = [count(n, f"{kind} group") for kind, n in counts.items() if n or kind == "named"]
+    no = "" if counts["scanned"] else f"; no scan: {no_scan(audit)}"
+    return f"{', '.join(told)} looked at, none surely off{no}"
+
+
+def mending(audit: Values) -> str:
+    """Say how to mend a group that is surely off without randomness."""
+    row = farthest_off(audit)
+    column = None if row is None else _column_of(audit, row)
+    if column is None:
+        return "To mend it without randomness: see the guides on mending."
+    return f'To mend it without randomness: RecalibratedRegressor(model, by="{column}").'
+
+
+def _column_of(audit: Values, row: Values) -> str | None:
+    """The column of a table that makes a group, if it is one alone."""
+    named = {other["group"] for other in audit["groups"]}
+    if row["group"] not in named:
+        features = row.get("features") or []
+        return str(features[0]) if len(features) == 1 else None
+    column = str(row["group"])
+    for between in (" = ", " <= ", " > "):
+        column = column.partition(between)[0]
+    columns = {str(name) for other in audit["scan"] if other["group"] not in named for name in other["features"]}
+    return column if column in columns else None
