@@ -900,7 +900,7 @@ def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
     )
     text = audit(Stub(0.8), X, y, random_state=0, name="m").summary()
     assert text.startswith("Audit of m: 1,000 rows, randomized forecasts, 64 draws per row\n")
-    assert "With 95% confidence: for every group of at least 20% of people" in " ".join(text.split())
+    assert "For every group of at least 20% of people, " in " ".join(text.split())
 
 
 def test_small_units_are_not_shown_as_zero() -> None:

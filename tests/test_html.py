@@ -223,7 +223,7 @@ def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages)
     assert "20% of people that features define (nearly: age > 44 and sex = f, 21% of people) (180 rows)" in text
     assert "off by an estimated 21.4 points, surely by at least 15.2." in text
     assert "with one forecast per person no data can prove calibration for groups of up to half of the people" in text
-    assert "With 95% confidence: for every group" not in text
+    assert "For every group of at least" not in text
 
 
 def test_groups_lead_for_a_deterministic_model_and_the_oracle_is_an_appendix(pages):
@@ -244,7 +244,7 @@ def test_proof_leads_for_a_randomized_model(pages):
     text = text_of(pages["randomized"])
     # 31.38 and 94.45 are rounded up; each bound holds by itself, so none is said of both at once
     assert (
-        "What this audit says With 95% confidence: for every group of at least 20% of people, an interval stated as "
+        "What this audit says For every group of at least 20% of people, an interval stated as "
         "80% holds at least 51.4% of the time, and stated chances are off by at most 31.4 percentage points averaged "
         "over all levels; each with 95% confidence. Forecasts are too high on average, by 0.13 (0.03 to 0.23) in "
         "units of y."
@@ -567,7 +567,7 @@ def test_a_caveat_stands_first_in_page_and_text():
     page, text = audit_html(audit), " ".join(audit_text(audit).split())
     listed = page.partition("<ul>")[2]
     assert listed.startswith('<li class="warn">The draws were &lt;not&gt; fresh.</li>')
-    lead = "For this randomization, taken as given: with 95% confidence, for every group of at least 20% of people, "
+    lead = "For this randomization, taken as given: for every group of at least 20% of people, "
     assert told(page).partition("What this audit says ")[2].startswith(lead)
     assert lead in text
     assert f"- {caveat}" in text

@@ -57,7 +57,7 @@ def verdict(audit: Values) -> tuple[str, list[Said]]:
     warning = [Said(str(caveat), is_warning=True)] if caveat else []
     average = _average_sentences(audit)
     if proven is not None:
-        lead, bad = _proof_sentence(audit, proven, between="," if caveat else ":"), [everybody] if everybody else []
+        lead, bad = _proof_sentence(audit, proven), [everybody] if everybody else []
         if is_useless(proven):
             lead, bad = " ".join([*bad, lead]), []
         found = ["Even so, some groups are surely off." if sure else _no_group_off(audit)]
@@ -121,15 +121,15 @@ def is_useless(row: Values) -> bool:
     return at_most(row["group_error"]) == at_most(0.5)
 
 
-def _proof_sentence(audit: Values, row: Values, between: str) -> str:
+def _proof_sentence(audit: Values, row: Values) -> str:
     confidence, mass = percent(audit["certificate"]["confidence"]), percent(row["mass"])
     if is_useless(row):
         return f"These rows prove nothing useful for every group of at least {mass} of people."
-    opening = f"With {confidence} confidence{between} for every group of at least {mass} of people, "
+    opening = f"For every group of at least {mass} of people, "
     off = f"stated chances are off by at most {at_most(row['group_error'])} percentage points averaged over all levels"
     covered = row["coverage_80_low"]
     if not is_known(covered) or covered < LEAST_COVERED:
-        return f"{opening}{off}."
+        return f"{opening}{off}, with {confidence} confidence."
     # the two bounds are two statements: nothing says how often both hold
     return (
         f"{opening}an interval stated as 80% holds at least {at_least(covered)}% of the time, and {off}; each with "
