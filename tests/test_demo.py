@@ -86,6 +86,7 @@ def test_its_files_are_what_they_are_named(shown: tuple[Path, subprocess.Complet
     folder = shown[0] / "evenhand-demo"
     deterministic, randomized = (read(folder / name) for name in AUDITS)
     assert (deterministic["is_randomized"], randomized["is_randomized"]) == (False, True)
+    assert "<h1>Audit of the diabetes model with a draw</h1>" in (folder / "report.html").read_text()
     assert deterministic["n_samples"] == randomized["n_samples"] == 177
     assert len(randomized["groups"]) > 3
     table = pd.read_csv(folder / "comparison.csv")

@@ -60,9 +60,9 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
         say("auditing ...")
         deterministic, randomized = _audits(chosen, data, out / "model", seed, command)
     deterministic.to_json(out / "audit-deterministic.json")
-    deterministic.to_html(out / "report-deterministic.html")
+    replace(deterministic, name="the diabetes model").to_html(out / "report-deterministic.html")
     randomized.to_json(out / "audit-randomized.json")
-    randomized.to_html(out / "report.html")
+    replace(randomized, name="the diabetes model with a draw").to_html(out / "report.html")
     comparison = compare(deterministic, randomized)
     comparison.table.to_csv(out / "comparison.csv", index=False)
     return (
