@@ -727,6 +727,7 @@ def test_the_provenance_names_versions_model_data_and_seed() -> None:
     assert (made["command"], made["random_state"]) == (None, 7)
     assert made["model"] == {"name": "mine", "kind": "Stub", "sha256": None}
     assert made["data"] == {"name": None, "sha256": None, "n_rows": N}
+    assert len(made["values_sha256"]) == 64
     assert made["draws"].startswith("made for this audit: 64 draws per row, one at random in each of 64 equal parts")
     assert audit(Stub(), X, y, random_state=np.random.default_rng(0)).provenance["random_state"] is None
 
@@ -1092,3 +1093,13 @@ def test_text_that_names_each_row_is_not_learned_from() -> None:
     assert "column 'id' names each row and was not learned from" in found.notes
     alone = audit(forecast, y=y, features=table[["age"]], learned_masses=(0.2,), random_state=0)
     pd.testing.assert_frame_equal(found.learned, alone.learned)
+
+
+def test_the_hash_tells_which_values_were_audited() -> None:
+    rng = np.random.default_rng(0)
+    y, forecast = rng.normal(size=60), Forecast.from_normal(np.zeros(60), np.ones(60))
+    found = audit(forecast, y=y, random_state=0)
+    assert found.provenance["values_sha256"] == hashlib.sha256(y.astype("<f8").tobytes()).hexdigest()
+    pit = forecast.pit(y)
+    known = audit_pit(pit, random_state=0).provenance["values_sha256"]
+    assert known == hashlib.sha256(pit.astype("<f8").tobytes()).hexdigest()

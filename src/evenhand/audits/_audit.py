@@ -138,7 +138,7 @@ def audit(
         found,
         examples=example_table(subject_of, held.X, subject.outcomes, held.kept),
         price=price_of(model_or_forecast),
-        provenance=provenance_of(title, type(model_or_forecast).__name__, outcomes.size, random_state, draws),
+        provenance=provenance_of(title, type(model_or_forecast).__name__, outcomes, random_state, draws),
     )
 
 
@@ -198,7 +198,7 @@ def audit_pit(
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
     held = hold_out(n, None, X, groups, sample_weight, cluster, random)
-    matrix = matrix[held.kept]
+    given, matrix = matrix, matrix[held.kept]
     found = _audit_pits(
         name,
         matrix,
@@ -210,7 +210,7 @@ def audit_pit(
         random,
     )
     words = draws_in_words(True, draws is not None, matrix.shape[1])
-    return replace(found, provenance=provenance_of(name, None, n, random_state, words))
+    return replace(found, provenance=provenance_of(name, None, given, random_state, words))
 
 
 def certify(

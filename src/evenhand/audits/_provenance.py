@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._checks import Floats
 from evenhand.draws import RandomState
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
-def provenance_of(name: str, kind: str | None, n_rows: int, random_state: RandomState, draws: str) -> dict[str, Any]:
-    """Say what an audit from Python comes from; a command and files are not known there."""
+def provenance_of(name: str, kind: str | None, values: Floats, random_state: RandomState, draws: str) -> dict[str, Any]:
+    """Say what an audit from Python comes from; a command and files are not known there.
+
+    `values` are the outcomes that were given, or the PITs where only they are known.
+    """
     from evenhand import __version__
 
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
@@ -35,7 +39,8 @@ def provenance_of(name: str, kind: str | None, n_rows: int, random_state: Random
         "command": None,
         "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
         "model": {"name": name, "kind": kind, "sha256": None},
-        "data": {"name": None, "sha256": None, "n_rows": n_rows},
+        "data": {"name": None, "sha256": None, "n_rows": len(values)},
+        "values_sha256": hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest(),
         "draws": draws,
     }
 

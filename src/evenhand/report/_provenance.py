@@ -23,7 +23,8 @@ def provenance_section(audit: Values) -> Section | None:
         "Hash of the model": _hash(model.get("sha256"), "sha256 of model.json"),
         "Data": _or_unknown(data.get("name")),
         "Rows": None if data.get("n_rows") is None else whole(data["n_rows"]),
-        "Hash of the data": _hash(data.get("sha256"), "sha256 of the file"),
+        "Hash of the data": f"sha256 of the file: {data['sha256']}" if data.get("sha256") else None,
+        "Hash of the values": _values_hash(known),
         "Draws": _or_unknown(known.get("draws")),
         "Seed": _seed(known.get("random_state")),
         "Versions": _versions(known),
@@ -39,6 +40,12 @@ def _or_unknown(value: Any) -> str:
 
 def _hash(value: Any, what: str) -> str:
     return f"{what}: {value}" if value else UNKNOWN
+
+
+def _values_hash(known: Values) -> str | None:
+    """Tell which outcomes were audited, where no file does; older audits do not say."""
+    value = known.get("values_sha256")
+    return f"sha256 of the outcomes, or PITs, as 64-bit floats: {value}" if value else None
 
 
 def _seed(value: Any) -> str:
