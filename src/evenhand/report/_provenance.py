@@ -20,7 +20,7 @@ def provenance_section(audit: Values) -> Section | None:
     listed = {
         "Model": _or_unknown(model.get("name")),
         "Kind of model": model.get("kind"),
-        "Hash of the model": _hash(model.get("sha256"), "sha256 of model.json"),
+        "Hash of the model": _hash(model.get("sha256"), "sha256 over its files, as in model.json"),
         "Data": _or_unknown(data.get("name")),
         "Rows": None if data.get("n_rows") is None else whole(data["n_rows"]),
         "Hash of the data": f"sha256 of the file: {data['sha256']}" if data.get("sha256") else None,
