@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from evenhand._checks import Floats, check_finite, check_fraction
 from evenhand.calibration.errors import check_pit
 from evenhand.forecast import Forecast
+from evenhand.tables import row_blocks
 
 BLOCK = 1000
 
@@ -90,7 +91,7 @@ def _in_blocks(forecast: Forecast, measure: Callable[[Forecast, slice], Floats])
     """Measure block by block: a randomized forecast is tabulated for it, rows by draws by some 300 knots."""
     if forecast.n_samples <= BLOCK:
         return _over_draws(measure(forecast, slice(None)))
-    blocks = [slice(start, start + BLOCK) for start in range(0, forecast.n_samples, BLOCK)]
+    blocks = row_blocks(forecast.n_samples, BLOCK)
     return np.concatenate([_over_draws(measure(forecast.take(rows), rows)) for rows in blocks])
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from evenhand.experiments._credit_claims import LIKELIHOOD, PAIC
 from evenhand.experiments._credit_figures import plot_customers, plot_map, plot_strengths
 from evenhand.experiments._credit_world import LINKED, OTHER_SHARES, SHARE_UNQUALIFIED
-from evenhand.experiments._verdicts import interval
+from evenhand.experiments._verdicts import interval, spread_text
 from evenhand.experiments.study import Exhibit
 
 
@@ -140,10 +140,3 @@ def _confirmed(fresh: pd.DataFrame, found: pd.DataFrame, proofs: pd.DataFrame) -
         "apply, lost_to_exploiters from those whose chance is worth it for the unqualified only.",
         table=parts,
     )
-
-
-def spread_text(row: Any) -> str:
-    """Write a value with the ends of its interval, if there is one."""
-    if row.low != row.low:
-        return f"{row.value:.3f}"
-    return f"{row.value:.3f}, {row.low:.3f} to {row.high:.3f}"

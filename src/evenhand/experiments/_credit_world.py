@@ -18,7 +18,7 @@ from evenhand.draws import fresh, jittered
 from evenhand.experiments._mending import learn_map, mended
 from evenhand.forecast import Forecast
 from evenhand.forecasters import PAICRegressor, RandomizedRegressor
-from evenhand.lending import LearningApplicants, LendingGame
+from evenhand.lending import LearningApplicants, LendingGame, Round
 from evenhand.links import make_link
 
 NOISE = 0.02
@@ -176,9 +176,9 @@ def _taught(
 ) -> LearningApplicants:
     """Customers who have seen what the bank gave the earlier ones, all of whom applied."""
     X, y = earlier
-    gain = np.where(game.is_qualified(y), game.gain_qualified, game.gain_unqualified)
+    once = np.ones(y.size, dtype=np.intp)
     people = LearningApplicants(random_state=rollout.generator(5))
-    people.learn(X, y, np.where(approved, gain, -game.refusal_cost))
+    people.learn(X, y, Round(game, game.is_qualified(y), once > 0, approved, once).utilities)
     return people
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -50,3 +50,19 @@ def interval(values: Floats | NDArray[np.bool_]) -> tuple[float, float, float]:
         return mean, float(exact.low), float(exact.high)
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
+
+
+def tally(found: pd.DataFrame) -> str:
+    """Say how many claims hold."""
+    count = found["verdict"].value_counts()
+    return (
+        f"of {len(found)} claims {count.get('holds', 0)} hold, {count.get('does not hold', 0)} do not, "
+        f"{count.get('undecided', 0)} cannot be decided"
+    )
+
+
+def spread_text(row: Any) -> str:
+    """Write a value with the ends of its interval, if there is one."""
+    if row.low != row.low:
+        return f"{row.value:.3f}"
+    return f"{row.value:.3f}, {row.low:.3f} to {row.high:.3f}"

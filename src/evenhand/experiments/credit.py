@@ -11,7 +11,7 @@ import pandas as pd
 
 from evenhand import __version__
 from evenhand.experiments._credit_claims import LIKELIHOOD, PAIC, advantages, claims, confirmed, settled
-from evenhand.experiments._credit_exhibits import exhibits, spread_text
+from evenhand.experiments._credit_exhibits import exhibits
 from evenhand.experiments._credit_world import (
     N_CUSTOMERS,
     N_TRAIN,
@@ -23,7 +23,8 @@ from evenhand.experiments._credit_world import (
     one_rollout,
     people_of,
 )
-from evenhand.experiments.study import compute_parts, write_study
+from evenhand.experiments._verdicts import spread_text, tally
+from evenhand.experiments.study import compute_parts, rows_of, told, write_study
 
 __all__ = ["run"]
 
@@ -95,13 +96,7 @@ def run(
 
     def compute(work: Callable[..., Row], tasks: list[Row], keep: tuple[str, ...]) -> pd.DataFrame:
         parts = compute_parts(partial(work, data=table), tasks, out / "parts", jobs=jobs, verbose=True)
-        return pd.DataFrame(
-            [
-                {name: task[name] for name in keep} | row
-                for task, part in zip(tasks, parts, strict=True)
-                for row in part["rows"]
-            ]
-        )
+        return pd.DataFrame(rows_of(tasks, parts, keep))
 
     of = f"{splits} roll-out{'s' * (splits > 1)}"
     say(f"credit: {of} of the game; what is done already is not done again ...")
@@ -139,8 +134,7 @@ def run(
     results |= {name: rows.to_dict("records") for name, rows in tables.items()}
     shown = exhibits(games, cells, fresh, verdicts, proofs, found, chosen)
     write_study(out, "Give Me Some Credit", lead, shown, results)
-    said = "\n".join(f"- {sentence}" for sentence in lead)
-    return f"{said}\n\nWritten to {out}: index.html, results.json, tables as csv, figures as SVG and PNG"
+    return told(out, lead)
 
 
 def _fresh_task(seed: int, bank: str, place: dict[str, Any]) -> Row:
@@ -152,7 +146,6 @@ def _fresh_task(seed: int, bank: str, place: dict[str, Any]) -> Row:
 
 def _lead(verdicts: pd.DataFrame, proofs: pd.DataFrame, games: pd.DataFrame, splits: int) -> list[str]:
     """What came out, in sentences."""
-    count = verdicts["verdict"].value_counts()
     drawn = games[games["share_unqualified"] == SHARE_UNQUALIFIED]
     trained = drawn[~drawn["recalibrated"]]
     certified = trained[trained["alpha"] == PAIC]["certified_error"].mean()
@@ -162,8 +155,7 @@ def _lead(verdicts: pd.DataFrame, proofs: pd.DataFrame, games: pd.DataFrame, spl
         f"{splits} roll-out{'s' * (splits > 1)}: in each a bank learns from {N_TRAIN + N_VALIDATION:,} people and "
         f"meets {N_CUSTOMERS:,} others. Intervals are 95% t intervals over roll-outs, each claim by itself; all "
         "roll-outs draw from one table, and a person may come in several.",
-        f"Of {len(verdicts)} claims {count.get('holds', 0)} hold, {count.get('does not hold', 0)} do not, "
-        f"{count.get('undecided', 0)} cannot be decided.",
+        f"{tally(verdicts).capitalize()}.",
     ]
     told = verdicts["claim"].str.startswith("With rational") & verdicts["measured"].str.contains("per person")
     for row in (*verdicts[told].itertuples(), *proofs.itertuples()):

@@ -26,8 +26,8 @@ from evenhand.experiments._crime_split import (
     one_null,
     one_split,
 )
-from evenhand.experiments._verdicts import interval
-from evenhand.experiments.study import Exhibit, compute_parts, write_study
+from evenhand.experiments._verdicts import interval, spread_text, tally
+from evenhand.experiments.study import Exhibit, compute_parts, rows_of, told, write_study
 
 __all__ = ["run"]
 
@@ -92,13 +92,7 @@ def run(
     # the data are pinned by their checksum: where they lie is no part of a task
     work = partial(one_split, data=None if data is None else str(data))
     parts = compute_parts(work, tasks, out / "parts", jobs=jobs, verbose=True)
-    rows = pd.DataFrame(
-        [
-            {"protocol": task["protocol"], "seed": task["seed"]} | row
-            for task, part in zip(tasks, parts, strict=True)
-            for row in part["rows"]
-        ]
-    )
+    rows = pd.DataFrame(rows_of(tasks, parts, ("protocol", "seed")))
     rows["worst_error"] = [at_mass(errors) for errors in rows["worst_errors"]]
     found = pd.concat(
         [claims(rows[rows["protocol"] == p], features).assign(protocol=NAMES[p]) for p in PROTOCOLS], ignore_index=True
@@ -112,8 +106,7 @@ def run(
         "null": {str(alpha): part for alpha, part in null.items()},
     }
     write_study(out, "Communities and Crime", lead, list(_exhibits(rows, found, null)), results)
-    shown = "\n".join(f"- {sentence}" for sentence in lead)
-    return f"{shown}\n\nWritten to {out}: index.html, results.json, tables as csv, figures as SVG and PNG"
+    return told(out, lead)
 
 
 def _lead(found: pd.DataFrame, splits: int) -> list[str]:
@@ -123,15 +116,10 @@ def _lead(found: pd.DataFrame, splits: int) -> list[str]:
         "them, of shares of splits exact ones, and speak of other splits, not of other communities."
     ]
     for name, own in found.groupby("protocol", sort=False):
-        count = own["verdict"].value_counts()
-        sentences.append(
-            f"{str(name).capitalize()}: of {len(own)} claims {count.get('holds', 0)} hold, "
-            f"{count.get('does not hold', 0)} do not, {count.get('undecided', 0)} cannot be decided."
-        )
+        sentences.append(f"{str(name).capitalize()}: {tally(own)}.")
         failed = own[own["verdict"] != "holds"] if splits > 1 else own.head(0)
         sentences += [
-            f"{str(row.verdict).capitalize()}, {name}: {row.claim} ({row.measured}: {row.value:.3f}, {row.low:.3f} to "
-            f"{row.high:.3f})."
+            f"{str(row.verdict).capitalize()}, {name}: {row.claim} ({row.measured}: {spread_text(row)})."
             for row in failed.itertuples()
         ]
     return sentences

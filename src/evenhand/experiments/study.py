@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Exhibit", "check_folder", "compute_parts", "write_study"]
+__all__ = ["Exhibit", "check_folder", "compute_parts", "rows_of", "told", "write_study"]
 
 Values = Mapping[str, Any]
 
@@ -149,6 +149,21 @@ def plain(values: Any) -> Any:
     if isinstance(values, float) and not math.isfinite(values):
         return None
     return values
+
+
+def rows_of(tasks: Sequence[Values], parts: Iterable[Values], keep: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the `rows` of all parts, each with what its task says under the names `keep`."""
+    return [
+        {name: task[name] for name in keep} | row
+        for task, part in zip(tasks, parts, strict=True)
+        for row in part["rows"]
+    ]
+
+
+def told(out: Path, lead: Sequence[str]) -> str:
+    """Say on the terminal what a study found and where it lies."""
+    sentences = "\n".join(f"- {sentence}" for sentence in lead)
+    return f"{sentences}\n\nWritten to {out}: index.html, results.json, tables as csv, figures as SVG and PNG"
 
 
 def write_study(out: Path, title: str, lead: Sequence[str], exhibits: Sequence[Exhibit], results: Values) -> None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from evenhand._checks import Floats, bad_input
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
-from evenhand.tables import take_rows
+from evenhand.tables import row_blocks, take_rows
 
 PREDICT_DRAWS = 64
 """Draws that `predict` averages over."""
@@ -82,8 +82,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         The average over draws is a deterministic forecast: it gives the guarantee for every group away.
         """
         forecast = self.forecast(X, nodes(PREDICT_DRAWS))
-        starts = range(0, len(forecast), PREDICT_ROWS)
-        mean = np.concatenate([forecast.take(slice(start, start + PREDICT_ROWS)).mean() for start in starts])
+        mean = np.concatenate([forecast.take(rows).mean() for rows in row_blocks(len(forecast), PREDICT_ROWS)])
         return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
