@@ -9,7 +9,7 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,boosting,dev,docs]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,boosting,scale,dev,docs]'
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -27,8 +27,8 @@ check: $(STAMP)
 	$(BIN)/python tools/check_wheel.py
 
 bench: $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,bench]'
-	$(BIN)/python benchmarks/record.py worst_groups scan audit_scale training_stack published_loop \
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,scale,bench]'
+	$(BIN)/python benchmarks/record.py worst_groups scan audit_scale parts_scale training_stack published_loop \
 		randomize_overhead import_time
 
 docs: $(STAMP)

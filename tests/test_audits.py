@@ -34,8 +34,9 @@ import evenhand
 from evenhand._checks import DiscreteOutcomeWarning, InputError
 from evenhand.audits import Audit, _pictures, _provenance, audit_pit, certify, compare
 from evenhand.audits import audit as full_audit
+from evenhand.audits._subject import read_block
 from evenhand.calibration import pathwise_errors
-from evenhand.distributions import Normal
+from evenhand.distributions import Distribution, Normal, NormalMixture
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor
@@ -72,6 +73,16 @@ class Stub:
         if self.by_link:
             return base.randomized(link=Gaussian.from_rho(self.rho), r=r)
         return Forecast(Normal(*randomized_normal(mean, r, self.rho)), r)
+
+
+class SkewedStub:
+    """A fitted model that says the same distributions whatever the rows, randomized."""
+
+    def __init__(self, distribution: Distribution, link: str) -> None:
+        self.distribution, self.link = distribution, link
+
+    def forecast(self, X: Any, r: Floats) -> Forecast:
+        return Forecast(self.distribution).randomized(0.1, self.link, r)
 
 
 def audit(*args: Any, **kwargs: Any) -> Audit:
@@ -250,7 +261,7 @@ def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
 
 def test_planted_bias_is_seen_in_its_group_and_told() -> None:
     X, y = table(4000)
-    found = audit(Stub(0.8), X, y, groups=["region"], random_state=0)
+    found = audit(Stub(0.8), X, y, groups=["region"], random_state=1)
     groups = found.groups.set_index("group")
     # the group's mean PIT is E Phi(s (e + 0.8 / STD) + rho Z) = Phi(0.8 s / (STD sqrt 2)) with s = 0.6; the mean of
     # a person's draws varies by less than 0.3 around it: five standard errors, a false alarm in 10^6
@@ -1081,6 +1092,52 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
     randomized = audit(Stub(0.8), X, y, random_state=0)
     assert randomized.n_draws == 64
     assert np.unique(randomized.certificate.r).size == 900 * 64  # type: ignore[union-attr, arg-type]
+
+
+def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() -> None:
+    X, y = table()
+    model, share = Stub(0.8, by_link=True), np.full(N, 0.5)
+    pit, r, mean = read_block(model, X, y, y, share, np.random.default_rng(0))
+    np.testing.assert_array_equal(r, model.draws[-1])
+    peer = stats.norm(*randomized_normal(X["score"].to_numpy(), model.draws[-1], 0.8))
+    np.testing.assert_allclose(pit, peer.cdf(y[:, None]), rtol=1e-9)
+    # the base is symmetric: over a uniform draw the mean is its centre
+    np.testing.assert_allclose(mean, X["score"], atol=1e-9)
+    # of a rounding cell the PIT is the share asked for
+    low, high = y - 0.1, y + 0.1
+    pit, r, mean = read_block(Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share, None)  # type: ignore[arg-type]
+    assert r is None
+    ends = [stats.norm(X["score"], STD).cdf(end) for end in (low, high)]
+    np.testing.assert_allclose(pit[:, 0], (ends[0] + ends[1]) / 2, rtol=1e-9)
+    np.testing.assert_array_equal(mean, X["score"])
+
+
+def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:
+    # the draws are all low, where the forecasts of a Gaussian link are high: a - b rho Phi^-1(r) / s
+    r = np.full((1, 2), [0.1, 0.2])
+    link = Gaussian.from_rho(0.6)
+    served = flat(N).randomized(link=link, r=r)
+    mean = read_block(served, None, *np.zeros((3, N)), np.random.default_rng(0))[2]
+    expected = -(0.6 / 0.8) * special.ndtri(r).mean()
+    # one outcome of two from each: four standard errors of N means of two outcomes with standard deviation 1.25
+    assert mean.mean() == pytest.approx(expected, abs=4 * 1.25 / np.sqrt(2 * N))
+
+
+@pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
+def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -> None:
+    X, _ = table(100)
+    base = Forecast(NormalMixture(np.array([0.8, 0.2]), np.repeat([[0.0, 4.0]], 100, axis=0), np.array([1.0, 2.0])))
+    model = SkewedStub(base.distribution, link)
+    mean = read_block(model, X, *np.zeros((3, 100)), np.random.default_rng(0))[2]
+    # brute force: forecasts over a fine grid of draws, each with its mean from a fine grid of quantiles
+    x = (np.arange(300) + 0.5) / 300
+    grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 300
+    whole = base.take([0]).randomized(0.1, link, r=grid[None])
+    expected = float(weight @ (whole.ppf(grid)[0] @ weight))
+    # four standard errors of 100 means, as seen
+    assert mean.mean() == pytest.approx(expected, abs=4 * mean.std() / 10 + 1e-3)
+    assert mean.std() < 0.3
+    assert abs(expected - base.mean()[0]) > 0.1
 
 
 def test_text_that_names_each_row_is_not_learned_from() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
-from distribution_examples import EXAMPLES, Build, Example, Shape, frozen, mixture, normal, parts, samples
+from distribution_examples import EXAMPLES, Build, Example, Shape, frozen, mixture, normal, parts, quantiles, samples
 from evenhand import distributions
 from evenhand._checks import InputError
 from evenhand.distributions import (
@@ -185,7 +185,13 @@ def assert_tails_add_up_rise_and_stay_finite(batch: Distribution) -> None:
     assert (upper <= 0).all()
     # sums of a few exponentials of logarithms: some units of rounding of 1
     np.testing.assert_allclose(wide.cdf(y) + wide.sf(y), 1, atol=1e-13)
-    np.testing.assert_allclose(wide.cdf(y), np.exp(lower), rtol=1e-15)
+    # links keep 1e-15 where the draw is as small as the probability; the relative precision below it is tested there
+    np.testing.assert_allclose(wide.cdf(y), np.exp(lower), rtol=1e-15, atol=1e-15)
+    deep = lower < np.log(1e-3)
+    if isinstance(batch, Randomized):
+        deep &= lower < np.log(batch.r[..., None]) - 1e-3
+    # the logarithm of 1e-300 is rounded to 1e-13
+    np.testing.assert_allclose(wide.cdf(y)[deep], np.exp(lower[deep]), rtol=2e-13, atol=1e-300)
     for rising in (lower, -upper):
         assert (np.diff(rising, axis=-1) >= -1e-13 * (1 + np.abs(rising[..., 1:]))).all()
     for tail, nowhere in ((wide.cdf, -np.inf), (wide.sf, np.inf)):
@@ -687,6 +693,74 @@ def test_laplace_keeps_a_calibrated_base_within_its_bound_but_not_exactly() -> N
     assert distance < 0.014 + 0.003
     assert stats.kstest(pit, "uniform").pvalue < 1e-6
     assert stats.kstest(Randomized(base, Entropic(0.3), r).cdf(y), "uniform").pvalue > 1e-6
+
+
+@every_link
+@pytest.mark.parametrize("shape", [(9,), (9, 1), (9, 5), (1, 5)])
+def test_randomized_is_the_same_in_blocks_of_rows(
+    link: Link, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(21)
+    batch = Randomized(normal(shape[:1] if len(shape) == 1 else (shape[0], 1)), link, rng.uniform(size=shape))
+    y = rng.normal(0, 5, (9,) if len(shape) == 1 else (9, 1))
+    whole = {name: getattr(batch, name)(y) for name in (*DIRECT, "cdf", "sf")}
+    for name in ("cdf", "sf"):
+        np.testing.assert_allclose(whole[name], np.exp(whole["log" + name]), rtol=1e-12, atol=1e-15)
+    monkeypatch.setattr("evenhand.distributions.randomized.CACHED", 2 * shape[-1])
+    for name, values in whole.items():
+        assert values.shape == ((9,) if len(shape) == 1 else (9, shape[1]))
+        # vectorized logarithms may differ in the last digit with the place in the array
+        np.testing.assert_allclose(getattr(batch, name)(y), values, rtol=1e-13, atol=1e-15)
+
+
+def brute_mean_over_draws(base: Distribution, link: Link) -> Floats:
+    """Mean over draws and probabilities, both on the same grid, finer at the ends; of a batch of shape (n, 1)."""
+    x = (np.arange(160) + 0.5) / 160
+    grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 160
+    total = np.zeros(base.batch_shape[0])
+    for r, share in zip(grid, weight, strict=True):
+        total += share * (Randomized(base, link, r).ppf(grid) @ weight)
+    return np.asarray(total / weight.sum() ** 2)
+
+
+@pytest.mark.parametrize("link", [Entropic(0.1), Laplace(0.1), Gaussian(0.3)], ids=str)
+@pytest.mark.parametrize("family", [mixture, quantiles, samples])
+def test_mean_over_draws_is_without_bias(family: Build, link: Link) -> None:
+    base, copies = family((4, 1)), 500
+    expected = brute_mean_over_draws(base, link)
+    many = Randomized(base.take(np.repeat(np.arange(4), copies)), link, 0.5)
+    found = many.mean_over_draws(np.random.default_rng(20)).reshape(4, copies)
+    spread = (base.ppf(0.9) - base.ppf(0.1))[:, 0]
+    error = found.std(axis=1)
+    # four standard errors of 500 independent means and what the grids of both sides leave: 3e-4 by chance in 12
+    assert (np.abs(found.mean(axis=1) - expected) < 4 * error / np.sqrt(copies) + 2e-3 * spread).all()
+    # one mean is near as it is: symmetric pairs leave the skewness only
+    assert (error < 0.1 * spread).all()
+    # and the base's own mean, which a uniform PIT might suggest, is elsewhere
+    assert (np.abs(base.mean()[:, 0] - expected) > 0.01 * spread).any()
+
+
+@every_link
+def test_mean_over_draws_of_a_symmetric_base_is_its_centre(link: Link) -> None:
+    base = Normal(np.array([[-3.0], [100.0]]), np.array([[0.1], [2.0]]))
+    found = Randomized(base, link, np.array([[0.1, 0.7]])).mean_over_draws(np.random.default_rng(0))
+    np.testing.assert_allclose(found, base.loc, rtol=1e-12)
+
+
+@every_link
+def test_mean_over_draws_of_one_law_moved_is_the_laws_moved(link: Link) -> None:
+    law = quantiles((1, 1))
+    moved = LocationScale(law, np.array([[1.0], [2.0], [-5.0]]), np.array([[1.0], [0.5], [3.0]]))
+    found = Randomized(moved, link, 0.5).mean_over_draws(np.random.default_rng(0))
+    expected = moved.loc[:, 0] + moved.scale[:, 0] * brute_mean_over_draws(law, link)
+    # 4096 quantiles of the one law
+    np.testing.assert_allclose(found[:, 0], expected, atol=5e-3)
+
+
+def test_mean_over_draws_at_alpha_one_is_the_base_mean() -> None:
+    base = mixture((4, 1))
+    found = Randomized(base, Entropic(1.0), 0.5).mean_over_draws(np.random.default_rng(0))
+    np.testing.assert_array_equal(found, base.mean())
 
 
 # --- rearranged ------------------------------------------------------------------------------------------------

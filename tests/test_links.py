@@ -86,6 +86,24 @@ def test_log_kernels_are_inverse_in_the_far_tail(name: str, alpha: float) -> Non
     np.testing.assert_allclose(link.log_cdf_lower(log_c[kept], r[kept]), log_u[kept], rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [*ALPHAS, *SMALL_ALPHAS, 1e-5])
+def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    log_u, r = np.log(LOW)[:, None], UNIT
+    log_h = link.log_ppf_lower(log_u, r)
+    near, far = (link.ppf_lower(log_u, r, np.array(is_far)) for is_far in (False, True))
+    # relative down to the least float where H lies below the draw, as the log kernel has it
+    kept = (np.exp(log_h) < r * (1 - 1e-9)) & (log_h > np.log(1e-300))
+    np.testing.assert_allclose(near[kept], np.exp(log_h[kept]), rtol=1e-11)
+    np.testing.assert_allclose(near, np.exp(log_h), rtol=0, atol=4e-15)
+    np.testing.assert_allclose(far, -np.expm1(log_h), rtol=0, atol=4e-15)
+    # rows of either kind in one call
+    is_far = np.arange(LOW.size)[:, None] % 2 == 1
+    np.testing.assert_array_equal(link.ppf_lower(log_u, r, is_far), np.where(is_far, far, near))
+    assert ((near >= 0) & (near <= 1) & (far >= 0) & (far <= 1)).all()
+
+
 # --- ranges and monotonicity -----------------------------------------------------------------------------------
 
 
@@ -259,6 +277,41 @@ def test_group_error_is_the_mean_over_the_worst_people(name: str, alpha: float) 
     assert link.group_error(0.2) == pytest.approx(brute, abs=1e-5)
     errors = [link.group_error(mass) for mass in (1e-6, 0.05, 0.3, 1.0)]
     assert 0.5 > errors[0] > errors[1] > errors[2] > errors[3]
+
+
+# --- the law averaged over draws -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0.001, 0.02, 0.12, 0.5, 0.9, 1.0])
+def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    score = np.array([0.0, 0.01, 0.3, 1.0, 2.0, 3.0])
+    place = link.averaged_score(-score)
+    x = (np.arange(50_000) + 0.5) / 50_000
+    r = x * x * (3 - 2 * x)  # finer at both ends
+    brute = [(np.exp(link.log_ppf_lower(special.log_ndtr(np.array(at)), r)) * 6 * x * (1 - x)).mean() for at in place]
+    # F(u) = integral of H(u; r) over the draw, read off at the place found
+    np.testing.assert_allclose(special.ndtri(brute), -score, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(link.averaged_score(score), -place)
+
+
+@pytest.mark.parametrize("name", ["entropic", "gaussian"])
+def test_forecasts_averaged_over_draws_are_wider_than_the_base_though_pits_are_uniform(name: str) -> None:
+    # at alpha 0.1 a base PIT of 0.001 has an averaged forecast of some 0.06 or more, not of 0.001
+    x = (np.arange(50_000) + 0.5) / 50_000
+    link = make_link(name, 0.1)
+    assert link.cdf(0.001, x).mean() == pytest.approx(0.001, abs=1e-4)
+    assert link.ppf(0.001, x).mean() > 0.05
+    assert (link.averaged_score(np.array([1.0, 2.0])) > [1.5, 3.0]).all()
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.12, 0.5])
+def test_the_table_of_the_averaged_law_agrees_with_the_closed_form_of_the_gaussian(alpha: float) -> None:
+    score = np.linspace(-3, 3, 41)
+    np.testing.assert_allclose(
+        Link.averaged_score(Gaussian(alpha), score), Gaussian(alpha).averaged_score(score), rtol=2e-5
+    )
 
 
 # --- the objects -----------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ import importlib
 import math
 import numbers
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Literal
 
@@ -54,6 +55,15 @@ def bad_input(parameter: str, rule: str, got: Any, remedy: str = "") -> InputErr
     InputError('alpha must fulfil 0 < alpha <= 1, got 1.2; use 0.1 to begin with')
     """
     return InputError(f"{parameter} must {rule}, got {got}" + (f"; {remedy}" if remedy else ""))
+
+
+@contextmanager
+def about(source: str) -> Iterator[None]:
+    """Name the table in complaints about its columns."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
 
 
 def require_extra(module: str, extra: str) -> ModuleType:

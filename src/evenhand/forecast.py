@@ -213,9 +213,10 @@ class Forecast:
         return values[:, None] if len(self.distribution.batch_shape) == 2 else values
 
 
-def cell_ends(y: Floats, step: float) -> tuple[Floats, Floats]:
-    """Ends of the rounding cells of the outcomes; the least and the greatest outcome have open cells."""
+def cell_ends(y: Floats, step: float, span: tuple[float, float] | None = None) -> tuple[Floats, Floats]:
+    """Ends of the rounding cells of the outcomes; those of the least and the greatest outcome, `span`, are open."""
     if not step > 0:
         raise bad_input("step", "be positive", step)
-    low = np.where(y <= y.min(), -np.inf, y - step / 2)
-    return low, np.where(y >= y.max(), np.inf, y + step / 2)
+    least, greatest = (y.min(), y.max()) if span is None else span
+    low = np.where(y <= least, -np.inf, y - step / 2)
+    return low, np.where(y >= greatest, np.inf, y + step / 2)

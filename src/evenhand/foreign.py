@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,7 @@ from evenhand._checks import Floats, InputError, bad_input, check_column
 from evenhand.forecast import Forecast
 from evenhand.tables import number_column
 
-__all__ = ["forecast_from_columns", "sample_columns"]
+__all__ = ["forecast_columns", "forecast_from_columns"]
 
 LEVEL = re.compile(r"(0?\.[0-9]+)$")
 
@@ -24,6 +26,7 @@ def forecast_from_columns(
     quantiles: str | None = None,
     samples: str | None = None,
     source: str,
+    start: int = 0,
 ) -> tuple[Forecast, list[str]]:
     """Make forecasts of what another model wrote: means with standard deviations, quantiles or samples.
 
@@ -40,6 +43,8 @@ def forecast_from_columns(
         Columns with samples of the outcome, with commas between; or what all their names begin with.
     source : str
         File name for messages.
+    start : int, default 0
+        Number of the first row within its file, for messages.
 
     Returns
     -------
@@ -60,29 +65,49 @@ def forecast_from_columns(
     >>> forecast.ppf(0.5), columns
     (array([2.]), ['q0.25', 'q0.5', 'q0.75'])
     """
-    kinds = [mean is not None or std is not None, quantiles is not None, samples is not None]
-    if sum(kinds) != 1 or (mean is None) != (std is None):
-        rule = "name one kind of columns: --mean and --std, --quantiles, or --samples"
-        raise InputError(f"{source}: {rule}")
+    names = forecast_columns(table.columns, mean=mean, std=std, quantiles=quantiles, samples=samples, source=source)
     if quantiles is not None:
-        return _from_quantiles(table, quantiles, source)
+        return _from_quantiles(table, names, source, start), names
     if samples is not None:
-        names = sample_columns(table, samples, "--samples", source)
-        return Forecast.from_samples(_numbers(table, names, source)), names
-    names = [str(mean), str(std)]
-    loc, scale = _numbers(table, names, source).T
+        return Forecast.from_samples(_numbers(table, names, source, start)), names
+    loc, scale = _numbers(table, names, source, start).T
     if not (scale > 0).all():
         row = int((scale <= 0).argmax())
-        place = f"{source}: column {std!r}, row {row + 1}"
+        place = f"{source}: column {std!r}, row {start + row + 1}"
         raise InputError(f"{place}: a standard deviation must be positive, got {scale[row]:g}; "
                          "correct it or drop the row")  # fmt: skip
     return Forecast.from_normal(loc, scale), names
 
 
-def sample_columns(table: pd.DataFrame, listed: str, option: str, source: str) -> list[str]:
+def forecast_columns(
+    columns: Iterable[Any],
+    *,
+    mean: str | None = None,
+    std: str | None = None,
+    quantiles: str | None = None,
+    samples: str | None = None,
+    source: str,
+) -> list[str]:
+    """Return which of the columns of a table hold the forecasts, quantiles by rising level; options as above.
+
+    Raises InputError if none or several kinds are named, or there is no such column.
+    """
+    kinds = [mean is not None or std is not None, quantiles is not None, samples is not None]
+    if sum(kinds) != 1 or (mean is None) != (std is None):
+        rule = "name one kind of columns: --mean and --std, --quantiles, or --samples"
+        raise InputError(f"{source}: {rule}")
+    present = [str(column) for column in columns]
+    if samples is not None:
+        return _listed(present, samples, "--samples", source)
+    if quantiles is not None:
+        names = _listed(present, quantiles, "--quantiles", source)
+        return sorted(names, key=_level)
+    return [check_column(str(name), present, source) for name in (mean, std)]
+
+
+def _listed(present: list[str], listed: str, option: str, source: str) -> list[str]:
     """Return the columns that are listed with commas between, or that begin with the one word given; two or more."""
     names = [name.strip() for name in listed.split(",") if name.strip()]
-    present = [str(column) for column in table.columns]
     if len(names) == 1 and names[0] not in present:
         names = [name for name in present if name.startswith(names[0]) and name[len(names[0]) :][:1] in "0123456789._"]
     for name in names:
@@ -93,23 +118,23 @@ def sample_columns(table: pd.DataFrame, listed: str, option: str, source: str) -
     return names
 
 
-def _from_quantiles(table: pd.DataFrame, listed: str, source: str) -> tuple[Forecast, list[str]]:
-    names = sample_columns(table, listed, "--quantiles", source)
-    found = {name: LEVEL.search(name) for name in names}
-    unclear = [name for name, match in found.items() if match is None]
-    if unclear:
-        raise bad_input("--quantiles", "name columns that end in their level, such as q0.05", repr(unclear[0]))
-    levels = {name: float(match.group(1)) for name, match in found.items() if match is not None}
-    names.sort(key=lambda name: levels[name])
-    values = _numbers(table, names, source)
+def _level(name: str) -> float:
+    found = LEVEL.search(name)
+    if found is None:
+        raise bad_input("--quantiles", "name columns that end in their level, such as q0.05", repr(name))
+    return float(found.group(1))
+
+
+def _from_quantiles(table: pd.DataFrame, names: list[str], source: str, start: int) -> Forecast:
+    values = _numbers(table, names, source, start)
     falls = np.diff(values, axis=-1) < 0
     if falls.any():
         row, column = (int(k) for k in np.argwhere(falls)[0])
-        place = f"{source}: column {names[column + 1]!r}, row {row + 1}"
+        place = f"{source}: column {names[column + 1]!r}, row {start + row + 1}"
         raise InputError(f"{place}: quantiles must not fall with their level, got {values[row, column + 1]:g} "
                          f"after {values[row, column]:g}; sort each row's quantiles")  # fmt: skip
-    return Forecast.from_quantiles([levels[name] for name in names], values), names
+    return Forecast.from_quantiles([_level(name) for name in names], values)
 
 
-def _numbers(table: pd.DataFrame, names: list[str], source: str) -> Floats:
-    return np.column_stack([number_column(table, name, source=source) for name in names])
+def _numbers(table: pd.DataFrame, names: list[str], source: str, start: int) -> Floats:
+    return np.column_stack([number_column(table, name, source=source, start=start) for name in names])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from evenhand._checks import Floats, bad_input
 from evenhand.tables import column_of
 
-__all__ = ["cut_name", "group_columns", "label"]
+__all__ = ["Partition", "Seen", "cut_name", "group_columns", "label", "partition_of"]
 
 MAX_VALUES = 10  # most distinct values with which a number or date column gives one group per value
 MAX_GROUPS = 100  # the same for text, where more are most likely ids
@@ -39,36 +40,128 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
     groups: dict[str, NDArray[np.bool_]] = {}
     for name in names:
         values = column_of(table, name, source)
-        missing = values.isna().to_numpy(dtype=bool)
-        if values.dtype == object:
-            values = values.map(label, na_action="ignore")
-        ordered = values.dtype.kind in "iufM"
-        if ordered and values.nunique() > MAX_VALUES:
-            groups.update(_halves(values, missing, name))
-        else:
-            groups.update(_one_per_value(values, name, f"{source}: column {name!r}", ordered=ordered))
-        if missing.any():
-            groups[f"{name} missing"] = missing
+        groups |= partition_of(name, Seen.of(values), values, source=source).masks(values)
     return groups
 
 
-def _halves(values: pd.Series[Any], missing: NDArray[np.bool_], name: str) -> dict[str, NDArray[np.bool_]]:
-    present = values[~missing]
-    if values.dtype.kind == "M":
-        moments = present.dt.tz_localize(None).to_numpy()
-        cut = _middle(np.sort(moments))
-        is_low, shown = moments <= cut, str(np.datetime_as_string(cut, unit="auto"))
-    else:
-        numbers = _numbers(present)
-        rising = np.sort(numbers)
-        cut = _median(rising) if rising.dtype.kind == "f" else _middle(rising)
-        is_low = numbers <= cut
-        at = int(np.searchsorted(rising, cut, side="right"))
-        shown = cut_name(cut, rising[at - 1], rising[at])
-    # Filled in by index: a missing value is in neither half, whatever it compares to.
-    low, high = np.zeros_like(missing), np.zeros_like(missing)
-    low[~missing], high[~missing] = is_low, ~is_low
-    return {f"{name} <= {shown}": low, f"{name} > {shown}": high}
+@dataclass(frozen=True)
+class Seen:
+    """What a column holds, as far as its groups hang on it: known of parts of a column, it is known of all of it.
+
+    Parameters
+    ----------
+    labels : dict of str to value, or None
+        Each distinct value by the name that its group has; None if there are too many for a group each.
+    has_missing : bool
+        Whether a value is missing.
+    is_ordered : bool
+        Whether the values are numbers or dates.
+    """
+
+    labels: dict[str, Any] | None
+    has_missing: bool
+    is_ordered: bool
+
+    @classmethod
+    def of(cls, values: pd.Series[Any]) -> Seen:
+        """Look at some or all values of a column."""
+        has_missing, is_ordered = bool(values.isna().any()), values.dtype.kind in "iufM"
+        distinct = values.dropna().unique()
+        if is_ordered and len(distinct) > MAX_VALUES:
+            return cls(None, has_missing, is_ordered)
+        labels = {label(value): value for value in distinct}
+        return cls(labels if len(labels) <= MAX_GROUPS else None, has_missing, is_ordered)
+
+    def __add__(self, other: Seen) -> Seen:
+        has_missing, is_ordered = self.has_missing or other.has_missing, self.is_ordered and other.is_ordered
+        if self.labels is None or other.labels is None:
+            return Seen(None, has_missing, is_ordered)
+        labels = self.labels | other.labels
+        most = MAX_VALUES if is_ordered else MAX_GROUPS
+        return Seen(labels if len(labels) <= most else None, has_missing, is_ordered)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How a column parts rows into groups that share no row, those to come as well.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+    labels : tuple of str
+        One group per value: how the values are shown. Empty where the column is cut in two.
+    cut : number, date or None
+        Values at or below it are the first of two groups.
+    shown : str
+        The cut as it is named.
+    has_missing : bool
+        Whether missing values are a group.
+    """
+
+    column: str
+    labels: tuple[str, ...]
+    cut: Any
+    shown: str
+    has_missing: bool
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the groups, such as `age <= 50`."""
+        cut = () if self.cut is None else (f"{self.column} <= {self.shown}", f"{self.column} > {self.shown}")
+        return [*cut, *(f"{self.column} = {shown}" for shown in self.labels), *self._missing]
+
+    @property
+    def _missing(self) -> list[str]:
+        return [f"{self.column} missing"] if self.has_missing else []
+
+    def masks(self, values: pd.Series[Any]) -> dict[str, NDArray[np.bool_]]:
+        """Return the rows of each group; a value that no group is for is in none."""
+        missing = values.isna().to_numpy(dtype=bool)
+        groups = self._by_value(values) if self.cut is None else self._halves(values, missing)
+        return dict(zip(self.names, [*groups, missing], strict=False))
+
+    def _by_value(self, values: pd.Series[Any]) -> list[NDArray[np.bool_]]:
+        codes, distinct = pd.factorize(values)  # missing values have the code -1
+        place = {shown: i for i, shown in enumerate(self.labels)}
+        group = np.array([*(place.get(label(value), -1) for value in distinct), -1], dtype=np.intp)[codes]
+        return [group == i for i in range(len(self.labels))]
+
+    def _halves(self, values: pd.Series[Any], missing: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+        is_low = _comparable(values[~missing]) <= self.cut
+        # filled in by index: a missing value is in neither half, whatever it compares to
+        low, high = np.zeros_like(missing), np.zeros_like(missing)
+        low[~missing], high[~missing] = is_low, ~is_low
+        return [low, high]
+
+
+def partition_of(name: str, seen: Seen, values: pd.Series[Any], *, source: str) -> Partition:
+    """Say how a column parts rows, from what it holds in all and from some of its values, for the median."""
+    if seen.labels is not None:
+        by_value = seen.is_ordered
+        labels = sorted(seen.labels, key=seen.labels.__getitem__) if by_value else sorted(seen.labels)
+        return Partition(name, tuple(labels), None, "", seen.has_missing)
+    if not seen.is_ordered:
+        count = values.dropna().map(label).nunique()
+        place = f"{source}: column {name!r}"
+        raise bad_input(
+            place, f"have at most {MAX_GROUPS} distinct values", max(count, MAX_GROUPS + 1), "join the rare values"
+        )
+    present = values.dropna()
+    if present.dtype.kind == "M":
+        cut = _middle(np.sort(_comparable(present)))
+        return Partition(name, (), cut, str(np.datetime_as_string(cut, unit="auto")), seen.has_missing)
+    rising = np.sort(_comparable(present))
+    cut = _median(rising) if rising.dtype.kind == "f" else _middle(rising)
+    at = int(np.searchsorted(rising, cut, side="right"))
+    shown = cut_name(cut, rising[at - 1], rising[at])
+    # what the name says is what is done, with rows that were not seen here too
+    return Partition(name, (), cut if isinstance(cut, np.integer) else float(shown), shown, seen.has_missing)
+
+
+def _comparable(present: pd.Series[Any]) -> NDArray[Any]:
+    """Return values that are there as what a cut is compared with."""
+    return present.dt.tz_localize(None).to_numpy() if present.dtype.kind == "M" else _numbers(present)
 
 
 def _numbers(present: pd.Series[Any]) -> NDArray[Any]:
@@ -112,16 +205,6 @@ def cut_name(cut: Any, last: Any, first: Any) -> str:
             break
     rounded = float(shown)
     return str(int(rounded)) if rounded.is_integer() and abs(rounded) < MAX_PLAIN else shown
-
-
-def _one_per_value(values: pd.Series[Any], name: str, place: str, *, ordered: bool) -> dict[str, NDArray[np.bool_]]:
-    codes, distinct = pd.factorize(values, sort=ordered)  # missing values have the code -1
-    labels = [label(value) for value in distinct]
-    if len(set(labels)) > MAX_GROUPS:
-        raise bad_input(place, f"have at most {MAX_GROUPS} distinct values", len(set(labels)), "join the rare values")
-    label_of = np.array([*labels, None], dtype=object)[codes]
-    kept = labels if ordered else sorted(labels)
-    return {f"{name} = {shown}": np.asarray(label_of == shown, dtype=np.bool_) for shown in kept}
 
 
 def label(value: Any) -> str:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from evenhand.audits._audit import LEARNED_MASSES, MASSES, audit, audit_pit, certify
+from evenhand.audits._audit import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit, certify
 from evenhand.audits._compare import Comparison, compare
 from evenhand.audits._conditions import Condition, parse_condition
+from evenhand.audits._partitioned import audit_of
 from evenhand.audits._result import Audit
+from evenhand.audits._tally import Tally, TallyPlan, tally
 
 __all__ = [
     "LEARNED_MASSES",
     "MASSES",
+    "MIN_SIZE",
     "Audit",
     "Comparison",
     "Condition",
+    "Tally",
+    "TallyPlan",
     "audit",
+    "audit_of",
     "audit_pit",
     "certify",
     "compare",
     "parse_condition",
+    "tally",
 ]

@@ -45,8 +45,12 @@ def calibration_table(pit: Floats, weight: Floats) -> pd.DataFrame:
     several, whose mean varies less, and for rows with weights.
     """
     share = weight / weight.sum()
-    observed = np.array([share @ (pit <= level).mean(axis=-1) for level in LEVELS])
-    margin = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * n_effective(weight)))
+    return curve_table(np.array([share @ (pit <= level).mean(axis=-1) for level in LEVELS]), n_effective(weight))
+
+
+def curve_table(observed: Floats, n: float) -> pd.DataFrame:
+    """Calibration curve of so many rows, from the share of PITs at or below each level."""
+    margin = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * n))
     low, high = np.maximum(observed - margin, 0.0), np.minimum(observed + margin, 1.0)
     return pd.DataFrame({"level": LEVELS, "observed": observed, "low": low, "high": high})
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand import calibration
 from evenhand._checks import MILD_ATOM, Floats, bad_input, check_continuous, check_draws, check_finite, largest_atom
+from evenhand.distributions import Randomized
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast, cell_ends
 from evenhand.tables import row_blocks, take_rows
@@ -68,15 +69,16 @@ def read_subject(model_or_forecast: Any, X: Any, y: ArrayLike | None, random: np
     low, high = cell_ends(outcomes, step) if is_spread and step is not None else (outcomes, outcomes)
     shares = fresh(n, random)
     pit, r, residual = np.empty((n, 0)), None, outcomes.copy()
+    is_own = not isinstance(model_or_forecast, Forecast)
     for block in row_blocks(n, BLOCK):
-        part = _forecast(model_or_forecast, rows, block, random)
-        pits, draws = _pit(part, low[block], high[block], shares[block]), _draws(part)
+        part = _forecast(*_block_of(model_or_forecast, rows, block), random)
+        pits, draws, mean = _read(part, low[block], high[block], shares[block], random, is_own=is_own)
         if block.start == 0:  # filled in place: lists of blocks would take as much again
             pit, r = np.empty((n, pits.shape[1])), None if draws is None else np.empty((n, draws.shape[1]))
         pit[block] = pits
         if r is not None:
             r[block] = draws
-        residual[block] -= _mean(part, random)
+        residual[block] -= mean
     scored = np.arange(n) if n <= BLOCK else np.sort(random.choice(n, BLOCK, replace=False))
     wide, few = _score_forecasts(model_or_forecast, rows, part if n <= BLOCK else None, scored, random)
     return Subject(pit, r, outcomes, residual, step, wide, few, scored)
@@ -107,14 +109,54 @@ def draws_like(r: ArrayLike, pit: Floats) -> Floats:
     return draws
 
 
-def _forecast(model: Any, X: Any, block: slice, random: np.random.Generator) -> Forecast:
+def read_block(
+    model_or_forecast: Any, X: Any, low: Floats, high: Floats, share: Floats, random: np.random.Generator
+) -> tuple[Floats, Floats | None, Floats]:
+    """Forecast one block of rows.
+
+    Parameters
+    ----------
+    model_or_forecast : forecaster or Forecast
+        A fitted forecaster, which is given jittered draws, or the forecasts of the block.
+    X : DataFrame or array-like of shape (k, n_features)
+        The rows; not looked at where they are forecast already.
+    low, high : ndarray of shape (k,)
+        Ends of the outcomes' rounding cells, or the outcomes twice.
+    share : ndarray of shape (k,)
+        Where in the probability of its cell each PIT lies, between 0 and 1.
+    random : numpy Generator
+        Source of draws.
+
+    Returns
+    -------
+    pit : ndarray of shape (k, m)
+    r : ndarray of shape (k, m) or None
+        The draws; None for a deterministic forecaster.
+    mean : ndarray of shape (k,)
+        Mean of each person's forecasts over the draws, units of y.
+    """
+    forecast = _forecast(model_or_forecast, X, random)
+    return _read(forecast, low, high, share, random, is_own=not isinstance(model_or_forecast, Forecast))
+
+
+def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
+    """Return the rows of a block, or the forecasts where they are there already."""
     if isinstance(model, Forecast):
-        return model if block == slice(0, len(model)) else model.take(block)
-    count = block.stop - block.start
-    forecast: Forecast = model.forecast(
-        X if count == len(X) else take_rows(X, block), jittered(count, PIT_DRAWS, random)
-    )
+        return (model if block == slice(0, len(model)) else model.take(block)), None
+    return model, X if block == slice(0, len(X)) else take_rows(X, block)
+
+
+def _forecast(model: Any, X: Any, random: np.random.Generator) -> Forecast:
+    if isinstance(model, Forecast):
+        return model
+    forecast: Forecast = model.forecast(X, jittered(len(X), PIT_DRAWS, random))
     return forecast
+
+
+def _read(
+    forecast: Forecast, low: Floats, high: Floats, share: Floats, random: np.random.Generator, *, is_own: bool
+) -> tuple[Floats, Floats | None, Floats]:
+    return _pit(forecast, low, high, share), _draws(forecast), _mean(forecast, random, is_own=is_own)
 
 
 def _pit(forecast: Forecast, low: Floats, high: Floats, share: Floats) -> Floats:
@@ -132,17 +174,23 @@ def _draws(forecast: Forecast) -> Floats | None:
     return np.broadcast_to(r, (len(forecast), r.shape[1]))
 
 
-def _mean(forecast: Forecast, random: np.random.Generator) -> Floats:
+def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
     """Mean of each person's forecasts over the draws.
 
-    Over draws it is that of one outcome drawn from each forecast, the probabilities spread over cells and dealt to
-    the draws at random: without bias, and without a table of quantiles for each draw.
+    The audit's own draws stand for a uniform one, over which a link has a law of its own. Given forecasts are
+    averaged over the draws that they have; where means are no formulas, the mean is that of one outcome drawn from
+    each, the probabilities spread over cells and dealt to the draws at random. All are without bias.
     """
-    shape = forecast.distribution.batch_shape
+    distribution = forecast.distribution
+    shape = distribution.batch_shape
     if len(shape) == 1:
         return forecast.mean()
+    if distribution.has_mean:
+        return np.asarray(distribution.mean().mean(axis=-1))
+    if is_own and isinstance(distribution, Randomized) and distribution.base.batch_shape == (shape[0], 1):
+        return distribution.mean_over_draws(random)[:, 0]
     levels = random.permuted(jittered(shape[0], shape[1], random), axis=-1)
-    return np.asarray(forecast.distribution.ppf(levels).mean(axis=-1))
+    return np.asarray(distribution.ppf(levels).mean(axis=-1))
 
 
 def _score_forecasts(

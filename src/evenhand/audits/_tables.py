@@ -97,19 +97,30 @@ def _mean_band(values: Floats, weight: Floats) -> dict[str, float]:
     mean = float(np.average(values, weights=weight))
     share = weight / weight.sum()
     # linearized variance of a weighted mean
-    se = float(np.sqrt((share**2 * (values - mean) ** 2).sum())) if n_effective(weight) >= 2 else np.nan
-    return {"value": mean, "low": mean - Z95 * se, "high": mean + Z95 * se}
+    variance = float((share**2 * (values - mean) ** 2).sum()) if n_effective(weight) >= 2 else np.nan
+    return mean_band(mean, variance)
+
+
+def mean_band(mean: float, variance: float) -> dict[str, float]:
+    """A mean with a normal 95% band from its variance."""
+    half = Z95 * float(np.sqrt(variance))
+    return {"value": mean, "low": mean - half, "high": mean + half}
 
 
 def _share_band(values: Floats, weight: Floats) -> dict[str, float]:
-    """Weighted mean of shares with Wilson's 95% band, which has a width even where all agree.
+    """Weighted mean of shares with Wilson's 95% band."""
+    mean = float(np.average(values, weights=weight))
+    share, n = weight / weight.sum(), n_effective(weight)
+    return share_band(mean, float((share**2 * (values - mean) ** 2).sum()) if n >= 2 else 0.0, n)
+
+
+def share_band(mean: float, variance: float, n: float) -> dict[str, float]:
+    """A mean of shares with Wilson's 95% band, which has a width even where all agree.
 
     The number of rows is an effective one: that at which single trials would vary as these shares do.
     """
-    mean = min(max(float(np.average(values, weights=weight)), 0.0), 1.0)
-    share = weight / weight.sum()
-    variance = float((share**2 * (values - mean) ** 2).sum())
-    n = mean * (1 - mean) / variance if variance > 0 and n_effective(weight) >= 2 else n_effective(weight)
+    mean = min(max(mean, 0.0), 1.0)
+    n = mean * (1 - mean) / variance if variance > 0 else n
     centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
     return {"value": mean, "low": max(float(centre - half), 0.0), "high": min(float(centre + half), 1.0)}
@@ -123,19 +134,38 @@ def group_table(
     rows = []
     for name, mask in (everyone | groups).items():
         part, w = pit[mask], weight[mask]
-        error, low, high = error_with_band(part, sample_weight=w, random_state=random)
-        row: dict[str, Any] = {"group": name, "n": int(mask.sum())}
-        row |= {"error": error, "error_low": low, "error_high": high}
-        row["mean_pit"] = float(np.average(part.mean(axis=-1), weights=w))
         bias = {"value": np.nan, "low": np.nan, "high": np.nan} if residual is None else _mean_band(residual[mask], w)
-        row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
-        for level in LEVELS:
-            band = _share_band(calibration.covered(part, level), w)
-            key = f"coverage_{level * 100:.0f}"
-            row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
-        row["too_small"] = n_effective(w) < SMALL_GROUP
-        rows.append(row)
+        rows.append(
+            group_row(
+                name,
+                int(mask.sum()),
+                error_with_band(part, sample_weight=w, random_state=random),
+                float(np.average(part.mean(axis=-1), weights=w)),
+                bias,
+                {level: _share_band(calibration.covered(part, level), w) for level in LEVELS},
+                n_effective(w) < SMALL_GROUP,
+            )
+        )
     return pd.DataFrame(rows)
+
+
+def group_row(
+    name: str,
+    n: int,
+    error: tuple[float, float, float],
+    mean_pit: float,
+    bias: Mapping[str, float],
+    coverage: Mapping[float, Mapping[str, float]],
+    too_small: bool,
+) -> dict[str, Any]:
+    """Row of the table of groups; errors come with their band, bias and coverage as `value`, `low`, `high`."""
+    row: dict[str, Any] = {"group": name, "n": n}
+    row |= dict(zip(("error", "error_low", "error_high"), error, strict=True)) | {"mean_pit": mean_pit}
+    row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
+    for level, band in coverage.items():
+        key = f"coverage_{level * 100:.0f}"
+        row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
+    return row | {"too_small": too_small}
 
 
 def worst_group_table(

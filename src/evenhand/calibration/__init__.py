@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evenhand.calibration.any_link import LinkCertificate, certify_link
 from evenhand.calibration.certificates import Certificate, Method, certify_pit
+from evenhand.calibration.counts import PITCounts, binned_error, certify_counts, count_pits
 from evenhand.calibration.errors import calibration_error, check_pit, error_band, pathwise_errors
 from evenhand.calibration.learned import FoundGroup, find_group
 from evenhand.calibration.null import NullCurve, null_curve
@@ -25,12 +26,16 @@ __all__ = [
     "LinkCertificate",
     "Method",
     "NullCurve",
+    "PITCounts",
     "WorstGroupCurve",
+    "binned_error",
     "calibration_error",
     "cell_log_score",
+    "certify_counts",
     "certify_link",
     "certify_pit",
     "check_pit",
+    "count_pits",
     "covered",
     "crps",
     "error_band",

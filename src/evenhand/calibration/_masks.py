@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
 
 CELLS = 4_000_000  # numbers in one working array, some 32 MB
+TOO_MANY = f"more than {MAX_GROUPS} distinct values"
 
 
 @dataclass(frozen=True)
@@ -96,36 +97,37 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
     in two as another does. A named group that a feature makes too, that is named twice or that holds all rows counts
     once.
     """
-    halves, left_out, splits = _fast_halves(table), dict[str, str](), dict[bytes, str]()
+    halves = _fast_halves(table)
+    return assemble(len(table), ((str(name), _parts(table, j, halves)) for j, name in enumerate(table.columns)), groups)
 
-    def is_new(half: Bools, name: str) -> bool:
-        # of features that split the rows alike the first one counts
-        twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
-        if twin != name:
-            left_out[name] = f"it splits the rows as {twin!r} does"
-        return twin == name
 
-    columns: list[Bools] = [np.ones(len(table), dtype=np.bool_)]
+def _parts(table: pd.DataFrame, j: int, halves: dict[int, tuple[str, Bools]]) -> dict[str, Bools] | str:
+    """Return the groups of one feature, or why there are none."""
+    name = table.columns[j]
+    if j in halves:
+        cut, high = halves[j]
+        return {f"{name} <= {cut}": ~high, f"{name} > {cut}": high}
+    try:
+        return group_columns(table, [name], source="X")
+    except InputError:
+        return TOO_MANY
+
+
+def assemble(
+    n_samples: int, features: Iterable[tuple[str, Mapping[str, Bools] | str]], groups: Mapping[str, Bools]
+) -> Masks:
+    """Put groups of features side by side; in place of those of a feature may stand why there are none."""
+    left_out, splits, labels = dict[str, str](), dict[bytes, str](), list[str]()
+    columns: list[Bools] = [np.ones(n_samples, dtype=np.bool_)]
     made: list[tuple[str, int, int, bool]] = []  # name, feature, column, complement
-    for j, name in enumerate(table.columns):
-        if j in halves:
-            cut, high = halves[j]
-            if is_new(high, str(name)):
-                made += [(f"{name} <= {cut}", j, len(columns), True), (f"{name} > {cut}", j, len(columns), False)]
-                columns.append(high)
-            continue
-        try:
-            masks = group_columns(table, [name], source="X")
-        except InputError:
-            left_out[str(name)] = f"more than {MAX_GROUPS} distinct values"
-            continue
-        if len(masks) < 2:
-            left_out[str(name)] = "constant"
+    for j, (name, masks) in enumerate(features):
+        labels.append(name)
+        why = masks if isinstance(masks, str) else "constant" if len(masks) < 2 else _twin(masks, name, splits)
+        if isinstance(masks, str) or why:
+            left_out[name] = why
             continue
         first, *others = masks
         if len(others) == 1:  # the groups of a column leave no row out
-            if not is_new(masks[first], str(name)):
-                continue
             made.append((first, j, len(columns), True))
         else:
             others = list(masks)
@@ -133,7 +135,7 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
             made.append((other, j, len(columns), False))
             columns.append(masks[other])
     named = _distinct(groups, columns[:1] + [columns[c] ^ flipped for _, _, c, flipped in made]) if groups else {}
-    for j, (name, mask) in enumerate(named.items(), start=table.shape[1]):
+    for j, (name, mask) in enumerate(named.items(), start=len(labels)):
         made.append((name, j, len(columns), False))
         columns.append(mask)
     return Masks(
@@ -142,10 +144,20 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
         feature=np.array([feature for _, feature, _, _ in made], dtype=np.intp),
         column=np.array([column for _, _, column, _ in made], dtype=np.intp),
         complement=np.array([complement for *_, complement in made], dtype=np.bool_),
-        labels=[str(name) for name in table.columns] + list(named),
-        n_unnamed=table.shape[1],
+        labels=[*labels, *named],
+        n_unnamed=len(labels),
         left_out=left_out,
     )
+
+
+def _twin(masks: Mapping[str, Bools], name: str, splits: dict[bytes, str]) -> str:
+    """Say which feature before this one splits the rows in two as it does; none if it has more groups."""
+    half = list(masks.values())[-1]
+    # among some of the rows a rare group may be empty, which makes no twins
+    if len(masks) != 2 or half.all() or not half.any():
+        return ""
+    twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
+    return f"it splits the rows as {twin!r} does" if twin != name else ""
 
 
 def _distinct(groups: Mapping[str, Bools], known: list[Bools]) -> dict[str, Bools]:

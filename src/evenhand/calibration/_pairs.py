@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,14 +65,28 @@ class Found:
 
 def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
     """Sum over all single masks and pairs, tile by tile."""
-    found = [
-        part
-        for left, right in _column_tiles(masks.columns.shape[1])
-        for part in _scan_tile(masks, rows, min_size, left, right)
-    ]
+    n_draws = rows.pit.shape[1]
+
+    def tile(left: Ints, right: Ints) -> list[Found]:
+        sums = pair_sums(masks.columns, left, right, rows.quantities)
+
+        def below(a: Ints, b: Ints) -> Floats:
+            return counts_below(rows.pit, rows.weights, masks.columns, left, right, (a, b))
+
+        dtype = np.float32 if rows.weights is None and BINS * rows.pit.size < 2**23 else np.float64
+        weight = sums[0 if rows.weights is None else -1]
+        return scan_tile(masks, sums, below, n_draws * weight, min_size, (left, right), dtype)
+
+    return joined(
+        [part for left, right in _column_tiles(masks.columns.shape[1]) for part in tile(left, right)],
+        rows.quantities.shape[0],
+    )
+
+
+def joined(found: list[Found], n_quantities: int) -> Found:
     if not found:
         none = np.empty(0, dtype=np.intp)
-        return Found(none, none, np.empty((rows.quantities.shape[0], 0)), np.empty(0))
+        return Found(none, none, np.empty((n_quantities, 0)), np.empty(0))
     return Found(
         np.concatenate([part.first for part in found]),
         np.concatenate([part.second for part in found]),
@@ -81,10 +95,22 @@ def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
     )
 
 
-def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints) -> list[Found]:
-    """Return the groups whose first column is in `left`; column 0 holds all rows, so (0, j) is a single mask."""
-    sums = _pair_sums(masks.columns, left, right, rows.quantities)
-    a, b = _column_pairs(masks, left, right)
+def scan_tile(
+    masks: Masks,
+    sums: Floats,
+    below: Callable[[Ints, Ints], Floats],
+    total: Floats,
+    min_size: int,
+    sides: tuple[Ints, Ints],
+    dtype: type[np.floating[Any]],
+) -> list[Found]:
+    """Return the groups whose first column is in `left`; column 0 holds all rows, so (0, j) is a single mask.
+
+    `sums` are those of the quantities, `below` counts PITs at or below each edge in pairs of columns and `total` all
+    of them. Counts times the number of bins that are whole and small enough are exact in float32, with sums of them.
+    """
+    left, right = sides
+    a, b = column_pairs(masks, left, right)
     mask_of = np.full((masks.columns.shape[1], 2), NO_MASK)
     mask_of[masks.column, masks.complement.astype(np.intp)] = np.arange(masks.column.size)
     mask_of[0, 0] = ALL_ROWS
@@ -100,7 +126,9 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
         a, b = a[needed], b[needed]
         each = each[0], each[1][:, needed], each[2][:, needed], each[3][:, needed]
         chosen = {sign: usable[needed] for sign, usable in chosen.items()}
-    areas = _areas(*_counts(masks, rows, sums, (left, right), (a, b)), a, b, chosen)
+    # single columns first, then pairs
+    places = np.concatenate((np.zeros(right.size, dtype=np.intp), a)), np.concatenate((np.arange(right.size), b))
+    areas = _areas(below(*places).astype(dtype, copy=False), total[places].astype(dtype), a, b, chosen)
     found = []
     for sign, usable in chosen.items():
         group = Found(mask_of[left[a], sign[0]], mask_of[right[b], sign[1]], _signed(*each, sign), areas[sign])
@@ -108,7 +136,7 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
     return found
 
 
-def _column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
+def column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Return positions in `left` and `right` of pairs of different features, the left column first."""
     feature = np.full(masks.columns.shape[1], ALL_ROWS)
     feature[masks.column] = masks.feature
@@ -125,23 +153,6 @@ def _signed(everyone: Any, ours: Any, theirs: Any, both: Any, sign: Sign) -> Any
     if sign == (1, 0):
         return theirs - both
     return ours - both if sign == (0, 1) else both
-
-
-def _counts(
-    masks: Masks, rows: Rows, sums: Floats, sides: tuple[Ints, Ints], pairs: tuple[Ints, Ints]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Count PITs at or below each edge, and all PITs: in single columns, then in pairs of columns.
-
-    Counts times the number of bins that are whole and small enough are exact in float32, with sums of them.
-    """
-    left, right = sides
-    a = np.concatenate((np.zeros(right.size, dtype=np.intp), pairs[0]))
-    b = np.concatenate((np.arange(right.size), pairs[1]))
-    below = _counts_below(rows.pit, rows.weights, masks.columns, left, right, (a, b))
-    n, m = rows.pit.shape
-    dtype = np.float32 if rows.weights is None and BINS * n * m < 2**23 else np.float64
-    total = m * sums[0 if rows.weights is None else -1, a, b]
-    return below.astype(dtype, copy=False), total.astype(dtype)
 
 
 def _areas(
@@ -194,7 +205,7 @@ def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
         start = stop
 
 
-def _pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> Floats:
+def pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> Floats:
     """Sum quantities, shape (q, n), over the rows in both of two columns: `A^T diag(q) A`, shape (q, left, right)."""
     sums = np.zeros((quantities.shape[0], left.size, right.size))
     for start in range(0, columns.shape[0], BLOCK):
@@ -205,7 +216,7 @@ def _pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> F
     return sums
 
 
-def _counts_below(
+def counts_below(
     pit: Floats, weights: Floats | None, columns: Bools, left: Ints, right: Ints, pairs: tuple[Ints, Ints]
 ) -> Floats:
     """Count the PITs at or below each edge `0, 1/B, ..., (B-1)/B` in some pairs of columns, shape (B, pairs).

@@ -20,12 +20,14 @@ from evenhand._checks import Floats
 from evenhand.draws import RandomState, generator
 
 Ranks = NDArray[np.intp]
+Counts = NDArray[np.int64]
 
 DIRECT_RANKS = 100
 """Ranks from the top that each have a bound of their own; farther down they stand a quarter of a deviation apart."""
 
 LEAST_RISK = 1e-6
-"""Smaller risks than this are shared equally: at a million rows the probability of a band is known to about 1e-9."""
+"""Smaller risks than this are shared equally: at a million rows the probability of a band is known to about 1e-9, at
+twenty million to 4e-9. Of more rows than `MANY` it rises with them."""
 
 LEVEL_SLACK = 1e-3
 """Share of the risk of a band that may be left unspent."""
@@ -35,6 +37,12 @@ MOST_STEPS = 30
 
 SHORT = 250
 """Laws of fewer counts than this are convolved term by term, longer ones by Fourier transforms."""
+
+LONG = 5000
+"""Arrivals at a rate above this, of two million values, are reckoned from nine deviations below it, not from none."""
+
+MANY = 2_000_000
+"""Above so many values `n! e^n / n^n` comes from Stirling's series: the logarithms of its parts are too large."""
 
 BLOCK_GROWTH = 1.05
 """Bets are set anew whenever the rows seen have grown by this factor."""
@@ -73,25 +81,41 @@ def cvar(values: Floats, mass: float) -> float:
     return float((falling[:whole].sum() + edge) / share)
 
 
-def local_levels_band(values: Floats, top: float, confidence: float) -> SurvivalBand:
+def local_levels_band(values: Floats, top: float, confidence: float, counts: Counts | None = None) -> SurvivalBand:
     """Band with equal local levels: the `i`-th largest value gets a quantile of its Beta(i, n - i + 1) law.
 
     `P(V > V_(i))` has at most that law, whatever the law of the values. The level of all quantiles is set so that
-    the whole band holds with `confidence`.
+    the whole band holds with `confidence`. With `counts` each value, in any order, stands for so many equal ones.
     """
-    falling = np.sort(values)[::-1]
-    ranks, bounds = _local_levels(falling.size, confidence)
+    rising, upto = _rising(values, counts)
+    n = int(upto[-1])
+    ranks, bounds = _local_levels(n, confidence)
+    # the i-th largest is the first value with n - i + 1 at or below it
+    at_ranks = rising[np.searchsorted(upto[1:], n - ranks + 1)]
     # below the value of a rank nothing better than the next rank's bound is known
-    starts, upper = np.append(falling[ranks - 1], 0.0), np.append(bounds, 1.0)
+    starts, upper = np.append(at_ranks, 0.0), np.append(bounds, 1.0)
     return SurvivalBand(starts[::-1], upper[::-1], top)
 
 
-def dkw_band(values: Floats, top: float, confidence: float) -> SurvivalBand:
-    """Band of constant width, Dvoretzky-Kiefer-Wolfowitz with Massart's constant: the baseline."""
-    rising = np.sort(values)
-    margin = np.sqrt(np.log(1 / (1 - confidence)) / (2 * rising.size))
-    upper = 1 - np.arange(rising.size + 1) / rising.size + margin
+def dkw_band(values: Floats, top: float, confidence: float, counts: Counts | None = None) -> SurvivalBand:
+    """Band of constant width, Dvoretzky-Kiefer-Wolfowitz with Massart's constant: the baseline.
+
+    With `counts` each value, in any order, stands for so many equal ones.
+    """
+    rising, upto = _rising(values, counts)
+    n = int(upto[-1])
+    margin = np.sqrt(np.log(1 / (1 - confidence)) / (2 * n))
+    upper = 1 - upto / n + margin
     return SurvivalBand(np.concatenate(([0.0], rising)), np.minimum(upper, 1.0), top)
+
+
+def _rising(values: Floats, counts: Counts | None) -> tuple[Floats, Counts]:
+    """Values in rising order, shape (k,), and how many lie at or below each, with a 0 before them, shape (k + 1,)."""
+    if counts is None:
+        return np.sort(values), np.arange(values.size + 1)
+    order = np.argsort(values, kind="stable")
+    order = order[counts[order] > 0]
+    return values[order], np.append(0, np.cumsum(counts[order]))
 
 
 @lru_cache(maxsize=64)
@@ -105,7 +129,7 @@ def _local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
     # one rank alone takes all of the risk; Bonferroni's equal shares are always enough
     most = float(np.log1p(-confidence))
     least = float(most - np.log(ranks.size))
-    if ranks.size == 1 or 1 - confidence < LEAST_RISK:
+    if ranks.size == 1 or 1 - confidence < LEAST_RISK * max(1.0, n / MANY):
         return ranks, bounds_at(least)
     # leaving the band is nearly Poisson, at a rate about in proportion to the level: straight on a log scale
     goal, slope, last = np.log(-np.log(confidence)), 0.85, (np.nan, np.nan)
@@ -139,8 +163,10 @@ def _probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
     law, low, time = np.ones(1), 0, 0.0
     for rank, bound in zip(ranks, bounds, strict=True):
         rate = n * (bound - time)
-        steps = np.arange(int(rate + 9 * np.sqrt(rate)) + 25)
+        first = int(rate - 9 * np.sqrt(rate)) if rate > LONG else 0  # fewer arrivals hold less than 1e-18
+        steps = np.arange(first, int(rate + 9 * np.sqrt(rate)) + 25)
         arrivals = _poisson(steps, rate)
+        low += first
         is_short = min(law.size, steps.size) < SHORT
         law = np.convolve(law, arrivals) if is_short else fftconvolve(law, arrivals).clip(0)
         # too few by now: the band is left. Far more than expected: such paths hold less than 1e-15
@@ -149,6 +175,8 @@ def _probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
         low, time = max(int(rank), low), float(bound)
     left = n - low - np.arange(law.size)
     whole = float((law * _poisson(left, n * (1 - time))).sum())
+    if n > MANY:
+        return whole * float(np.sqrt(2 * np.pi * n) * np.exp(1 / (12 * n)))  # off by 1 / (360 n^3)
     return whole / float(_poisson(np.array([n]), n)[0])
 
 
@@ -224,17 +252,44 @@ def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
     to uniform that any CDF in the band can have.
     """
     rising = np.sort(pit)
-    n = rising.size
+    share = np.arange(rising.size + 1) / rising.size
+    return _error_interval(np.concatenate(([0.0], rising, [1.0])), share, share, rising.size, confidence)
+
+
+def binned_error_interval(counts: Counts, confidence: float) -> tuple[float, float]:
+    """`error_interval` from counts of PITs in equal bins of [0, 1], each with its right end.
+
+    Within a bin the share of PITs at or below a point lies between the shares at the ends of the bin: the band is
+    that much higher. A bin that holds a share `p` moves either end of the interval by at most `p` times its width, so
+    all bins together move it outwards by at most the width of one.
+    """
+    n, ends = int(counts.sum()), np.linspace(0.0, 1.0, counts.size + 1)
+    share = np.append(0, np.cumsum(counts)) / n
+    return _error_interval(ends, share[:-1], share[1:], n, confidence)
+
+
+def binned_distance(counts: Counts) -> float:
+    """W1 to uniform, 0 to 1/2, of the law with these counts in equal bins of [0, 1], uniform within each."""
+    bins, total = counts.size, int(counts.sum())
+    # at each edge: bins times the count at or below it, less what is expected; whole numbers, exact up to 2^53
+    deviations = (bins * np.append(0, np.cumsum(counts)) - total * np.arange(bins + 1)).astype(np.float64)
+    left, right = deviations[:-1], deviations[1:]
+    # under a line from a to b with s = |a| + |b| the area is (s + (a + b)^2 / s) / 4, whether it crosses 0 or not
+    size, both = np.abs(left) + np.abs(right), left + right
+    area = float((size + both * (both / np.maximum(size, 1.0))).sum()) / 4
+    return min(area / bins / (bins * total), 0.5)
+
+
+def _error_interval(ends: Floats, least: Floats, most: Floats, n: int, confidence: float) -> tuple[float, float]:
+    """Interval from the least and the largest share of `n` PITs at or below any point between two ends."""
     margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
-    ends = np.concatenate(([0.0], rising, [1.0]))
-    share = np.arange(n + 1) / n
-    lower, upper = np.maximum(share - margin, 0.0), np.minimum(share + margin, 1.0)
+    lower, upper = np.maximum(least - margin, 0.0), np.minimum(most + margin, 1.0)
     left, right = ends[:-1], ends[1:]
     # on a step the band is [lower, upper]; the least distance is that to the band, the largest that to its far side
-    least = _positive_part(lower, left, right, falling=True) + _positive_part(upper, left, right, falling=False)
+    nearest = _positive_part(lower, left, right, falling=True) + _positive_part(upper, left, right, falling=False)
     middle = (lower + upper) / 2
-    largest = (upper - lower) / 2 * (right - left) + _absolute(middle, left, right)
-    return float(least.sum()), min(float(largest.sum()), 0.5)
+    farthest = (upper - lower) / 2 * (right - left) + _absolute(middle, left, right)
+    return float(nearest.sum()), min(float(farthest.sum()), 0.5)
 
 
 def _absolute(level: Floats, left: Floats, right: Floats) -> Floats:

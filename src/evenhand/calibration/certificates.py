@@ -5,59 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evenhand._checks import (
-    Floats,
-    InputError,
-    bad_input,
-    check_choice,
-    check_fraction,
-    check_groups,
-)
+from evenhand._checks import Floats, InputError, bad_input, check_choice, check_fraction
 from evenhand._words import at_least, at_most, percent
-from evenhand.calibration._own_draws import check_fresh, check_own_draws
-from evenhand.calibration.bands import (
-    SurvivalBand,
-    betting_cvar,
-    dkw_band,
-    error_interval,
-    local_levels_band,
-    share_bound,
-)
-from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
-from evenhand.calibration.scores import covered
-from evenhand.draws import RandomState, generator, one_row_each
+from evenhand.calibration import _evidence
+from evenhand.calibration._evidence import ASSUMPTIONS, NOT_COVERED, WORST, Evidence, Method, RowEvidence, Values
+from evenhand.calibration.bands import SurvivalBand, share_bound
+from evenhand.draws import RandomState, generator
 
-__all__ = ["Certificate", "certify_pit"]
-
-Method = Literal["local-levels", "betting", "dkw"]
-
-WORST = 0.5
-"""Largest W1 error there is."""
+__all__ = ["ASSUMPTIONS", "NOT_COVERED", "WORST", "Certificate", "Method", "certify_pit"]
 
 AVERAGE_SHARE = 0.1
 """Share of the risk of error that `group_error` spends on the error over everybody, which helps at large masses."""
 
 LOW_SHARE = 0.9
 """Share of the risk of coverage that is spent on the lower bound, the one that people are harmed by."""
-
-ASSUMPTIONS = (
-    "the rows are a sample of the people the statement is about, exchangeable and independent of each other",
-    "the forecaster, its recalibration and its randomization were fixed before these rows were seen",
-    "each draw is uniform, independent of the person and of other people's draws",
-)
-OWN_DRAWS = "the draws, which were not given, are each person's own, one in each of as many equal cells of [0, 1]"
-NOT_COVERED = (
-    "a shift in time or population after these rows",
-    "groups formed after seeing the draws, such as the people who were approved",
-    "groups smaller than the stated mass",
-    "outcomes that are not continuous",
-)
 
 
 @dataclass(frozen=True)
@@ -78,22 +45,10 @@ class Certificate:
         How the bounds for every group are made.
     mass : float or None
         The one mass that bets are laid for; None where all masses are covered.
-    n_samples : int
-        Rows, one per person.
-    n_draws : int
-        Draws per person.
     is_randomized : bool
         Whether a draw stands behind the forecasts.
-    pit : ndarray of shape (n, m)
-        The PITs that prove it.
-    r : ndarray of shape (n, m) or None
-        Their draws, where known.
-    one_draw : ndarray of shape (n,)
-        One PIT per person, its draw chosen at random.
-    gaps : ndarray of shape (n,) or None
-        `|h[x, r](y) - r|` of the same draw.
-    groups : dict of str to ndarray of bool
-        The named groups.
+    evidence : RowEvidence or CountEvidence
+        PITs of each person, or counts of them, that prove it.
     seed : int
         Of the order of the rows in bets.
     """
@@ -101,26 +56,55 @@ class Certificate:
     confidence: float
     method: Method
     mass: float | None
-    n_samples: int
-    n_draws: int
     is_randomized: bool
-    pit: Floats
-    r: Floats | None
-    one_draw: Floats
-    gaps: Floats | None
-    groups: Mapping[str, NDArray[np.bool_]]
-    seed: int
+    evidence: Evidence
+    seed: int = 0
 
     not_covered = NOT_COVERED
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the statements rest on."""
-        return ASSUMPTIONS if self.n_draws == 1 or self.r is not None else (*ASSUMPTIONS, OWN_DRAWS)
+        return ASSUMPTIONS + self.evidence.assumptions
+
+    @property
+    def n_samples(self) -> int:
+        """People."""
+        return self.evidence.n_samples
+
+    @property
+    def n_draws(self) -> int:
+        """Draws per person."""
+        return self.evidence.n_draws
+
+    @property
+    def pit(self) -> Floats:
+        """PITs that prove it, shape (n, m); counts keep none, and raise InputError."""
+        return self.evidence.pit
+
+    @property
+    def one_draw(self) -> Floats:
+        """One PIT per person, its draw chosen at random, shape (n,); counts keep none, and raise InputError."""
+        return self.evidence.one_draw
+
+    @property
+    def r(self) -> Floats | None:
+        """Draws behind the PITs, shape (n, m), where known and kept."""
+        return self.evidence.r
+
+    @property
+    def gaps(self) -> Floats | None:
+        """`|h[x, r](y) - r|` of the draw in `one_draw`, shape (n,), where known and kept."""
+        return self.evidence.gap
+
+    @property
+    def groups(self) -> Mapping[str, Any]:
+        """The named groups: masks over the rows, or counts of their people."""
+        return self.evidence.named
 
     def average_error(self) -> float:
         """Upper bound for the W1 error over everybody, 0 to 1/2; for any forecaster."""
-        return error_interval(self.one_draw, self.confidence)[1]
+        return self.evidence.error_interval(self.confidence)[1]
 
     def named(self, group: str) -> float:
         """Upper bound for the W1 error of a named group, 0 to 1/2; all named groups at once, for any forecaster."""
@@ -146,8 +130,8 @@ class Certificate:
         check_fraction("mass", mass, high_open=False)
         if self.method == "betting":
             self._check_one_mass(mass)
-            return betting_cvar(self._errors, mass, WORST, self.confidence, self.seed)
-        everybody = error_interval(self.one_draw, 1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
+            return self._worst_mean(self.evidence.errors, mass, WORST, self.confidence)
+        everybody = self.evidence.error_interval(1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
         if mass == 1:
             return min(self._band.cvar(1.0), everybody)
         # a group's distance from uniform is at most that of everybody and of its complement together, by share
@@ -173,9 +157,9 @@ class Certificate:
         check_fraction("mass", mass, high_open=False)
         if self.method == "betting":
             self._check_one_mass(mass)
-        inside = covered(self.pit, level)
+        inside = self.evidence.inside(level)
         risk = 1 - self.confidence
-        missed = self._worst_mean(1 - inside, mass, 1.0, 1 - risk * LOW_SHARE)
+        missed = self._worst_mean(inside.complement(), mass, 1.0, 1 - risk * LOW_SHARE)
         return 1 - missed, self._worst_mean(inside, mass, 1.0, 1 - risk * (1 - LOW_SHARE))
 
     def mpaic(self, error: float) -> float:
@@ -185,7 +169,7 @@ class Certificate:
         """
         check_fraction("error", error, low_open=False, high_open=False)
         gaps = self._known_gaps()
-        return share_bound(int((gaps >= error).sum()), gaps.size, self.confidence)
+        return share_bound(gaps.at_least(error), gaps.total(), self.confidence)
 
     def mpaic_curve(self, errors: ArrayLike) -> Floats:
         """Upper bounds for `P(|h[X, R](Y) - R| >= error)` at all thresholds at once, by DKW; shape as `errors`.
@@ -195,7 +179,7 @@ class Certificate:
         thresholds = np.asarray(errors, dtype=np.float64)
         for error in thresholds.ravel():
             check_fraction("error", error, low_open=False, high_open=False)
-        band = dkw_band(self._known_gaps(), 1.0, self.confidence)
+        band = self._known_gaps().band("dkw", 1.0, self.confidence)
         # P(gap >= e) is at most the band just below e
         before = np.searchsorted(band.starts, thresholds, side="left") - 1
         return np.where(before < 0, 1.0, band.upper[np.maximum(before, 0)])
@@ -218,27 +202,13 @@ class Certificate:
     @cached_property
     def questions(self) -> pd.DataFrame:
         """What the rows can answer for this kind of forecaster: `question`, `answered`, `why`."""
-        single = self.n_draws == 1
-        proof = "with several draws per person the error of each person's own forecasts is seen"
-        if not self.is_randomized:
-            proof = (
-                "one forecast per person: even the true distribution has pathwise error 1/4 or more, and whatever is "
-                "calibrated for one population is off by as much for another with the same rows (1/8 in the paper)"
-            )
-        elif single:
-            proof = "only one draw per person is known: give PITs over several draws of the same forecaster"
-        rows = [
-            ("is it calibrated on average", True, "one PIT per person suffices, for any forecaster"),
-            ("is it calibrated for groups named beforehand", True, "the same, group by group"),
-            ("is it calibrated for every group of a given size", not single, proof),
-            ("do intervals hold as often as stated in every group of a given size", not single, proof),
-            ("is it calibrated for groups formed after the draws", False, "such groups can single out lucky draws"),
-        ]
-        return pd.DataFrame(rows, columns=["question", "answered", "why"])
+        return _evidence.questions(self.n_draws, self.is_randomized)
 
     def summary(self) -> str:
         """Return the statements as text, with what they assume and what they do not cover."""
-        lines = [f"With {percent(self.confidence)} confidence, from {self.n_samples:,} people, {self._kind}:"]
+        draws = f"{self.n_draws} draw{'' if self.n_draws == 1 else 's'}"
+        each = draws if self.is_randomized else "one deterministic forecast"
+        lines = [f"With {percent(self.confidence)} confidence, from {self.n_samples:,} people, {each} each:"]
         lines.append(f"- over everybody, stated chances are off by at most {at_most(self.average_error())} points")
         lines += [
             f"- for group {row['group']!r} ({row['n']} rows), by {at_least(row['low'])} to {at_most(row['high'])} "
@@ -246,12 +216,13 @@ class Certificate:
             for row in self._named.to_dict("records")
         ]
         if self.n_draws > 1:
-            lines += [
-                f"- for every group of at least {percent(row['mass'])} of people, by at most "
-                f"{at_most(row['group_error'])} points; the 80% interval holds {at_least(row['coverage_80_low'])}% to "
-                f"{at_most(row['coverage_80_high'])}% there"
-                for row in self.table((0.1, 0.2, 0.5)).to_dict("records")
-            ]
+            for row in self.table((0.1, 0.2, 0.5)).to_dict("records"):
+                error = at_most(row["group_error"])
+                line = f"- for every group of at least {percent(row['mass'])} of people, by at most {error} points"
+                if self.evidence.knows(0.8):
+                    low, high = at_least(row["coverage_80_low"]), at_most(row["coverage_80_high"])
+                    line += f"; the 80% interval holds {low}% to {high}% there"
+                lines.append(line)
         lines.append("Off by 0 points is perfect, by 50 the worst, averaged over all probability levels.")
         lines += [
             f"Cannot be answered: {row['question']}? {row['why']}."
@@ -262,60 +233,36 @@ class Certificate:
         lines.append("Does not cover: " + "; ".join(self.not_covered) + ".")
         return "\n".join(lines)
 
-    @property
-    def _kind(self) -> str:
-        if not self.is_randomized:
-            return "one deterministic forecast each"
-        return f"{self.n_draws} draw{'' if self.n_draws == 1 else 's'} each"
-
     def table(self, masses: ArrayLike = (0.1, 0.2, 0.5, 1.0)) -> pd.DataFrame:
         """Return the bounds for every group of some masses, the paper's chain beside the direct bound.
 
         Columns: `mass`, `group_error`, `chain` (NaN where the draws are not known), `coverage_80_low`,
-        `coverage_80_high`.
+        `coverage_80_high` (NaN where counts do not know that level).
         """
         shares = [self.mass] if self.mass is not None else [float(mass) for mass in np.atleast_1d(masses)]
         columns = ["mass", "group_error", "chain", "coverage_80_low", "coverage_80_high"]
-        rows = [
-            (mass, self.group_error(mass), np.nan if self.gaps is None else self.chain(mass), *self.coverage(0.8, mass))
-            for mass in shares
-        ]
+        rows = []
+        for mass in shares:
+            chain = np.nan if self.evidence.gaps is None else self.chain(mass)
+            held = self.coverage(0.8, mass) if self.evidence.knows(0.8) else (np.nan, np.nan)
+            rows.append((mass, self.group_error(mass), chain, *held))
         return pd.DataFrame(rows, columns=columns)
 
     @cached_property
-    def _errors(self) -> Floats:
-        # from draws spread over cells the exact W1 of a row never understates in expectation (convexity)
-        return pathwise_errors(self.pit)
-
-    @cached_property
     def _band(self) -> SurvivalBand:
-        confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)
-        return self._make_band(self._errors, WORST, confidence)
+        return self.evidence.errors.band(self.method, WORST, 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE))
 
-    def _make_band(self, values: Floats, top: float, confidence: float) -> SurvivalBand:
-        return (dkw_band if self.method == "dkw" else local_levels_band)(values, top, confidence)
-
-    def _worst_mean(self, values: Floats, mass: float, top: float, confidence: float) -> float:
-        if self.method == "betting":
-            return betting_cvar(values, mass, top, confidence, self.seed)
-        return self._make_band(values, top, confidence).cvar(mass)
+    def _worst_mean(self, values: Values, mass: float, top: float, confidence: float) -> float:
+        return values.worst_mean(self.method, mass, top, confidence, self.seed)
 
     @cached_property
     def _named(self) -> pd.DataFrame:
-        rows = []
-        for name, mask in self.groups.items():
-            pits = self.one_draw[mask]
-            interval = (0.0, WORST)
-            if pits.size:
-                interval = error_interval(pits, 1 - (1 - self.confidence) / len(self.groups))
-            error = calibration_error(self.pit[mask]) if pits.size else np.nan
-            rows.append((name, pits.size, error, *interval))
-        return pd.DataFrame(rows, columns=["group", "n", "error", "low", "high"])
+        return _evidence.named_table(self.evidence.groups, self.confidence)
 
-    def _known_gaps(self) -> Floats:
-        if self.gaps is None:
+    def _known_gaps(self) -> Values:
+        if self.evidence.gaps is None:
             raise InputError("mPAIC compares PITs with their draws, which are not known here; give r")
-        return self.gaps
+        return self.evidence.gaps
 
     def _check_one_mass(self, mass: float) -> None:
         if mass != self.mass:
@@ -397,33 +344,6 @@ def certify_pit(
         raise bad_input("mass", "be given with method='betting', and only then", mass)
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
-    matrix = check_pit(pit)
-    if r is None and (matrix == matrix[:, :1]).all():
-        matrix = matrix[:, :1]  # one forecast each, said several times
-    n, m = matrix.shape
-    draws = None if r is None else check_own_draws(r, n, m)
-    masks = check_groups(groups or {}, n)
     random = generator(random_state)
-    if cluster is not None:
-        rows = one_row_each(cluster, n, random)
-        matrix, draws = matrix[rows], None if draws is None else draws[rows]
-        masks = {name: mask[rows] for name, mask in masks.items()}
-        n = rows.size
-    if draws is not None:
-        check_fresh(draws)
-    column = random.integers(m, size=n)
-    one_draw = matrix[np.arange(n), column]
-    return Certificate(
-        confidence=float(confidence),
-        method=method,
-        mass=mass,
-        n_samples=n,
-        n_draws=m,
-        is_randomized=draws is not None or m > 1,
-        pit=matrix,
-        r=draws,
-        one_draw=one_draw,
-        gaps=None if draws is None else np.abs(one_draw - draws[np.arange(n), column]),
-        groups=masks,
-        seed=int(random.integers(2**31)),
-    )
+    rows = RowEvidence.of(pit, r, groups or {}, cluster, random)
+    return Certificate(float(confidence), method, mass, rows.is_randomized, rows, int(random.integers(2**31)))

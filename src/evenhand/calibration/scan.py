@@ -137,12 +137,12 @@ def scan_groups(
     _check_size(min_size, matrix.shape[0])
     masks = make_masks(table, named)
     sizes = masks.sizes()
-    rows = Rows(matrix, _quantities(matrix, weights, residuals, random_state), weights)
+    rows = Rows(matrix, quantities_of(matrix, weights, residuals, random_state), weights)
     large = masks.keep(sizes >= min_size)
-    frame = _frame(scan_pairs(large, rows, min_size), large, matrix.shape[1], residuals is not None, correction)
+    frame = frame_of(scan_pairs(large, rows, min_size), large, matrix.shape[1], residuals is not None, correction)
     small = np.flatnonzero((sizes < min_size) & (masks.feature >= masks.n_unnamed))
     if small.size:
-        frame = pd.concat([frame, _too_small([masks.names[g] for g in small], sizes[small])], ignore_index=True)
+        frame = pd.concat([frame, too_small([masks.names[g] for g in small], sizes[small])], ignore_index=True)
     frame.attrs["left_out"] = masks.left_out
     return frame
 
@@ -152,7 +152,7 @@ def _check_size(min_size: int, n: int) -> None:
         raise bad_input("min_size", f"be at most the number of rows, {n}", min_size, "scan more rows at a time")
 
 
-def _quantities(pit: Floats, weights: Floats | None, residual: Floats | None, random_state: RandomState) -> Floats:
+def quantities_of(pit: Floats, weights: Floats | None, residual: Floats | None, random_state: RandomState) -> Floats:
     """Return what is summed over groups: one, level, spread, then with weights coverage, residual and the weights."""
     n, m = pit.shape
     u = pit[:, 0] if m == 1 else pit[np.arange(n), generator(random_state).integers(m, size=n)]
@@ -163,7 +163,7 @@ def _quantities(pit: Floats, weights: Floats | None, residual: Floats | None, ra
     return np.stack([np.ones(n), u - 0.5, np.abs(u - 0.5) - 0.25, *weighted])
 
 
-def _frame(found: Found, masks: Masks, n_draws: int, has_residual: bool, correction: str) -> pd.DataFrame:
+def frame_of(found: Found, masks: Masks, n_draws: int, has_residual: bool, correction: str) -> pd.DataFrame:
     """Test every group, adjust, sort and name."""
     count, level, spread = found.sums[:3]
     weight = found.sums[-1] if found.sums.shape[0] > 4 + has_residual else count
@@ -232,7 +232,7 @@ def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
     return np.fromiter(tuples, dtype=object, count=len(tuples))[codes]
 
 
-def _too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
+def too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
     nothing = np.full(sizes.size, np.nan)
     numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), nothing)
     return pd.DataFrame(

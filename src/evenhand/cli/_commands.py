@@ -14,20 +14,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evenhand._checks import InputError, bad_input, check_column
-from evenhand.cli._reports import command_line, fit_certified, masses, report
+from evenhand._checks import InputError, about, bad_input, check_column
+from evenhand.cli._audits import Request, audit_in_memory, audit_in_parts
+from evenhand.cli._reports import command_line, fit_certified, report
 from evenhand.cli._tables import (
-    chosen_columns,
-    draws_of,
-    features_of,
-    forecast_table,
     listed_names,
     parse_levels,
     people_of,
     read_key,
     save_uncertified,
+    tell_written,
 )
-from evenhand.cli._talk import about, say, show, tell, warn
+from evenhand.cli._talk import say, show, tell, warn
 
 
 class Commands(TyperGroup):
@@ -62,7 +60,15 @@ Id = Annotated[str, typer.Option("--id", help="column that names each person")]
 Key = Annotated[Path, typer.Option(help="file with the secret of the draws, at least 16 bytes")]
 Context = Annotated[str, typer.Option(help="the decision that the draws are for, such as 2026-11")]
 Levels = Annotated[str, typer.Option(help="probabilities of the quantiles to write")]
-OutTable = Annotated[Path, typer.Option(help="csv or parquet file to write")]
+OutTable = Annotated[Path, typer.Option(help="csv or parquet file to write; or a new folder, for a folder of parts")]
+
+Workers = Annotated[int | None, typer.Option(help="processes that share the parts of the table on this machine")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="address of a Dask scheduler whose workers do it, such as tcp://10.0.0.1:8786")
+]
+SkipBadParts = Annotated[
+    bool, typer.Option("--skip-bad-parts", help="go on without parts that cannot be used, and name them")
+]
 
 DEFAULT_ALPHA = 0.1
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
@@ -145,21 +151,18 @@ def predict(
     out: OutTable,
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    skip_bad_parts: SkipBadParts = False,
 ) -> None:
     """Forecast each person of a table; a person's draw is a keyed hash of the id, the same every time."""
-    from evenhand import store, tables
+    from evenhand import scale, store
 
-    probabilities = parse_levels(levels)
-    tables.check_writable(out, tables.TABLE_ENDINGS)
-    key = read_key(key_file)
-    forecaster = store.load(model)
-    data = tables.read_table(table, text=[id_column])
-    ids, r = draws_of(data, id_column, key, context, table.name)
-    X = features_of(forecaster, data, table.name)
-    with about(table.name):
-        forecast = forecaster.forecast(X, r)
-    tables.write_table(forecast_table(id_column, ids, r, forecast, probabilities), out)
-    say(f"{len(ids):,} forecasts are in {out}")
+    asked = _asked(id_column, key_file, context, levels, skip_bad_parts)
+    subject = scale.ModelSubject(store.load(model))
+    with scale.cluster(scheduler, workers) as client:
+        done = scale.forecast_parts(subject, table, out, client=client, **asked)
+    tell_written(done, "forecasts", out)
 
 
 @app.command()
@@ -174,21 +177,18 @@ def randomize(
     link: Link = "entropic",
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    skip_bad_parts: SkipBadParts = False,
 ) -> None:
     """Randomize the forecasts of another model, given as columns of a table."""
-    from evenhand import foreign, tables
+    from evenhand import scale
     from evenhand.links import make_link
 
-    probabilities = parse_levels(levels)
-    chosen = make_link(link, alpha)
-    tables.check_writable(out, tables.TABLE_ENDINGS)
-    key = read_key(key_file)
-    data = tables.read_table(table, text=[id_column])
-    ids, r = draws_of(data, id_column, key, context, table.name)
-    base, _ = foreign.forecast_from_columns(data, mean=mean, std=std, source=table.name)
-    forecast = base.randomized(alpha, chosen, r)
-    tables.write_table(forecast_table(id_column, ids, r, forecast, probabilities), out)
-    say(f"{len(ids):,} randomized forecasts are in {out}")
+    asked = _asked(id_column, key_file, context, levels, skip_bad_parts) | {"link": make_link(link, alpha)}
+    with scale.cluster(scheduler, workers) as client:
+        done = scale.forecast_parts(scale.ColumnSubject(mean, std), table, out, client=client, **asked)
+    tell_written(done, "randomized forecasts", out)
 
 
 @app.command()
@@ -224,12 +224,14 @@ def audit(
     out: Annotated[Path | None, typer.Option(help="report.html or audit.json file to write")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False,
     seed: Annotated[int, typer.Option(help="of the draws, the bands and the searches")] = 0,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    skip_bad_parts: SkipBadParts = False,
 ) -> None:
     """Audit a model on rows that it was not trained on, or the forecasts of another model."""
-    from evenhand import audits, foreign, store, tables
-    from evenhand._checks import DiscreteOutcomeWarning, check_continuous, check_fraction
+    from evenhand import audits, scale, store, tables
+    from evenhand._checks import check_fraction
     from evenhand.audits._provenance import with_sources
-    from evenhand.groups import group_columns
 
     _check_seed(seed)
     check_fraction("--confidence", confidence)
@@ -238,46 +240,23 @@ def audit(
         tables.check_writable(out, (".html", ".json"))
     rows = source if table is None else table
     forecaster = None if table is None else store.load(source)
-    columns = {"mean": mean, "std": std, "quantiles": quantiles, "samples": samples}
-    given = [name for name, value in columns.items() if value is not None]
+    columns = scale.ColumnSubject(mean, std, quantiles, samples)
+    given = [name for name, value in vars(columns).items() if value is not None]
     if forecaster is None and not given:
         remedy = "--mean and --std, --quantiles or --samples columns of the table"
         raise InputError(f"{source}: give a model folder before the table, or {remedy}")
     if forecaster is not None and given:
         raise InputError(f"--{given[0]} is for tables without a model; leave it out, or leave the model out")
-    data = tables.read_table(rows, text=[name for name in (id_column, cluster) if name])
-    y = tables.number_column(data, target, source=rows.name)
-    check_continuous(y, name=f"{rows.name}: column {target!r}")
-    people = people_of(data, id_column, cluster, rows.name)
-    parts = {name: part for name, part in ((cluster, "cluster"), (id_column, "id"), (target, "target")) if name}
-    named = chosen_columns("--groups", groups, {target: "target"}, data, rows.name)
-    masks = group_columns(data, named, source=rows.name)
-    if forecaster is None:
-        subject, used = foreign.forecast_from_columns(data, **columns, source=rows.name)
-        X, others = None, [name for name in data.columns if name not in used]
-        if target in used:
-            raise InputError(f"{rows.name}: column {target!r} is the target and cannot be its own forecast")
+    subject = columns if forecaster is None else scale.ModelSubject(forecaster)
+    request = Request(
+        subject, rows, target, groups, features, id_column, cluster, conditions, confidence, seed, source.name
+    )
+    if rows.is_dir() or scheduler is not None or workers is not None:
+        found = audit_in_parts(request, scheduler, workers, skip_bad=skip_bad_parts)
+    elif skip_bad_parts:
+        raise bad_input("--skip-bad-parts", "be left out here", rows, "it is for a folder of parts")
     else:
-        subject, X = forecaster, features_of(forecaster, data, rows.name)
-        others = list(X.columns)
-    searched = [name for name in others if name not in parts]
-    if features is not None:
-        searched = chosen_columns("--features", features, parts, data, rows.name)
-    with about(rows.name), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
-        found = audits.audit(
-            subject,
-            X,
-            y,
-            groups=masks,
-            cluster=people,
-            features=data[searched] if searched else None,
-            confidence=confidence,
-            masses=masses(conditions, "oracle_group_error", audits.MASSES),
-            learned_masses=masses(conditions, "learned_group_error", audits.LEARNED_MASSES),
-            random_state=seed,
-            name=source.name,
-        )
+        found = audit_in_memory(request)
     found = with_sources(found, command=command_line(), model=None if forecaster is None else source, data=rows)
     report(found, conditions, out, as_json)
 
@@ -326,6 +305,14 @@ def main() -> None:
         app()
     except (Exception, KeyboardInterrupt) as error:
         tell(error)
+
+
+def _asked(id_column: str, key_file: Path, context: str, levels: str, skip_bad: bool) -> dict[str, Any]:
+    """What `predict` and `randomize` ask for alike."""
+    if not context.isprintable():
+        raise bad_input("--context", "be printable text", ascii(context))
+    asked = {"id_column": id_column, "key": read_key(key_file), "context": context, "levels": parse_levels(levels)}
+    return asked | {"skip_bad": skip_bad, "verbose": True}
 
 
 def _check_seed(seed: int | None) -> None:

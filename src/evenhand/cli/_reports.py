@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._checks import DiscreteOutcomeWarning, InputError
+from evenhand._checks import DiscreteOutcomeWarning, InputError, about
 from evenhand.cli._tables import REPORT, save_uncertified, write_certificate
-from evenhand.cli._talk import about, say, show
+from evenhand.cli._talk import say, show
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit, Condition

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand._checks import InputError, bad_input, check_column
-from evenhand.cli._talk import about, say
+from evenhand.cli._talk import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
-    from evenhand.forecast import Forecast
+    from evenhand.scale import Written
     from evenhand.selection import Selection
 
 CERTIFICATE, REPORT = "certificate.json", "report.html"
-DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
 
 
 def people_of(data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str) -> Any:
@@ -40,10 +40,10 @@ def listed_names(listed: str | None) -> list[str]:
 
 
 def chosen_columns(
-    option: str, listed: str | None, parts: dict[str, str], data: pd.DataFrame, source: str
+    option: str, listed: str | None, parts: dict[str, str], present: Sequence[str], source: str
 ) -> list[str]:
     """Columns that an option lists: all of them there, each once, and none that has another part in the audit."""
-    names = [check_column(name, data.columns, source) for name in dict.fromkeys(listed_names(listed))]
+    names = [check_column(name, present, source) for name in dict.fromkeys(listed_names(listed))]
     for name in names:
         if name in parts:
             is_target = parts[name] == "target"
@@ -76,31 +76,15 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def draws_of(data: pd.DataFrame, column: str, key: bytes, context: str, source: str) -> tuple[list[str | int], Any]:
-    from evenhand import tables
-    from evenhand.draws import KeyedDraws
-
-    if not context.isprintable():
-        raise bad_input("--context", "be printable text", ascii(context))
-    ids = tables.id_column(data, column, source=source)
-    if all(isinstance(value, str) and DECIMAL.fullmatch(value) for value in ids):
-        remedy = "write ids as whole numbers: as decimal numbers they lose digits"
-        raise bad_input(f"{source}: column {column!r}, row 1", "hold text or a whole number", ids[0], remedy)
-    with about(f"{source}: column {column!r}"):
-        r = KeyedDraws(key, context)(ids)
-    tell_repeated(ids)
-    return ids, r
-
-
-def tell_repeated(ids: list[str | int]) -> None:
-    """Warn of ids that come more than once: their rows share a draw."""
-    from collections import Counter
-
-    repeated = [(value, count) for value, count in Counter(map(str, ids)).most_common() if count > 1]
-    if repeated:
-        value, count = repeated[0]
-        others = f"; repeated ids in all: {len(repeated):,}" if len(repeated) > 1 else ""
+def tell_written(done: Written, what: str, out: Path) -> None:
+    """Say what was written, and warn of ids that come more than once: their rows share a draw."""
+    if done.repeated is not None:
+        value, count, n_repeated = done.repeated
+        others = f"; repeated ids in all: {n_repeated:,}" if n_repeated > 1 else ""
         say(f"warning: {count:,} rows share the id {value!r} and so one draw{others}")
+    for why in done.skipped.values():
+        say(f"warning: part left out: {why}")
+    say(f"{done.n_rows:,} {what} are in {out}")
 
 
 def write_certificate(chosen: Selection, people: list[str] | None, out: Path) -> None:
@@ -129,27 +113,6 @@ def write_certificate(chosen: Selection, people: list[str] | None, out: Path) ->
         "written_by": f"evenhand {__version__}",
     }
     replace_file(out / CERTIFICATE, (json.dumps(content, indent=2) + "\n").encode())
-
-
-def features_of(forecaster: Any, data: pd.DataFrame, source: str) -> pd.DataFrame:
-    wanted = [str(name) for name in getattr(forecaster, "feature_names_in_", [])]
-    if not wanted:
-        raise InputError("the model was trained on an array without column names; train it on a table")
-    missing = [name for name in wanted if name not in data.columns]
-    if missing:
-        raise InputError(f"{source}: no column {', '.join(map(repr, missing))}, which the model was trained on"[:400])
-    return data[wanted]
-
-
-def forecast_table(id_column: str, ids: list[Any], r: Any, forecast: Forecast, levels: list[float]) -> pd.DataFrame:
-    import pandas as pd
-
-    quantiles = forecast.ppf(levels)
-    columns: dict[str, Any] = {"r": r, "mean": forecast.mean(), "std": forecast.std()}
-    columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
-    if id_column in columns:
-        raise bad_input(f"the id column {id_column!r}", f"be none of {', '.join(columns)}", "one", "rename it")
-    return pd.DataFrame({id_column: ids} | columns)
 
 
 def save_uncertified(model: Any, out: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from evenhand._checks import InputError, MissingExtraError
@@ -60,12 +58,3 @@ def show(text: str) -> None:
     except BrokenPipeError:
         # the reader has seen enough, as `head` does; a gate is still judged, and Python flushes once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def about(source: str) -> Iterator[None]:
-    """Name the table in complaints about its columns."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error

@@ -34,6 +34,9 @@ class Distribution(ABC):
     event_dims: ClassVar[dict[str, int]]
     """The batch arrays, by the name of attribute and argument, with the number of axes each has after the batch."""
 
+    has_mean: ClassVar[bool] = False
+    """Whether `mean` is a formula in the parameters, which needs no quantiles."""
+
     @property
     @abstractmethod
     def batch_shape(self) -> tuple[int, ...]:

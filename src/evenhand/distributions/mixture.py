@@ -37,6 +37,7 @@ class NormalMixture(Distribution):
     """
 
     event_dims: ClassVar[dict[str, int]] = {"weights": 1, "loc": 1, "scale": 1}
+    has_mean: ClassVar[bool] = True
 
     def __init__(self, weights: ArrayLike, loc: ArrayLike, scale: ArrayLike) -> None:
         raw = batch_array("weights", weights)

@@ -29,6 +29,7 @@ class Normal(Distribution):
     """
 
     event_dims: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
+    has_mean: ClassVar[bool] = True
 
     def __init__(self, loc: ArrayLike, scale: ArrayLike) -> None:
         self.loc, self.scale = broadcast(loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True))

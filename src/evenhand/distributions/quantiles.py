@@ -35,6 +35,7 @@ class Quantiles(Distribution):
     """
 
     event_dims: ClassVar[dict[str, int]] = {"levels": 1, "values": 1}
+    has_mean: ClassVar[bool] = True
 
     def __init__(self, levels: ArrayLike, values: ArrayLike) -> None:
         grid, knots = batch_array("levels", levels), batch_array("values", values)

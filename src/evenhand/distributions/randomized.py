@@ -13,6 +13,8 @@ from scipy import special
 from evenhand._checks import Floats, check_draws
 from evenhand.distributions._base import GRID_REACH, GRID_STEP, Bools, Distribution, has_rows, joint_shape, score_grid
 from evenhand.distributions._piecewise import node_weights
+from evenhand.distributions.location_scale import LocationScale
+from evenhand.draws import jittered
 from evenhand.links import Link
 from evenhand.links._base import log1mexp
 
@@ -22,6 +24,12 @@ FINE_REACH = 37.0
 MANY_DRAWS = 8192
 LEAST_ERROR = 0.02
 """Mean error of a link from which it is smooth enough in the draw to be tabulated for more than so many draws."""
+
+CACHED = 8192
+"""Numbers per temporary array where whole batches are evaluated."""
+
+DRAWN_QUANTILES, LEAST_QUANTILES = 8, 4096
+"""Quantiles of each base that a mean over draws takes, an even number, and the least number of all bases together."""
 
 TAIL_NODES = np.geomspace(1e-15, 1 / 16, 1200)
 
@@ -66,27 +74,40 @@ class Randomized(Distribution):
         return Randomized(self.base.expand(), self.link, self.r[..., None])
 
     def _tail(self, y: ArrayLike) -> tuple[Floats, Bools]:
-        """Log of the smaller base tail turned by the link, and whether that tail is the upper one."""
+        """Log of the base's smaller tail, and whether that is the upper one."""
         lower, upper = self.base.logcdf(y), self.base.logsf(y)
         is_upper = lower > upper
-        draws = np.where(is_upper, 1 - self.r, self.r)
-        return self.link.log_ppf_lower(np.where(is_upper, upper, lower), draws), is_upper
+        return np.where(is_upper, upper, lower), is_upper
+
+    def cdf(self, y: ArrayLike) -> Floats:
+        return _in_blocks(lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), up), *self._tail(y), self.r)
+
+    def sf(self, y: ArrayLike) -> Floats:
+        return _in_blocks(lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), ~up), *self._tail(y), self.r)
 
     def logcdf(self, y: ArrayLike) -> Floats:
-        tail, is_upper = self._tail(y)
-        return np.where(is_upper, log1mexp(tail), tail)
+        def evaluate(tail: Floats, is_upper: Bools, r: Floats) -> Floats:
+            turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
+            return np.where(is_upper, log1mexp(turned), turned)
+
+        return _in_blocks(evaluate, *self._tail(y), self.r)
 
     def logsf(self, y: ArrayLike) -> Floats:
-        tail, is_upper = self._tail(y)
-        return np.where(is_upper, tail, log1mexp(tail))
+        def evaluate(tail: Floats, is_upper: Bools, r: Floats) -> Floats:
+            turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
+            return np.where(is_upper, turned, log1mexp(turned))
+
+        return _in_blocks(evaluate, *self._tail(y), self.r)
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        tail, is_upper = self._tail(y)
-        draws = np.where(is_upper, 1 - self.r, self.r)
-        return np.asarray(self.base.logpdf(y) - self.link.log_pdf_lower(tail, draws))
+        def evaluate(tail: Floats, is_upper: Bools, r: Floats, log_base: Floats) -> Floats:
+            draws = _drawn(r, is_upper)
+            return log_base - self.link.log_pdf_lower(self.link.log_ppf_lower(tail, draws), draws)
+
+        return _in_blocks(evaluate, *self._tail(y), self.r, self.base.logpdf(y))
 
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
-        draws = np.where(upper, 1 - self.r, self.r)
+        draws = _drawn(self.r, np.asarray(upper))
         near = self.link.log_cdf_lower(np.asarray(log_p), draws)
         far = self.link.log_cdf_lower(log1mexp(np.asarray(log_p)), 1 - draws)
         turned = near > far
@@ -97,6 +118,21 @@ class Randomized(Distribution):
         values = function(self._cached_table[1])
         found = np.einsum("...q,...q->...", self._node_weights, values)
         return np.asarray(np.maximum(found, values.min(axis=-1)))
+
+    def mean_over_draws(self, random: np.random.Generator) -> Floats:
+        """Mean of each base's forecasts over a uniform draw, whatever the draws of this batch, shape of the base.
+
+        The forecasts averaged over draws are the base through one fixed law (`Link.averaged_score`), of which a few
+        quantiles are drawn: one in each of equal cells, in pairs that lie symmetrically. So the mean is without bias,
+        and without error where the base is symmetric; of skewed bases the standard error is some 2% to 10% of the
+        standard deviation.
+
+        Parameters
+        ----------
+        random : numpy Generator
+            Source of the quantiles.
+        """
+        return _mean_over_draws(self.base, self.link, random)
 
     @cached_property
     def _node_weights(self) -> Floats:
@@ -133,3 +169,33 @@ class Randomized(Distribution):
         log_c, upper = special.log_ndtr(-np.abs(scores)), scores > 0
         levels = self._levels(log_c, upper)
         return levels, self.base.expand().quantile_from_tail(log_c, upper)
+
+
+def _drawn(r: Floats, is_upper: Bools) -> Floats:
+    """Return the draws as the tail on their side sees them."""
+    return np.where(is_upper, 1 - r, r)
+
+
+def _in_blocks(evaluate: Callable[..., Floats], *arrays: Any) -> Floats:
+    """Evaluate arrays that broadcast together, by rows, so that temporaries stay in the cache."""
+    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    step = max(1, CACHED * shape[0] // max(int(np.prod(shape)), 1)) if shape else 1
+    if not shape or step >= shape[0]:
+        return np.asarray(np.broadcast_to(evaluate(*arrays), shape))
+    out = np.empty(shape)
+    for start in range(0, shape[0], step):
+        cut = slice(start, start + step)
+        out[cut] = evaluate(*(array[cut] if has_rows(array.shape, shape) else array for array in arrays))
+    return out
+
+
+def _mean_over_draws(base: Distribution, link: Link, random: np.random.Generator) -> Floats:
+    if link.alpha == 1:
+        return base.mean()
+    if isinstance(base, LocationScale):  # one law for all, more often than not
+        return np.asarray(base.loc + base.scale * _mean_over_draws(base.base, link, random))
+    shape = base.batch_shape
+    n_pairs = max(DRAWN_QUANTILES, LEAST_QUANTILES // max(int(np.prod(shape)), 1)) // 2
+    low = special.ndtri(jittered(int(np.prod(shape)), n_pairs, random) / 2)
+    scores = link.averaged_score(np.concatenate((low, -low), axis=-1)).reshape(*shape, -1)
+    return np.asarray(base.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0).mean(axis=-1))

@@ -31,6 +31,7 @@ class Samples(Distribution):
     """
 
     event_dims: ClassVar[dict[str, int]] = {"values": 1}
+    has_mean: ClassVar[bool] = True
 
     def __init__(self, values: ArrayLike) -> None:
         self.values = batch_array("values", values)

@@ -90,7 +90,8 @@ def compute_parts(
     folder : Path
         Of the files.
     jobs : int, default 1
-        Processes; a joblib back end that is set around the call is used instead.
+        Processes. A joblib back end that is set around the call, such as `parallel_config("dask")`, is used instead,
+        with as many of its workers as it is set to. Each part is computed by one worker, whatever the back end.
     verbose : bool, default False
         Whether to show a progress bar on a terminal.
 
@@ -99,7 +100,7 @@ def compute_parts(
     dict
         The values of each part, in the order of the tasks.
     """
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{_fingerprint(task)}.json" for task in tasks]
@@ -108,7 +109,7 @@ def compute_parts(
         done = len(tasks) - len(missing)
         advance(done, "parts")
         calls = (delayed(_compute)(work, task, file) for task, file in missing)
-        for _ in Parallel(n_jobs=jobs, return_as="generator_unordered")(calls):
+        for _ in _workers(jobs)(calls):
             done += 1
             advance(done, "parts")
     for task, file in zip(tasks, files, strict=True):
@@ -118,8 +119,25 @@ def compute_parts(
         yield stored
 
 
+def _workers(jobs: int) -> Any:
+    """Return joblib's workers, which report parts as they are done where the back end can."""
+    from joblib import Parallel
+    from joblib.parallel import get_active_backend
+
+    backend, n_jobs = get_active_backend()
+    # dask brings all its workers, other back ends one unless told
+    is_set = n_jobs is not None or backend.default_n_jobs != 1
+    return_as = "generator_unordered" if backend.supports_return_generator else "list"
+    return Parallel(n_jobs=None if is_set else jobs, return_as=return_as)
+
+
 def _compute(work: Callable[..., Values], task: Values, file: Path) -> None:
-    write_text(file, json.dumps({"task": task, "values": plain(work(**task))}))
+    from joblib import parallel_config
+
+    # a part that spread its work over the same back end could depend on it, and would wait for its own worker
+    with parallel_config("sequential"):
+        values = work(**task)
+    write_text(file, json.dumps({"task": task, "values": plain(values)}))
 
 
 def _stored(file: Path, task: Values) -> Values | None:

@@ -57,9 +57,19 @@ class NeuralForecaster(Forecaster):
         return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=weight))) or 1.0
 
     def _learn(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, X_val: Any, y_val: Any, n_networks: int
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        X_val: Any,
+        y_val: Any,
+        n_networks: int,
+        chunk: int = 0,
     ) -> Any:
-        """Encode, split and train; sets the learned attributes that networks share and returns what was trained."""
+        """Encode, split and train; sets the learned attributes that networks share and returns what was trained.
+
+        Each `chunk` of one path has the same split, and starts and batches of its own.
+        """
         require_extra("torch", "neural")
         from evenhand.forecasters._stack import Shape
         from evenhand.forecasters._training import Rows, Settings, split_rows, split_rows_by_network, train
@@ -85,6 +95,7 @@ class NeuralForecaster(Forecaster):
         self.shape_ = Shape(
             encoded.shape[1], self._n_outputs, hidden, self.takes_draw, float(self.dropout), self.activation
         )
+        random.integers(2**62, size=chunk)  # the seeds of the chunks before
         return train(
             self.shape_,
             n_networks,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,8 @@ from evenhand._checks import Floats, bad_input, check_choice
 
 Weights = dict[str, NDArray[np.float32]]
 
-CHUNK = 32_768
-"""Rows times networks that are scored at once."""
+CHUNK, GPU_CHUNK = 32_768, 262_144
+"""Rows times draws and networks that are scored at once; on a GPU a layer of 100 units then takes 200 MB."""
 
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -63,14 +64,14 @@ class Stack(torch.nn.Module):
 
     def __init__(self, shape: Shape, n_networks: int, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        # never torch's global generator, which belongs to the caller
+        # never torch's global generator, which belongs to the caller; always the CPU's, for one start on any device
         generator = generator or torch.Generator()
         self.shape, self.n_networks = shape, n_networks
         self.kernels, self.biases = torch.nn.ParameterList(), torch.nn.ParameterList()
         for n_in, n_out in shape.layers():
             bound = n_in**-0.5
             for group, size in ((self.kernels, (n_in, n_out)), (self.biases, (1, n_out))):
-                uniform = torch.rand((n_networks, *size), generator=generator)
+                uniform = torch.rand((n_networks, *size), generator=generator, device="cpu")
                 group.append(torch.nn.Parameter((2 * uniform - 1) * bound))
 
     def forward(self, x: torch.Tensor, r: torch.Tensor | None, generator: torch.Generator | None) -> torch.Tensor:
@@ -96,13 +97,17 @@ class Stack(torch.nn.Module):
         return {name: p.detach().cpu().numpy().astype(np.float32) for name, p in named.items()}
 
     @classmethod
-    def from_weights(cls, shape: Shape, weights: Weights) -> Stack:
+    def from_weights(
+        cls, shape: Shape, weights: Weights, dtype: torch.dtype = torch.float32, where: torch.device | str = "cpu"
+    ) -> Stack:
         """Rebuild a stack from its parameters."""
-        stack = cls(shape, next(iter(weights.values())).shape[0])
-        with torch.no_grad():
-            for i in range(len(stack.kernels)):
-                stack.kernels[i].copy_(torch.from_numpy(weights[f"kernel_{i}"]))
-                stack.biases[i].copy_(torch.from_numpy(weights[f"bias_{i}"]))
+        stack = cls.__new__(cls)
+        torch.nn.Module.__init__(stack)
+        stack.shape, stack.n_networks = shape, next(iter(weights.values())).shape[0]
+        for name, group in (("kernel", "kernels"), ("bias", "biases")):
+            arrays = (weights[f"{name}_{i}"] for i in range(len(shape.layers())))
+            copies = (torch.tensor(array, dtype=dtype, device=where) for array in arrays)
+            setattr(stack, group, torch.nn.ParameterList(torch.nn.Parameter(copy) for copy in copies))
         return stack
 
 
@@ -120,8 +125,21 @@ def pick_device(device: str) -> torch.device:
     check_choice("device", device, ("auto", "cpu", "cuda"))
     has_cuda = torch.cuda.is_available()
     if device == "cuda" and not has_cuda:
-        raise bad_input("device", "be 'auto' or 'cpu' where there is no CUDA device", repr(device))
+        remedy = (
+            "a fitted model runs anywhere: set model.device = 'auto', or model.estimator_.device where the network is "
+            "inside another model"
+        )
+        raise bad_input("device", "be 'auto' or 'cpu' where there is no CUDA device", repr(device), remedy)
     return torch.device("cuda" if device != "cpu" and has_cuda else "cpu")
+
+
+@contextmanager
+def memory_of(where: torch.device, remedy: str) -> Iterator[None]:
+    """Say in one line that the device's memory did not suffice, and what to do."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise bad_input("device", "have memory enough", f"{where.type!r} with too little free", remedy) from error
 
 
 def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: str) -> Floats:
@@ -135,19 +153,20 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
         Draws.
     """
     where = pick_device(device)
-    stack = Stack.from_weights(shape, weights).double().eval().to(where)
     m = r.shape[1] if r is not None and r.ndim == 2 else 1
     draws = None if r is None else np.broadcast_to(r if r.ndim == 2 else r[:, None], (x.shape[0], m))
-    step = max(1, CHUNK // (m * stack.n_networks))
     parts = []
-    with torch.inference_mode():
+    with memory_of(where, "score fewer rows at once, or set device='cpu'"), torch.inference_mode():
+        stack = Stack.from_weights(shape, weights, torch.float64, where).eval()
+        step = max(1, (CHUNK if where.type == "cpu" else GPU_CHUNK) // (m * stack.n_networks))
         for start in range(0, x.shape[0], step):
-            rows = np.repeat(x[start : start + step], m, axis=0)
-            block = torch.from_numpy(rows).to(where).expand(stack.n_networks, -1, -1)
+            cut = slice(start, start + step)
+            # rows are repeated where they are scored, not on their way there
+            rows = torch.tensor(x[cut], device=where)
+            block = rows.repeat_interleave(m, dim=0).expand(stack.n_networks, -1, -1)
             at = None
             if draws is not None:
-                flat = draws[start : start + step].flatten()
-                at = torch.from_numpy(flat).to(where).expand(stack.n_networks, -1)
+                at = torch.tensor(draws[cut].flatten(), device=where).expand(stack.n_networks, -1)
             parts.append(stack(block, at, None).cpu().numpy())
     out = np.concatenate(parts, axis=1)
     return out.reshape(out.shape[0], x.shape[0], m, -1) if r is not None and r.ndim == 2 else out

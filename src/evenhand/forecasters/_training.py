@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from evenhand._checks import Floats, InputError, bad_input, check_fraction
 from evenhand._progress import progress
 from evenhand.draws import RandomState, generator
-from evenhand.forecasters._stack import Shape, Stack, Weights, pick_device
+from evenhand.forecasters._stack import Shape, Stack, Weights, memory_of, pick_device
 
 RowLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], torch.Tensor]
 """Loss of each row, (networks, rows), from outputs, outcomes, draws and the numbers of the networks."""
 
 VALIDATION_CELLS = 2000
 """Pairs of a validation row and a draw that the validation loss is averaged over, or one draw per row if more rows."""
+
+JUDGED = 262_144
+"""Validation cells times networks whose loss is taken at once."""
 
 MIN_ROWS_TO_SPLIT = 10
 
@@ -142,7 +145,8 @@ def train(
 ) -> Trained:
     """Train a stack; each network keeps its best validation step and leaves when its patience is up."""
     where = pick_device(device)
-    with _threads(shape, n_networks, settings.batch_size):
+    remedy = "train with fewer rows, a smaller batch_size or network, or device='cpu'"
+    with memory_of(where, remedy), _threads(shape, n_networks, settings.batch_size):
         return _train(shape, n_networks, loss, learning, validation, settings, where, random_state, verbose)
 
 
@@ -215,14 +219,21 @@ class _Judge:
 
     @torch.no_grad()
     def __call__(self, stack: Stack, numbers: torch.Tensor) -> torch.Tensor:
+        step = max(1, JUDGED // stack.n_networks)
+        parts = [self._sums(stack, numbers, slice(start, start + step)) for start in range(0, self.x.shape[1], step)]
+        values, weight = (torch.stack(sums).sum(dim=0) for sums in zip(*parts, strict=True))
+        return values / weight
+
+    def _sums(self, stack: Stack, numbers: torch.Tensor, cells: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weighted loss and weight of some cells, each network's sum."""
         b = stack.n_networks
-        r = None if self.r is None else self.r.expand(b, -1)
+        r = None if self.r is None else self.r[cells].expand(b, -1)
         x, y, weight = (
-            values.expand(b, *values.shape[1:]) if values.shape[0] == 1 else values[numbers]
-            for values in (self.x, self.y, self.weight)
+            part.expand(b, *part.shape[1:]) if part.shape[0] == 1 else part[numbers]
+            for part in (values[:, cells] for values in (self.x, self.y, self.weight))
         )
         values = self.loss(stack(x, r, None), y, r, numbers)
-        return (values * weight).sum(dim=-1) / weight.sum(dim=-1)
+        return (values * weight).sum(dim=-1), weight.sum(dim=-1)
 
 
 class _Run:
@@ -237,7 +248,7 @@ class _Run:
         self.n_steps = torch.zeros(n, dtype=torch.long, device=where)
         self.kept = {name: p.detach().clone() for name, p in stack.named_parameters()}
         self.optimizer = self._optimizer()
-        self.order = torch.empty((0, 0), dtype=torch.long)
+        self.order = torch.empty((0, 0), dtype=torch.long, device=where)
         self.place = 0
 
     @property

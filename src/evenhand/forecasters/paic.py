@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -9,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._checks import Floats, OnDiscrete, check_fraction
+from evenhand._checks import Floats, OnDiscrete, bad_input, check_count, check_fraction
 from evenhand.distributions import Normal
-from evenhand.draws import RandomState, as_draws
+from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters._neural import NeuralForecaster, warn_about_unit
 
@@ -147,9 +148,14 @@ class PAICRegressor(NeuralForecaster):
         sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: Any = None,
+        n_jobs: int | None = None,
         **params: Any,
     ) -> list[PAICRegressor]:
-        """Train one model for each alpha, all in one training.
+        """Train one model for each alpha, all in one training, or in several side by side.
+
+        The models of one training start apart, and have batches and draws of their own, which depend on their place
+        in it. So the number of trainings changes the models by chance, as another seed does; the rows set aside for
+        early stopping stay the same, and the first training is the path of its alphas alone.
 
         Parameters
         ----------
@@ -157,6 +163,10 @@ class PAICRegressor(NeuralForecaster):
             As for `fit`.
         alphas : sequence of float
             Weights of sharpness; a value may come more than once, for models that differ by chance only.
+        n_jobs : int, optional
+            Trainings that `alphas`, in their order, are split over; -1 for one on each core. They run through joblib,
+            in a back end that is set around the call if there is one. None is one training, or as many as such a back
+            end has workers. On a GPU one training is fastest.
         **params
             Constructor parameters other than `alpha`.
 
@@ -166,15 +176,38 @@ class PAICRegressor(NeuralForecaster):
             Fitted models in the order of `alphas`.
         """
         models = [cls(alpha=alpha, **params) for alpha in alphas]
-        models[0]._fit_path(X, y, models, sample_weight, X_val, y_val)
+        if not models:
+            raise bad_input("alphas", "hold at least one alpha", "none")
+        n_chunks = min(_count_jobs(n_jobs), len(models))
+        if n_chunks == 1:
+            models[0]._fit_path(X, y, models, sample_weight, X_val, y_val)
+            return models
+        from joblib import Parallel, delayed
+
+        if not isinstance(params.get("random_state"), numbers.Integral):  # one split for all
+            seed = int(generator(params.get("random_state")).integers(2**31))
+        else:
+            seed = int(params["random_state"])
+        chunks = [list(part) for part in np.array_split(np.array(models, dtype=object), n_chunks)]
+        calls = (delayed(_fit_chunk)(part, seed, i, X, y, sample_weight, X_val, y_val) for i, part in enumerate(chunks))
+        states = [state for chunk in Parallel(n_jobs=n_jobs)(calls) for state in chunk]
+        for model, state in zip(models, states, strict=True):
+            model.__dict__.update(state)
         return models
 
     def _fit_path(
-        self, X: Any, y: Any, models: list[PAICRegressor], sample_weight: Any, X_val: Any, y_val: Any
+        self,
+        X: Any,
+        y: Any,
+        models: list[PAICRegressor],
+        sample_weight: Any,
+        X_val: Any,
+        y_val: Any,
+        chunk: int = 0,
     ) -> None:
         """Train a stack for `models`, which differ in alpha only, with `self` in the lead."""
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
-        trained = self._learn(X, y, sample_weight, X_val, y_val, len(models))
+        trained = self._learn(X, y, sample_weight, X_val, y_val, len(models), chunk)
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
         for i, model in enumerate(models):
@@ -204,16 +237,40 @@ class PAICRegressor(NeuralForecaster):
 
         from evenhand.losses import individual_calibration_loss
 
-        alphas = torch.tensor(self._alphas, dtype=torch.float32)
+        alphas = torch.tensor(self._alphas, dtype=torch.float32, device="cpu")
         log_root = 0.5 * float(np.log(2 * np.pi))
 
         def loss(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
             assert r is not None
             std = STD_RANGE * torch.sigmoid(out[..., 1]) + MIN_STD
             z = (y - out[..., 0]) / std
-            alpha = alphas.to(out.device)[numbers][:, None]
+            nonlocal alphas
+            alphas = alphas.to(out.device)  # copied to a GPU once
+            alpha = alphas[numbers][:, None]
             return individual_calibration_loss(
                 torch.special.ndtr(z), -0.5 * z * z - torch.log(std) - log_root, r, alpha
             )
 
         return loss
+
+
+def _count_jobs(n_jobs: int | None) -> int:
+    """Return how many jobs joblib would run at once: those of a back end set around the call if None, or one."""
+    from joblib import effective_n_jobs
+
+    if n_jobs is not None and n_jobs != -1:
+        check_count("n_jobs", n_jobs)
+    return int(effective_n_jobs(n_jobs))
+
+
+def _fit_chunk(
+    models: list[PAICRegressor], seed: int, chunk: int, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+) -> list[dict[str, Any]]:
+    """Train some models of a path in a process of their own; returns what each has learned."""
+    lead = models[0]
+    given, lead.random_state = lead.random_state, seed
+    try:
+        lead._fit_path(X, y, models, sample_weight, X_val, y_val, chunk)
+    finally:
+        lead.random_state = given
+    return [{name: value for name, value in vars(model).items() if name.endswith("_")} for model in models]

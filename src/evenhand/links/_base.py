@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import interpolate, special
 
 from evenhand._checks import Floats, bad_input, check_draws, check_fraction
 
@@ -23,6 +24,12 @@ _HALF = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, 25)))
 EDGES = np.concatenate((_HALF, 1 - _HALF[-2::-1]))
 """Panels of draws over which errors are integrated."""
 
+LEAST_LEVEL = 1e-13
+"""Probability of the law averaged over draws that a table of it leaves out at each end."""
+
+MOST_PANELS, MOST_PLACES = 500, 600
+"""Panels of draws and places in the base of such a table, for very sharp links."""
+
 
 def log_expm1(x: Floats) -> Floats:
     """Logarithm of exp(x) - 1 for x >= 0, exact for small and for large x; minus infinity at 0."""
@@ -32,7 +39,8 @@ def log_expm1(x: Floats) -> Floats:
 
 def softplus(x: Floats) -> Floats:
     """Logarithm of 1 + exp(x): the inverse of `log_expm1`."""
-    return np.asarray(np.logaddexp(0.0, x))
+    # NumPy's logaddexp goes number by number, exp and log1p do not
+    return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
 
 
 def log_softplus(x: Floats) -> Floats:
@@ -130,6 +138,14 @@ class Link(ABC):
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         """Log H(u; r) from log u, for u <= 1/2."""
 
+    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+        """`H(u; r)` from log u, for u <= 1/2, and `1 - H` where `far`.
+
+        What `log_ppf_lower` has in logarithms, at less cost; probabilities below the least float are 0.
+        """
+        log_h = self.log_ppf_lower(log_u, r)
+        return np.where(far, -np.expm1(log_h), np.exp(log_h))
+
     @abstractmethod
     def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         """Log k(c; r) from log c, for c <= 1/2."""
@@ -172,11 +188,21 @@ class Link(ABC):
         errors = panels.sum(axis=-1) + self._panel_errors(low, *gauss_legendre(halves, order=8)).sum(axis=-1)
         return np.asarray(errors.reshape(values.shape))
 
+    def averaged_score(self, score: Floats) -> Floats:
+        """Place in the base of a quantile of the forecasts averaged over uniform draws, both as normal scores.
+
+        The average over draws has the CDF `F(G(y))`, `F(u) = integral H(u; r) dr`. An exact link has
+        `integral K(c; r) dr = c`, which makes PITs uniform and is another thing: `F` has wider tails than the base
+        for every link, and is symmetric, `F(1 - u) = 1 - F(u)`. Exact to 1e-5 in normal scores of `F` up to 3.
+        """
+        at, place = _averaged(self)
+        return np.asarray(np.sign(score) * place(np.minimum(np.abs(score), at)))
+
     def _panel_errors(self, u: Floats, nodes: Floats, weights: Floats) -> Floats:
         """Integrals of `|H(u; r) - r|` over panels of draws, shape (n, panels), for u <= 1/2."""
         with np.errstate(divide="ignore"):
             log_u = np.log(u)[:, None, None]
-        turned = np.exp(self.log_ppf_lower(log_u, nodes))
+        turned = self.ppf_lower(log_u, nodes, np.array(False))
         return np.asarray((np.abs(turned - nodes) * weights).sum(axis=-1))
 
     def _kink(self, u: Floats) -> Floats:
@@ -236,3 +262,19 @@ def _unit(value: ArrayLike, r: ArrayLike) -> tuple[Floats, Floats]:
     draws = check_draws(r)
     shape = np.broadcast_shapes(values.shape, draws.shape)
     return np.broadcast_to(values, shape), np.broadcast_to(draws, shape)
+
+
+@lru_cache(maxsize=64)
+def _averaged(link: Link) -> tuple[float, Callable[[Floats], Floats]]:
+    """Upper half of `Link.averaged_score`, a smooth increasing function, and the score where it ends."""
+    deepest = link.log_cdf_lower(np.log(LEAST_LEVEL), np.array(1 - LEAST_DRAW))
+    reach = -float(special.ndtri_exp(deepest))
+    place = np.linspace(0.0, reach, 1 + min(MOST_PLACES, int(np.ceil(64 * reach))))
+    place = np.union1d(place, np.linspace(0.0, min(reach, 1.0), 33))  # a sharp link is steep at the median
+    # H turns from flat to rising within the link's mean error
+    n_panels = min(MOST_PANELS, int(np.ceil(1 / link.mean_error)))
+    nodes, weights = (part.ravel() for part in gauss_legendre(np.union1d(EDGES, np.linspace(0, 1, n_panels)), order=8))
+    level = link.ppf_lower(special.log_ndtr(-place)[:, None], nodes, np.array(False)) @ weights
+    score = np.append(0.0, -special.ndtri(level[1:]))
+    apart = np.append(True, np.diff(score) > 1e-12)
+    return float(score[apart][-1]), interpolate.PchipInterpolator(score[apart], place[apart])

@@ -11,15 +11,19 @@ and `v = sqrt(gap) sinh(tau) / g_m` makes `ds / dtau` smooth and bounded for eve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import interpolate, optimize, special
 
 from evenhand._checks import Floats
 from evenhand.links._base import Link, check_kappa, gauss_legendre, log_expm1, log_expm1_scaled, log_softplus, softplus
 from evenhand.links.laplace import _mean_error
+
+Function = Callable[[Floats], Floats]
 
 LAYER = 40.0
 """Scaled length after which the potential is flat: exp(-sqrt(2) 40) is far below rounding."""
@@ -91,17 +95,35 @@ class Entropic(Link):
         return np.exp(potential.log_mass(s_back, log_back) - t_back - potential.log_2g(t))
 
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
-        potential = self._potential
-        if potential is None:
+        if self._potential is None:
             return log_u + np.zeros(np.shape(r))
-        t, u = r * self.kappa, np.exp(log_u)
-        is_low = u <= potential.turn(t)
-        # above the turn by reflection
-        log_v = np.where(is_low, log_u, _log1m(u))
-        log_s = potential.log_length(log_v + np.where(is_low, t, self.kappa - t) + potential.log_2g(t))
+        t, is_low, log_mass = self._turned(log_u, r)
+        log_s = self._potential.log_length(log_mass)
         low = np.minimum(log_s, np.log(t))
         high = np.log(np.maximum(self.kappa - np.exp(log_s), t))
         return np.asarray(np.minimum(np.where(is_low, low, high) - np.log(self.kappa), 0.0))
+
+    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+        if self._potential is None:
+            return super().ppf_lower(log_u, r, far)
+        t, is_low, log_mass = self._turned(log_u, r)
+        s = self._potential.length(log_mass)
+        # s is measured from above where the turn is passed
+        near = np.where(is_low, np.minimum(s, t), np.minimum(s, self.kappa - t))
+        near /= self.kappa
+        return np.asarray(np.subtract(1.0, near, out=near, where=is_low == far))
+
+    def _turned(self, log_u: Floats, r: Floats) -> tuple[Floats, NDArray[np.bool_], Floats]:
+        """Scaled draw, whether H lies at or below the draw, and log mass of H, or of 1 - H by reflection, where not."""
+        potential = self._potential
+        assert potential is not None
+        t, u = r * self.kappa, np.exp(log_u)
+        near = potential.near(t)
+        # K(r; r) is at least 1/2 for the upper half of draws
+        is_low = (t >= self.kappa / 2) | (u <= potential.half_turn(near))
+        log_mass = np.where(is_low, log_u + t, _log1m(u) + (self.kappa - t))
+        log_mass += potential.log_2g_at(near)
+        return t, is_low, log_mass
 
     def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         potential = self._potential
@@ -253,15 +275,21 @@ class _Potential:
         (self._back,) = _Table.of(back, s)
         self._mass_top, self._back_start, self._back_end = float(log_mass[-1]), float(back[0]), float(back[-1])
 
+    def near(self, s: Floats) -> Floats:
+        """Distance of s from its end, as far as the potential is not flat."""
+        return np.minimum(np.minimum(s, self.kappa - s), self._end)
+
     def log_2g(self, s: Floats) -> Floats:
         """Logarithm of 2 g(s), s between 0 and kappa."""
-        return np.asarray(np.log(2.0) + self._log_g(np.minimum(np.minimum(s, self.kappa - s), self._end)))
+        return self.log_2g_at(self.near(s))
 
-    def turn(self, s: Floats) -> Floats:
-        """K(s; s), s between 0 and kappa; it rises from 0 to 1, by the same amounts towards both ends."""
-        near = np.minimum(np.minimum(s, self.kappa - s), self._end)
-        low = near * np.exp(self._turn(near)) / 2
-        return np.where(s <= self.kappa / 2, low, 1 - low)
+    def log_2g_at(self, near: Floats) -> Floats:
+        """The same from the distance to the end."""
+        return np.asarray(self._log_g(near) + np.log(2.0))
+
+    def half_turn(self, near: Floats) -> Floats:
+        """K(s; s) in the lower half, from the distance to the end; it rises from 0 to 1/2."""
+        return np.asarray(near * np.exp(self._turn(near)) / 2)
 
     def log_mass(self, s: Floats, log_s: Floats) -> Floats:
         """Logarithm of mass(s); `log_s` keeps the digits of a tiny s."""
@@ -272,15 +300,23 @@ class _Potential:
 
     def log_length(self, log_mass: Floats) -> Floats:
         """Inverse of `log_mass`: the logarithm of s."""
+        return self._by_layer(log_mass, log_softplus, np.log)
+
+    def length(self, log_mass: Floats) -> Floats:
+        """Inverse of `log_mass`: s itself."""
+        return self._by_layer(log_mass, softplus, np.asarray)
+
+    def _by_layer(self, log_mass: Floats, left: Function, right: Function) -> Floats:
+        """Return `left` of log(exp(s) - 1) in the left half, which keeps the digits of a tiny s, `right` of s above."""
         is_left = log_mass <= self._mass_top
         length = np.empty(log_mass.shape)
         near, far = log_mass[is_left], log_mass[~is_left]
-        length[is_left] = log_softplus(near - self._rate_by_mass(softplus(near)))
+        length[is_left] = left(near - self._rate_by_mass(softplus(near)))
         w = self.kappa - far
         inside = self._back(np.clip(w, self._back_start, self._back_end))
         # between the two layers g = 1 and mass = exp(s)
-        right = np.where(w > self._back_end, far, self.kappa - inside)
-        length[~is_left] = np.log(np.maximum(right, self._end))
+        far = np.where(w > self._back_end, far, self.kappa - inside)
+        length[~is_left] = right(np.maximum(far, self._end))
         return length
 
 

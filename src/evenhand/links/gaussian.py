@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from evenhand._checks import Floats, check_fraction
@@ -67,10 +68,18 @@ class Gaussian(Link):
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         return np.asarray(special.log_ndtr(self._rest * _score(log_u) + self.rho * _draw_score(r)))
 
+    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+        score = np.asarray(self._rest * _score(log_u) + self.rho * _draw_score(r))
+        return np.asarray(special.ndtr(np.negative(score, out=score, where=far)))
+
     def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         z, t = _score(log_c), _draw_score(r)
         # -log(rest) + z^2/2 - ((z - rho t) / rest)^2 / 2, with z factored so that large scores do not cancel
         return np.asarray(self.price + (2 * self.rho * z * t - self.rho**2 * (z**2 + t**2)) / (2 * self._rest**2))
+
+    def averaged_score(self, score: Floats) -> Floats:
+        # rest z + rho T with T normal is normal: F(Phi(z)) = Phi(rest z / sqrt(1 + rho^2))
+        return np.asarray(score * (np.sqrt(1 + self.rho**2) / self._rest))
 
 
 def _score(log_p: Floats) -> Floats:

@@ -6,10 +6,11 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, special
 
 from evenhand._checks import Floats
-from evenhand.links._base import Link, check_kappa, gauss_legendre, log1mexp, log_expm1_scaled, log_softplus
+from evenhand.links._base import Link, check_kappa, gauss_legendre, log1mexp, log_expm1_scaled, log_softplus, softplus
 
 
 class Laplace(Link):
@@ -80,6 +81,20 @@ class Laplace(Link):
         log_v = log1mexp(np.maximum(log_u, log_turn))
         high = r - np.logaddexp(-kappa * (1 - r), log_d + log_v) / kappa
         return np.where(log_u <= log_turn, np.minimum(low, np.log(r)), np.log(np.maximum(high, r)))
+
+    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+        kappa = self.kappa
+        if kappa == 0:
+            return super().ppf_lower(log_u, r, far)
+        scaled = kappa * r
+        below, above = -np.expm1(-scaled), -np.expm1(scaled - kappa)
+        d = below + above
+        # what is below the turn, as a share of d; for u <= 1/2 it is above -1/2
+        rest = below - d * np.exp(log_u)
+        low = softplus(np.log(d) + log_u + scaled) / kappa
+        high = r - np.log1p(np.minimum(rest, 0.0)) / kappa
+        h = np.where(rest >= 0, np.minimum(low, r), np.maximum(high, r))
+        return np.asarray(np.subtract(1.0, h, out=h, where=far))
 
     def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         if self.kappa == 0:

@@ -1,0 +1,156 @@
+"""An audit of a table in parts beside scoring alone: throughput, memory, and what a second worker brings.
+
+Rows are generated: eight features, two columns that name groups, an outcome. The forecaster is a link around a linear
+regression, so that scoring is as cheap as it can be. Scoring alone reads the features and takes the PITs of 64 draws
+a row; it runs at the same time as the audit, each in a process with one thread. Peak memory is that of each process.
+
+    python benchmarks/parts_scale.py [--rows 20000000] [--parts 40] [--shared-rows 4000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+FEATURES = [f"x{i}" for i in range(8)]
+GROUPS = ["sex", "region"]
+
+
+def make_rows(n: int, seed: int) -> pd.DataFrame:
+    """Generate a part of the table."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.normal(size=(n, len(FEATURES))), columns=FEATURES)
+    table["sex"] = rng.choice(["f", "m"], n)
+    table["region"] = rng.choice(list("abcde"), n)
+    table["y"] = table["x0"] + rng.normal(size=n)
+    return table
+
+
+def make_table(folder: Path, n_rows: int, n_parts: int) -> Path:
+    """Write the parts."""
+    from evenhand.tables import write_table
+
+    folder.mkdir()
+    for i in range(n_parts):
+        write_table(make_rows(n_rows // n_parts, i), folder / f"part-{i:04}.parquet")
+    return folder
+
+
+def make_model() -> Any:
+    """Fit the forecaster on other rows."""
+    from sklearn.linear_model import LinearRegression
+
+    from evenhand import RandomizedRegressor
+
+    rows = make_rows(5000, 12345)
+    return RandomizedRegressor(LinearRegression(), random_state=0).fit(rows[FEATURES], rows["y"])
+
+
+def score(folder: Path) -> dict[str, Any]:
+    """Read the features and take the PITs, and nothing else."""
+    from evenhand.draws import jittered
+    from evenhand.tables import open_parts
+
+    model, parts, rng = make_model(), open_parts(folder), np.random.default_rng(0)
+    total = 0.0
+    for i in range(len(parts)):
+        for _, table in parts.blocks(i, [*FEATURES, "y"]):
+            forecast = model.forecast(table[FEATURES], jittered(len(table), 64, rng))
+            total += float(forecast.pit(table["y"].to_numpy()).mean())
+    return {"mean": total}
+
+
+def audit(folder: Path, workers: int) -> dict[str, Any]:
+    """Audit the table."""
+    from evenhand.scale import audit_parts, cluster
+
+    options: dict[str, Any] = {"groups": GROUPS, "random_state": 0, "name": "model"}
+    with cluster(workers=workers or None) as client:
+        if client is not None:
+            client.run(make_model)  # workers have imported what they need
+        start = time.perf_counter()
+        found = audit_parts(make_model(), folder, "y", client=client, **options)
+        seconds = time.perf_counter() - start
+        peaks = [] if client is None else list(client.run(peak).values())
+    return {"found": found.to_json(), "seconds": seconds, "workers_gib": max(peaks, default=0.0)}
+
+
+def peak() -> float:
+    """Peak memory of this process in GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def start(what: str, folder: Path, workers: int = 0) -> subprocess.Popen[str]:
+    """Measure something in a process of its own."""
+    command = [sys.executable, __file__, "--one", what, "--folder", str(folder), "--workers", str(workers)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def result(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return what a process measured."""
+    out, _ = process.communicate()
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    measured: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return measured
+
+
+def one(what: str, folder: Path, workers: int) -> None:
+    """Measure one thing in this process and print it."""
+    begun = time.perf_counter()
+    found = score(folder) if what == "score" else audit(folder, workers)
+    print(json.dumps({"seconds": time.perf_counter() - begun, **found, "peak_gib": peak()}))
+
+
+def compare(folder: Path, n_rows: int) -> None:
+    """Audit and scoring alone, at the same time."""
+    both = start("audit", folder), start("score", folder)
+    audited, scored = (result(process) for process in both)
+    ratio = audited["seconds"] / scored["seconds"]
+    print(
+        f"{n_rows:>12,} {1e6 * audited['seconds'] / n_rows:>15.1f} {1e6 * scored['seconds'] / n_rows:>15.1f} "
+        f"{ratio:>7.2f} {audited['peak_gib']:>10.2f} {scored['peak_gib']:>12.2f}"
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--parts", type=int, default=40)
+    parser.add_argument("--shared-rows", type=int, default=4_000_000)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        one(options.one, options.folder, options.workers)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        print("microseconds per row; peak memory in GiB")
+        print(f"{'rows':>12} {'audit':>15} {'scoring alone':>15} {'ratio':>7} {'audit GiB':>10} {'scoring GiB':>12}")
+        for rows, parts in ((options.rows // 10, options.parts // 10), (options.rows, options.parts)):
+            compare(make_table(Path(place, str(rows)), rows, parts), rows)
+        folder = make_table(Path(place, "shared"), options.shared_rows, 16)
+        alone, first, second = (result(start("audit", folder, workers)) for workers in (0, 1, 2))
+        same = alone["found"] == first["found"] == second["found"]
+        print(f"\n{options.shared_rows:,} rows in 16 parts, on a Dask cluster of this machine:")
+        print(f"two workers are {first['seconds'] / second['seconds']:.2f} times as fast as one")
+        print(f"one worker takes {first['seconds'] / alone['seconds']:.2f} times as long as one process without Dask")
+        print(f"peak memory of a worker: {second['workers_gib']:.2f} GiB")
+        print(f"findings of one process, one worker and two: {'the same to the last digit' if same else 'DIFFERENT'}")
+        raise SystemExit(0 if same else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""What an audit keeps of rows that come in parts: sums and counts, which add up in any order without rounding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand._checks import Floats
+from evenhand.audits._subject import read_block
+from evenhand.calibration._exact import Wholes, exact
+from evenhand.calibration._scan_counts import ScanCounts, ScanLayout
+from evenhand.calibration.counts import PITCounts, count_pits
+from evenhand.draws import fresh
+from evenhand.figures._histogram import BINS, draws_in_bins
+from evenhand.forecast import cell_ends
+from evenhand.groups import Partition
+
+
+@dataclass(frozen=True)
+class TallyPlan:
+    """What is fixed before the rows are read, and is the same for all of them.
+
+    Parameters
+    ----------
+    groups : tuple of Partition
+        How columns name groups.
+    layout : ScanLayout or None
+        The groups that are scanned, if any are.
+    levels : tuple of float
+        Probabilities of the intervals whose coverage is counted.
+    step : float or None
+        Grid of outcomes whose PITs are spread over the probability of their rounding cell; None to leave them.
+    span : tuple of float
+        The least and the greatest outcome of all rows.
+    """
+
+    groups: tuple[Partition, ...]
+    layout: ScanLayout | None
+    levels: tuple[float, ...]
+    step: float | None
+    span: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What an audit keeps of some rows; tallies of different rows add up to that of all of them.
+
+    Parameters
+    ----------
+    counts : PITCounts
+        PITs of everybody.
+    groups : dict of str to PITCounts
+        PITs of the named groups.
+    moments : dict of str to ndarray of whole numbers, shape (3,)
+        Of everybody, under "everyone", and of the named groups: exact sums of the mean PIT of each row, of the
+        residual and of its square.
+    bars : ndarray of int, shape (2, 20)
+        Of each bar of the histogram, sums over rows of the number of draws in it and of its square.
+    scan : ScanCounts or None
+        What is needed of the groups that are scanned.
+    is_randomized : bool
+        Whether draws are known.
+    """
+
+    counts: PITCounts
+    groups: dict[str, PITCounts]
+    moments: dict[str, Wholes]
+    bars: NDArray[np.int64]
+    scan: ScanCounts | None
+    is_randomized: bool
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.counts + other.counts,
+            {name: counts + other.groups[name] for name, counts in self.groups.items()},
+            {name: sums + other.moments[name] for name, sums in self.moments.items()},
+            self.bars + other.bars,
+            None if self.scan is None or other.scan is None else self.scan + other.scan,
+            self.is_randomized,
+        )
+
+
+def tally(
+    model_or_forecast: Any, X: Any, y: Floats, table: pd.DataFrame, plan: TallyPlan, random: np.random.Generator
+) -> Tally:
+    """Score some rows and keep what adds up.
+
+    Parameters
+    ----------
+    model_or_forecast : forecaster or Forecast
+        As for `audit`.
+    X : DataFrame or None
+        The rows as the forecaster takes them.
+    y : ndarray of shape (n,)
+        Outcomes.
+    table : DataFrame of n rows
+        With the columns that groups are named by or scanned in.
+    plan : TallyPlan
+        What all rows have in common.
+    random : numpy.random.Generator
+        Of the draws of these rows.
+    """
+    low, high = (y, y) if plan.step is None else cell_ends(y, plan.step, plan.span)
+    pit, r, mean = read_block(model_or_forecast, X, low, high, fresh(y.size, random), random)
+    residual = y - mean
+    masks = {name: mask for part in plan.groups for name, mask in part.masks(table[part.column]).items()}
+    counts, groups = count_pits(pit, r, levels=plan.levels, groups=masks, random_state=random)
+    values = np.column_stack((pit.mean(axis=-1), residual, residual**2))
+    everyone = {"everyone": np.ones(y.size, dtype=np.bool_)}
+    in_bars = draws_in_bins(pit, BINS).astype(np.int64)
+    layout = plan.layout
+    scan = None if layout is None else ScanCounts.count(layout.of(table), pit, residual, random)
+    return Tally(
+        counts,
+        groups,
+        {name: exact(values[mask].sum(axis=0)) for name, mask in (everyone | masks).items()},
+        np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0))),
+        scan,
+        r is not None,
+    )

@@ -1,0 +1,146 @@
+"""What `evenhand audit` does with a table: read whole, or in parts that need not fit into memory."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand._checks import DiscreteOutcomeWarning, InputError, about, check_continuous
+from evenhand.cli._reports import masses
+from evenhand.cli._tables import chosen_columns, people_of
+from evenhand.cli._talk import say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evenhand.audits import Audit, Condition
+    from evenhand.scale import ColumnSubject, ModelSubject
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for, as the options of `evenhand audit` say it.
+
+    Parameters
+    ----------
+    subject : ModelSubject or ColumnSubject
+        The forecaster, or the columns of the table with forecasts.
+    rows : Path
+        The table.
+    target : str
+        Column with the outcomes.
+    groups, features : str or None
+        Columns with commas between.
+    id_column, cluster : str or None
+        Columns that name people.
+    conditions : list of Condition
+        Of the gate: what they ask about is audited.
+    confidence, seed, name
+        As in `evenhand.audit`.
+    """
+
+    subject: ModelSubject | ColumnSubject
+    rows: Path
+    target: str
+    groups: str | None
+    features: str | None
+    id_column: str | None
+    cluster: str | None
+    conditions: list[Condition]
+    confidence: float
+    seed: int
+    name: str
+
+    @property
+    def texts(self) -> list[str]:
+        """Columns that are read as text."""
+        return [name for name in (self.id_column, self.cluster) if name]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What an audit is told in either case."""
+        from evenhand import audits
+
+        return {
+            "confidence": self.confidence,
+            "masses": masses(self.conditions, "oracle_group_error", audits.MASSES),
+            "learned_masses": masses(self.conditions, "learned_group_error", audits.LEARNED_MASSES),
+            "random_state": self.seed,
+            "name": self.name,
+        }
+
+    def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Columns that name groups, and columns that groups are searched in."""
+        from evenhand.scale import ModelSubject
+
+        source = self.rows.name
+        named = chosen_columns("--groups", self.groups, {self.target: "target"}, present, source)
+        used = self.subject.columns(present, source)
+        is_model = isinstance(self.subject, ModelSubject)
+        if self.target in used and not is_model:
+            raise InputError(f"{source}: column {self.target!r} is the target and cannot be its own forecast")
+        parts = {
+            name: part
+            for name, part in ((self.cluster, "cluster"), (self.id_column, "id"), (self.target, "target"))
+            if name
+        }
+        if self.features is not None:
+            return named, chosen_columns("--features", self.features, parts, present, source)
+        others = used if is_model else [name for name in present if name not in used]
+        return named, [name for name in others if name not in parts]
+
+
+def audit_in_memory(request: Request) -> Audit:
+    """Read the table whole."""
+    from evenhand import audits, tables
+    from evenhand.groups import group_columns
+
+    source = request.rows.name
+    data = tables.read_table(request.rows, text=request.texts)
+    y = tables.number_column(data, request.target, source=source)
+    check_continuous(y, name=f"{source}: column {request.target!r}")
+    people = people_of(data, request.id_column, request.cluster, source)
+    named, searched = request.columns(list(data.columns))
+    masks = group_columns(data, named, source=source)
+    subject, X = request.subject.of(data, source)
+    with about(source), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
+        return audits.audit(
+            subject,
+            X,
+            y,
+            groups=masks,
+            cluster=people,
+            features=data[searched] if searched else None,
+            **request.options,
+        )
+
+
+def audit_in_parts(request: Request, scheduler: str | None, workers: int | None, *, skip_bad: bool) -> Audit:
+    """Read a block of the table at a time, in this process or on a cluster."""
+    from evenhand import scale, tables
+
+    parts = tables.open_parts(request.rows, text=request.texts, skip_bad=skip_bad)
+    named, searched = request.columns(parts.columns)
+    levels = {condition.arguments[0] for condition in request.conditions if condition.quantity == "coverage"}
+    with scale.cluster(scheduler, workers) as client:
+        found = scale.audit_parts(
+            request.subject,
+            parts,
+            request.target,
+            groups=named,
+            features=searched,
+            id_column=request.id_column,
+            cluster=request.cluster,
+            levels=sorted(levels),
+            client=client,
+            skip_bad=skip_bad,
+            verbose=True,
+            **request.options,
+        )
+    for note in found.notes:
+        if note.startswith(scale.LEFT_OUT):
+            say(f"warning: {note}")
+    return found

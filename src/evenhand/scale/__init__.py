@@ -1,0 +1,19 @@
+"""Tables larger than memory: audits and forecasts part by part, in one process or on a Dask cluster."""
+
+from __future__ import annotations
+
+from evenhand.scale._audit import LEFT_OUT, SAMPLE_SIZE, audit_parts
+from evenhand.scale._engine import cluster
+from evenhand.scale._forecasts import Written, forecast_parts
+from evenhand.scale._subjects import ColumnSubject, ModelSubject
+
+__all__ = [
+    "LEFT_OUT",
+    "SAMPLE_SIZE",
+    "ColumnSubject",
+    "ModelSubject",
+    "Written",
+    "audit_parts",
+    "cluster",
+    "forecast_parts",
+]

@@ -1,0 +1,331 @@
+"""`audit_parts`: one audit of a table that comes in parts, larger than memory or spread over a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand._checks import (
+    MILD_ATOM,
+    DiscreteOutcomeWarning,
+    InputError,
+    about,
+    bad_input,
+    check_column,
+    check_continuous,
+    check_count,
+    largest_atom,
+)
+from evenhand.audits import LEARNED_MASSES, MASSES, MIN_SIZE, Audit, Tally, TallyPlan, audit, audit_of, tally
+from evenhand.calibration import rounding_step
+from evenhand.calibration._scan_counts import ScanLayout
+from evenhand.draws import RandomState, generator
+from evenhand.groups import Partition, partition_of
+from evenhand.scale._engine import Advance, over_parts
+from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject
+from evenhand.scale._survey import SCORES, Sample, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.tables import Parts, number_column, open_parts
+
+SAMPLE_SIZE = 20_000
+LEVELS = (0.8, 0.9)
+LEFT_OUT = "part left out: "
+"""How the note begins that names a part which could not be used."""
+
+
+def audit_parts(
+    subject: Any,
+    table: str | Path | Parts,
+    target: str,
+    *,
+    groups: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    id_column: str | None = None,
+    cluster: str | None = None,
+    masses: Sequence[float] = MASSES,
+    learned_masses: Sequence[float] = LEARNED_MASSES,
+    levels: Sequence[float] = (),
+    min_size: int = MIN_SIZE,
+    confidence: float = 0.95,
+    sample_size: int = SAMPLE_SIZE,
+    client: Any = None,
+    skip_bad: bool = False,
+    random_state: RandomState = None,
+    name: str | None = None,
+    verbose: bool = False,
+) -> Audit:
+    """Audit forecasts of a table in parts, of which no more than a block is in memory at a time.
+
+    Parameters
+    ----------
+    subject : forecaster or ColumnSubject
+        A fitted forecaster, which is asked for forecasts over 64 jittered draws, or the columns that hold the
+        forecasts of another model.
+    table : path or Parts
+        A folder of parquet or csv parts, or one file. Workers of a cluster open it by the same path.
+    target : str
+        Column with the outcomes.
+    groups : sequence of str
+        Columns that name groups. A column with few values gives one group per value, another its halves, cut at the
+        median of the rows chosen at random.
+    features : sequence of str, optional
+        Columns that groups are searched in; by default those of the forecaster, or all that are not forecasts.
+    id_column : str, optional
+        Column that names each person; an id that comes twice is refused. It takes 32 bytes a row of memory.
+    cluster : str, optional
+        Column that names people who have several rows: one row of each, chosen at random, is audited. It takes 32
+        bytes a row of memory.
+    masses, learned_masses, min_size, confidence
+        As in `audit`.
+    levels : sequence of float
+        Probabilities of intervals whose coverage can be certified, besides 0.8 and 0.9.
+    sample_size : int, default 20,000
+        Rows chosen at random, on which scores are taken and groups are learned and searched with the outcomes seen.
+        A table of no more rows is audited in memory.
+    client : distributed.Client, optional
+        Of a Dask cluster that works on the parts; the findings are those of one process, to the last digit.
+    skip_bad : bool, default False
+        Whether to pass over parts that cannot be used; they are named in the notes.
+    random_state : int, generator or None
+        Seed of draws, of the rows chosen and of the searches.
+    name : str, optional
+        What to call the forecaster in what people see.
+    verbose : bool, default False
+        Whether to show progress on a terminal: parts done, rows per second, time left.
+
+    Returns
+    -------
+    Audit
+        `scores` without those that PITs give, `learned`, the errors of `worst_groups` and `examples` are of the rows
+        chosen at random, all else of all rows: see Notes.
+
+    Raises
+    ------
+    InputError
+        If a part, column or value cannot be used, with its file and row; or as `audit` does.
+
+    Notes
+    -----
+    The table is read twice, first the columns needed, without scoring: so a bad part is told at once.
+
+    PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones, those of scanned groups
+    within 1/128 as in `calibration.scan_groups`. What is certified stays certain: pathwise errors are rounded up, by
+    at most 1/16384. Coverages, shares at or below a level and the histogram are exact.
+
+    Sums are kept as whole numbers, so that neither the order of the parts nor who works on them changes a digit.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pandas as pd
+    >>> from evenhand.tables import write_table
+    >>> y = np.random.default_rng(0).normal(size=3000)
+    >>> rows = pd.DataFrame({"y": y, "mean": 0.0, "std": 2.0})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for i in range(3):
+    ...         write_table(rows[1000 * i : 1000 * (i + 1)], pathlib.Path(folder, f"part-{i}.parquet"))
+    ...     subject = ColumnSubject(mean="mean", std="std")
+    ...     found = audit_parts(subject, folder, "y", sample_size=500, random_state=0)
+    >>> found.n_samples, round(found.score("90% coverage"), 2)
+    (3000, 1.0)
+    """
+    check_count("sample_size", sample_size)
+    subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
+    person = cluster or id_column
+    parts = table if isinstance(table, Parts) else open_parts(table, text=filter(None, [person]), skip_bad=skip_bad)
+    wanted = _Wanted.of(subject, parts, target, groups, features, (id_column, cluster))
+    seed = random_state if isinstance(random_state, int) else int(generator(random_state).integers(2**32))
+    skipped = dict(parts.skipped)
+    over = partial(over_parts, parts=parts, client=client, skipped=skipped if skip_bad else None, verbose=verbose)
+    survey = _survey(over, wanted, parts, sample_size, seed, person)
+    kept = None
+    if survey.people is not None and cluster is not None:
+        kept = survey.people.chosen()
+    elif survey.people is not None and id_column is not None:
+        survey.people.refuse_repeated(parts, id_column)
+    sample = survey.sample if kept is None else survey.sample.among(kept)
+    known = _partitions(survey, sample, wanted)
+    found = _search(
+        wanted,
+        sample,
+        known,
+        masses=masses,
+        learned_masses=learned_masses,
+        min_size=min_size,
+        confidence=confidence,
+        random_state=seed,
+        name=name,
+    )
+    notes = [f"{LEFT_OUT}{why}" for why in skipped.values()]
+    people = sum(survey.n_rows.values()) if kept is None else sum(rows.size for rows in kept.values())
+    if kept is not None:
+        rows = sum(survey.n_rows.values())
+        notes.append(f"one row of each of {people:,} people is audited, of {rows:,} rows")
+    if people > found.n_samples:
+        plan = _tally_plan(wanted, survey, sample, known, {*LEVELS, *levels})
+        shared = _Scoring(wanted, plan, kept, seed)
+        total = reduce(add, (tallied for _, tallied in over(tally_part, shared, description="scoring") if tallied))
+        found = audit_of(found, total, plan, confidence=confidence, min_size=min_size)
+    return _sourced(replace(found, notes=(*notes, *found.notes)), survey, sample, parts)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The columns of an audit, and what each is for."""
+
+    subject: Subject
+    source: str
+    target: str
+    used: tuple[str, ...]
+    named: tuple[str, ...]
+    searched: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        subject: Subject,
+        parts: Parts,
+        target: str,
+        groups: Sequence[str],
+        features: Sequence[str] | None,
+        people: Iterable[str | None],
+    ) -> Self:
+        source = parts.source
+        for name in (target, *groups, *(features or ()), *filter(None, people)):
+            check_column(name, parts.columns, source)
+        used = subject.columns(parts.columns, source)
+        others = used if isinstance(subject, ModelSubject) else [name for name in parts.columns if name not in used]
+        apart = {target, *people}
+        if target in used and isinstance(subject, ColumnSubject):
+            raise bad_input("target", "be no column with forecasts", repr(target))
+        for option, names in (("groups", groups), ("features", features or ())):
+            if target in names:
+                remedy = "groups that outcomes define look wrong in any model"
+                raise bad_input(option, "leave out the target", repr(target), remedy)
+        searched = features if features is not None else [name for name in others if name not in apart]
+        return cls(subject, source, target, tuple(used), tuple(dict.fromkeys(groups)), tuple(searched))
+
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        """Columns that groups are named by or searched in."""
+        return tuple(dict.fromkeys((*self.named, *self.searched)))
+
+    @property
+    def columns(self) -> list[str]:
+        """All of them."""
+        return list(dict.fromkeys((self.target, *self.grouping, *self.used)))
+
+
+def _survey(
+    over: Callable[..., Any], wanted: _Wanted, parts: Parts, sample_size: int, seed: int, person: str | None
+) -> Survey:
+    # of so many rows hardly more than that many have a random number below this
+    rows, enough = parts.total_rows, sample_size + 10 * np.sqrt(sample_size)
+    most = 1.0 if rows is None else min(float(enough / rows), 1.0)
+    plan = SurveyPlan(
+        wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, sample_size, most, seed
+    )
+    found: list[Survey] = [one for _, one in over(survey_part, plan, description="reading") if one is not None]
+    if not found:
+        raise bad_input(wanted.source, "have at least one row of data", "none")
+    return reduce(add, found)
+
+
+def _partitions(survey: Survey, sample: Sample, wanted: _Wanted) -> dict[str, Partition]:
+    """How columns part the rows; a column that is only searched may have too many values for it."""
+    known = {}
+    for name in wanted.grouping:
+        try:
+            known[name] = partition_of(name, survey.seen[name], sample.table[name], source=wanted.source)
+        except InputError:
+            if name in wanted.named:
+                raise
+    return known
+
+
+def _search(wanted: _Wanted, sample: Sample, known: dict[str, Partition], **options: Any) -> Audit:
+    """Audit the rows that were chosen, in memory."""
+    table = sample.table
+    y = number_column(table, wanted.target, source=wanted.source)
+    check_continuous(y, name=f"{wanted.source}: column {wanted.target!r}")
+    model_or_forecast, X = wanted.subject.of(table, wanted.source)
+    masks = {name: mask for column in wanted.named for name, mask in known[column].masks(table[column]).items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
+        return audit(
+            model_or_forecast,
+            X,
+            y,
+            groups={name: mask for name, mask in masks.items() if mask.any()},
+            features=table[list(wanted.searched)] if wanted.searched else None,
+            **options,
+        )
+
+
+def _tally_plan(
+    wanted: _Wanted, survey: Survey, sample: Sample, known: dict[str, Partition], levels: set[float]
+) -> TallyPlan:
+    layout = ScanLayout.planned(sample.table, wanted.searched, {name: known[name] for name in known})
+    y = number_column(sample.table, wanted.target, source=wanted.source)
+    is_spread = largest_atom(y)[1] > MILD_ATOM
+    return TallyPlan(
+        tuple(known[name] for name in wanted.named),
+        layout if layout.is_small and wanted.searched else None,
+        tuple(sorted(levels)),
+        rounding_step(y) if is_spread else None,
+        survey.span,
+    )
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """What scoring a part takes: it goes to every worker."""
+
+    wanted: _Wanted
+    plan: TallyPlan
+    kept: dict[int, NDArray[np.intp]] | None
+    seed: int
+
+
+def tally_part(shared: _Scoring, parts: Parts, i: int, advance: Advance) -> Tally | None:
+    """Score one part; None if none of its rows are audited."""
+    wanted, source, total = shared.wanted, parts.names[i], None
+    for block, (start, whole) in enumerate(parts.blocks(i, wanted.columns)):
+        table = whole if shared.kept is None else _taken(whole, start, shared.kept[i])
+        if len(table):
+            y = number_column(table, wanted.target, source=source, start=start)
+            model_or_forecast, X = wanted.subject.of(table, source, start)
+            random = block_generator(shared.seed, SCORES, i, block)
+            with about(source):
+                found = tally(model_or_forecast, X, y, table, shared.plan, random)
+            total = found if total is None else total + found
+        advance(len(whole))
+    return total
+
+
+def _taken(table: pd.DataFrame, start: int, rows: NDArray[np.intp]) -> pd.DataFrame:
+    first, last = np.searchsorted(rows, (start, start + len(table)))
+    return table.iloc[rows[first:last] - start]
+
+
+def _sourced(found: Audit, survey: Survey, sample: Sample, parts: Parts) -> Audit:
+    """Name examples by their rows in the whole table, and the outcomes by the hash of the hashes of all parts."""
+    sizes = [survey.n_rows.get(i, 0) for i in range(len(parts))]
+    first = np.cumsum([0, *sizes])
+    digest = hashlib.sha256(b"".join(survey.digests[i] for i in sorted(survey.digests))).hexdigest()
+    at = found.examples["row"].to_numpy(dtype=np.intp)
+    data = found.provenance["data"] | {"n_rows": sum(sizes)}
+    return replace(
+        found,
+        examples=found.examples.assign(row=first[sample.part[at]] + sample.row[at]),
+        provenance=found.provenance | {"data": data, "values_sha256": digest},
+    )

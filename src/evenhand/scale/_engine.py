@@ -1,0 +1,156 @@
+"""Where the parts of a table are worked on: in this process, or by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from evenhand._checks import InputError, bad_input, check_count, require_extra
+from evenhand._progress import part_progress
+from evenhand.tables import Parts
+
+Result = TypeVar("Result")
+Advance = Callable[[int], None]
+Work = Callable[[Any, Parts, int, Advance], Result]
+"""From what all parts share, the parts, the number of one and `advance(rows)`."""
+
+CONNECT_SECONDS = 15
+
+
+@contextmanager
+def cluster(scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
+    """Yield a Dask client of a scheduler that is there, or of workers started on this machine; None without either.
+
+    Parameters
+    ----------
+    scheduler : str, optional
+        Address, such as `tcp://10.0.0.1:8786`.
+    workers : int, optional
+        Processes to start on this machine, each with one thread.
+
+    Yields
+    ------
+    distributed.Client or None
+
+    Raises
+    ------
+    InputError
+        If both are given, or no scheduler answers at the address.
+
+    Examples
+    --------
+    >>> with cluster() as client:
+    ...     client is None
+    True
+    """
+    if scheduler is not None and workers is not None:
+        raise InputError("a scheduler and a number of workers exclude each other; give one of them")
+    if scheduler is None and workers is None:
+        yield None
+        return
+    distributed = require_extra("distributed", "scale")
+    if workers is not None:
+        check_count("workers", workers)
+        local = distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
+        )
+        with local, distributed.Client(local) as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
+    except (OSError, TimeoutError, ValueError) as error:
+        rule, remedy = "be the address of a Dask scheduler", "start one with: dask scheduler"
+        raise bad_input("scheduler", rule, f"{scheduler!r}, where none answers", remedy) from error
+    with client:
+        yield client
+
+
+def over_parts(
+    work: Work[Result],
+    shared: Any,
+    parts: Parts,
+    *,
+    description: str,
+    numbers: Sequence[int] | None = None,
+    client: Any = None,
+    skipped: dict[str, str] | None = None,
+    verbose: bool = False,
+) -> Iterator[tuple[int, Result]]:
+    """Do the same to every part, and yield the number of a part with its result as they are done.
+
+    Parameters
+    ----------
+    work : callable
+        `work(shared, parts, i, advance)` does it to part `i` and tells `advance` how many rows it has done; a function
+        of a module, as workers are processes of their own.
+    shared : object
+        What all parts need, such as the model.
+    parts : Parts
+        The table. Workers of a cluster open its files by the same paths.
+    description : str
+        For the progress bar.
+    numbers : sequence of int, optional
+        Parts to work on; all by default.
+    client : distributed.Client, optional
+        Of the cluster that does it. A worker that dies is replaced, and what it did is done again.
+    skipped : dict of str to str, optional
+        Where a part that an InputError stops is noted, with the reason, to go on without it. By default it is raised.
+    verbose : bool, default False
+        Whether to show a progress bar on a terminal.
+    """
+    chosen = list(range(len(parts)) if numbers is None else numbers)
+    rows = [parts.n_rows(i) for i in chosen]
+    total = None if None in rows else sum(n for n in rows if n is not None)
+    with part_progress(description, len(chosen), total, enabled=verbose) as advance:
+        attempts: Iterable[tuple[int, Any]]
+        if client is None:
+            attempts = ((i, _attempt(work, shared, parts, i, lambda rows: advance(rows, 0))) for i in chosen)
+        else:
+            attempts = _attempts(work, shared, parts, chosen, client)
+        for i, result in attempts:
+            # in this process rows were counted as they were done
+            advance(0 if client is None else parts.n_rows(i) or 0, 1)
+            if not isinstance(result, InputError):
+                yield i, result
+            elif skipped is None:
+                raise result
+            else:
+                skipped[parts.names[i]] = str(result)
+
+
+def _attempts(work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any) -> Iterator[tuple[int, Any]]:
+    """Do it to each part on a cluster, and yield results as they come."""
+    distributed = require_extra("distributed", "scale")
+    # a task, not data that is scattered: the scheduler makes it again where a worker that held it dies
+    held = client.submit(_same, (shared, parts), pure=False)
+    futures = {client.submit(_remotely, work, held, i, pure=False): i for i in chosen}
+    try:
+        for future in distributed.as_completed(list(futures)):
+            i = futures.pop(future)
+            try:
+                yield i, future.result()
+            except distributed.KilledWorker as error:
+                rule = "be worked on without killing its worker"
+                remedy = "give workers more memory, or split the part"
+                got = "several workers that died of it one after the other"
+                raise bad_input(parts.names[i], rule, got, remedy) from error
+            future.release()
+    finally:
+        client.cancel([*futures, held])
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _remotely(work: Work[Any], held: tuple[Any, Parts], i: int) -> Any:
+    return _attempt(work, *held, i, lambda rows: None)
+
+
+def _attempt(work: Work[Any], shared: Any, parts: Parts, i: int, advance: Advance) -> Any:
+    try:
+        return work(shared, parts, i, advance)
+    except InputError as error:
+        return error

@@ -1,0 +1,250 @@
+"""`forecast_parts`: forecasts of a table in parts, under keyed draws, written as they are made."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evenhand._checks import Floats, about, bad_input, check_column
+from evenhand.draws import KeyedDraws
+from evenhand.forecast import Forecast
+from evenhand.links import Link
+from evenhand.scale._engine import Advance, over_parts
+from evenhand.scale._people import People
+from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject
+from evenhand.tables import TABLE_ENDINGS, Parts, TableWriter, check_writable, id_column, open_parts
+
+LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written.
+
+    Parameters
+    ----------
+    n_rows : int
+        Forecasts.
+    repeated : tuple of (str, int, int) or None
+        An id that most rows share, how many, and how many ids come more than once: their rows share a draw.
+    skipped : dict of str to str
+        Parts that were left out, and why.
+    """
+
+    n_rows: int
+    repeated: tuple[str, int, int] | None
+    skipped: dict[str, str]
+
+
+def forecast_parts(
+    subject: Any,
+    table: str | Path | Parts,
+    out: str | Path,
+    *,
+    id_column: str,
+    key: bytes,
+    context: str = "",
+    link: Link | None = None,
+    levels: Sequence[float] = LEVELS,
+    client: Any = None,
+    skip_bad: bool = False,
+    verbose: bool = False,
+) -> Written:
+    """Forecast each person of a table in parts; a person's draw is a keyed hash of the id, whatever the part.
+
+    Parameters
+    ----------
+    subject : forecaster or ColumnSubject
+        A fitted forecaster, or the columns that hold the forecasts of another model.
+    table : path or Parts
+        A folder of parquet or csv parts, or one file.
+    out : path
+        A csv or parquet file; or, for a folder of parts, a new folder that is given a part for each of them. All of it
+        is written, or nothing.
+    id_column : str
+        Column that names each person: integers or text.
+    key : bytes
+        Secret of at least 16 bytes.
+    context : str, default ""
+        The decision that the draws are for, such as a period.
+    link : Link, optional
+        Randomizes the forecasts of another model; a forecaster is randomized already, or not at all.
+    levels : sequence of float
+        Probabilities of the quantiles that are written.
+    client : distributed.Client, optional
+        Of a Dask cluster that works on the parts; `out` is then a folder.
+    skip_bad : bool, default False
+        Whether to go on without parts that cannot be used.
+    verbose : bool, default False
+        Whether to show progress on a terminal.
+
+    Returns
+    -------
+    Written
+
+    Raises
+    ------
+    InputError
+        If a part, column or value cannot be used, with its file and row, or `out` cannot be written.
+
+    Notes
+    -----
+    Memory stays that of a block of rows and, to tell of ids that come twice, 32 bytes a row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.links import Entropic
+    >>> from evenhand.tables import read_table, write_table
+    >>> rows = pd.DataFrame({"id": ["a", "b"], "mean": [0.0, 1.0], "std": 1.0})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(rows, Path(folder, "in.parquet"))
+    ...     options = {"id_column": "id", "key": b"sixteen bytes or more", "link": Entropic(0.1)}
+    ...     table, out = Path(folder, "in.parquet"), Path(folder, "out.csv")
+    ...     done = forecast_parts(ColumnSubject("mean", "std"), table, out, **options)
+    ...     list(read_table(out).columns[:4]), done.n_rows
+    (['id', 'r', 'mean', 'std'], 2)
+    """
+    subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
+    parts = table if isinstance(table, Parts) else open_parts(table, text=[id_column], skip_bad=skip_bad)
+    target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
+    source = parts.source
+    used = subject.columns(parts.columns, source)
+    job = _Job(
+        subject,
+        check_column(id_column, parts.columns, source),
+        tuple(dict.fromkeys((id_column, *used))),
+        key,
+        context,
+        link,
+        tuple(levels),
+    )
+    skipped = dict(parts.skipped)
+    over = partial(
+        over_parts,
+        parts=parts,
+        client=client,
+        skipped=skipped if skip_bad else None,
+        verbose=verbose,
+        description="forecasting",
+    )
+    people = (_to_file if _is_file(target) else _to_folder)(job, over, target)
+    repeated = People.joined(people).repeated(parts, id_column)
+    return Written(sum(one.row.size for one in people), repeated, skipped)
+
+
+def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bool) -> Path:
+    """Return the path if it could be written to: a file, or a new folder with as many parts; call before long work."""
+    target = Path(out)
+    if _is_file(target):
+        if is_shared or skip_bad:
+            why = "workers write parts of their own" if is_shared else "a bad part may be noticed when half is written"
+            raise bad_input(str(target), "be a folder here", "a file", f"{why}: name a new folder")
+        return check_writable(target, TABLE_ENDINGS)
+    if not parts.is_folder:
+        return check_writable(target, TABLE_ENDINGS)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise bad_input(str(target), "be a new folder", "something that is there already", "name another")
+    if not os.access(target.absolute().parent, os.W_OK):
+        got = str(target.absolute().parent)
+        raise bad_input(str(target), "lie in an existing folder that can be written to", got, "name another")
+    return target
+
+
+def _is_file(target: Path) -> bool:
+    return target.name.lower().endswith(TABLE_ENDINGS)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What forecasting a part takes: it goes to every worker."""
+
+    subject: Subject
+    id_column: str
+    columns: tuple[str, ...]
+    key: bytes
+    context: str
+    link: Link | None
+    levels: tuple[float, ...]
+
+    def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, People]]:
+        """Yield the forecasts of each block of a part, and whose they are."""
+        draws, source = KeyedDraws(self.key, self.context), parts.names[i]
+        for start, table in parts.blocks(i, self.columns):
+            ids = id_column(table, self.id_column, source=source, start=start)
+            column = f"{source}: column {self.id_column!r}"
+            refuse_decimals(ids, f"{column}, row {start + 1}")
+            with about(column if start == 0 else f"{column}, from row {start + 1}"):
+                r = draws(ids)
+            model_or_forecast, X = self.subject.of(table, source, start)
+            with about(source):
+                forecast = self._randomized(model_or_forecast, r) if X is None else model_or_forecast.forecast(X, r)
+            yield forecast_table(self.id_column, ids, r, forecast, self.levels), People.of(ids, i, start)
+            advance(len(table))
+
+    def _randomized(self, forecast: Forecast, r: Floats) -> Forecast:
+        return forecast if self.link is None else forecast.randomized(self.link.alpha, self.link, r)
+
+
+def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[People]:
+    with TableWriter(target) as writer:
+
+        def write(job: _Job, parts: Parts, i: int, advance: Advance) -> list[People]:
+            return [_written(writer, *block) for block in job.blocks(parts, i, advance)]
+
+        return [one for _, people in over(write, job) for one in people]
+
+
+def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[People]:
+    partial_folder = target.absolute().with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    partial_folder.mkdir()
+    try:
+        found = [one for _, people in over(_write_part, (job, partial_folder)) for one in people]
+        if target.exists():
+            target.rmdir()
+        partial_folder.replace(target)
+    finally:
+        shutil.rmtree(partial_folder, ignore_errors=True)
+    return found
+
+
+def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advance) -> list[People]:
+    job, folder = shared
+    if parts.n_rows(i) == 0:
+        return []
+    with TableWriter(folder / parts.names[i]) as writer:
+        return [_written(writer, *block) for block in job.blocks(parts, i, advance)]
+
+
+def _written(writer: TableWriter, table: pd.DataFrame, people: People) -> People:
+    writer.write(table)
+    return people
+
+
+def refuse_decimals(ids: Sequence[str | int], place: str) -> None:
+    """Refuse ids that are decimal numbers read as text."""
+    if all(isinstance(value, str) and DECIMAL.fullmatch(value) for value in ids):
+        remedy = "write ids as whole numbers: as decimal numbers they lose digits"
+        raise bad_input(place, "hold text or a whole number", ids[0], remedy)
+
+
+def forecast_table(
+    id_column: str, ids: Sequence[str | int], r: Floats, forecast: Forecast, levels: Sequence[float]
+) -> pd.DataFrame:
+    """Put ids, draws, means, standard deviations and quantiles side by side."""
+    quantiles = forecast.ppf(levels)
+    columns: dict[str, Any] = {"r": r, "mean": forecast.mean(), "std": forecast.std()}
+    columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
+    if id_column in columns:
+        raise bad_input(f"the id column {id_column!r}", f"be none of {', '.join(columns)}", "one", "rename it")
+    return pd.DataFrame({id_column: ids} | columns)

@@ -1,0 +1,63 @@
+"""What is scored in parts: a forecaster, or forecasts of another model that stand in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import pandas as pd
+
+from evenhand._checks import InputError
+from evenhand.forecast import Forecast
+from evenhand.foreign import forecast_columns, forecast_from_columns
+
+
+class Subject(Protocol):
+    """What makes forecasts of the rows of a table; `source` is its file name for messages."""
+
+    def columns(self, present: Iterable[str], source: str) -> list[str]:
+        """Return the columns that it needs, or raise InputError if one is not there."""
+
+    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Any, pd.DataFrame | None]:
+        """Return a forecaster with its rows, or forecasts without; `start` is the number of the first row."""
+
+
+@dataclass(frozen=True)
+class ModelSubject:
+    """A fitted forecaster that was trained on a table."""
+
+    forecaster: Any
+
+    def columns(self, present: Iterable[str], source: str) -> list[str]:
+        """Return the columns that it was trained on."""
+        names = [str(name) for name in getattr(self.forecaster, "feature_names_in_", [])]
+        if not names:
+            raise InputError("the model was trained on an array without column names; train it on a table")
+        missing = sorted(set(names).difference(present), key=names.index)
+        if missing:
+            listed = ", ".join(map(repr, missing))
+            raise InputError(f"{source}: no column {listed}, which the model was trained on"[:400])
+        return names
+
+    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Any, pd.DataFrame]:
+        """Return the forecaster and its columns."""
+        return self.forecaster, table[self.columns(table.columns, source)]
+
+
+@dataclass(frozen=True)
+class ColumnSubject:
+    """Forecasts of another model: columns with means and standard deviations, with quantiles or with samples."""
+
+    mean: str | None = None
+    std: str | None = None
+    quantiles: str | None = None
+    samples: str | None = None
+
+    def columns(self, present: Iterable[str], source: str) -> list[str]:
+        """Return the columns that hold them."""
+        return forecast_columns(present, **asdict(self), source=source)
+
+    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
+        """Return the forecasts."""
+        return forecast_from_columns(table, **asdict(self), source=source, start=start)[0], None

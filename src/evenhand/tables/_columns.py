@@ -1,0 +1,98 @@
+"""Typed columns out of tables, and their rows in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand._checks import Floats, bad_input, check_column
+from evenhand.tables._files import short
+
+
+def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
+    """Return one column, or say which there are and which one may have been meant."""
+    names = [str(name) for name in table.columns]
+    return table.iloc[:, names.index(check_column(str(column), names, source))]
+
+
+def _refuse_row(wrong: NDArray[np.bool_], values: pd.Series[Any], place: str, rule: str, start: int) -> None:
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise bad_input(f"{place}, row {start + row + 1}", rule, short(values.iloc[row]), "correct it or drop the row")
+
+
+def number_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> Floats:
+    """Return a column as float64, shape (n_samples,): all there, all finite.
+
+    Text is accepted if every cell of it is a number; booleans are 0 and 1. For messages, `source` is the file name and
+    `start` the number, from 0, that the first row of the table has in the file if the table is a block of it.
+    Raises InputError if there is no such column, or a value is text, a date, missing or infinite.
+
+    Examples
+    --------
+    >>> number_column(pd.DataFrame({"loan": [100, "?"]}), "loan", source="a.csv")
+    Traceback (most recent call last):
+    evenhand._checks.InputError: a.csv: column 'loan', row 2 must hold a number, got '?'; correct it or drop the row
+    """
+    values = column_of(table, column, source)
+    place = f"{source}: column {column!r}"
+    if values.dtype.kind in "mM":
+        raise bad_input(place, "hold numbers", str(values.dtype), "turn dates into numbers, such as days, first")
+    missing = values.isna().to_numpy(dtype=bool)
+    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    numbers: Floats = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    _refuse_row(np.isnan(numbers) & ~missing, values, place, "hold a number", start)
+    if missing.any():
+        got = f"{int(missing.sum())} (the first in row {start + int(np.argmax(missing)) + 1})"
+        raise bad_input(place, "have no missing values", got, "fill them or drop those rows")
+    _refuse_row(np.isinf(numbers), values, place, "be finite", start)
+    return numbers
+
+
+def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> list[str | int]:
+    """Return a column of ids, text or whole numbers, as they are in the table.
+
+    For messages, `source` is the file name and `start` the number, from 0, of the table's first row in the file.
+    Raises InputError if there is no such column, or an id is missing, empty, a float or of another type.
+
+    Examples
+    --------
+    >>> id_column(pd.DataFrame({"id": ["007", "008"]}), "id", source="loans.csv")
+    ['007', '008']
+    """
+    values = column_of(table, column, source)
+    place, remedy = f"{source}: column {column!r}, row ", "write ids as text: as decimal numbers they lose digits"
+    ids: list[str | int] = []
+    for row, (value, missing) in enumerate(zip(values.tolist(), values.isna(), strict=True), start=start + 1):
+        if missing or value == "":
+            raise bad_input(f"{place}{row}", "hold an id", "a missing value", "fill it or drop the row")
+        if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
+            raise bad_input(f"{place}{row}", "hold text or a whole number", short(value), remedy)
+        ids.append(value if isinstance(value, str) else int(value))
+    return ids
+
+
+def take_rows(table: Any, rows: Any) -> Any:
+    """Return some rows, by their numbers or a slice, of a DataFrame of any library or of an array.
+
+    Examples
+    --------
+    >>> take_rows(pd.DataFrame({"id": [7, 8, 9]}, index=[2, 1, 0]), [0, 2])["id"].tolist()
+    [7, 9]
+    """
+    # square brackets would choose columns of a pandas table
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+
+
+def row_blocks(n: int, size: int) -> list[slice]:
+    """Return slices that cover n rows, at most `size` at once.
+
+    Examples
+    --------
+    >>> row_blocks(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

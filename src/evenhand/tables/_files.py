@@ -1,0 +1,179 @@
+"""One csv or parquet file: read whole, or only its head."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import compute, csv, parquet
+
+from evenhand._checks import bad_input
+
+TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+
+def ending_of(path: Path, endings: Sequence[str]) -> str:
+    """Return the longest of `endings` that the name has."""
+    fitting = [ending for ending in endings if path.name.lower().endswith(ending)]
+    if not fitting:
+        raise bad_input(str(path), f"end in {', '.join(endings)}", repr(path.suffix), "save it in one of these formats")
+    return max(fitting, key=len)
+
+
+def short(value: Any) -> str:
+    """Return a value as it is shown in a message: on one line and not too long."""
+    shown = repr(value.item() if isinstance(value, np.generic) else value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _reason(error: BaseException) -> str:
+    return f"an error ({(str(error).splitlines() or ['no reason given'])[0][:120]})"
+
+
+def cast_columns(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
+    """Return the table with the types of `schema`, which has its columns; name the column whose values do not fit."""
+    for i, field in enumerate(schema):
+        if table.schema.field(i) == field:
+            continue
+        try:
+            table = table.set_column(i, field, table.column(i).cast(field.type))
+        except pa.ArrowException as error:
+            rule = f"hold values that fit {field.type}, the type of this column in all"
+            raise bad_input(f"{place}: column {field.name!r}", rule, _reason(error), "write one type in all") from error
+    return table
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn what goes wrong in the reading of a file into one line that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        rule = f"be a readable {ending_of(path, TABLE_ENDINGS)} file"
+        raise bad_input(str(path), rule, _reason(error), "write it again, text as UTF-8") from error
+
+
+def check_part(path: Path) -> bool:
+    """Return whether a part is parquet and not csv; refuse unknown endings and files of no bytes."""
+    ending = ending_of(path, TABLE_ENDINGS)
+    if path.stat().st_size == 0:
+        raise bad_input(str(path), "hold a table", "an empty file")
+    return ending == ".parquet"
+
+
+def read_part(path: Path, text: tuple[str, ...]) -> pa.Table:
+    """Read one file, with checks of its header; its types are those of `plain_schema`."""
+    with readable(path):
+        is_parquet = check_part(path)
+        table = _read_parquet(path) if is_parquet else _read_csv(path, text)
+    check_header(table.column_names, path, is_csv=not is_parquet)
+    return table
+
+
+def open_parquet(path: Path, **options: Any) -> parquet.ParquetFile:
+    """Open a parquet file; reading will check its pages where the writer left a checksum."""
+    # ParquetFile and not read_table: the latter invents columns from folder names such as `year=2020`.
+    return parquet.ParquetFile(path, page_checksum_verification=True, **options)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a parquet file that are data, with the types they are used in."""
+    # Index columns without a name are bookkeeping of pandas; decimals would arrive as Python objects.
+    fields = [field for field in schema if not field.name.startswith("__index_level_")]
+    return pa.schema([f.with_type(pa.float64()) if pa.types.is_decimal(f.type) else f for f in fields])
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    with open_parquet(path) as file:
+        table = file.read()
+    table = table.select([i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")])
+    return cast_columns(table, plain_schema(table.schema), str(path))
+
+
+def csv_head(path: Path) -> tuple[list[str], bool]:
+    """Return the names in the header of a csv file and whether a row follows; no row is checked."""
+    wrong: list[Any] = []
+
+    def skip(row: Any) -> str:
+        wrong.append(row)
+        return "skip"
+
+    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)
+    convert = csv.ConvertOptions(check_utf8=False)
+    with _csv_stream(path) as stream, csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader:
+        return list(reader.schema.names), any(batch.num_rows or wrong for batch in reader) or bool(wrong)
+
+
+def _csv_stream(path: Path) -> Any:
+    return pa.input_stream(str(path), compression="gzip" if path.name.lower().endswith(".gz") else None)
+
+
+def _parse_csv(path: Path, **options: Any) -> pa.Table:
+    with _csv_stream(path) as stream:
+        return csv.read_csv(stream, **options)
+
+
+def _read_csv(path: Path, text: tuple[str, ...]) -> pa.Table:
+    # As bytes first: a column that is no UTF-8 is then noticed here, where the row can be named.
+    convert = csv.ConvertOptions(column_types={name: pa.binary() for name in text}, strings_can_be_null=False)
+    try:
+        table = _parse_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
+    except pa.ArrowInvalid:
+        _refuse_ragged_row(path)
+        raise
+    for i, field in enumerate(table.schema):
+        values = table.column(i)
+        if pa.types.is_binary(field.type):
+            values = _decode(values, f"{path}: column {field.name!r}")
+        if pa.types.is_string(values.type):
+            # Only an empty field is missing text; "NA" may be Namibia.
+            values = compute.if_else(compute.equal(values, ""), pa.scalar(None, pa.string()), values)
+        table = table.set_column(i, field.name, values)
+    return table
+
+
+def _refuse_ragged_row(path: Path) -> None:
+    """Read once more, on one thread so that rows have numbers, and name the first row of the wrong length."""
+    found: list[Any] = []
+
+    def keep(row: Any) -> str:
+        found.append(row)
+        return "skip"
+
+    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
+    _parse_csv(path, parse_options=parse, read_options=csv.ReadOptions(use_threads=False))
+    for row in found[:1]:
+        # pyarrow counts the header as row 1.
+        place, got = f"{path}: row {row.number - 1}", f"{row.actual_columns} ({short(row.text)})"
+        rule = f"have {row.expected_columns} value(s) as the header has"
+        raise bad_input(place, rule, got, "quote values that contain commas; the first line must name all columns")
+
+
+def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        rows = enumerate(values.to_pylist(), start=1)
+        row, value = next((row, value) for row, value in rows if value.decode("utf-8", "ignore").encode() != value)
+        raise bad_input(f"{place}, row {row}", "be UTF-8 text", short(value), "save the file as UTF-8") from error
+
+
+def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
+    """Refuse a name that appears twice, and a first line of a csv file that is data."""
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    remedy = "put a line of column names first"
+    if count > 1:
+        remedy = f"rename one, or {remedy} if there is none" if is_csv else "rename one"
+        raise bad_input(f"{path}: column {name!r}", "appear once", f"{count} times", remedy)
+    if is_csv and len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise bad_input(str(path), "separate values by commas", short(names[0]), "save it as comma-separated csv")
+    # 0, 1, 2, ... is what pandas writes for an array without names; other all-number headers are a row of data.
+    numbers = pd.notna(pd.to_numeric(names, errors="coerce")).all() and names != [str(i) for i in range(len(names))]
+    if is_csv and numbers:
+        raise bad_input(f"{path}: the first line", "name the columns", short(",".join(names)), remedy)

@@ -1,0 +1,233 @@
+"""Networks on a GPU: what can be checked without one, and what needs one.
+
+Without a GPU, the device "meta", whose tensors hold no numbers, shows whether anything is made on another device.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import evenhand
+from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
+from evenhand.forecasters import _stack, _training
+from evenhand.forecasters._stack import Shape, Stack, pick_device, score
+from evenhand.forecasters._training import Rows, Settings, _Judge, _numbers, _Run, _tensors
+
+Floats = NDArray[np.float64]
+
+HAS_GPU = torch.cuda.is_available()
+needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="needs a CUDA device, and torch finds none")
+needs_none = pytest.mark.skipif(HAS_GPU, reason="is about machines without a CUDA device")
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    "paic": lambda **params: PAICRegressor(0.2, hidden=(16, 16), max_steps=100, random_state=0, **params),
+    "mixture": lambda **params: MixtureMLPRegressor(2, 2, hidden=(16,), max_steps=100, random_state=0, **params),
+}
+every_network = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+def task(n: int = 500, seed: int = 0) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X[:, 0] + 0.5 * rng.normal(size=n)
+
+
+def pits(model: Any, X: Floats, y: Floats) -> Floats:
+    return np.asarray(model.forecast(X, [[0.1, 0.5, 0.8]]).pit(y))
+
+
+# --- without a GPU ---------------------------------------------------------------------------------------------
+
+
+@every_network
+def test_nothing_in_a_training_is_made_on_a_device_by_default(make: Callable[..., Any]) -> None:
+    X, y = task()
+    plain = make(device="cpu").fit(X, y)
+    # a tensor made without a device would now hold no numbers, and could not be mixed with those that do
+    with torch.device("meta"):
+        same = make(device="cpu").fit(X, y)
+        found = pits(same, X, y)
+    assert all(np.array_equal(plain.weights_[name], array) for name, array in same.weights_.items())
+    np.testing.assert_array_equal(found, pits(plain, X, y))
+
+
+class PlainRun(_Run):
+    """A run whose optimizer takes tensors without numbers; the fused one is for real devices."""
+
+    def _optimizer(self) -> torch.optim.AdamW:
+        return torch.optim.AdamW(self.stack.parameters(), lr=1e-2, foreach=False)
+
+
+@every_network
+def test_a_step_and_a_check_keep_to_the_device_of_the_stack(make: Callable[..., Any]) -> None:
+    # tensors of the device "meta" have a shape and no numbers; mixed with others they are an error
+    where = torch.device("meta")
+    model = make()
+    model._alphas = [0.1, 0.3]
+    shape = Shape(3, model._n_outputs, (8, 8), model.takes_draw, 0.5, model.activation)
+    rows = Rows(*task(40), np.ones(40))
+    x, outcome, weight = _tensors(rows, where)
+    stack, loss = Stack(shape, 2).to(where), model._row_loss()
+    run = PlainRun(stack, loss, Settings(1e-2, 0.0, 16, 10, 2, 2), _numbers(rows, where))
+    run.step(1, x, outcome, weight, None)  # type: ignore[arg-type]  # there is no generator of this device
+    found = _Judge(loss, rows, model.takes_draw, where)(stack.eval(), run.numbers)
+    tensors = [found, run.best, run.waited, run.n_steps, run.order, *run.kept.values(), *stack.parameters()]
+    assert {tensor.device for tensor in tensors} == {where}
+
+
+@needs_none
+def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    X, y = task(60)
+    with pytest.raises(InputError, match=r"device must be 'auto' or 'cpu' where there is no CUDA device, got 'cuda'"):
+        PAICRegressor(hidden=(4, 4), device="cuda").fit(X, y)
+    model = MAKERS["mixture"](device="cpu").set_params(max_steps=2).fit(X, y)
+    wrapped = RandomizedRegressor(model, 0.2, random_state=0).fit(X, y)
+    expected = pits(model, X, y), pits(wrapped, X, y)
+    # as they come from a machine with a GPU
+    model.device = wrapped.estimator_.device = "cuda"
+    for fitted, name in ((model, "plain"), (wrapped, "wrapped")):
+        evenhand.save(fitted, tmp_path / name)
+    alone, inside = evenhand.load(tmp_path / "plain"), evenhand.load(tmp_path / "wrapped")
+    for fitted in (alone, inside):
+        with pytest.raises(InputError, match=r"set model\.device = 'auto', or model\.estimator_\.device") as caught:
+            fitted.forecast(X, 0.5)
+        assert "\n" not in str(caught.value)
+    alone.device = inside.estimator_.device = "auto"
+    np.testing.assert_allclose(pits(alone, X, y), expected[0], rtol=1e-12)
+    np.testing.assert_allclose(pits(inside, X, y), expected[1], rtol=1e-12)
+
+
+@needs_none
+def test_auto_is_the_cpu_where_there_is_no_gpu() -> None:
+    assert pick_device("auto") == pick_device("cpu") == torch.device("cpu")
+
+
+def test_auto_is_the_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert pick_device("auto") == pick_device("cuda") == torch.device("cuda")
+    assert pick_device("cpu") == torch.device("cpu")
+
+
+def test_a_model_with_a_device_is_pickled() -> None:
+    X, y = task(60)
+    model = PAICRegressor(hidden=(4, 4), max_steps=2, device="cpu", random_state=0).fit(X, y)
+    model.device = "cuda"
+    again = pickle.loads(pickle.dumps(model))
+    assert again.device == "cuda"
+    again.device = model.device = "cpu"
+    np.testing.assert_array_equal(pits(again, X, y), pits(model, X, y))
+
+
+def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = task(60)
+    model = PAICRegressor(hidden=(4, 4), max_steps=2, device="cpu", random_state=0).fit(X, y)
+
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nmore lines")
+
+    monkeypatch.setattr(_stack.Stack, "forward", full)
+    for call, remedy in (
+        (lambda: model.forecast(X, 0.5), "score fewer rows at once"),
+        (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),
+    ):
+        with pytest.raises(InputError, match=remedy) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+        assert "device must have memory enough" in str(caught.value)
+
+
+def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = task(400)
+    whole = {name: make(device="cpu").fit(X, y) for name, make in MAKERS.items()}
+    monkeypatch.setattr(_training, "JUDGED", 77)
+    for name, make in MAKERS.items():
+        parts = make(device="cpu").fit(X, y)
+        # sums of some hundred numbers in float32
+        np.testing.assert_allclose(parts.validation_loss_, whole[name].validation_loss_, rtol=1e-3, atol=1e-3)
+
+
+# --- with a GPU ------------------------------------------------------------------------------------------------
+
+
+@needs_gpu
+@every_network
+def test_training_on_a_gpu_ends_where_training_on_the_cpu_ends(make: Callable[..., Any]) -> None:
+    X, y = task(2000)
+    X_val, y_val = task(1000, seed=1)
+    losses = [make(device=d).fit(X, y, X_val=X_val, y_val=y_val).validation_loss_.mean() for d in ("cpu", "cuda")]
+    # batches and dropout differ by chance: two seeds of the CPU lie within 0.02
+    assert losses[1] == pytest.approx(losses[0], abs=0.08)
+
+
+@needs_gpu
+@every_network
+@pytest.mark.parametrize("trained_on", ["cpu", "cuda"])
+def test_scores_do_not_depend_on_the_device(make: Callable[..., Any], trained_on: str) -> None:
+    X, y = task()
+    model = make(device=trained_on).fit(X, y)
+    r = np.linspace(0.01, 0.99, 7)[None] if model.takes_draw else None
+    outputs = [score(model.shape_, model.weights_, X, r, device) for device in ("cpu", "cuda")]
+    np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-9, atol=1e-12)
+    model.device = "cpu"
+    on_cpu = model.forecast(X, 0.3)
+    model.device = "cuda"
+    np.testing.assert_allclose(model.forecast(X, 0.3).logpdf(y), on_cpu.logpdf(y), rtol=1e-9, atol=1e-11)
+
+
+@needs_gpu
+@every_network
+def test_a_model_of_the_gpu_is_saved_loaded_and_pickled(make: Callable[..., Any], tmp_path: Path) -> None:
+    X, y = task()
+    model = make(device="cuda").fit(X, y)
+    assert all(isinstance(array, np.ndarray) for array in model.weights_.values())
+    evenhand.save(model, tmp_path / "model")
+    for again in (evenhand.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert again.device == "cuda"
+        np.testing.assert_allclose(pits(again, X, y), pits(model, X, y), rtol=1e-12)
+        again.device = "cpu"
+        np.testing.assert_allclose(pits(again, X, y), pits(model, X, y), rtol=1e-9)
+
+
+@needs_gpu
+def test_a_model_of_the_gpu_scores_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = task()
+    model = MAKERS["paic"](device="auto").fit(X, y)
+    expected = pits(model, X, y)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    np.testing.assert_allclose(pits(model, X, y), expected, rtol=1e-9)
+
+
+@needs_gpu
+@every_network
+def test_an_audit_on_a_gpu_is_the_audit_on_the_cpu(make: Callable[..., Any]) -> None:
+    X, y = task(600)
+    model = make(device="cuda").fit(X[:300], y[:300])
+    if not model.takes_draw:
+        model = RandomizedRegressor(model, 0.2, random_state=0).fit(X[:300], y[:300])
+    inner = getattr(model, "estimator_", model)
+    found = []
+    for device in ("cpu", "cuda"):
+        inner.device = device
+        found.append(evenhand.audit(model, X[300:], y[300:], random_state=0, n_simulations=2, learned_masses=()))
+    for name in ("scores", "groups", "worst_groups"):
+        ours, theirs = (getattr(each, name).select_dtypes("number").to_numpy() for each in found)
+        np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-6)
+
+
+@needs_gpu
+def test_random_numbers_of_the_gpu_follow_the_seed_and_leave_the_callers_alone() -> None:
+    X, y = task()
+    torch.cuda.manual_seed(5)
+    before = torch.cuda.get_rng_state()
+    first, again = (MAKERS["paic"](device="cuda").fit(X, y) for _ in range(2))
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    for name, array in first.weights_.items():
+        np.testing.assert_allclose(again.weights_[name], array, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,513 @@
+"""Tables in blocks: what is read is what `read_table` reads, what is bad is named, what is written is whole."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import os
+import pickle
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand._checks import InputError
+from evenhand.tables import TABLE_ENDINGS, Parts, TableWriter, id_column, number_column, open_parts, read_table
+from evenhand.tables._parts import _in_blocks
+
+N_ROWS = 23
+
+
+def rows_of(n: int, seed: int = 0) -> pd.DataFrame:
+    """Return a table with a column of each kind, some with gaps."""
+    rng = np.random.default_rng(seed)
+    gaps = rng.random(n) < 0.2
+    return pd.DataFrame(
+        {
+            "id": [f"0{i}" for i in rng.integers(0, 1000, n)],
+            "q0.5": rng.normal(size=n),
+            "q0": rng.integers(-5, 5, n),
+            "gappy": np.where(gaps, np.nan, rng.normal(size=n)),
+            "day": pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
+            "yes": rng.random(n) < 0.5,
+        }
+    )
+
+
+def joined(parts: Parts, columns: list[str] | None = None, size: int = 7) -> pd.DataFrame:
+    """Read all blocks and join them, checking their lengths and the numbers of their first rows."""
+    found = []
+    for i in range(len(parts)):
+        blocks = list(parts.blocks(i, columns, size=size))
+        lengths = [len(block) for _, block in blocks]
+        assert all(length == size for length in lengths[:-1])
+        assert all(0 < length <= size for length in lengths)
+        assert [start for start, _ in blocks] == [k * size for k in range(len(blocks))]
+        assert parts.n_rows(i) in (None, sum(lengths))
+        found += [block for _, block in blocks]
+    return pd.concat(found, ignore_index=True)
+
+
+def complaint(place: Path, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        open_parts(place, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def reading_complaint(parts: Parts, i: int = 0, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        list(parts.blocks(i, **options))
+    assert "\n" not in str(caught.value)
+    assert str(parts.paths[i]) in str(caught.value)
+    return str(caught.value)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=3).filter(any),
+    st.integers(1, 45),
+    st.integers(1, 45),
+    st.sampled_from([".parquet", ".csv", ".csv.gz"]),
+)
+def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], row_group: int, size: int, ending: str
+) -> None:
+    folder = tmp_path_factory.mktemp("parts")
+    for i, length in enumerate(lengths):
+        frame, file = rows_of(length, seed=i), folder / f"part-{i}{ending}"
+        if ending == ".parquet":
+            frame.to_parquet(file, row_group_size=row_group)
+        else:
+            frame.to_csv(file, index=False)
+    parts = open_parts(folder, text=["id"])
+    whole = read_table(folder, text=["id"])
+    assert parts.columns == tuple(whole.columns)
+    assert parts.total_rows == (sum(lengths) if ending == ".parquet" else None)
+    found = joined(parts, size=size)
+    pd.testing.assert_frame_equal(found.astype(whole.dtypes), whole)
+    columns = ["q0", "id"]
+    pd.testing.assert_frame_equal(joined(parts, columns, size=size).astype(whole[columns].dtypes), whole[columns])
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 12))
+def test_batches_of_any_lengths_are_cut_anew(lengths: list[int], size: int) -> None:
+    ends = np.cumsum([0, *lengths])
+    batches = [pa.record_batch({"x": np.arange(a, b)}) for a, b in itertools.pairwise(ends)]
+    found = [table.column("x").to_pylist() for table in _in_blocks(batches, size)]
+    assert found == [list(range(ends[-1]))[start : start + size] for start in range(0, ends[-1], size)]
+
+
+def test_one_file_is_one_part_and_folder_names_invent_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "year=2020").mkdir()
+    file = tmp_path / "year=2020" / "t.parquet"
+    rows_of(9).iloc[[3, 1, 2]].to_parquet(file)  # with an index column without a name
+    parts = open_parts(file)
+    assert (len(parts), parts.paths, parts.names, parts.skipped) == (1, (file,), ("t.parquet",), {})
+    assert parts.columns == tuple(rows_of(1).columns)
+    pd.testing.assert_frame_equal(joined(parts), read_table(file))
+
+
+def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_path: Path) -> None:
+    pd.DataFrame({"b": [3], "a": [4]}).to_parquet(tmp_path / "2.parquet")
+    pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "1.parquet")
+    (tmp_path / "3.csv").write_text("b,a\n5,6\n")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".1.crc").touch()
+    parts = open_parts(tmp_path)
+    assert parts.names == ("1.parquet", "2.parquet", "3.csv")
+    assert joined(parts).to_dict("list") == {"a": [1, 4, 6], "b": [2, 3, 5]}
+    assert joined(parts, ["b", "a"]).columns.tolist() == ["b", "a"]
+    assert [parts.n_rows(i) for i in range(3)] == [1, 1, None]
+    assert parts.total_rows is None
+
+
+def test_a_column_has_one_type_in_all_blocks_of_all_parts(tmp_path: Path) -> None:
+    first = {
+        "small": pa.array([1, 2], pa.int32()),
+        "count": pa.array([1, 2]),
+        "money": pa.array([Decimal("1.25"), Decimal(2)]),
+        "nothing": pa.nulls(2),
+        "kind": pa.array(["u", "v"]).dictionary_encode(),
+    }
+    second = {
+        "money": pa.array([Decimal("0.500"), Decimal("7.125")]),
+        "small": pa.array([2**40, 4], pa.int64()),
+        "count": pa.array([0.5, 1.5]),
+        "nothing": pa.array([3, 4]),
+        "kind": pa.array(["w", "v"]).dictionary_encode(),
+    }
+    pq.write_table(pa.table(first), tmp_path / "a.parquet")
+    pq.write_table(pa.table(second), tmp_path / "b.parquet")
+    parts = open_parts(tmp_path)
+    blocks = [block for i in range(2) for _, block in parts.blocks(i, size=1)]
+    for block in blocks:
+        assert [block[name].dtype for name in ("small", "count", "money")] == [np.int64, np.float64, np.float64]
+        assert isinstance(block["kind"].dtype, pd.CategoricalDtype)
+    assert pd.concat(blocks)["money"].tolist() == [1.25, 2.0, 0.5, 7.125]
+    assert pd.concat(blocks)["small"].tolist() == [1, 2, 2**40, 4]
+    assert [kind for block in blocks for kind in block["kind"]] == ["u", "v", "w", "v"]
+    assert [str(field.type) for field in parts.schema][:4] == ["int64", "double", "double", "int64"]
+
+
+def test_a_column_may_be_required_in_one_part_and_not_in_another(tmp_path: Path) -> None:
+    for name, nullable in (("a", False), ("b", True)):
+        table = pa.table({"x": [1]}).cast(pa.schema([pa.field("x", pa.int64(), nullable=nullable)]))
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    assert joined(open_parts(tmp_path))["x"].tolist() == [1, 1]
+    assert read_table(tmp_path)["x"].tolist() == [1, 1]
+
+
+def test_whole_numbers_that_floats_confuse_are_refused_with_their_column(tmp_path: Path) -> None:
+    pd.DataFrame({"x": [2**53 + 1]}).to_parquet(tmp_path / "a.parquet")
+    pd.DataFrame({"x": [0.5]}).to_parquet(tmp_path / "b.parquet")
+    said = "a.parquet: column 'x' must hold values that fit double"
+    assert said in reading_complaint(open_parts(tmp_path))
+    with pytest.raises(InputError, match=said):
+        read_table(tmp_path)
+
+
+def damaged(folder: Path) -> dict[str, str]:
+    """Write two good parts and bad ones between; return what is said of each bad one."""
+    good = pd.DataFrame({"id": ["a", "b"], "x": [1.0, 2.0]})
+    for name in ("p0.parquet", "p9.parquet", "p1.parquet"):
+        good.to_parquet(folder / name)
+    (folder / "p1.parquet").write_bytes((folder / "p1.parquet").read_bytes()[:-20])
+    good.drop(columns="x").to_parquet(folder / "p2.parquet")
+    good.assign(x=["old", "new"]).to_parquet(folder / "p3.parquet")
+    (folder / "p4.parquet").touch()
+    (folder / "p5.parquet").write_bytes(b"no parquet at all")
+    (folder / "p6.csv").write_text("id,y\na,1\n")
+    (folder / "p7.csv.gz").write_bytes(b"id,x\na,1\n")
+    (folder / "p8.txt").write_text("a note")
+    return {
+        "p1.parquet": "must be a readable .parquet file",
+        "p2.parquet": "must have the columns of p0.parquet, got no 'x'",
+        "p3.parquet": "column 'x' must hold double as the parts before it do, got ",
+        "p4.parquet": "must hold a table, got an empty file",
+        "p5.parquet": "must be a readable .parquet file",
+        "p6.csv": "must have the columns of p0.parquet, got no 'x', 'y' besides",
+        "p7.csv.gz": "must be a readable .csv.gz file",
+        "p8.txt": "must end in .csv, .csv.gz, .parquet",
+    }
+
+
+def test_bad_parts_are_named_or_skipped_with_the_reason(tmp_path: Path) -> None:
+    expected = damaged(tmp_path)
+    parts = open_parts(tmp_path, skip_bad=True)
+    assert parts.names == ("p0.parquet", "p9.parquet")
+    assert joined(parts)["x"].tolist() == [1.0, 2.0, 1.0, 2.0]
+    assert list(parts.skipped) == list(expected)
+    for name, said in expected.items():
+        assert said in parts.skipped[name]
+        assert name in parts.skipped[name]
+        assert "\n" not in parts.skipped[name]
+    for name, said in expected.items():
+        message = complaint(tmp_path)
+        assert str(tmp_path / name) in message
+        assert said in message
+        (tmp_path / name).unlink()
+    assert len(open_parts(tmp_path)) == 2
+
+
+def test_the_first_good_part_tells_the_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "b.parquet")
+    pd.DataFrame({"y": [1]}).to_parquet(tmp_path / "c.parquet")
+    parts = open_parts(tmp_path, skip_bad=True)
+    assert (parts.names, parts.columns, list(parts.skipped)) == (("b.parquet",), ("x",), ["a.parquet", "c.parquet"])
+
+
+def test_a_table_without_any_good_part_or_row_is_refused(tmp_path: Path) -> None:
+    assert "no such path" in complaint(tmp_path / "none")
+    assert "must hold at least one part" in complaint(tmp_path)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    assert "must hold at least one good part, got none of 1; " in complaint(tmp_path, skip_bad=True)
+    rows_of(0).to_parquet(tmp_path / "a.parquet")
+    assert "must have at least one row of data" in complaint(tmp_path)
+    (tmp_path / "b.csv").write_text(",".join(rows_of(1).columns) + "\n")
+    assert "must have at least one row of data" in complaint(tmp_path)
+
+
+def test_parts_without_rows_tell_columns_but_no_types(tmp_path: Path) -> None:
+    pd.DataFrame({name: np.zeros(0) for name in rows_of(1)}).to_parquet(tmp_path / "a.parquet")
+    rows_of(3).to_parquet(tmp_path / "b.parquet")
+    parts = open_parts(tmp_path)
+    assert [len(list(parts.blocks(i))) for i in range(2)] == [0, 1]
+    pd.testing.assert_frame_equal(joined(parts), rows_of(3))
+    pd.testing.assert_frame_equal(read_table(tmp_path), rows_of(3))
+    (tmp_path / "b.parquet").unlink()
+    rows_of(2).to_csv(tmp_path / "b.csv", index=False)
+    assert len(joined(open_parts(tmp_path))) == 2
+    pd.DataFrame({"x": []}).to_parquet(tmp_path / "c.parquet")
+    assert "c.parquet must have the columns of a.parquet" in complaint(tmp_path)
+
+
+def test_a_parquet_column_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert "column 'x' must appear once, got 2 times" in complaint(tmp_path / "t.parquet")
+
+
+def test_csv_headers_are_checked_when_opened_and_rows_when_read(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("0.5,7\n1,2\n")
+    assert "the first line must name the columns" in complaint(file)
+    file.write_text("id,x\na,1\nb\n")
+    assert "row 2 must have 2 value(s) as the header has, got 1 ('b')" in reading_complaint(open_parts(file))
+    file.write_bytes(b"id,x\na,1\n\xff,2\n")
+    assert "column 'id', row 2 must be UTF-8 text" in reading_complaint(open_parts(file))
+
+
+def test_unknown_columns_parts_and_sizes_are_refused_before_reading(tmp_path: Path) -> None:
+    rows_of(3).to_parquet(tmp_path / "t.parquet")
+    parts = open_parts(tmp_path)
+    with pytest.raises(InputError, match=r"t\.parquet must have a column 'gapy', got the columns .*'gappy'\?"):
+        parts.blocks(0, ["gapy"])
+    with pytest.raises(InputError, match="columns must name at least one column, got none"):
+        parts.blocks(0, [])
+    with pytest.raises(InputError, match="size must be an integer of at least 1, got 0"):
+        parts.blocks(0, size=0)
+    for i in (-1, 1):
+        with pytest.raises(InputError, match=f"i must be the number of a part, from 0 to 0, got {i}"):
+            parts.blocks(i)
+
+
+def flip(file: Path, start: int, stop: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[start:stop] = bytes(byte ^ 0xFF for byte in content[start:stop])
+    file.write_bytes(content)
+
+
+def page_of(file: Path, row_group: int, column: int) -> tuple[int, int]:
+    chunk = pq.read_metadata(file).row_group(row_group).column(column)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    return start, start + chunk.total_compressed_size
+
+
+def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    with TableWriter(file) as writer:
+        for seed in range(3):
+            writer.write(rows_of(50, seed))
+    # the last byte of a page: one value would be another, and only the checksum tells
+    _, stop = page_of(file, 2, 1)
+    flip(file, stop - 1, stop)
+    parts = open_parts(file)
+    blocks = parts.blocks(0, ["q0.5"], size=50)
+    assert [start for start, _ in (next(blocks), next(blocks))] == [0, 50]
+    with pytest.raises(InputError, match=r"t\.parquet must be a readable \.parquet file, got an error"):
+        next(blocks)
+    assert joined(parts, ["q0"])["q0"].tolist() == [x for seed in range(3) for x in rows_of(50, seed)["q0"]]
+    with pytest.raises(InputError, match="must be a readable"):
+        read_table(file)
+
+
+def test_damaged_pages_without_checksums_are_named_too(tmp_path: Path) -> None:
+    rows_of(200).to_parquet(tmp_path / "t.parquet", row_group_size=100)
+    flip(tmp_path / "t.parquet", *page_of(tmp_path / "t.parquet", 1, 0))
+    assert "must be a readable .parquet file" in reading_complaint(open_parts(tmp_path))
+
+
+def test_what_pandas_notes_in_a_file_need_not_be_whole(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    notes = {b"pandas": b'{"index_columns": [', b"other": b"\xff"}
+    pq.write_table(pa.table({"x": [1, 2]}).replace_schema_metadata(notes), file)
+    assert joined(open_parts(file))["x"].tolist() == [1, 2]
+    assert read_table(file)["x"].tolist() == [1, 2]
+
+
+def test_a_part_that_changed_or_went_since_it_was_opened_is_named(tmp_path: Path) -> None:
+    for ending in (".parquet", ".csv"):
+        folder = tmp_path / ending[1:]
+        folder.mkdir()
+        with TableWriter(folder / f"t{ending}") as writer:
+            writer.write(pd.DataFrame({"x": [1], "y": [2]}))
+        parts = open_parts(folder)
+        with TableWriter(folder / f"t{ending}") as writer:
+            writer.write(pd.DataFrame({"x": [1], "z": [2]}))
+        assert "no 'y', 'z' besides" in reading_complaint(parts)
+        parts.paths[0].unlink()
+        assert "must be a readable" in reading_complaint(parts)
+    rows_of(3).to_parquet(tmp_path / "t.parquet")
+    parts = open_parts(tmp_path / "t.parquet")
+    rows_of(4).to_parquet(tmp_path / "t.parquet")
+    assert "must have 3 rows as when it was opened, got 4" in reading_complaint(parts)
+
+
+def test_parts_can_be_pickled(tmp_path: Path) -> None:
+    damaged(tmp_path)
+    parts = open_parts(tmp_path, text=["id"], skip_bad=True)
+    again = pickle.loads(pickle.dumps(parts))
+    assert again == parts
+    pd.testing.assert_frame_equal(joined(again), joined(parts))
+
+
+def test_a_row_group_is_never_held_whole(tmp_path: Path) -> None:
+    file, n = tmp_path / "t.parquet", 500_000
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.normal(size=n) for name in "abcd"})
+    pq.write_table(table, file, row_group_size=n)
+    del table
+    before, most = pa.total_allocated_bytes(), 0
+    for _, _block in open_parts(file).blocks(0, size=5_000):
+        most = max(most, pa.total_allocated_bytes() - before)
+    # a page is about a megabyte, packed and unpacked; the row group has 16 megabytes
+    assert most < 10e6
+
+
+def test_complaints_about_a_block_name_the_row_of_the_file(tmp_path: Path) -> None:
+    x = np.ones(30)
+    x[[12, 25]] = np.nan, np.inf
+    pd.DataFrame({"x": x, "id": [f"a{i}" if i != 17 else "" for i in range(30)]}).to_parquet(tmp_path / "t.parquet")
+    said = []
+    for start, block in open_parts(tmp_path).blocks(0, size=10):
+        for take, column in ((number_column, "x"), (id_column, "id")):
+            try:
+                take(block, column, source="t.parquet", start=start)  # type: ignore[operator]
+            except InputError as error:
+                said.append(str(error))
+    assert len(said) == 3
+    assert "column 'x' must have no missing values, got 1 (the first in row 13)" in said[0]
+    assert "column 'id', row 18 must hold an id" in said[1]
+    assert "column 'x', row 26 must be finite, got inf" in said[2]
+    with pytest.raises(InputError, match="row 20013 must hold a number, got 'no'"):
+        number_column(pd.DataFrame({"x": ["1", "no"]}), "x", source="t.csv", start=20_011)
+    with pytest.raises(InputError, match=r"row 20013 must hold text or a whole number, got 0\.5"):
+        id_column(pd.DataFrame({"id": [0.5]}), "id", source="t.csv", start=20_012)
+
+
+def written(file: Path, cuts: list[int]) -> Path:
+    frame = rows_of(N_ROWS)
+    edges = [0, *cuts, N_ROWS]
+    with TableWriter(file) as writer:
+        for start, stop in itertools.pairwise(edges):
+            assert writer.n_rows == start
+            writer.write(frame.iloc[start:stop])
+        assert writer.n_rows == N_ROWS
+    return file
+
+
+@pytest.mark.parametrize("cuts", [[], [0], [5], [1, 1, 20]])
+def test_blocks_are_written_as_pandas_writes_the_whole(tmp_path: Path, cuts: list[int]) -> None:
+    frame = rows_of(N_ROWS)
+    buffer = io.BytesIO()
+    frame.to_csv(buffer, index=False, lineterminator="\n")
+    assert written(tmp_path / "t.csv", cuts).read_bytes() == buffer.getvalue()
+    packed = written(tmp_path / "t.csv.gz", cuts).read_bytes()
+    assert gzip.decompress(packed) == buffer.getvalue()
+    assert packed[4:8] == bytes(4)  # no time stamp
+    assert packed == written(tmp_path / "other.csv.gz", cuts).read_bytes()
+    pd.testing.assert_frame_equal(read_table(written(tmp_path / "t.parquet", cuts)), frame)
+
+
+def test_later_blocks_take_the_columns_and_types_of_the_first(tmp_path: Path) -> None:
+    with TableWriter(tmp_path / "t.parquet") as writer:
+        writer.write(pd.DataFrame({"x": [0.5, 1.5], "y": [1, 2]}))
+        writer.write(pd.DataFrame({"y": [3.0, np.nan], "x": [7, 8]}))
+    table = pq.read_table(tmp_path / "t.parquet")
+    assert [str(field.type) for field in table.schema] == ["double", "int64"]
+    assert table.to_pydict() == {"x": [0.5, 1.5, 7.0, 8.0], "y": [1, 2, 3, None]}
+    with TableWriter(tmp_path / "t.csv") as writer:
+        writer.write(pd.DataFrame({"x": [0.5], "y": [1]}))
+        writer.write(pd.DataFrame({"y": [3], "x": [7]}))
+    assert (tmp_path / "t.csv").read_text() == "x,y\n0.5,1\n7,3\n"
+
+
+def test_later_blocks_may_have_more_categories(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(300)]
+    with TableWriter(tmp_path / "t.parquet") as writer:
+        for block in (names[:1], names[1:]):
+            writer.write(pd.DataFrame({"kind": pd.Categorical(block)}))
+    found = read_table(tmp_path / "t.parquet")["kind"]
+    assert isinstance(found.dtype, pd.CategoricalDtype)
+    assert found.tolist() == names
+    assert pd.read_parquet(tmp_path / "t.parquet")["kind"].tolist() == names
+
+
+class StoppedError(Exception):
+    pass
+
+
+def write_two(file: Path, second: pd.DataFrame | None) -> None:
+    with TableWriter(file) as writer:
+        writer.write(pd.DataFrame({"x": [1], "y": ["a"]}))
+        if second is None:
+            raise StoppedError
+        writer.write(second)
+
+
+@pytest.mark.parametrize("ending", TABLE_ENDINGS)
+@pytest.mark.parametrize(
+    ("second", "error", "said"),
+    [
+        (None, StoppedError, None),
+        (
+            pd.DataFrame({"x": [1]}),
+            InputError,
+            "the block after row 1 must have the columns of the first block, got no",
+        ),
+        (pd.DataFrame({"x": [1], "y": ["b"], "z": [1]}), InputError, "'z' besides"),
+        (pd.DataFrame([[1, "b", "c"]], columns=["x", "y", "y"]), InputError, "'y' more than once"),
+    ],
+)
+def test_an_error_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, ending: str, second: pd.DataFrame | None, error: type[Exception], said: str | None
+) -> None:
+    file = tmp_path / f"t{ending}"
+    for old in (None, b"old"):
+        if old is not None:
+            file.write_bytes(old)
+        with pytest.raises(error, match=said):
+            write_two(file, second)
+        assert os.listdir(tmp_path) == ([] if old is None else [file.name])
+    assert file.read_bytes() == b"old"
+
+
+def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="block after row 1: column 'x' must hold values that fit int64"):
+        write_two(tmp_path / "t.parquet", pd.DataFrame({"x": [0.5], "y": ["b"]}))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("ending", TABLE_ENDINGS)
+def test_the_file_appears_only_when_it_is_whole(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"t{ending}"
+    with TableWriter(file) as writer:
+        writer.write(rows_of(3))
+        assert not file.exists()
+        assert all(name.startswith(".") for name in os.listdir(tmp_path))
+    assert os.listdir(tmp_path) == [file.name]
+
+
+def write_on_after_an_error(file: Path, frame: pd.DataFrame) -> None:
+    with TableWriter(file) as writer:
+        writer.write(frame)
+        with pytest.raises(InputError, match="no 'day'"):
+            writer.write(frame.drop(columns="day"))
+        with pytest.raises(InputError, match="must be open for writing"):
+            writer.write(frame)
+
+
+@pytest.mark.parametrize("ending", TABLE_ENDINGS)
+def test_a_writer_cannot_be_used_closed_empty_or_after_an_error(tmp_path: Path, ending: str) -> None:
+    file, frame = tmp_path / f"t{ending}", rows_of(2)
+    writer = TableWriter(file)
+    with pytest.raises(InputError, match="must be open for writing"):
+        writer.write(frame)
+    with pytest.raises(InputError, match="must be given at least one block, got none"), writer:
+        pass
+    with pytest.raises(InputError, match="got an error in a write"):
+        write_on_after_an_error(file, frame)
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(InputError, match="must end in"):
+        TableWriter(tmp_path / "t.txt")
