@@ -552,7 +552,7 @@ def test_an_audit_names_the_command_the_seed_and_the_files(place: Path, tmp_path
     written(TABLE, parts / "1.parquet")
     made = json.loads(evenhand("audit", parts, "--target", "loss", *NORMAL, "--json").out)["provenance"]
     assert made["model"] == {"name": "parts", "kind": "Forecast", "sha256": None}
-    assert made["data"] == {"name": "parts", "sha256": None, "n_rows": ROWS}
+    assert made["data"] == {"name": "parts", "sha256": None, "n_rows": ROWS, "n_parts": 1, "n_searched": ROWS}
 
 
 def digest(path: Path) -> str:

@@ -78,7 +78,7 @@ def test_blocks_of_the_page_run_in_order(page: Path, tmp_path: Path, monkeypatch
 
 def test_pages_with_examples_are_not_lost() -> None:
     with_blocks = {page.stem for page in TEXTS if list(examples_of(page))}
-    guides = {"start", "audit", "mend", "randomize", "train", "draws", "decide", "report"}
+    guides = {"start", "audit", "mend", "randomize", "train", "draws", "decide", "report", "scale"}
     assert with_blocks >= guides | {"links", "price-of-proof", "costs", "method"}
 
 

@@ -296,6 +296,14 @@ def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name: str, alp
     np.testing.assert_array_equal(link.averaged_score(score), -place)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [1e-12, 1e-5, 0.3, 1 - 2.0**-53, 1.0])
+def test_averaged_score_is_finite_and_rises_however_small_alpha(name: str, alpha: float) -> None:
+    place = make_link(name, alpha).averaged_score(np.linspace(-9, 9, 181))
+    assert np.isfinite(place).all()
+    assert (np.diff(place) >= 0).all()
+
+
 @pytest.mark.parametrize("name", ["entropic", "gaussian"])
 def test_forecasts_averaged_over_draws_are_wider_than_the_base_though_pits_are_uniform(name: str) -> None:
     # at alpha 0.1 a base PIT of 0.001 has an averaged forecast of some 0.06 or more, not of 0.001

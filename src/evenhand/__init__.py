@@ -58,6 +58,7 @@ _ROOMS = (
     "lending",
     "links",
     "losses",
+    "scale",
 )
 
 __all__ = [

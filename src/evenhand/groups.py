@@ -65,8 +65,10 @@ class Seen:
     @classmethod
     def of(cls, values: pd.Series[Any]) -> Seen:
         """Look at some or all values of a column."""
-        has_missing, is_ordered = bool(values.isna().any()), values.dtype.kind in "iufM"
+        has_missing = bool(values.isna().any())
         distinct = values.dropna().unique()
+        # values that are all missing may be of any kind
+        is_ordered = values.dtype.kind in "iufM" or len(distinct) == 0
         if is_ordered and len(distinct) > MAX_VALUES:
             return cls(None, has_missing, is_ordered)
         labels = {label(value): value for value in distinct}
@@ -128,7 +130,8 @@ class Partition:
         return [group == i for i in range(len(self.labels))]
 
     def _halves(self, values: pd.Series[Any], missing: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
-        is_low = _comparable(values[~missing]) <= self.cut
+        present = values[~missing]
+        is_low = _comparable(present) <= self.cut if len(present) else np.zeros(0, dtype=np.bool_)
         # filled in by index: a missing value is in neither half, whatever it compares to
         low, high = np.zeros_like(missing), np.zeros_like(missing)
         low[~missing], high[~missing] = is_low, ~is_low
@@ -148,13 +151,16 @@ def partition_of(name: str, seen: Seen, values: pd.Series[Any], *, source: str) 
             place, f"have at most {MAX_GROUPS} distinct values", max(count, MAX_GROUPS + 1), "join the rare values"
         )
     present = values.dropna()
+    if present.empty:  # so few rows have a value that none of them was seen: there is no median
+        return Partition(name, (), None, "", seen.has_missing)
     if present.dtype.kind == "M":
         cut = _middle(np.sort(_comparable(present)))
         return Partition(name, (), cut, str(np.datetime_as_string(cut, unit="auto")), seen.has_missing)
     rising = np.sort(_comparable(present))
     cut = _median(rising) if rising.dtype.kind == "f" else _middle(rising)
     at = int(np.searchsorted(rising, cut, side="right"))
-    shown = cut_name(cut, rising[at - 1], rising[at])
+    above = rising[at] if at < rising.size else np.nextafter(cut, np.inf)
+    shown = cut_name(cut, rising[at - 1], above)
     # what the name says is what is done, with rows that were not seen here too
     return Partition(name, (), cut if isinstance(cut, np.integer) else float(shown), shown, seen.has_missing)
 
@@ -173,9 +179,9 @@ def _numbers(present: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _middle(rising: NDArray[Any]) -> Any:
-    """Return the middle value, or the last one that has something above it."""
-    cut = rising[(rising.size - 1) // 2]
-    return cut if cut < rising[-1] else rising[rising < rising[-1]][-1]
+    """Return the middle value, or the last one that has something above it; of equal ones any."""
+    cut, below = rising[(rising.size - 1) // 2], rising[rising < rising[-1]]
+    return cut if cut < rising[-1] or not below.size else below[-1]
 
 
 def _median(rising: Floats) -> Any:

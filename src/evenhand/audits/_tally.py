@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._checks import Floats
+from evenhand._checks import Floats, bad_input
 from evenhand.audits._subject import read_block
 from evenhand.calibration._exact import Wholes, exact
 from evenhand.calibration._scan_counts import ScanCounts, ScanLayout
@@ -18,6 +18,9 @@ from evenhand.draws import fresh
 from evenhand.figures._histogram import BINS, draws_in_bins
 from evenhand.forecast import cell_ends
 from evenhand.groups import Partition
+
+MOST_RESIDUAL = 1e140
+"""Of larger ones the squares would not be numbers."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,9 @@ def tally(
     low, high = (y, y) if plan.step is None else cell_ends(y, plan.step, plan.span)
     pit, r, mean = read_block(model_or_forecast, X, low, high, fresh(y.size, random), random)
     residual = y - mean
+    if not np.abs(residual).max() < MOST_RESIDUAL:
+        rule = f"lie within {MOST_RESIDUAL:g} of their forecasts, as squares are added up"
+        raise bad_input("outcomes", rule, f"{np.abs(residual).max():g}", "take a larger unit")
     masks = {name: mask for part in plan.groups for name, mask in part.masks(table[part.column]).items()}
     counts, groups = count_pits(pit, r, levels=plan.levels, groups=masks, random_state=random)
     values = np.column_stack((pit.mean(axis=-1), residual, residual**2))

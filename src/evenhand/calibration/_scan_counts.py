@@ -105,7 +105,8 @@ class ScanCounts:
     def count(cls, masks: Masks, pit: Floats, residual: Floats | None, random_state: RandomState) -> Self:
         """Count some rows."""
         everything = np.arange(masks.columns.shape[1])
-        sums = pair_sums(masks.columns, everything, everything, quantities_of(pit, None, residual, random_state))
+        quantities = _on_grid(quantities_of(pit, None, residual, random_state))
+        sums = pair_sums(masks.columns, everything, everything, quantities)
         below = counts_below(pit, None, masks.columns, everything, everything, _places(masks))
         return cls(np.rint(below).astype(np.int64), exact(sums), pit.shape[1])
 
@@ -133,6 +134,16 @@ class ScanCounts:
             frame = pd.concat([frame, too_small(small, np.array([sizes[name] for name in small]))], ignore_index=True)
         frame.attrs["left_out"] = masks.left_out
         return frame
+
+
+def _on_grid(quantities: Floats) -> Floats:
+    """Quantities, shape (q, n), rounded so far that sums of n of them are exact: by at most 2^-37 n of the largest.
+
+    Else the last digits of a matrix product would hang on how many threads take part in it.
+    """
+    bits = 52 - quantities.shape[1].bit_length()
+    exponent = np.frexp(np.abs(quantities).max(axis=-1, keepdims=True))[1]
+    return np.asarray(np.ldexp(np.rint(np.ldexp(quantities, bits - exponent)), exponent - bits))
 
 
 def _places(masks: Masks) -> tuple[Ints, Ints]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._checks import DiscreteOutcomeWarning, InputError, about, check_continuous
+from evenhand._checks import DiscreteOutcomeWarning, about, check_continuous
 from evenhand.cli._reports import masses
 from evenhand.cli._tables import chosen_columns, people_of
 from evenhand.cli._talk import say
@@ -73,23 +73,16 @@ class Request:
 
     def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
         """Columns that name groups, and columns that groups are searched in."""
-        from evenhand.scale import ModelSubject
+        from evenhand.scale import searched_columns
 
         source = self.rows.name
         named = chosen_columns("--groups", self.groups, {self.target: "target"}, present, source)
-        used = self.subject.columns(present, source)
-        is_model = isinstance(self.subject, ModelSubject)
-        if self.target in used and not is_model:
-            raise InputError(f"{source}: column {self.target!r} is the target and cannot be its own forecast")
-        parts = {
-            name: part
-            for name, part in ((self.cluster, "cluster"), (self.id_column, "id"), (self.target, "target"))
-            if name
-        }
+        listed = {self.cluster: "cluster", self.id_column: "id", self.target: "target"}
+        parts = {name: part for name, part in listed.items() if name is not None}
+        searched = searched_columns(self.subject, present, self.target, parts, source)
         if self.features is not None:
-            return named, chosen_columns("--features", self.features, parts, present, source)
-        others = used if is_model else [name for name in present if name not in used]
-        return named, [name for name in others if name not in parts]
+            searched = chosen_columns("--features", self.features, parts, present, source)
+        return named, searched
 
 
 def audit_in_memory(request: Request) -> Audit:

@@ -20,7 +20,7 @@ def tell(error: BaseException) -> NoReturn:
     if isinstance(error, InputError | MissingExtraError):
         fail(str(error))
     if isinstance(error, MemoryError):
-        fail("not enough memory; audit or forecast the table in parts")
+        fail("not enough memory; write the table as a folder of parquet parts, which is read a block at a time")
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}")

@@ -275,6 +275,7 @@ def _averaged(link: Link) -> tuple[float, Callable[[Floats], Floats]]:
     n_panels = min(MOST_PANELS, int(np.ceil(1 / link.mean_error)))
     nodes, weights = (part.ravel() for part in gauss_legendre(np.union1d(EDGES, np.linspace(0, 1, n_panels)), order=8))
     level = link.ppf_lower(special.log_ndtr(-place)[:, None], nodes, np.array(False)) @ weights
-    score = np.append(0.0, -special.ndtri(level[1:]))
+    score = np.append(0.0, -special.ndtri(np.maximum(level[1:], LEAST_LEVEL)))
+    # places that are a rounding apart, and those beyond the end, have one score
     apart = np.append(True, np.diff(score) > 1e-12)
     return float(score[apart][-1]), interpolate.PchipInterpolator(score[apart], place[apart])

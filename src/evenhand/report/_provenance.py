@@ -22,7 +22,7 @@ def provenance_section(audit: Values) -> Section | None:
         "Kind of model": model.get("kind"),
         "Hash of the model": _hash(model.get("sha256"), "sha256 over its files, as in model.json"),
         "Data": _or_unknown(data.get("name")),
-        "Rows": None if data.get("n_rows") is None else whole(data["n_rows"]),
+        "Rows": _rows(data),
         "Hash of the data": f"sha256 of the file: {data['sha256']}" if data.get("sha256") else None,
         "Hash of the values": _values_hash(known),
         "Draws": _or_unknown(known.get("draws")),
@@ -40,6 +40,16 @@ def _or_unknown(value: Any) -> str:
 
 def _hash(value: Any, what: str) -> str:
     return f"{what}: {value}" if value else UNKNOWN
+
+
+def _rows(data: Values) -> str | None:
+    """Rows of the table, and how it was read if it came in parts."""
+    if data.get("n_rows") is None:
+        return None
+    if data.get("n_parts") is None:
+        return whole(data["n_rows"])
+    searched = f"{whole(data['n_searched'])} rows taken at random for searches and scores"
+    return f"{whole(data['n_rows'])} in {whole(data['n_parts'])} parts; {searched}"
 
 
 def _values_hash(known: Values) -> str | None:

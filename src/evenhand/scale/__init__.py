@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenhand.scale._audit import LEFT_OUT, SAMPLE_SIZE, audit_parts
 from evenhand.scale._engine import cluster
 from evenhand.scale._forecasts import Written, forecast_parts
-from evenhand.scale._subjects import ColumnSubject, ModelSubject
+from evenhand.scale._subjects import ColumnSubject, ModelSubject, searched_columns
 
 __all__ = [
     "LEFT_OUT",
@@ -16,4 +16,5 @@ __all__ = [
     "audit_parts",
     "cluster",
     "forecast_parts",
+    "searched_columns",
 ]

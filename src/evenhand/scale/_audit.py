@@ -24,6 +24,7 @@ from evenhand._checks import (
     check_column,
     check_continuous,
     check_count,
+    check_fraction,
     largest_atom,
 )
 from evenhand.audits import LEARNED_MASSES, MASSES, MIN_SIZE, Audit, Tally, TallyPlan, audit, audit_of, tally
@@ -32,7 +33,7 @@ from evenhand.calibration._scan_counts import ScanLayout
 from evenhand.draws import RandomState, generator
 from evenhand.groups import Partition, partition_of
 from evenhand.scale._engine import Advance, over_parts
-from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject
+from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject, searched_columns
 from evenhand.scale._survey import SCORES, Sample, Survey, SurveyPlan, block_generator, survey_part
 from evenhand.tables import Parts, number_column, open_parts
 
@@ -143,16 +144,20 @@ def audit_parts(
     person = cluster or id_column
     parts = table if isinstance(table, Parts) else open_parts(table, text=filter(None, [person]), skip_bad=skip_bad)
     wanted = _Wanted.of(subject, parts, target, groups, features, (id_column, cluster))
-    seed = random_state if isinstance(random_state, int) else int(generator(random_state).integers(2**32))
+    random = generator(random_state)
+    seed = random_state if isinstance(random_state, int) else int(random.integers(2**32))
+    for level in levels:
+        check_fraction("level", level)
     skipped = dict(parts.skipped)
     over = partial(over_parts, parts=parts, client=client, skipped=skipped if skip_bad else None, verbose=verbose)
     survey = _survey(over, wanted, parts, sample_size, seed, person)
-    kept = None
-    if survey.people is not None and cluster is not None:
-        kept = survey.people.chosen()
-    elif survey.people is not None and id_column is not None:
+    if survey.people is not None and id_column is not None and cluster is None:
         survey.people.refuse_repeated(parts, id_column)
+    kept = survey.people.chosen() if survey.people is not None and cluster is not None else None
     sample = survey.sample if kept is None else survey.sample.among(kept)
+    if not sample.part.size:
+        rule = "be so large that a row of somebody is among those chosen"
+        raise bad_input("sample_size", rule, sample_size, "people have too many rows each for it")
     known = _partitions(survey, sample, wanted)
     found = _search(
         wanted,
@@ -165,17 +170,18 @@ def audit_parts(
         random_state=seed,
         name=name,
     )
-    notes = [f"{LEFT_OUT}{why}" for why in skipped.values()]
-    people = sum(survey.n_rows.values()) if kept is None else sum(rows.size for rows in kept.values())
-    if kept is not None:
-        rows = sum(survey.n_rows.values())
-        notes.append(f"one row of each of {people:,} people is audited, of {rows:,} rows")
+    rows = sum(survey.n_rows.values())
+    people = rows if kept is None else sum(chosen.size for chosen in kept.values())
     if people > found.n_samples:
         plan = _tally_plan(wanted, survey, sample, known, {*LEVELS, *levels})
         shared = _Scoring(wanted, plan, kept, seed)
-        total = reduce(add, (tallied for _, tallied in over(tally_part, shared, description="scoring") if tallied))
+        tallies = over(tally_part, shared, numbers=sorted(survey.n_rows), description="scoring")
+        total = reduce(add, (one for _, one in tallies if one is not None))
         found = audit_of(found, total, plan, confidence=confidence, min_size=min_size)
-    return _sourced(replace(found, notes=(*notes, *found.notes)), survey, sample, parts)
+    notes = [f"{LEFT_OUT}{skipped[part]}" for part in sorted(skipped)]
+    if people < rows:
+        notes.append(f"one row of each of {people:,} people is audited, of {rows:,} rows")
+    return _sourced(replace(found, notes=(*notes, *found.notes)), survey, sample, len(parts))
 
 
 @dataclass(frozen=True)
@@ -203,15 +209,13 @@ class _Wanted:
         for name in (target, *groups, *(features or ()), *filter(None, people)):
             check_column(name, parts.columns, source)
         used = subject.columns(parts.columns, source)
-        others = used if isinstance(subject, ModelSubject) else [name for name in parts.columns if name not in used]
-        apart = {target, *people}
-        if target in used and isinstance(subject, ColumnSubject):
-            raise bad_input("target", "be no column with forecasts", repr(target))
         for option, names in (("groups", groups), ("features", features or ())):
             if target in names:
                 remedy = "groups that outcomes define look wrong in any model"
                 raise bad_input(option, "leave out the target", repr(target), remedy)
-        searched = features if features is not None else [name for name in others if name not in apart]
+        apart = {target, *filter(None, people)}
+        own = searched_columns(subject, parts.columns, target, apart, source)
+        searched = own if features is None else features
         return cls(subject, source, target, tuple(used), tuple(dict.fromkeys(groups)), tuple(searched))
 
     @property
@@ -234,10 +238,11 @@ def _survey(
     plan = SurveyPlan(
         wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, sample_size, most, seed
     )
-    found: list[Survey] = [one for _, one in over(survey_part, plan, description="reading") if one is not None]
+    found: dict[int, Survey] = {i: one for i, one in over(survey_part, plan, description="reading") if one is not None}
     if not found:
         raise bad_input(wanted.source, "have at least one row of data", "none")
-    return reduce(add, found)
+    # in their order, whichever was done first: where values of two types meet, it tells how they are written
+    return reduce(add, (found[i] for i in sorted(found)))
 
 
 def _partitions(survey: Survey, sample: Sample, wanted: _Wanted) -> dict[str, Partition]:
@@ -317,13 +322,13 @@ def _taken(table: pd.DataFrame, start: int, rows: NDArray[np.intp]) -> pd.DataFr
     return table.iloc[rows[first:last] - start]
 
 
-def _sourced(found: Audit, survey: Survey, sample: Sample, parts: Parts) -> Audit:
+def _sourced(found: Audit, survey: Survey, sample: Sample, n_parts: int) -> Audit:
     """Name examples by their rows in the whole table, and the outcomes by the hash of the hashes of all parts."""
-    sizes = [survey.n_rows.get(i, 0) for i in range(len(parts))]
+    sizes = [survey.n_rows.get(i, 0) for i in range(n_parts)]
     first = np.cumsum([0, *sizes])
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in sorted(survey.digests))).hexdigest()
     at = found.examples["row"].to_numpy(dtype=np.intp)
-    data = found.provenance["data"] | {"n_rows": sum(sizes)}
+    data = found.provenance["data"] | {"n_rows": sum(sizes), "n_parts": len(survey.n_rows), "n_searched": len(sample)}
     return replace(
         found,
         examples=found.examples.assign(row=first[sample.part[at]] + sample.row[at]),

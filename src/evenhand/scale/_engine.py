@@ -100,7 +100,7 @@ def over_parts(
     verbose : bool, default False
         Whether to show a progress bar on a terminal.
     """
-    chosen = list(range(len(parts)) if numbers is None else numbers)
+    chosen, n_bad = list(range(len(parts)) if numbers is None else numbers), 0
     rows = [parts.n_rows(i) for i in chosen]
     total = None if None in rows else sum(n for n in rows if n is not None)
     with part_progress(description, len(chosen), total, enabled=verbose) as advance:
@@ -118,6 +118,10 @@ def over_parts(
                 raise result
             else:
                 skipped[parts.names[i]] = str(result)
+                n_bad += 1
+    if skipped is not None and n_bad == len(chosen):
+        first = skipped[parts.names[chosen[0]]]
+        raise bad_input(parts.source, "hold at least one good part", f"none of {n_bad}", first)
 
 
 def _attempts(work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any) -> Iterator[tuple[int, Any]]:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +141,14 @@ def forecast_parts(
     )
     people = (_to_file if _is_file(target) else _to_folder)(job, over, target)
     repeated = People.joined(people).repeated(parts, id_column)
-    return Written(sum(one.row.size for one in people), repeated, skipped)
+    return Written(sum(one.row.size for one in people), repeated, dict(sorted(skipped.items())))
 
 
 def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bool) -> Path:
     """Return the path if it could be written to: a file, or a new folder with as many parts; call before long work."""
     target = Path(out)
+    if is_shared and not parts.is_folder:
+        raise bad_input(parts.source, "be a folder of parts for workers to share", "one file", "leave the workers out")
     if _is_file(target):
         if is_shared or skip_bad:
             why = "workers write parts of their own" if is_shared else "a bad part may be noticed when half is written"
@@ -210,6 +213,8 @@ def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[People
     partial_folder.mkdir()
     try:
         found = [one for _, people in over(_write_part, (job, partial_folder)) for one in people]
+        for half in partial_folder.glob(".*"):  # of a worker that died as it wrote
+            half.unlink()
         if target.exists():
             target.rmdir()
         partial_folder.replace(target)
@@ -220,10 +225,12 @@ def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[People
 
 def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advance) -> list[People]:
     job, folder = shared
-    if parts.n_rows(i) == 0:
+    blocks = job.blocks(parts, i, advance)
+    first = next(blocks, None)
+    if first is None:
         return []
     with TableWriter(folder / parts.names[i]) as writer:
-        return [_written(writer, *block) for block in job.blocks(parts, i, advance)]
+        return [_written(writer, *block) for block in chain([first], blocks)]
 
 
 def _written(writer: TableWriter, table: pd.DataFrame, people: People) -> People:

@@ -56,8 +56,10 @@ class People:
         order = np.lexsort((self.row, self.part, self.chance, self.label))
         is_first = np.append(True, self.label[order][1:] != self.label[order][:-1])
         kept = order[is_first]
-        part, row = self.part[kept], self.row[kept]
-        return {int(i): np.sort(row[part == i]) for i in np.unique(self.part)}
+        kept = kept[np.lexsort((self.row[kept], self.part[kept]))]
+        parts = np.unique(self.part)
+        rows = np.split(self.row[kept], np.searchsorted(self.part[kept], parts[1:]))
+        return dict(zip(parts.tolist(), rows, strict=True))
 
     def repeated(self, parts: Parts, column: str) -> tuple[str, int, int] | None:
         """Return a label that most rows share, how many, and how many labels are shared; None if none is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -61,3 +61,19 @@ class ColumnSubject:
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
         """Return the forecasts."""
         return forecast_from_columns(table, **asdict(self), source=source, start=start)[0], None
+
+
+def searched_columns(
+    subject: Subject, present: Sequence[str], target: str, apart: Collection[str], source: str
+) -> list[str]:
+    """Return the columns that groups are searched in by default, without those that have another part in an audit.
+
+    They are those of a forecaster, and beside forecasts of another model all others. Raises InputError if the target
+    is one of its own forecasts.
+    """
+    used = subject.columns(present, source)
+    if isinstance(subject, ModelSubject):
+        return [name for name in used if name not in apart]
+    if target in used:
+        raise InputError(f"{source}: column {target!r} is the target and cannot be its own forecast")
+    return [name for name in present if name not in used and name not in apart]

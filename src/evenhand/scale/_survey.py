@@ -89,6 +89,9 @@ class Sample:
     row: Ints
     table: pd.DataFrame
 
+    def __len__(self) -> int:
+        return len(self.table)
+
     def __add__(self, other: Sample) -> Sample:
         return Sample.joined([self, other])
 
