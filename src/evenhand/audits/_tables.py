@@ -13,6 +13,7 @@ from evenhand import calibration
 from evenhand._checks import Floats, bad_input, check_groups
 from evenhand.audits._subject import Subject
 from evenhand.calibration.errors import error_with_band, n_effective
+from evenhand.calibration.scores import crps_and_spread
 from evenhand.groups import group_columns
 
 LEVELS = (0.8, 0.9)
@@ -72,8 +73,8 @@ def score_table(subject: Subject, weight: Floats, random: np.random.Generator) -
     if subject.step is not None:
         cells = calibration.cell_log_score(subject.wide, y, subject.step)
         measured.append((f"log score, cells of {subject.step:g}", cells, "nats"))
-    measured.append(("CRPS", calibration.crps(subject.few, y), "units of y"))
-    measured.append(("mean std", calibration.spread(subject.few), "units of y"))
+    scores, spreads = crps_and_spread(subject.few, y)
+    measured += [("CRPS", scores, "units of y"), ("mean std", spreads, "units of y")]
     for level in LEVELS:
         width = calibration.interval_width(subject.few, level)
         measured.append((f"{level:.0%} interval width", width, "units of y"))

@@ -47,6 +47,12 @@ class TallyPlan:
     step: float | None
     span: tuple[float, float]
 
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """How columns part the rows, for any purpose."""
+        scanned = () if self.layout is None else self.layout.partitions
+        return tuple({part.column: part for part in (*self.groups, *scanned) if part is not None}.values())
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -113,17 +119,19 @@ def tally(
     if not np.abs(residual).max() < MOST_RESIDUAL:
         rule = f"lie within {MOST_RESIDUAL:g} of their forecasts, as squares are added up"
         raise bad_input("outcomes", rule, f"{np.abs(residual).max():g}", "take a larger unit")
-    masks = {name: mask for part in plan.groups for name, mask in part.masks(table[part.column]).items()}
+    parted = {part.column: part.masks(table[part.column]) for part in plan.partitions}
+    masks = {name: mask for part in plan.groups for name, mask in parted[part.column].items()}
     counts, groups = count_pits(pit, r, levels=plan.levels, groups=masks, random_state=random)
     values = np.column_stack((pit.mean(axis=-1), residual, residual**2))
-    everyone = {"everyone": np.ones(y.size, dtype=np.bool_)}
-    in_bars = draws_in_bins(pit, BINS).astype(np.int64)
-    layout = plan.layout
-    scan = None if layout is None else ScanCounts.count(layout.of(table), pit, residual, random)
+    in_bars = draws_in_bins(pit, BINS)
+    scan = None
+    if plan.layout is not None:
+        scan = ScanCounts.count(plan.layout.of(parted, y.size), pit, residual, random)
     return Tally(
         counts,
         groups,
-        {name: exact(values[mask].sum(axis=0)) for name, mask in (everyone | masks).items()},
+        {"everyone": exact(values.sum(axis=0))}
+        | {name: exact(values[mask].sum(axis=0)) for name, mask in masks.items()},
         np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0))),
         scan,
         r is not None,

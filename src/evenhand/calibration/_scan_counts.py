@@ -66,15 +66,13 @@ class ScanLayout:
             tuple(group for name in named for group in known[name].names),
         )
 
-    def of(self, table: pd.DataFrame) -> Masks:
-        """Return the masks of these rows."""
-        columns = np.ones((len(table), self.masks.columns.shape[1]), dtype=np.bool_, order="F")
-        for feature in np.unique(self.masks.feature):
-            partition = self.partitions[feature]
+    def of(self, groups: Mapping[str, Mapping[str, NDArray[np.bool_]]], n_samples: int) -> Masks:
+        """Return the masks of some rows, from the groups of each column."""
+        columns = np.ones((n_samples, self.masks.columns.shape[1]), dtype=np.bool_, order="F")
+        for g in np.flatnonzero(~self.masks.complement):
+            partition = self.partitions[self.masks.feature[g]]
             assert partition is not None
-            groups = partition.masks(table[partition.column])
-            for g in np.flatnonzero((self.masks.feature == feature) & ~self.masks.complement):
-                columns[:, self.masks.column[g]] = groups[self.masks.names[g]]
+            columns[:, self.masks.column[g]] = groups[partition.column][self.masks.names[g]]
         return replace(self.masks, columns=columns)
 
     @property

@@ -34,12 +34,19 @@ def cell_log_score(forecast: Forecast, y: ArrayLike, step: float) -> Floats:
 def crps(forecast: Forecast, y: ArrayLike) -> Floats:
     """Continuous ranked probability score of each outcome, mean over draws, in units of `y`."""
     outcomes = check_finite("y", y)
-    return _in_blocks(forecast, lambda part, rows: part.crps(outcomes[rows]))
+    return _in_blocks(forecast, lambda part, rows: (part.crps(outcomes[rows]),))[0]
 
 
 def spread(forecast: Forecast) -> Floats:
     """Standard deviation of each person's forecasts, mean over draws, in units of `y`."""
-    return _in_blocks(forecast, lambda part, rows: part.std())
+    return _in_blocks(forecast, lambda part, rows: (part.std(),))[0]
+
+
+def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
+    """Return `crps` and `spread`, which rest on one table of each forecast, in half the time."""
+    outcomes = check_finite("y", y)
+    scores, spreads = _in_blocks(forecast, lambda part, rows: (part.crps(outcomes[rows]), part.std()))
+    return scores, spreads
 
 
 def interval_width(forecast: Forecast, level: float = 0.9) -> Floats:
@@ -87,12 +94,12 @@ def rounding_step(y: ArrayLike) -> float | None:
     return float(np.format_float_positional(step, precision=10, fractional=False))
 
 
-def _in_blocks(forecast: Forecast, measure: Callable[[Forecast, slice], Floats]) -> Floats:
+def _in_blocks(forecast: Forecast, measure: Callable[[Forecast, slice], tuple[Floats, ...]]) -> list[Floats]:
     """Measure block by block: a randomized forecast is tabulated for it, rows by draws by some 300 knots."""
     if forecast.n_samples <= BLOCK:
-        return _over_draws(measure(forecast, slice(None)))
-    blocks = row_blocks(forecast.n_samples, BLOCK)
-    return np.concatenate([_over_draws(measure(forecast.take(rows), rows)) for rows in blocks])
+        return [_over_draws(values) for values in measure(forecast, slice(None))]
+    blocks = [measure(forecast.take(rows), rows) for rows in row_blocks(forecast.n_samples, BLOCK)]
+    return [np.concatenate([_over_draws(values) for values in each]) for each in zip(*blocks, strict=True)]
 
 
 def _over_draws(values: Floats) -> Floats:

@@ -16,6 +16,8 @@ Work = Callable[[Any, Parts, int, Advance], Result]
 """From what all parts share, the parts, the number of one and `advance(rows)`."""
 
 CONNECT_SECONDS = 15
+FETCH_SECONDS = 60
+"""How long a result may take to come, after which its part is done again."""
 
 
 @contextmanager
@@ -129,18 +131,33 @@ def _attempts(work: Work[Any], shared: Any, parts: Parts, chosen: list[int], cli
     distributed = require_extra("distributed", "scale")
     # a task, not data that is scattered: the scheduler makes it again where a worker that held it dies
     held = client.submit(_same, (shared, parts), pure=False)
-    futures = {client.submit(_remotely, work, held, i, pure=False): i for i in chosen}
+
+    def begun(i: int) -> Any:
+        return client.submit(_remotely, work, held, i, pure=False)
+
+    futures, suspects = {begun(i): i for i in chosen}, []
     try:
-        for future in distributed.as_completed(list(futures)):
+        done = distributed.as_completed(list(futures))
+        for future in done:
             i = futures.pop(future)
             try:
-                yield i, future.result()
+                result = future.result(timeout=FETCH_SECONDS)
+            except distributed.KilledWorker:
+                suspects.append(i)
+            except TimeoutError:  # the worker died that held the result
+                futures[again := begun(i)] = i
+                done.add(again)
+            else:
+                yield i, result
+            future.release()
+        for i in suspects:  # each alone now: it may only have waited at a worker that another part killed
+            try:
+                yield i, begun(i).result()
             except distributed.KilledWorker as error:
                 rule = "be worked on without killing its worker"
                 remedy = "give workers more memory, or split the part"
                 got = "several workers that died of it one after the other"
                 raise bad_input(parts.names[i], rule, got, remedy) from error
-            future.release()
     finally:
         client.cancel([*futures, held])
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -175,13 +176,20 @@ def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Sur
         if plan.person is not None:
             labels = id_column(table, plan.person, source=source, start=start)
             people = People.of(labels, i, start, random.random(y.size))
-        seen = {name: Seen.of(table[name]) for name in plan.groups}
+        seen = {name: _seen(table[name], found[-1].seen[name] if found else None) for name in plan.groups}
         sample = _chosen(plan, i, start, table, random)
         found.append(Survey({i: y.size}, (float(y.min()), float(y.max())), seen, sample, {}, people))
         if len(found) == MOST_BLOCKS:
             found = [Survey.joined(found)]
         advance(len(table))
     return replace(Survey.joined(found), digests={i: outcomes.digest()}) if found else None
+
+
+def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
+    """Look at a column, unless blocks before this one have told all that can be told."""
+    if before is None or before.labels is not None:
+        return Seen.of(values)
+    return before if before.has_missing else replace(before, has_missing=bool(values.isna().any()))
 
 
 def _chosen(plan: SurveyPlan, i: int, start: int, table: pd.DataFrame, random: np.random.Generator) -> Sample:

@@ -1,0 +1,101 @@
+"""Tables in parts for tests of audits and forecasts, and subjects that end the process that they run in."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.scale import ColumnSubject
+from evenhand.tables import Parts
+
+KEY = b"a secret of enough bytes"
+QUICK: dict[str, Any] = {"masses": (0.2, 1.0), "learned_masses": ()}
+"""Options of an audit whose searches take no time."""
+
+
+def people(n: int, seed: int = 0) -> pd.DataFrame:
+    """Make rows of every kind of column, with forecasts that are wrong for some groups."""
+    random = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "id": np.arange(n) + 100_000 * seed,
+            "age": random.integers(18, 90, n),
+            "score": random.normal(size=n).round(3),
+            "since": pd.Timestamp("2015-01-01") + pd.to_timedelta(random.integers(0, 3000, n), unit="D"),
+            "sex": random.choice(["f", "m"], n),
+            "region": random.choice(["north", "south", "east"], n, p=[0.6, 0.3, 0.1]),
+            "owner": random.random(n) < 0.3,
+            "rooms": random.integers(1, 5, n),
+            "flat": "same",
+            "mean": random.normal(size=n),
+            "std": random.uniform(0.5, 1.5, n),
+        }
+    )
+    spread = np.where(table["sex"] == "f", 1.4, 1.0)
+    table["y"] = table["mean"] + 0.3 * (table["age"] > 70) + spread * table["std"] * random.normal(size=n)
+    table.loc[random.random(n) < 0.1, "score"] = np.nan
+    table.loc[random.random(n) < 0.05, "region"] = None
+    return table
+
+
+def write_parts(table: pd.DataFrame, folder: Path, cuts: Sequence[int], ending: str = ".parquet") -> Path:
+    """Write the rows before, between and after some cuts as the parts of a folder."""
+    folder.mkdir(exist_ok=True)
+    for i, (start, stop) in enumerate(zip((0, *cuts), (*cuts, len(table)), strict=True)):
+        place, part = folder / f"part-{i}{ending}", table[start:stop]
+        if ending == ".parquet":
+            part.to_parquet(place, index=False)
+        else:
+            part.to_csv(place, index=False, date_format="%Y-%m-%d")
+    return folder
+
+
+def temporary(folder: Path) -> list[str]:
+    """Return the names of hidden files and folders, which nothing should leave behind."""
+    return sorted(path.name for path in folder.rglob(".*"))
+
+
+@dataclass(frozen=True)
+class Deadly(ColumnSubject):
+    """Forecasts in the columns `mean` and `std`; who reads a certain part dies of it.
+
+    Parameters
+    ----------
+    part : str
+        File name of the part.
+    marker : Path or None
+        A file that remembers that somebody died, so that nobody else does; None to die each time.
+    at_row : int
+        Number of the first row of the block in which it happens.
+    """
+
+    part: str = ""
+    marker: Path | None = None
+    at_row: int = 0
+
+    def columns(self, present: Iterable[str], source: str) -> list[str]:
+        """Return the columns that hold forecasts."""
+        return ColumnSubject("mean", "std").columns(present, source)
+
+    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> Any:
+        """Return the forecasts, or kill the process."""
+        if source == self.part and start == self.at_row:
+            if self.marker is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif not self.marker.exists():
+                self.marker.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return ColumnSubject("mean", "std").of(table, source, start)
+
+
+def work_and_tell(shared: Any, parts: Parts, i: int, advance: Any) -> tuple[int, int]:
+    """Return the number of a part and the process that worked on it, and leave a file for each time."""
+    Path(shared, f"{i}-{os.getpid()}").touch()
+    return i, os.getpid()
