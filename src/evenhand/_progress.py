@@ -87,6 +87,25 @@ def part_progress(
 
 
 @contextmanager
+def waiting(description: str, *, enabled: bool = True) -> Iterator[None]:
+    """Show on standard error that something without steps goes on while the block runs, if that is a terminal.
+
+    Examples
+    --------
+    >>> with waiting("searching", enabled=False):
+    ...     pass
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not enabled or not console.is_terminal:
+        yield
+        return
+    with console.status(description):
+        yield
+
+
+@contextmanager
 def _bar(columns: Any, *, enabled: bool) -> Iterator[Progress | None]:
     """A bar with a description before it and some columns behind, or None where nobody would see it."""
     from rich.console import Console

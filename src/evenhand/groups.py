@@ -188,7 +188,7 @@ def _median(rising: Floats) -> Any:
     """Return the median of the finite values, or the last value that has something above it."""
     finite = rising[np.isfinite(rising)]
     with np.errstate(over="ignore"):
-        cut = np.median(finite)
+        cut = np.median(finite) if finite.size else np.inf
     return cut if np.isfinite(cut) and cut < rising[-1] else _middle(rising)
 
 

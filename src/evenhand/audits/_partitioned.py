@@ -52,8 +52,8 @@ def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, 
     everyone = table.iloc[0]
     is_all = worst["mass"] == 1
     notes = [
-        f"averages, named groups{', the scan' * (tally.scan is not None)} and what is proven are of all {n:,} rows, "
-        f"counted in bins: their errors are within {1 / (2 * BINS):.5f} of the exact ones",
+        f"averages, named groups{', the scan' * (tally.scan is not None)} and what is proven are of all {n:,} rows; "
+        f"errors of averages and named groups are counted in bins, within {1 / (2 * BINS):.5f} of the exact ones",
         f"scores, learned groups and worst groups in hindsight are of {searched:,} rows chosen at random",
     ]
     notes += [f"no row of group {name!r} is left" for name in tally.groups if name not in groups]

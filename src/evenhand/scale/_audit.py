@@ -27,6 +27,7 @@ from evenhand._checks import (
     check_fraction,
     largest_atom,
 )
+from evenhand._progress import waiting
 from evenhand.audits import LEARNED_MASSES, MASSES, MIN_SIZE, Audit, Tally, TallyPlan, audit, audit_of, tally
 from evenhand.calibration import rounding_step
 from evenhand.calibration._scan_counts import ScanLayout
@@ -159,17 +160,18 @@ def audit_parts(
         rule = "be so large that a row of somebody is among those chosen"
         raise bad_input("sample_size", rule, sample_size, "people have too many rows each for it")
     known = _partitions(survey, sample, wanted)
-    found = _search(
-        wanted,
-        sample,
-        known,
-        masses=masses,
-        learned_masses=learned_masses,
-        min_size=min_size,
-        confidence=confidence,
-        random_state=seed,
-        name=name,
-    )
+    with waiting(f"searching {len(sample):,} rows", enabled=verbose):
+        found = _search(
+            wanted,
+            sample,
+            known,
+            masses=masses,
+            learned_masses=learned_masses,
+            min_size=min_size,
+            confidence=confidence,
+            random_state=seed,
+            name=name,
+        )
     rows = sum(survey.n_rows.values())
     people = rows if kept is None else sum(chosen.size for chosen in kept.values())
     if people > found.n_samples:

@@ -16,6 +16,7 @@ Work = Callable[[Any, Parts, int, Advance], Result]
 """From what all parts share, the parts, the number of one and `advance(rows)`."""
 
 CONNECT_SECONDS = 15
+KEEP_MILLISECONDS = 2000
 FETCH_SECONDS = 60
 """How long a result may take to come, after which its part is done again."""
 
@@ -58,6 +59,10 @@ def cluster(scheduler: str | None = None, workers: int | None = None) -> Iterato
             n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
         )
         with local, distributed.Client(local) as client:
+            # a worker that dies while it starts is not started again by its nanny
+            keeper = distributed.compatibility.PeriodicCallback(lambda: local.scale(workers), KEEP_MILLISECONDS)
+            local.periodic_callbacks["keeper"] = keeper
+            client.loop.add_callback(keeper.start)
             yield client
         return
     try:

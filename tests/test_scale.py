@@ -1,0 +1,450 @@
+"""Audits of tables in parts: what is merged adds up whatever the order, and says what an audit in memory says.
+
+Where forecasts are normal, in columns, PITs are known from theory: `Phi((y - mean) / std)`; an audit in memory of the
+same PITs is then the reference. Where a forecaster draws, the draws of each block are made again by the same seeds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parts_examples import QUICK, people, write_parts
+from scipy import stats
+from scipy.special import ndtr
+from sklearn.linear_model import LinearRegression
+
+from evenhand import Forecast, RandomizedRegressor, audit
+from evenhand._checks import InputError
+from evenhand.audits import TallyPlan, audit_pit, tally
+from evenhand.audits._subject import read_block
+from evenhand.calibration import calibration_error, certify_pit, covered, scan_groups
+from evenhand.calibration._exact import exact, rounded
+from evenhand.calibration._scan_counts import ScanCounts, ScanLayout, _on_grid
+from evenhand.calibration.counts import BINS
+from evenhand.draws import fresh
+from evenhand.forecast import cell_ends
+from evenhand.groups import Seen, group_columns, partition_of
+from evenhand.scale import LEFT_OUT, ColumnSubject, ModelSubject, audit_parts
+from evenhand.scale._audit import tally_part
+from evenhand.scale._people import People
+from evenhand.scale._survey import SCORES, Sample, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.tables import Parts, open_parts
+
+GIVEN = ColumnSubject("mean", "std")
+GROUPS = ["sex", "region", "age", "score", "since", "owner", "rooms"]
+BIN = 1 / (2 * BINS)
+SLACK = 1 / 16384
+SMALL_BLOCK = 130
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read blocks of few rows, so that a small table has many."""
+    monkeypatch.setitem(Parts.blocks.__kwdefaults__, "size", SMALL_BLOCK)
+
+
+def pits(table: pd.DataFrame) -> np.ndarray:
+    return np.asarray(ndtr((table["y"] - table["mean"]) / table["std"]))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two results are equal, field by field."""
+    if isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+        return True
+    if isinstance(one, np.ndarray):
+        return bool(one.dtype == other.dtype and np.array_equal(one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if hasattr(one, "__dataclass_fields__"):
+        return all(same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__)
+    return bool(one == other)
+
+
+def merged_in_any_order(pieces: list[Any], seed: int) -> None:
+    """Merge pieces in several orders and bracketings; all must be equal."""
+    whole = reduce(add, pieces)
+    order = np.random.default_rng(seed).permutation(len(pieces))
+    assert same(whole, reduce(add, [pieces[i] for i in order]))
+    queue = list(pieces)  # as a tree, from the right
+    while len(queue) > 1:
+        queue = [*queue[:-2], queue[-2] + queue[-1]] if len(queue) % 2 else [queue[0] + queue[1], *queue[2:]]
+    assert same(whole, queue[0])
+
+
+# Sums without rounding.
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
+    [5e-324, -5e-324, 1e308, -1e308, 2.0**53, 1e16, -1e16, 0.1, 2.2250738585072014e-308]
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(FLOATS, min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_exact_sums_are_those_of_fractions_in_any_order(values: list[float], random: Any) -> None:
+    true = sum(map(Fraction, values))
+    shuffled = random.sample(values, len(values))
+    total, again = exact(values).sum(), exact(shuffled).sum()
+    assert total == again == true * 2**1074
+    if abs(true) < Fraction(1.7e308):
+        assert rounded(total) == float(true)
+    if sum(map(abs, values)) < 1e308:
+        assert rounded(total) == math.fsum(values)
+
+
+def test_exact_keeps_shapes_and_every_float() -> None:
+    values = np.array([[0.0, -0.0, 5e-324], [1.7976931348623157e308, -1 / 3, 2.0**-1022]])
+    assert exact(values).shape == (2, 3)
+    assert np.array_equal(rounded(exact(values)), values)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 5000), st.integers(0, 100), st.floats(-300, 140))
+def test_sums_over_a_scanned_group_are_exact_whatever_the_order(n: int, seed: int, scale: float) -> None:
+    random = np.random.default_rng(seed)
+    values = random.normal(size=(2, n)) * 10.0**scale
+    grid = _on_grid(values)
+    # stated: rounded by at most 2^-37 of the largest per row at 20,000 rows, less for fewer
+    assert np.abs(grid - values).max() <= 2.0**-37 * np.abs(values).max()
+    inside = random.random(n) < 0.5
+    for row in grid:
+        expected = math.fsum(row[inside])
+        assert expected == np.cumsum(row[inside])[-1] if inside.any() else expected == 0
+        assert expected == row @ inside.astype(float)
+
+
+# What is merged.
+
+
+def splits(n: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, n), max_size=5).map(lambda cuts: sorted({*cuts} - {0, n}))
+
+
+def pieces_of(table: pd.DataFrame, cuts: list[int]) -> list[pd.DataFrame]:
+    return [table[start:stop] for start, stop in zip((0, *cuts), (*cuts, len(table)), strict=True)]
+
+
+@settings(deadline=None, max_examples=25)
+@given(splits(400), st.integers(0, 1000))
+def test_what_is_seen_of_pieces_adds_up_to_what_is_seen_of_the_whole(cuts: list[int], seed: int) -> None:
+    table = awkward(400, seed)
+    for name in table:
+        seen = [Seen.of(piece[name]) for piece in pieces_of(table, cuts)]
+        whole = Seen.of(table[name])
+        for order in (seen, seen[::-1]):
+            found = reduce(add, order)
+            assert (found.has_missing, found.is_ordered) == (whole.has_missing, whole.is_ordered)
+            assert (found.labels is None) == (whole.labels is None)
+            assert found.labels is None or sorted(found.labels) == sorted(whole.labels or ())
+
+
+@settings(deadline=None, max_examples=25)
+@given(splits(400), st.integers(0, 1000))
+def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(cuts: list[int], seed: int) -> None:
+    table = awkward(400, seed)
+    for name in table.columns.drop("name"):
+        part = partition_of(name, Seen.of(table[name]), table[name], source="t")
+        found = [part.masks(piece[name]) for piece in pieces_of(table, cuts)]
+        expected = group_columns(table, [name], source="t")
+        joined = {group: np.concatenate([one[group] for one in found]) for group in found[0]}
+        assert same(joined, expected)
+        assert sum(mask.sum() for mask in joined.values()) == len(table)
+
+
+def awkward(n: int, seed: int) -> pd.DataFrame:
+    """Make columns that are hard to part."""
+    random = np.random.default_rng(seed)
+    table = people(n, seed)
+    table["large"] = 2**53 + random.integers(0, 50, n)
+    table["huge"] = (2**63 + random.integers(0, 50, n).astype(np.uint64)).astype(np.uint64)
+    table["infinite"] = np.where(random.random(n) < 0.3, np.inf, random.normal(size=n))
+    table["few"] = random.choice([1.0, 2.5, np.nan], n)
+    table["at"] = pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(random.integers(0, 10**6, n), unit="s")
+    table["kind"] = pd.Categorical(random.choice(["a", "b"], n), categories=["b", "a", "never"])
+    table["maybe"] = np.where(random.random(n) < 0.2, None, random.random(n) < 0.5)
+    table["nothing"] = np.nan
+    table["none"] = None
+    table["zeros"] = np.where(random.random(n) < 0.97, 0.0, random.normal(size=n))
+    table["name"] = [f"n{i}" for i in range(n)]
+    return table
+
+
+def test_a_piece_without_values_says_nothing_of_their_kind() -> None:
+    numbers = pd.Series(np.arange(50.0))
+    empty = pd.Series([None] * 4, dtype=object)
+    seen = Seen.of(empty) + Seen.of(numbers)
+    assert seen.is_ordered and seen.has_missing and seen.labels is None
+    part = partition_of("x", seen, numbers, source="t")
+    assert {name: int(mask.sum()) for name, mask in part.masks(empty).items()} == {
+        "x <= 24.5": 0,
+        "x > 24.5": 0,
+        "x missing": 4,
+    }
+    dates = pd.Series(pd.date_range("2020-01-01", periods=40))
+    part = partition_of("x", Seen.of(dates) + Seen.of(empty), dates, source="t")
+    assert [int(mask.sum()) for mask in part.masks(empty).values()] == [0, 0, 4]
+
+
+@pytest.mark.parametrize("value", [0.0, -3.25, np.int64(2**53 + 1), pd.Timestamp("2020-02-29"), np.inf])
+def test_a_sample_of_one_value_still_parts_a_column_of_many(value: Any) -> None:
+    step = pd.Timedelta(days=1) if isinstance(value, pd.Timestamp) else 1
+    others = pd.Series([value - step * i for i in range(30)] + [value + step])
+    sample = pd.Series([value] * 5)
+    part = partition_of("x", Seen(None, False, True), sample, source="t")
+    low, high = part.masks(others).values()
+    assert np.array_equal(low, (others <= value).to_numpy())
+    assert np.array_equal(high, (others > value).to_numpy())
+
+
+def test_a_sample_without_values_makes_no_halves() -> None:
+    part = partition_of("x", Seen(None, True, True), pd.Series([np.nan] * 5), source="t")
+    assert part.names == ["x missing"]
+
+
+def sample_of(table: pd.DataFrame, part: int, size: int, random: np.random.Generator) -> Sample:
+    n = len(table)
+    return Sample(size, random.random(n), np.full(n, part), np.arange(n), table.reset_index(drop=True))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(1, 40), st.integers(0, 999))
+def test_the_sample_holds_the_rows_of_least_chance_whatever_the_order(sizes: list[int], size: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    tables = [pd.DataFrame({"part": i, "row": np.arange(n), "x": random.normal(size=n)}) for i, n in enumerate(sizes)]
+    samples = [sample_of(table, i, size, random) for i, table in enumerate(tables)]
+    merged_in_any_order(samples, seed)
+    found = Sample.joined(samples)
+    chance = np.concatenate([one.chance for one in samples])
+    assert sorted(found.chance) == sorted(chance)[:size]
+    assert found.table["part"].tolist() == found.part.tolist()
+    assert found.table["row"].tolist() == found.row.tolist()
+    assert list(zip(found.part, found.row, strict=True)) == sorted(zip(found.part, found.row, strict=True))
+
+
+def survey_of(table: pd.DataFrame, part: int, size: int, random: np.random.Generator) -> Survey:
+    return Survey(
+        {part: len(table)},
+        (float(table["y"].min()), float(table["y"].max())),
+        {name: Seen.of(table[name]) for name in GROUPS},
+        sample_of(table, part, size, random),
+        {part: bytes([part])},
+        None,
+    )
+
+
+def test_surveys_add_up_in_any_order() -> None:
+    table = people(300)
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        cuts = sorted(random.choice(np.arange(1, 300), 4, replace=False))
+        surveys = [survey_of(piece, i, 100, random) for i, piece in enumerate(pieces_of(table, cuts))]
+        merged_in_any_order(surveys, seed)
+        whole = reduce(add, surveys)
+        assert sum(whole.n_rows.values()) == 300
+        assert whole.span == (table["y"].min(), table["y"].max())
+
+
+def test_people_are_the_same_whatever_the_order() -> None:
+    random = np.random.default_rng(0)
+    labels = [f"p{i}" for i in random.integers(0, 60, 200)]
+    chance = random.random(200)
+    pieces = [People.of(labels[k : k + 50], k // 50, 0, chance[k : k + 50]) for k in range(0, 200, 50)]
+    chosen = People.joined(pieces).chosen()
+    assert same(chosen, People.joined(pieces[::-1]).chosen())
+    # by brute force: of each person the row with the least random number
+    best = {label: min((chance[k], k) for k in range(200) if labels[k] == label)[1] for label in set(labels)}
+    assert sorted(best.values()) == [50 * part + row for part, rows in sorted(chosen.items()) for row in rows]
+    assert sorted(chosen) == [0, 1, 2, 3]
+
+
+def test_a_part_whose_people_are_taken_elsewhere_is_still_listed() -> None:
+    people_ = People.joined([People.of(["a"], 0, 0, np.array([0.9])), People.of(["a"], 4, 7, np.array([0.1]))])
+    assert same(people_.chosen(), {0: np.array([], dtype=np.intp), 4: np.array([7])})
+
+
+def scan_case(n: int = 900, seed: int = 3) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    table = people(n, seed)
+    return table, pits(table), (table["y"] - table["mean"]).to_numpy()
+
+
+def layout_of(table: pd.DataFrame, searched: list[str], named: list[str] | None = None) -> ScanLayout:
+    known = {
+        name: partition_of(name, Seen.of(table[name]), table[name], source="t")
+        for name in (*searched, *(named or []))
+        if not (table[name].dtype.kind == "O" and table[name].nunique() > 100)
+    }
+    return ScanLayout.planned(table, searched, known)
+
+
+def parted(layout: ScanLayout, table: pd.DataFrame) -> dict[str, Any]:
+    return {part.column: part.masks(table[part.column]) for part in layout.partitions if part is not None}
+
+
+def counts_of(layout: ScanLayout, table: pd.DataFrame, pit: np.ndarray, residual: np.ndarray | None) -> ScanCounts:
+    return ScanCounts.count(layout.of(parted(layout, table), len(table)), pit, residual, 0)
+
+
+@settings(deadline=None, max_examples=10)
+@given(splits(900), st.integers(0, 99))
+def test_counts_of_a_scan_add_up_in_any_order(cuts: list[int], seed: int) -> None:
+    table, pit, residual = scan_case()
+    layout = layout_of(table, GROUPS)
+    edges = [0, *cuts, 900]
+    pieces = [
+        counts_of(layout, table[a:b], pit[a:b, None], residual[a:b]) for a, b in itertools.pairwise(edges)
+    ]
+    merged_in_any_order(pieces, seed)
+
+
+SEARCHED = [*GROUPS, "flat"]
+
+
+@pytest.mark.parametrize("n_draws", [1, 4])
+def test_a_scan_from_counts_is_that_of_the_rows(n_draws: int) -> None:
+    table, pit, residual = scan_case()
+    matrix = np.clip(pit[:, None] + np.linspace(0, 0.1, n_draws) * (pit[:, None] < 0.9), 0, 1)
+    table["twin"] = np.where(table["sex"] == "f", 3, 7)
+    table["words"] = [f"w{i}" for i in range(len(table))]
+    searched = [*SEARCHED, "twin", "words"]
+    layout = layout_of(table, searched)
+    edges = [0, 100, 101, 500, 900]
+    pieces = [counts_of(layout, table[a:b], matrix[a:b], residual[a:b]) for a, b in itertools.pairwise(edges)]
+    found = reduce(add, pieces).frame(layout, 60)
+    expected = scan_groups(matrix, table[searched], 60, residual=residual, random_state=0)
+    assert found.attrs["left_out"] == expected.attrs["left_out"]
+    assert {"flat", "twin", "words"} <= set(found.attrs["left_out"])
+    compare_scans(found, expected, tests=n_draws == 1)
+
+
+def compare_scans(found: pd.DataFrame, expected: pd.DataFrame, *, tests: bool = True) -> None:
+    """Compare group by group; which of several draws is tested is chosen anew in each block."""
+    found, expected = (frame.set_index("group").sort_index() for frame in (found, expected))
+    assert found.index.tolist() == expected.index.tolist()
+    assert found["n"].tolist() == expected["n"].tolist()
+    assert found["features"].tolist() == expected["features"].tolist()
+    columns = ["error", "bias", "coverage_80", *(["p_value", "p_adjusted"] if tests else [])]
+    np.testing.assert_allclose(found[columns], expected[columns], rtol=0, atol=1e-9)
+    if tests:
+        assert found["direction"].tolist() == expected["direction"].tolist()
+
+
+def test_named_groups_that_are_too_small_are_listed_in_a_scan() -> None:
+    table, pit, residual = scan_case()
+    table["place"] = np.where(np.arange(900) < 5, "rare", "usual")
+    layout = layout_of(table, ["age", "owner"], ["place"])
+    found = counts_of(layout, table, pit[:, None], residual).frame(layout, 100).set_index("group")
+    assert found.loc["place = rare", ["n", "direction"]].tolist() == [5, "too small to tell"]
+    assert found.loc["place = usual", "n"] == 895
+
+
+def test_a_value_that_the_sample_lacks_is_scanned() -> None:
+    table, pit, residual = scan_case()
+    sample = table[table["region"] != "east"]
+    known = {"region": partition_of("region", Seen.of(table["region"]), sample["region"], source="t")}
+    layout = ScanLayout.planned(sample, ["region"], known)
+    found = counts_of(layout, table, pit[:, None], residual).frame(layout, 20)
+    compare_scans(found, scan_groups(pit, table[["region"]], 20, residual=residual))
+
+
+def test_tallies_add_up_in_any_order() -> None:
+    table = people(700)
+    parts = tuple(partition_of(name, Seen.of(table[name]), table[name], source="t") for name in GROUPS)
+    plan = TallyPlan(parts, layout_of(table, GROUPS), (0.5, 0.8, 0.9), None, (-9.0, 9.0))
+
+    def tallied(piece: pd.DataFrame, seed: int) -> Any:
+        forecast = Forecast.from_normal(piece["mean"], piece["std"])
+        return tally(forecast, None, piece["y"].to_numpy(), piece, plan, np.random.default_rng(seed))
+
+    for seed in range(3):
+        cuts = sorted(np.random.default_rng(seed).choice(np.arange(1, 700), 5, replace=False))
+        pieces = [tallied(piece, i) for i, piece in enumerate(pieces_of(table, cuts))]
+        merged_in_any_order(pieces, seed)
+        assert reduce(add, pieces).counts.n_samples == 700
+
+
+def test_outcomes_whose_squares_are_no_numbers_are_refused() -> None:
+    table = people(50)
+    plan = TallyPlan((), None, (0.8, 0.9), None, (0.0, 1.0))
+    with pytest.raises(InputError, match="outcomes must lie within"):
+        forecast = Forecast.from_normal(table["mean"], table["std"])
+        tally(forecast, None, np.full(50, 1e200), table, plan, np.random.default_rng(0))
+
+
+# The rows chosen.
+
+
+def surveyed(folder: Path, **options: Any) -> Survey:
+    parts = open_parts(folder)
+    plan = {
+        "subject": GIVEN,
+        "target": "y",
+        "columns": ("y", "mean", "std"),
+        "groups": (),
+        "person": None,
+        "sample_size": 50,
+        "most": 1.0,
+        "seed": 0,
+    } | options
+    found = [survey_part(SurveyPlan(**plan), parts, i, lambda rows: None) for i in range(len(parts))]
+    return reduce(add, [one for one in found if one is not None])
+
+
+def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_blocks: None) -> None:
+    """Of 600 seeds: where the chosen rows lie is even (chi-square, 1e-6), and two given rows are rarely both chosen."""
+    folder = write_parts(people(200), tmp_path / "in", [20, 150])
+    first = np.array([0, 20, 150])
+    n, size, seeds = 200, 40, 600
+    hits, both = np.zeros(n), 0
+    for seed in range(seeds):
+        sample = surveyed(folder, seed=seed, sample_size=size).sample
+        rows = first[sample.part] + sample.row
+        assert np.unique(rows).size == size
+        hits[rows] += 1
+        both += {3, 180} <= set(rows.tolist())
+    # of sampling without replacement the statistic is (n - 1) / (n - size) times the one with; chi-square, n - 1
+    statistic = ((hits - seeds * size / n) ** 2).sum() / (seeds * size / n * (1 - size / n)) * (n - 1) / n
+    assert 1e-6 < stats.chi2.cdf(statistic, n - 1) < 1 - 1e-6
+    together = size * (size - 1) / (n * (n - 1))
+    assert stats.binomtest(both, seeds, together).pvalue > 1e-6
+
+
+def test_a_known_number_of_rows_changes_nothing_in_the_sample(tmp_path: Path) -> None:
+    """Rows that surely are not chosen are dropped early: with probability below 1e-20 too many."""
+    folder = write_parts(people(2000), tmp_path / "in", [900])
+    size = 100
+    most = (size + 10 * np.sqrt(size)) / 2000
+    assert same(surveyed(folder, sample_size=size).sample, surveyed(folder, sample_size=size, most=most).sample)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
+    """A person with rows in three parts: each of four rows is taken in a quarter of 400 runs (binomial, 1e-6 each)."""
+    table = people(60)
+    table["who"] = np.arange(60)
+    table.loc[[3, 4, 25, 59], "who"] = 1000
+    folder = write_parts(table, tmp_path / "in", [20, 40])
+    taken = np.zeros(60)
+    for seed in range(400):
+        survey = surveyed(folder, seed=seed, person="who")
+        assert survey.people is not None
+        chosen = survey.people.chosen()
+        rows = np.concatenate([20 * part + rows for part, rows in chosen.items()])
+        assert table["who"].iloc[rows].is_unique and rows.size == 57
+        taken[rows] += 1
+    others = taken[~np.isin(np.arange(60), [3, 4, 25, 59])]
+    assert (others == 400).all()
+    for row in (3, 4, 25, 59):
+        assert stats.binomtest(int(taken[row]), 400, 0.25).pvalue > 1e-6
