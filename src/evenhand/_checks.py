@@ -178,8 +178,10 @@ def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
     return np.asarray(weights / weights.mean())
 
 
-def check_groups(groups: Mapping[str, ArrayLike], n_samples: int) -> dict[str, NDArray[np.bool_]]:
-    """Return named groups as masks over the rows, each with a name of its own and at least one row."""
+def check_groups(
+    groups: Mapping[str, ArrayLike], n_samples: int, *, may_be_empty: bool = False
+) -> dict[str, NDArray[np.bool_]]:
+    """Return named groups as masks over the rows, each with a name of its own and, unless told, at least one row."""
     if not isinstance(groups, Mapping):
         raise bad_input("groups", "be masks by name", type(groups).__name__)
     masks: dict[str, NDArray[np.bool_]] = {}
@@ -189,7 +191,7 @@ def check_groups(groups: Mapping[str, ArrayLike], n_samples: int) -> dict[str, N
             raise bad_input(f"groups[{name!r}]", f"be {n_samples} booleans", f"{array.dtype} of shape {array.shape}")
         if str(name) == "everyone" or str(name) in masks:
             raise bad_input(f"groups[{name!r}]", "have a name of its own", f"{str(name)!r} twice")
-        if not array.any():
+        if not may_be_empty and not array.any():
             raise bad_input(f"groups[{name!r}]", "hold at least one row", "none")
         masks[str(name)] = array
     return masks

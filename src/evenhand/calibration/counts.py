@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, InputError, bad_input, check_choice, check_count, check_fraction
+from evenhand._checks import Floats, InputError, bad_input, check_choice, check_count, check_fraction, check_groups
 from evenhand.calibration._evidence import ERROR_BINS, GAP_BINS, CountEvidence
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.bands import binned_distance
@@ -190,7 +190,7 @@ def count_pits(
     """
     matrix = check_pit(pit)
     n, m = matrix.shape
-    masks = _check_masks(groups or {}, n)
+    masks = check_groups({} if groups is None else groups, n, may_be_empty=True)  # other blocks may have some
     shares = [check_fraction("level", level) for level in levels]
     draws = None if r is None else _check_draws(r, n, m)
     place = np.arange(n), generator(random_state).integers(m, size=n)
@@ -369,18 +369,3 @@ def _check_draws(r: ArrayLike, n: int, m: int) -> Floats:
     checked = draws if is_jittered else check_own_draws(r, n, m)
     check_fresh(checked)
     return checked
-
-
-def _check_masks(groups: Mapping[str, Any], n: int) -> dict[str, Bools]:
-    """Return groups as masks; one without rows here may have some in other blocks."""
-    if not isinstance(groups, Mapping):
-        raise bad_input("groups", "be masks by name", type(groups).__name__)
-    masks: dict[str, Bools] = {}
-    for name, mask in groups.items():
-        array = np.asarray(mask)
-        if array.shape != (n,) or array.dtype != np.bool_:
-            raise bad_input(f"groups[{name!r}]", f"be {n} booleans", f"{array.dtype} of shape {array.shape}")
-        if str(name) == "everyone" or str(name) in masks:
-            raise bad_input(f"groups[{name!r}]", "have a name of its own", f"{str(name)!r} twice")
-        masks[str(name)] = array
-    return masks

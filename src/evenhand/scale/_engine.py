@@ -140,16 +140,17 @@ def _attempts(work: Work[Any], shared: Any, parts: Parts, chosen: list[int], cli
     def begun(i: int) -> Any:
         return client.submit(_remotely, work, held, i, pure=False)
 
-    futures, suspects = {begun(i): i for i in chosen}, []
+    futures, suspects, patience = {begun(i): i for i in chosen}, [], FETCH_SECONDS
     try:
         done = distributed.as_completed(list(futures))
         for future in done:
             i = futures.pop(future)
             try:
-                result = future.result(timeout=FETCH_SECONDS)
+                result = future.result(timeout=patience)
             except distributed.KilledWorker:
                 suspects.append(i)
-            except TimeoutError:  # the worker died that held the result
+            except TimeoutError:  # the worker died that held the result, or it takes longer to come
+                patience *= 2
                 futures[again := begun(i)] = i
                 done.add(again)
             else:
