@@ -11,11 +11,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.linear_model import LinearRegression
 
+from evenhand import RandomizedRegressor
+from evenhand.links import Entropic
 from evenhand.scale import ColumnSubject
 from evenhand.tables import Parts
 
 KEY = b"a secret of enough bytes"
+GIVEN = ColumnSubject("mean", "std")
+ASKED: dict[str, Any] = {"id_column": "id", "key": KEY, "context": "2026-11", "link": Entropic(0.2)}
+"""Options of forecasts."""
+
 QUICK: dict[str, Any] = {"masses": (0.2, 1.0), "learned_masses": ()}
 """Options of an audit whose searches take no time."""
 
@@ -82,7 +89,7 @@ class Deadly(ColumnSubject):
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the columns that hold forecasts."""
-        return ColumnSubject("mean", "std").columns(present, source)
+        return GIVEN.columns(present, source)
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> Any:
         """Return the forecasts, or kill the process."""
@@ -92,10 +99,50 @@ class Deadly(ColumnSubject):
             elif not self.marker.exists():
                 self.marker.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-        return ColumnSubject("mean", "std").of(table, source, start)
+        return GIVEN.of(table, source, start)
 
 
 def work_and_tell(shared: Any, parts: Parts, i: int, advance: Any) -> tuple[int, int]:
     """Return the number of a part and the process that worked on it, and leave a file for each time."""
     Path(shared, f"{i}-{os.getpid()}").touch()
     return i, os.getpid()
+
+
+def size_of(shared: bytes, parts: Parts, i: int, advance: Any) -> int:
+    """Return the length of what all parts share."""
+    return len(shared)
+
+
+def bad_folder(folder: Path, case: str) -> tuple[Path, str]:
+    """Write four parts, of which the third is bad, and say what must be told."""
+    table = people(400)
+    write_parts(table, folder, [100, 200, 300])
+    place = folder / "part-2.parquet"
+    part = table[200:300].copy()
+    if case == "truncated":
+        place.write_bytes(place.read_bytes()[:-200])
+        return folder, "part-2.parquet must be a readable .parquet file"
+    if case == "no column":
+        part.drop(columns="std").to_parquet(place)
+        return folder, "no 'std'"
+    if case == "missing":
+        part.iloc[17, part.columns.get_loc("y")] = np.nan
+        told = "part-2.parquet: column 'y' must have no missing values, got 1 (the first in row 18)"
+    elif case == "infinite":
+        part.iloc[17, part.columns.get_loc("y")] = np.inf
+        told = "part-2.parquet: column 'y', row 18 must be finite"
+    elif case == "no spread":
+        part.iloc[17, part.columns.get_loc("std")] = 0.0
+        told = "part-2.parquet: column 'std', row 18: a standard deviation must be positive"
+    else:
+        part["y"] = "text"
+        told = "part-2.parquet: column 'y'"
+    part.to_parquet(place)
+    return folder, told
+
+
+def a_model() -> RandomizedRegressor:
+    """Train a forecaster that takes no time, on the columns `age`, `mean` and `rooms`."""
+    table = people(500, 77)
+    base = RandomizedRegressor(LinearRegression(), alpha=0.3, random_state=0)
+    return base.fit(table[["age", "mean", "rooms"]], table["y"])

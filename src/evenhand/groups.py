@@ -18,6 +18,7 @@ __all__ = ["Partition", "Seen", "cut_name", "group_columns", "label", "partition
 MAX_VALUES = 10  # most distinct values with which a number or date column gives one group per value
 MAX_GROUPS = 100  # the same for text, where more are most likely ids
 EXACT_WHOLE = 2**53  # whole numbers from here on may coincide as floats
+KINDS = {"i": "number", "u": "number", "f": "number", "M": "date"}
 MAX_PLAIN = 1e15  # whole numbers below this are written without an exponent
 
 
@@ -54,33 +55,37 @@ class Seen:
         Each distinct value by the name that its group has; None if there are too many for a group each.
     has_missing : bool
         Whether a value is missing.
-    is_ordered : bool
-        Whether the values are numbers or dates.
+    kind : {"number", "date", "text", "none"}
+        What the values are; text is also what numbers and dates are together, and none is where all are missing.
     """
 
     labels: dict[str, Any] | None
     has_missing: bool
-    is_ordered: bool
+    kind: str
 
     @classmethod
     def of(cls, values: pd.Series[Any]) -> Seen:
         """Look at some or all values of a column."""
-        has_missing = bool(values.isna().any())
-        distinct = values.dropna().unique()
-        # values that are all missing may be of any kind
-        is_ordered = values.dtype.kind in "iufM" or len(distinct) == 0
-        if is_ordered and len(distinct) > MAX_VALUES:
-            return cls(None, has_missing, is_ordered)
+        has_missing, distinct = bool(values.isna().any()), values.dropna().unique()
+        kind = "none" if len(distinct) == 0 else KINDS.get(values.dtype.kind, "text")
+        if kind != "text" and len(distinct) > MAX_GROUPS:  # as text two of them may look alike
+            return cls(None, has_missing, kind)
         labels = {label(value): value for value in distinct}
-        return cls(labels if len(labels) <= MAX_GROUPS else None, has_missing, is_ordered)
+        return cls(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
 
     def __add__(self, other: Seen) -> Seen:
-        has_missing, is_ordered = self.has_missing or other.has_missing, self.is_ordered and other.is_ordered
+        has_missing, kinds = self.has_missing or other.has_missing, {self.kind, other.kind} - {"none"}
+        kind = kinds.pop() if len(kinds) == 1 else "text" if kinds else "none"
         if self.labels is None or other.labels is None:
-            return Seen(None, has_missing, is_ordered)
+            return Seen(None, has_missing, kind)
         labels = self.labels | other.labels
-        most = MAX_VALUES if is_ordered else MAX_GROUPS
-        return Seen(labels if len(labels) <= most else None, has_missing, is_ordered)
+        return Seen(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether the column is cut in two, having too many values for a group each."""
+        is_ordered = self.kind in ("number", "date")
+        return is_ordered and (self.labels is None or len(self.labels) > MAX_VALUES)
 
 
 @dataclass(frozen=True)
@@ -140,16 +145,14 @@ class Partition:
 
 def partition_of(name: str, seen: Seen, values: pd.Series[Any], *, source: str) -> Partition:
     """Say how a column parts rows, from what it holds in all and from some of its values, for the median."""
-    if seen.labels is not None:
-        by_value = seen.is_ordered
-        labels = sorted(seen.labels, key=seen.labels.__getitem__) if by_value else sorted(seen.labels)
-        return Partition(name, tuple(labels), None, "", seen.has_missing)
-    if not seen.is_ordered:
-        count = values.dropna().map(label).nunique()
-        place = f"{source}: column {name!r}"
-        raise bad_input(
-            place, f"have at most {MAX_GROUPS} distinct values", max(count, MAX_GROUPS + 1), "join the rare values"
-        )
+    if not seen.has_halves:
+        if seen.labels is None:
+            count = values.dropna().map(label).nunique()
+            got = count if count > MAX_GROUPS else f"more than {MAX_GROUPS}"
+            place = f"{source}: column {name!r}"
+            raise bad_input(place, f"have at most {MAX_GROUPS} distinct values", got, "join the rare values")
+        order = None if seen.kind == "text" else seen.labels.__getitem__
+        return Partition(name, tuple(sorted(seen.labels, key=order)), None, "", seen.has_missing)
     present = values.dropna()
     if present.empty:  # so few rows have a value that none of them was seen: there is no median
         return Partition(name, (), None, "", seen.has_missing)

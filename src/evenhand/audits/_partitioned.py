@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from evenhand.calibration.bands import binned_error_interval
 from evenhand.calibration.counts import BINS, PITCounts, binned_error
 from evenhand.figures._histogram import BINS as BARS
 from evenhand.figures._histogram import band
+from evenhand.report import says_no_scan
 
 CONFIDENCE = 0.95
 """Of the bands of averages, as in an audit in memory."""
@@ -39,39 +41,51 @@ def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, 
     min_size : int
         Fewest rows of a scanned group.
     """
-    n, searched = tally.counts.n_samples, found.n_samples
+    n = tally.counts.n_samples
     groups = {name: counts for name, counts in tally.groups.items() if counts.n_samples}
     proof = None
     if found.certificate is not None:
         proof = calibration.certify_counts(
             tally.counts, groups=groups, is_randomized=tally.is_randomized, confidence=confidence
         )
-    worst = found.worst_groups
-    bounds = [np.nan if proof is None else proof.group_error(mass) for mass in worst["mass"]]
-    table = _group_table(tally, groups, found.groups)
-    everyone = table.iloc[0]
-    is_all = worst["mass"] == 1
-    notes = [
-        f"averages, named groups{', the scan' * (tally.scan is not None)} and what is proven are of all {n:,} rows; "
-        f"errors of averages and named groups are counted in bins, within {1 / (2 * BINS):.5f} of the exact ones",
-        f"scores, learned groups and worst groups in hindsight are of {searched:,} rows chosen at random",
-    ]
-    notes += [f"no row of group {name!r} is left" for name in tally.groups if name not in groups]
+    table = _group_table(tally, groups, plan.centre, found.groups)
+    scan, old = found.scan, found.notes
+    if tally.scan is not None and plan.layout is not None:
+        scan = tally.scan.frame(plan.layout, min_size)
+        old = tuple(note for note in found.notes if not says_no_scan(note))
     return replace(
         found,
         n_samples=n,
-        scores=_scores(found.scores, everyone),
+        scores=_scores(found.scores, table.iloc[0]),
         groups=table,
-        scan=found.scan if tally.scan is None or plan.layout is None else tally.scan.frame(plan.layout, min_size),
-        # the group of everybody is not searched for
-        worst_groups=worst.assign(
-            n=worst["n"].mask(is_all, n), error=worst["error"].mask(is_all, everyone["error"]), certified=bounds
-        ),
+        scan=scan,
+        worst_groups=_worst_groups(found.worst_groups, table.iloc[0], proof),
         certificate=proof,
         histogram=_histogram(tally),
         calibration=_curve(tally.counts),
-        notes=(*notes, *found.notes),
+        notes=(*_notes(tally, groups, found.n_samples), *old),
     )
+
+
+def _notes(tally: Tally, groups: Container[str], searched: int) -> list[str]:
+    of_all, of_some = ["averages", "named groups"], ["scores", "learned groups", "worst groups in hindsight"]
+    (of_some if tally.scan is None else of_all).append("scanned groups")
+    notes = [
+        f"{', '.join(of_all)} and what is proven are of all {tally.counts.n_samples:,} rows; errors of averages and "
+        f"named groups are counted in bins, within {1 / (2 * BINS):.5f} of the exact ones",
+        f"{', '.join(of_some)} are of {searched:,} rows chosen at random",
+    ]
+    return notes + [f"no row of group {name!r} is left" for name in tally.groups if name not in groups]
+
+
+def _worst_groups(some: pd.DataFrame, everyone: pd.Series[Any], proof: calibration.Certificate | None) -> pd.DataFrame:
+    """Worst groups of some rows, with what is certified of all; the group of everybody is not searched for."""
+    bounds = [np.nan if proof is None else proof.group_error(mass) for mass in some["mass"]]
+    table, is_all = some.assign(certified=bounds), some["mass"] == 1
+    smaller = np.sqrt(some["n"] / everyone["n"])
+    for name in ("null_mean", "null_low", "null_high"):
+        table[name] = table[name].mask(is_all, table[name] * smaller)
+    return table.assign(n=some["n"].mask(is_all, everyone["n"]), error=some["error"].mask(is_all, everyone["error"]))
 
 
 def _scores(scores: pd.DataFrame, everyone: pd.Series[Any]) -> pd.DataFrame:
@@ -85,12 +99,14 @@ def _scores(scores: pd.DataFrame, everyone: pd.Series[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=scores.columns)
 
 
-def _group_table(tally: Tally, groups: dict[str, PITCounts], some: pd.DataFrame) -> pd.DataFrame:
+def _group_table(tally: Tally, groups: dict[str, PITCounts], centre: float, some: pd.DataFrame) -> pd.DataFrame:
     """Everybody and the named groups; `some` is the same table of the rows chosen at random."""
     margins = {row["group"]: _margin(dict(row)) for row in some.to_dict("records")}
-    everyone = {"everyone": tally.counts}
     return pd.DataFrame(
-        [_row(name, counts, tally.moments[name], margins.get(name)) for name, counts in (everyone | groups).items()]
+        [
+            _row(name, counts, tally.moments[name], centre, margins.get(name))
+            for name, counts in ({"everyone": tally.counts} | groups).items()
+        ]
     )
 
 
@@ -99,12 +115,12 @@ def _margin(row: dict[Any, Any]) -> float | None:
     return None if row["too_small"] else (row["error_high"] - row["error"]) * np.sqrt(row["n"])
 
 
-def _row(name: str, counts: PITCounts, sums: Wholes, margin: float | None) -> dict[str, Any]:
+def _row(name: str, counts: PITCounts, sums: Wholes, centre: float, margin: float | None) -> dict[str, Any]:
     n = counts.n_samples
-    mean_pit, residual, square = rounded(sums) / n
-    variance = max(square - residual**2, 0.0) / n if n >= 2 else np.nan
+    mean_pit, excess, square = rounded(sums) / n
+    variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan
     coverage = {level: _coverage(counts, level) for level in _tables.LEVELS}
-    bias = _tables.mean_band(float(residual), float(variance))
+    bias = _tables.mean_band(float(centre + excess), float(variance))
     is_small = n < _tables.SMALL_GROUP
     return _tables.group_row(name, n, _error(counts, margin), float(mean_pit), bias, coverage, is_small)
 

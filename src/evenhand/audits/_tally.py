@@ -39,6 +39,8 @@ class TallyPlan:
         Grid of outcomes whose PITs are spread over the probability of their rounding cell; None to leave them.
     span : tuple of float
         The least and the greatest outcome of all rows.
+    centre : float
+        Residuals are added up from here, so that squares do not swallow their spread.
     """
 
     groups: tuple[Partition, ...]
@@ -46,6 +48,7 @@ class TallyPlan:
     levels: tuple[float, ...]
     step: float | None
     span: tuple[float, float]
+    centre: float = 0.0
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
@@ -122,7 +125,7 @@ def tally(
     parted = {part.column: part.masks(table[part.column]) for part in plan.partitions}
     masks = {name: mask for part in plan.groups for name, mask in parted[part.column].items()}
     counts, groups = count_pits(pit, r, levels=plan.levels, groups=masks, random_state=random)
-    values = np.column_stack((pit.mean(axis=-1), residual, residual**2))
+    values = np.column_stack((pit.mean(axis=-1), residual - plan.centre, (residual - plan.centre) ** 2))
     in_bars = draws_in_bins(pit, BINS)
     scan = None
     if plan.layout is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from evenhand.report._findings import says_no_scan
 from evenhand.report.html import audit_html
 from evenhand.report.text import audit_text, comparison_text, difference_in_words
 
-__all__ = ["audit_html", "audit_text", "comparison_text", "difference_in_words"]
+__all__ = ["audit_html", "audit_text", "comparison_text", "difference_in_words", "says_no_scan"]

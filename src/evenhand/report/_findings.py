@@ -199,8 +199,12 @@ def in_words(row: Values) -> str:
 
 def scan_note(audit: Values) -> str:
     """What the notes say of a scan that could not run; nothing if they say nothing."""
-    notes = map(str, audit["notes"])
-    return next((note for note in notes if "needed to scan" in note or "nothing was scanned" in note), "")
+    return next((note for note in map(str, audit["notes"]) if says_no_scan(note)), "")
+
+
+def says_no_scan(note: str) -> bool:
+    """Whether a note says that no group could be scanned."""
+    return "needed to scan" in note or "nothing was scanned" in note
 
 
 def no_scan(audit: Values) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from evenhand._checks import InputError, bad_input, check_count, require_extra
@@ -54,13 +55,15 @@ def cluster(scheduler: str | None = None, workers: int | None = None) -> Iterato
         return
     distributed = require_extra("distributed", "scale")
     if workers is not None:
+        from tornado.ioloop import PeriodicCallback
+
         check_count("workers", workers)
         local = distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
         )
         with local, distributed.Client(local) as client:
             # a worker that dies while it starts is not started again by its nanny
-            keeper = distributed.compatibility.PeriodicCallback(lambda: local.scale(workers), KEEP_MILLISECONDS)
+            keeper = PeriodicCallback(lambda: local.scale(workers), KEEP_MILLISECONDS)
             local.periodic_callbacks["keeper"] = keeper
             client.loop.add_callback(keeper.start)
             yield client
@@ -111,31 +114,34 @@ def over_parts(
     rows = [parts.n_rows(i) for i in chosen]
     total = None if None in rows else sum(n for n in rows if n is not None)
     with part_progress(description, len(chosen), total, enabled=verbose) as advance:
-        attempts: Iterable[tuple[int, Any]]
+        attempts: Generator[tuple[int, Any]]
         if client is None:
             attempts = ((i, _attempt(work, shared, parts, i, lambda rows: advance(rows, 0))) for i in chosen)
         else:
             attempts = _attempts(work, shared, parts, chosen, client)
-        for i, result in attempts:
-            # in this process rows were counted as they were done
-            advance(0 if client is None else parts.n_rows(i) or 0, 1)
-            if not isinstance(result, InputError):
-                yield i, result
-            elif skipped is None:
-                raise result
-            else:
-                skipped[parts.names[i]] = str(result)
-                n_bad += 1
+        with closing(attempts):  # an error ends the work of the others at once
+            for i, result in attempts:
+                # in this process rows were counted as they were done
+                advance(0 if client is None else parts.n_rows(i) or 0, 1)
+                if not isinstance(result, InputError):
+                    yield i, result
+                elif skipped is None:
+                    raise result
+                else:
+                    skipped[parts.names[i]] = str(result)
+                    n_bad += 1
     if skipped is not None and n_bad == len(chosen):
         first = skipped[parts.names[chosen[0]]]
         raise bad_input(parts.source, "hold at least one good part", f"none of {n_bad}", first)
 
 
-def _attempts(work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any) -> Iterator[tuple[int, Any]]:
+def _attempts(work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any) -> Generator[tuple[int, Any]]:
     """Do it to each part on a cluster, and yield results as they come."""
     distributed = require_extra("distributed", "scale")
     # a task, not data that is scattered: the scheduler makes it again where a worker that held it dies
-    held = client.submit(_same, (shared, parts), pure=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")  # it is sent once, which is what the advice is for
+        held = client.submit(_same, (shared, parts), pure=False)
 
     def begun(i: int) -> Any:
         return client.submit(_remotely, work, held, i, pure=False)

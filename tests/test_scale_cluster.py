@@ -1,0 +1,178 @@
+"""Tables in parts on a Dask cluster: the findings of one process, whoever does the work and whoever dies of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand._checks import InputError
+from evenhand.scale import _engine as engine
+from evenhand.scale import audit_parts, cluster, forecast_parts
+from evenhand.tables import open_parts
+from parts_examples import (
+    ASKED,
+    GIVEN,
+    QUICK,
+    Deadly,
+    a_model,
+    bad_folder,
+    people,
+    size_of,
+    temporary,
+    work_and_tell,
+    write_parts,
+)
+
+psutil = pytest.importorskip("psutil")  # comes with distributed
+
+
+def workers() -> list[int]:
+    """Return the processes that this one has started."""
+    children = psutil.Process().children(recursive=True)
+    return [child.pid for child in children if "resource_tracker" not in " ".join(child.cmdline())]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Yield a client of two workers, and see that they are gone in the end."""
+    pytest.importorskip("distributed")
+    before = workers()
+    with cluster(workers=2) as client:
+        assert len(client.run(os.getpid)) == 2
+        yield client
+    assert workers() == before
+
+
+@pytest.fixture
+def five(tmp_path: Path) -> Path:
+    return write_parts(people(1200), tmp_path / "in", [200, 500, 501, 900])
+
+
+OPTIONS: dict[str, Any] = {"groups": ["sex", "age", "region"], "sample_size": 300, "random_state": 0, **QUICK}
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_cluster_finds_the_same_to_the_last_digit(client: Any, five: Path, given: bool) -> None:
+    subject = GIVEN if given else a_model()
+    found = audit_parts(subject, five, "y", client=client, **OPTIONS)
+    assert found.to_json() == audit_parts(subject, five, "y", **OPTIONS).to_json()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_cluster_writes_the_same_forecasts(client: Any, five: Path, tmp_path: Path) -> None:
+    done = forecast_parts(GIVEN, five, tmp_path / "ours", client=client, **ASKED)
+    expected = forecast_parts(GIVEN, five, tmp_path / "theirs", **ASKED)
+    assert done == expected
+    assert contents(tmp_path / "ours") == contents(tmp_path / "theirs")
+    with pytest.raises(InputError, match="must be a folder here"):
+        forecast_parts(GIVEN, five, tmp_path / "out.csv", client=client, **ASKED)
+    with pytest.raises(InputError, match="must be a folder of parts for workers to share"):
+        forecast_parts(GIVEN, five / "part-0.parquet", tmp_path / "out", client=client, **ASKED)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask for lost results again soon."""
+    monkeypatch.setattr(engine, "FETCH_SECONDS", 3)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_that_dies_changes_nothing_in_an_audit(client: Any, five: Path, tmp_path: Path) -> None:
+    marker = tmp_path / "died"
+    found = audit_parts(Deadly(part="part-1.parquet", marker=marker), five, "y", client=client, **OPTIONS)
+    assert marker.exists()
+    assert found.to_json() == audit_parts(GIVEN, five, "y", **OPTIONS).to_json()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_that_dies_as_it_writes_leaves_nothing_behind(client: Any, tmp_path: Path) -> None:
+    folder = write_parts(people(20_600)[["id", "mean", "std"]], tmp_path / "in", [200, 20_400])
+    marker = tmp_path / "died"
+    deadly = Deadly(part="part-1.parquet", marker=marker, at_row=20_000)
+    done = forecast_parts(deadly, folder, tmp_path / "ours", client=client, **ASKED)
+    assert marker.exists()
+    assert done.n_rows == 20_600
+    forecast_parts(GIVEN, folder, tmp_path / "theirs", **ASKED)
+    assert contents(tmp_path / "ours") == contents(tmp_path / "theirs")
+    assert temporary(tmp_path) == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_results_that_die_with_their_worker_are_made_again(client: Any, tmp_path: Path) -> None:
+    parts = open_parts(write_parts(people(80), tmp_path / "in", range(10, 80, 10)))
+    log = tmp_path / "log"
+    log.mkdir()
+    results = engine.over_parts(work_and_tell, str(log), parts, description="", client=client)
+    first, (_, holder) = next(results)
+    for _ in range(100):
+        if len(list(log.iterdir())) >= len(parts):
+            break
+        time.sleep(0.1)
+    assert len(list(log.iterdir())) == len(parts)
+    os.kill(holder, signal.SIGKILL)
+    others = [i for i, _ in results]
+    assert sorted([first, *others]) == list(range(len(parts)))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_part_that_always_kills_its_worker_is_named(client: Any, five: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    with pytest.raises(InputError) as caught:
+        audit_parts(Deadly(part="part-3.parquet"), five, "y", client=client, **OPTIONS)
+    assert str(caught.value).startswith("part-3.parquet must be worked on without killing its worker")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_large_model_is_sent_without_a_warning(client: Any, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    parts = open_parts(write_parts(people(30), tmp_path / "in", [10]))
+    shared = bytes(20_000_000)
+    assert sorted(engine.over_parts(size_of, shared, parts, description="", client=client)) == [
+        (0, 20_000_000),
+        (1, 20_000_000),
+    ]
+    assert not [found for found in recwarn if "large graph" in str(found.message)]
+
+
+def test_a_bad_part_on_a_worker_is_named_or_left_out(client: Any, tmp_path: Path) -> None:
+    folder, told = bad_folder(tmp_path / "in", "no spread")
+    with pytest.raises(InputError) as caught:
+        audit_parts(GIVEN, folder, "y", client=client, **OPTIONS)
+    assert told in str(caught.value)
+    found = audit_parts(GIVEN, folder, "y", client=client, skip_bad=True, **OPTIONS)
+    assert found.to_json() == audit_parts(GIVEN, folder, "y", skip_bad=True, **OPTIONS).to_json()
+    assert found.n_samples == 300
+    done = forecast_parts(GIVEN, folder, tmp_path / "out", client=client, skip_bad=True, **ASKED)
+    assert done.n_rows == 300
+    assert list(done.skipped) == ["part-2.parquet"]
+    assert temporary(tmp_path) == []
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere://x", "tcp://127.0.0.1"])
+def test_a_scheduler_that_is_not_there_is_refused_soon(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
+    with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"), cluster(address):
+        pass
+
+
+def test_scheduler_and_workers_exclude_each_other() -> None:
+    with pytest.raises(InputError, match="exclude each other"), cluster("tcp://127.0.0.1:9", 2):
+        pass
+    with pytest.raises(InputError, match="workers"), cluster(workers=0):
+        pass
+
+
+def test_a_scheduler_that_is_there_is_used(client: Any, five: Path) -> None:
+    with cluster(client.scheduler_info()["address"]) as other:
+        found = audit_parts(GIVEN, five, "y", client=other, **OPTIONS)
+    assert found.n_samples == 1200
+    assert client.scheduler_info()["workers"]  # they stay when a client leaves

@@ -1,0 +1,332 @@
+"""The command with tables in parts: findings, forecasts and gates, and one line for whatever cannot be used."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import audits, load, save
+from evenhand.cli import main
+from evenhand.draws import KeyedDraws
+from evenhand.scale import ColumnSubject, ModelSubject, audit_parts
+from parts_examples import KEY, a_model, people, temporary, write_parts
+
+ROWS, SAMPLE = 2400, 600
+NORMAL = ("--mean", "mean", "--std", "std")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call of the command did."""
+
+    code: int
+    out: str
+    err: str
+
+    def complaint(self) -> str:
+        """Return the one line on standard error of a call that was refused."""
+        assert (self.code, self.out) == (2, "")
+        assert self.err.count("\n") == 1
+        assert self.err.startswith("error: ")
+        return self.err
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def evenhand(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+    """Call the command in this process, with a small sample and quick searches."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setitem(audit_parts.__kwdefaults__, "sample_size", SAMPLE)
+    monkeypatch.setattr(audits, "MASSES", (0.2, 1.0))
+    monkeypatch.setattr(audits, "LEARNED_MASSES", ())
+
+    def call(*args: Any) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["evenhand", *map(str, args)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            main()
+        code = caught.value.code
+        return Outcome(0 if code is None else int(code), *capfd.readouterr())
+
+    with warnings.catch_warnings():
+        yield call
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a table in parts, the same in one file, a key and a model."""
+    folder = tmp_path_factory.mktemp("command")
+    table = people(ROWS)
+    write_parts(table, folder / "parts", [500, 501, 1700])
+    table.to_parquet(folder / "whole.parquet", index=False)
+    (folder / "key").write_bytes(KEY + b"\n")
+    save(a_model(), folder / "model")
+    return folder
+
+
+def damaged(folder: Path) -> Path:
+    """Write three parts, one of which lacks an outcome and a spread in row 18."""
+    table = people(900)
+    table.loc[317, ["y", "std"]] = np.nan
+    return write_parts(table, folder, [300, 600])
+
+
+def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
+    return ("randomize", table, *NORMAL, "--id", "id", "--key-file", place / "key", "--out", out, *more)
+
+
+def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
+    return ("predict", place / "model", table, "--id", "id", "--key-file", place / "key", "--out", out, *more)
+
+
+# Audits.
+
+
+def test_an_audit_of_a_folder_is_that_of_the_library(place: Path, evenhand: Command, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    args = ("audit", place / "model", place / "parts", "--target", "y", "--groups", "sex,age", "--seed", 5)
+    found = evenhand(*args, "--json", "--out", page)
+    assert (found.code, found.err) == (0, f"the audit is in {page}\n")
+    told = json.loads(found.out)
+    assert told["schema"].startswith("evenhand.audit/")
+    expected = audit_parts(
+        ModelSubject(load(place / "model")),
+        place / "parts",
+        "y",
+        groups=["sex", "age"],
+        sample_size=SAMPLE,
+        random_state=5,
+        masses=(0.2, 1.0),
+        learned_masses=(),
+        name="model",
+    )
+    ours = json.loads(expected.to_json())
+    assert told.keys() == ours.keys()
+    assert {k: v for k, v in told.items() if k != "provenance"} == {k: v for k, v in ours.items() if k != "provenance"}
+    assert told["n_samples"] == told["provenance"]["data"]["n_rows"] == ROWS
+    assert any("600 rows chosen at random" in note for note in told["notes"])
+    assert "<!doctype html>" in page.read_text()[:200].lower()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_an_audit_of_a_folder_says_what_one_of_the_whole_file_says(place: Path, evenhand: Command) -> None:
+    args = ("--target", "y", *NORMAL, "--groups", "sex,region", "--features", "age,sex", "--json")
+    parts, whole = (json.loads(evenhand("audit", place / name, *args).out) for name in ("parts", "whole.parquet"))
+    assert [row["group"] for row in parts["groups"]] == [row["group"] for row in whole["groups"]]
+    for ours, theirs in zip(parts["groups"], whole["groups"], strict=True):
+        assert ours["n"] == theirs["n"]
+        assert ours["error"] == pytest.approx(theirs["error"], abs=1 / 12800)
+        assert ours["coverage_80"] == pytest.approx(theirs["coverage_80"], abs=1e-12)
+        assert ours["bias"] == pytest.approx(theirs["bias"], abs=1e-12)
+    text = evenhand("audit", place / "parts", *args[:-1]).out
+    assert "sex = f" in text
+
+
+def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> None:
+    args = ("audit", place / "model", place / "parts", "--target", "y")
+    options = {"sample_size": SAMPLE, "random_state": 0, "masses": (0.2,), "learned_masses": (), "levels": [0.7]}
+    found = audit_parts(load(place / "model"), place / "parts", "y", **options)
+    assert found.certificate is not None
+    certified = found.certificate.group_error(0.2)
+    failed = evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified - 0.001}")
+    assert failed.code == 1
+    assert f"holds, the value is {certified:.4f}" in failed.err
+    assert evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified + 0.001}").code == 0
+    # a level that no audit counts unless it is asked about
+    low = found.certificate.coverage(0.7, 0.5)[0]
+    assert evenhand(*args, "--fail-if", f"coverage(0.7, 0.5) < {low - 0.001}").code == 0
+    assert evenhand(*args, "--fail-if", f"coverage(0.7, 0.5) < {low + 0.001}").code == 1
+    assert evenhand(*args, "--fail-if", "average_error > 0.4").code == 0
+
+
+def test_bad_parts_are_named_and_left_out_only_if_asked(place: Path, evenhand: Command, tmp_path: Path) -> None:
+    folder = damaged(tmp_path / "in")
+    args = ("audit", folder, "--target", "y", *NORMAL, "--json")
+    told = evenhand(*args).complaint()
+    assert "part-1.parquet: column 'y' must have no missing values, got 1 (the first in row 18)" in told
+    found = evenhand(*args, "--skip-bad-parts")
+    assert found.code == 0
+    assert found.err.startswith("warning: part left out: part-1.parquet: column 'y'")
+    assert found.err.count("\n") == 1
+    told = json.loads(found.out)
+    assert told["n_samples"] == 600
+    assert any(note.startswith("part left out: part-1.parquet") for note in told["notes"])
+    refused = evenhand("audit", place / "whole.parquet", "--target", "y", *NORMAL, "--skip-bad-parts")
+    assert "--skip-bad-parts must be left out here" in refused.complaint()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--target", "z"), "must have a column 'z'"),
+        (("--target", "mean"), "is the target and cannot be its own forecast"),
+        (("--target", "y", "--groups", "y"), "--groups must leave out the --target column"),
+        (("--target", "y", "--groups", "nobody"), "must have a column 'nobody'"),
+        (("--target", "y", "--features", "age,y"), "--features must leave out the --target column"),
+        (("--target", "y", "--cluster", "who"), "must have a column 'who'"),
+        (("--target", "y", "--workers", "0"), "workers"),
+        (("--target", "y", "--workers", "1", "--scheduler", "tcp://127.0.0.1:9"), "exclude each other"),
+        (("--target", "y", "--out", "report.txt"), "must end in .html, .json"),
+    ],
+)
+def test_mistakes_are_one_line(place: Path, evenhand: Command, options: tuple[str, ...], told: str) -> None:
+    assert told in evenhand("audit", place / "parts", *NORMAL, *options).complaint()
+
+
+def test_people_of_a_folder_are_told_apart(place: Path, evenhand: Command, tmp_path: Path) -> None:
+    table = people(1500)
+    table.loc[1400, "id"] = 7
+    folder = write_parts(table, tmp_path / "in", [600], ".csv")
+    args = ("audit", folder, "--target", "y", *NORMAL, "--features", "age,sex", "--json")
+    told = evenhand(*args, "--id", "id").complaint()
+    assert "part-1.csv: column 'id', row 801: 7 is the id of part-0.csv, row 8 too" in told
+    found = evenhand(*args, "--cluster", "id")
+    assert found.code == 0
+    told = json.loads(found.out)
+    assert told["n_samples"] == 1499
+    assert "one row of each of 1,499 people is audited, of 1,500 rows" in told["notes"]
+
+
+def test_workers_find_the_same(place: Path, evenhand: Command, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    args = ("audit", place / "model", place / "parts", "--target", "y", "--groups", "sex", "--json")
+    alone, shared = evenhand(*args), evenhand(*args, "--workers", 2)
+    assert (shared.code, shared.err) == (0, "")
+    ours, theirs = json.loads(alone.out), json.loads(shared.out)
+    for one in (ours, theirs):
+        del one["provenance"]["command"]
+    assert ours == theirs
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(
+    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("evenhand.scale._engine.CONNECT_SECONDS", 1)
+    away = ("--scheduler", "tcp://127.0.0.1:9")
+    audited = evenhand("audit", place / "parts", "--target", "y", *NORMAL, *away)
+    assert "scheduler must be the address of a Dask scheduler" in audited.complaint()
+    made = evenhand(*randomize_args(place, place / "parts", tmp_path / "out", *away))
+    assert "scheduler must be the address of a Dask scheduler" in made.complaint()
+    assert list(tmp_path.iterdir()) == []
+
+
+# Forecasts.
+
+
+@pytest.mark.parametrize("args_of", [predict_args, randomize_args])
+def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
+    place: Path, evenhand: Command, tmp_path: Path, args_of: Callable[..., tuple[Any, ...]]
+) -> None:
+    what = "forecasts" if args_of is predict_args else "randomized forecasts"
+    for table, out in (("parts", "folder"), ("parts", "parts.parquet"), ("whole.parquet", "whole.parquet")):
+        made = evenhand(*args_of(place, place / table, tmp_path / out, "--context", "2026-11"))
+        assert (made.code, made.out) == (0, "")
+        assert made.err == f"{ROWS:,} {what} are in {tmp_path / out}\n"
+    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == [f"part-{i}.parquet" for i in range(4)]
+    whole = pd.read_parquet(tmp_path / "whole.parquet")
+    joined = pd.concat([pd.read_parquet(path) for path in sorted((tmp_path / "folder").iterdir())], ignore_index=True)
+    for other in (joined, pd.read_parquet(tmp_path / "parts.parquet")):
+        # one block or several: products of matrices round differently
+        pd.testing.assert_frame_equal(whole, other, rtol=1e-12, atol=1e-12)
+        assert whole["r"].equals(other["r"])
+    table = people(ROWS)
+    assert whole["id"].tolist() == table["id"].tolist()
+    assert np.array_equal(whole["r"], KeyedDraws(KEY, "2026-11")(table["id"].tolist()))
+    assert temporary(tmp_path) == []
+
+
+def test_ids_repeated_in_other_parts_are_warned_of(place: Path, evenhand: Command, tmp_path: Path) -> None:
+    table = people(90)
+    table.loc[[40, 80], "id"] = 3
+    table.loc[81, "id"] = 5
+    folder = write_parts(table, tmp_path / "in", [30, 60], ".csv")
+    made = evenhand(*randomize_args(place, folder, tmp_path / "out"))
+    assert made.code == 0
+    assert made.err.startswith("warning: 3 rows share the id '3' and so one draw; repeated ids in all: 2\n")
+    joined = pd.concat([pd.read_csv(path) for path in sorted((tmp_path / "out").iterdir())])
+    assert joined.loc[joined["id"] == 3, "r"].nunique() == 1
+
+
+def test_an_output_that_is_there_is_refused_and_left_as_it_was(place: Path, evenhand: Command, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.csv").write_text("kept\n")
+    told = evenhand(*randomize_args(place, place / "parts", out)).complaint()
+    assert "must be a new folder" in told
+    assert [(path.name, path.read_text()) for path in out.iterdir()] == [("mine.csv", "kept\n")]
+    (tmp_path / "file").write_text("kept\n")
+    told = evenhand(*randomize_args(place, place / "parts", tmp_path / "file")).complaint()
+    assert "must be a new folder" in told
+    assert (tmp_path / "file").read_text() == "kept\n"
+    told = evenhand(*randomize_args(place, place / "parts", tmp_path / "no" / "out")).complaint()
+    assert "must lie in an existing folder" in told
+
+
+@pytest.mark.parametrize("out", ["out", "out.csv"])
+def test_a_bad_part_leaves_nothing_behind(place: Path, evenhand: Command, tmp_path: Path, out: str) -> None:
+    folder = damaged(tmp_path / "in")
+    told = evenhand(*randomize_args(place, folder, tmp_path / out)).complaint()
+    assert "part-1.parquet: column 'std' must have no missing values, got 1 (the first in row 18)" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("out", ["out", "out.parquet"])
+def test_an_interruption_leaves_nothing_behind(
+    place: Path, evenhand: Command, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forecast = ColumnSubject.of
+
+    def interrupted(self: Any, table: Any, source: str, start: int = 0) -> Any:
+        if source == "part-2.parquet":
+            raise KeyboardInterrupt
+        return forecast(self, table, source, start)
+
+    monkeypatch.setattr(ColumnSubject, "of", interrupted)
+    ended = evenhand(*randomize_args(place, place / "parts", tmp_path / out))
+    assert (ended.code, ended.err) == (130, "error: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_forecasts_go_on_without_bad_parts_into_a_folder(place: Path, evenhand: Command, tmp_path: Path) -> None:
+    folder = damaged(tmp_path / "in")
+    told = evenhand(*randomize_args(place, folder, tmp_path / "out.csv", "--skip-bad-parts")).complaint()
+    assert "must be a folder here" in told
+    made = evenhand(*randomize_args(place, folder, tmp_path / "out", "--skip-bad-parts"))
+    assert made.code == 0
+    left, written = made.err.splitlines()
+    assert left.startswith("warning: part left out: part-1.parquet: column 'std'")
+    assert written == f"600 randomized forecasts are in {tmp_path / 'out'}"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-0.parquet", "part-2.parquet"]
+
+
+def test_a_pipe_is_shown_no_progress(place: Path, evenhand: Command) -> None:
+    found = evenhand("audit", place / "parts", "--target", "y", *NORMAL)
+    assert (found.code, found.err) == (0, "")
+
+
+def test_a_terminal_is_shown_progress(place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    found = evenhand("audit", place / "parts", "--target", "y", *NORMAL)
+    assert found.code == 0
+    assert "reading" in found.err
+    assert "scoring" in found.err
+    assert "4/4 parts" in found.err
+
+
+def test_the_sample_size_is_a_default_that_tests_can_reach() -> None:
+    assert inspect.signature(audit_parts).parameters["sample_size"].default >= 20_000
