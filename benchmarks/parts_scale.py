@@ -72,10 +72,10 @@ def score(folder: Path) -> dict[str, Any]:
 
 def audit(folder: Path, workers: int) -> dict[str, Any]:
     """Audit the table."""
-    from evenhand.scale import audit_parts, cluster
+    from evenhand.scale import audit_parts, dask_client
 
     options: dict[str, Any] = {"groups": GROUPS, "random_state": 0, "name": "model"}
-    with cluster(workers=workers or None) as client:
+    with dask_client(workers=workers or None) as client:
         if client is not None:
             client.run(make_model)  # workers have imported what they need
         start = time.perf_counter()

@@ -13,7 +13,7 @@ import pytest
 
 from evenhand._checks import InputError
 from evenhand.scale import _engine as engine
-from evenhand.scale import audit_parts, cluster, forecast_parts
+from evenhand.scale import audit_parts, dask_client, forecast_parts
 from evenhand.tables import open_parts
 from parts_examples import (
     ASKED,
@@ -43,7 +43,7 @@ def client() -> Iterator[Any]:
     """Yield a client of two workers, and see that they are gone in the end."""
     pytest.importorskip("distributed")
     before = workers()
-    with cluster(workers=2) as client:
+    with dask_client(workers=2) as client:
         assert len(client.run(os.getpid)) == 2
         yield client
     assert workers() == before
@@ -160,19 +160,19 @@ def test_a_bad_part_on_a_worker_is_named_or_left_out(client: Any, tmp_path: Path
 def test_a_scheduler_that_is_not_there_is_refused_soon(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
-    with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"), cluster(address):
+    with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"), dask_client(address):
         pass
 
 
 def test_scheduler_and_workers_exclude_each_other() -> None:
-    with pytest.raises(InputError, match="exclude each other"), cluster("tcp://127.0.0.1:9", 2):
+    with pytest.raises(InputError, match="exclude each other"), dask_client("tcp://127.0.0.1:9", 2):
         pass
-    with pytest.raises(InputError, match="workers"), cluster(workers=0):
+    with pytest.raises(InputError, match="workers"), dask_client(workers=0):
         pass
 
 
 def test_a_scheduler_that_is_there_is_used(client: Any, five: Path) -> None:
-    with cluster(client.scheduler_info()["address"]) as other:
+    with dask_client(client.scheduler_info()["address"]) as other:
         found = audit_parts(GIVEN, five, "y", client=other, **OPTIONS)
     assert found.n_samples == 1200
     assert client.scheduler_info()["workers"]  # they stay when a client leaves

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evenhand.audits._audit import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit, certify
 from evenhand.audits._compare import Comparison, compare
 from evenhand.audits._conditions import Condition, parse_condition
+from evenhand.audits._held_out import check_search
 from evenhand.audits._partitioned import audit_of
 from evenhand.audits._result import Audit
 from evenhand.audits._tally import Tally, TallyPlan, tally
@@ -22,6 +23,7 @@ __all__ = [
     "audit_of",
     "audit_pit",
     "certify",
+    "check_search",
     "compare",
     "parse_condition",
     "tally",

@@ -79,10 +79,14 @@ def rounding_step(y: ArrayLike) -> float | None:
     >>> rounding_step([0.1, 0.3, 0.3, 0.5])
     0.2
     """
-    values = np.unique(check_finite("y", y))
+    return grid_step(np.unique(check_finite("y", y)), np.size(y))
+
+
+def grid_step(values: Floats, n: int) -> float | None:
+    """Find the step of the grid that `n` outcomes lie on, from the distinct ones in rising order."""
     # 0.3 and 0.1 + 0.2 are one value of the grid
     values = values[np.diff(values, prepend=-np.inf) > 1e-9 * (values[-1] - values[0])]
-    if values.size < 2 or values.size > 0.9 * np.size(y):
+    if values.size < 2 or values.size > 0.9 * n:
         return None
     gaps = np.diff(values)
     least = float(gaps.min())

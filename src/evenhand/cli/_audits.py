@@ -118,7 +118,7 @@ def audit_in_parts(request: Request, scheduler: str | None, workers: int | None,
     parts = tables.open_parts(request.rows, text=request.texts, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
     levels = {condition.arguments[0] for condition in request.conditions if condition.quantity == "coverage"}
-    with scale.cluster(scheduler, workers) as client:
+    with scale.dask_client(scheduler, workers) as client:
         found = scale.audit_parts(
             request.subject,
             parts,

@@ -160,7 +160,7 @@ def predict(
 
     asked = _asked(id_column, key_file, context, levels, skip_bad_parts)
     subject = scale.ModelSubject(store.load(model))
-    with scale.cluster(scheduler, workers) as client:
+    with scale.dask_client(scheduler, workers) as client:
         done = scale.forecast_parts(subject, table, out, client=client, **asked)
     tell_written(done, "forecasts", out)
 
@@ -186,7 +186,7 @@ def randomize(
     from evenhand.links import make_link
 
     asked = _asked(id_column, key_file, context, levels, skip_bad_parts) | {"link": make_link(link, alpha)}
-    with scale.cluster(scheduler, workers) as client:
+    with scale.dask_client(scheduler, workers) as client:
         done = scale.forecast_parts(scale.ColumnSubject(mean, std), table, out, client=client, **asked)
     tell_written(done, "randomized forecasts", out)
 

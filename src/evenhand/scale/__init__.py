@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.scale._audit import LEFT_OUT, SAMPLE_SIZE, audit_parts
-from evenhand.scale._engine import cluster
+from evenhand.scale._engine import dask_client
 from evenhand.scale._forecasts import Written, forecast_parts
 from evenhand.scale._subjects import ColumnSubject, ModelSubject, searched_columns
 
@@ -14,7 +14,7 @@ __all__ = [
     "ModelSubject",
     "Written",
     "audit_parts",
-    "cluster",
+    "dask_client",
     "forecast_parts",
     "searched_columns",
 ]

@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 import hashlib
+import numbers
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import (
-    MILD_ATOM,
     DiscreteOutcomeWarning,
     InputError,
-    about,
     bad_input,
     check_column,
     check_continuous,
     check_count,
     check_fraction,
-    largest_atom,
 )
 from evenhand._progress import waiting
-from evenhand.audits import LEARNED_MASSES, MASSES, MIN_SIZE, Audit, Tally, TallyPlan, audit, audit_of, tally
-from evenhand.calibration import rounding_step
+from evenhand.audits import (
+    LEARNED_MASSES,
+    MASSES,
+    MIN_SIZE,
+    Audit,
+    Tally,
+    TallyPlan,
+    audit,
+    audit_of,
+    check_search,
+    tally,
+)
 from evenhand.calibration._scan_counts import ScanLayout
 from evenhand.draws import RandomState, generator
 from evenhand.groups import Partition, partition_of
 from evenhand.scale._engine import Advance, over_parts
-from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject, searched_columns
-from evenhand.scale._survey import SCORES, Sample, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.scale._people import RowSet
+from evenhand.scale._sample import Choice, Sample, take_part
+from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject, refusals, searched_columns
+from evenhand.scale._survey import SCORES, Survey, SurveyPlan, block_generator, survey_part
 from evenhand.tables import Parts, number_column, open_parts
 
 SAMPLE_SIZE = 20_000
@@ -82,10 +90,10 @@ def audit_parts(
     features : sequence of str, optional
         Columns that groups are searched in; by default those of the forecaster, or all that are not forecasts.
     id_column : str, optional
-        Column that names each person; an id that comes twice is refused. It takes 32 bytes a row of memory.
+        Column that names each person; an id that comes twice is refused. It takes some 100 bytes a row of memory.
     cluster : str, optional
-        Column that names people who have several rows: one row of each, chosen at random, is audited. It takes 32
-        bytes a row of memory.
+        Column that names people who have several rows: one row of each, chosen at random, is audited. It takes some
+        100 bytes a row of memory.
     masses, learned_masses, min_size, confidence
         As in `audit`.
     levels : sequence of float
@@ -117,7 +125,8 @@ def audit_parts(
 
     Notes
     -----
-    The table is read twice, first the columns needed, without scoring: so a bad part is told at once.
+    The table is read three times, the columns needed alone: once to look at the outcomes and at what groups are named
+    by, once to take the rows at random and try the forecaster on them, once to score. So a bad part is told early.
 
     PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones, those of scanned groups
     within 1/128 as in `calibration.scan_groups`. What is certified stays certain: pathwise errors are rounded up, by
@@ -141,49 +150,36 @@ def audit_parts(
     (3000, 1.0)
     """
     check_count("sample_size", sample_size)
+    check_search(masses, learned_masses, min_size, confidence, 2)
+    counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
+    random = generator(random_state)
+    seed = int(random_state) if isinstance(random_state, numbers.Integral) else int(random.integers(2**32))
     subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
     person = cluster or id_column
     parts = table if isinstance(table, Parts) else open_parts(table, text=filter(None, [person]), skip_bad=skip_bad)
     wanted = _Wanted.of(subject, parts, target, groups, features, (id_column, cluster))
-    random = generator(random_state)
-    seed = random_state if isinstance(random_state, int) else int(random.integers(2**32))
-    for level in levels:
-        check_fraction("level", level)
     skipped = dict(parts.skipped)
     over = partial(over_parts, parts=parts, client=client, skipped=skipped if skip_bad else None, verbose=verbose)
-    survey = _survey(over, wanted, parts, sample_size, seed, person)
-    if survey.people is not None and id_column is not None and cluster is None:
+    survey = _survey(over, wanted, person, seed)
+    if survey.people is not None and cluster is None and id_column is not None:
         survey.people.refuse_repeated(parts, id_column)
     kept = survey.people.chosen() if survey.people is not None and cluster is not None else None
-    sample = survey.sample if kept is None else survey.sample.among(kept)
-    if not sample.part.size:
-        rule = "be so large that a row of somebody is among those chosen"
-        raise bad_input("sample_size", rule, sample_size, "people have too many rows each for it")
+    sample = _sample(over, wanted, survey.chosen(kept, sample_size, seed))
     known = _partitions(survey, sample, wanted)
+    options = {"masses": masses, "learned_masses": learned_masses, "min_size": min_size, "confidence": confidence}
     with waiting(f"searching {len(sample):,} rows", enabled=verbose):
-        found = _search(
-            wanted,
-            sample,
-            known,
-            masses=masses,
-            learned_masses=learned_masses,
-            min_size=min_size,
-            confidence=confidence,
-            random_state=seed,
-            name=name,
-        )
-    rows = sum(survey.n_rows.values())
-    people = rows if kept is None else sum(chosen.size for chosen in kept.values())
-    if people > found.n_samples:
-        plan = _tally_plan(wanted, survey, sample, known, {*LEVELS, *levels})
-        shared = _Scoring(wanted, plan, kept, seed)
-        tallies = over(tally_part, shared, numbers=sorted(survey.n_rows), description="scoring")
-        total = reduce(add, (one for _, one in tallies if one is not None))
+        found = _search(wanted, sample, known, random_state=seed, name=name, **options)
+    good = [i for i in sorted(survey.n_rows) if parts.names[i] not in skipped]
+    if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
+        plan = _tally_plan(wanted, survey, sample, known, counted, found)
+        shared = _Scoring(wanted, plan, None if kept is None else RowSet.of(kept, survey.n_rows), seed)
+        total, good = _tallied(over(tally_part, shared, numbers=good, description="scoring"))
         found = audit_of(found, total, plan, confidence=confidence, min_size=min_size)
     notes = [f"{LEFT_OUT}{skipped[part]}" for part in sorted(skipped)]
-    if people < rows:
-        notes.append(f"one row of each of {people:,} people is audited, of {rows:,} rows")
-    return _sourced(replace(found, notes=(*notes, *found.notes)), survey, sample, len(parts))
+    rows = sum(survey.n_rows[i] for i in good)
+    if found.n_samples < rows:
+        notes.append(f"one row of each of {found.n_samples:,} people is audited, of {rows:,} rows")
+    return _sourced(replace(found, notes=(*notes, *found.notes)), survey, sample, good)
 
 
 @dataclass(frozen=True)
@@ -231,20 +227,19 @@ class _Wanted:
         return list(dict.fromkeys((self.target, *self.grouping, *self.used)))
 
 
-def _survey(
-    over: Callable[..., Any], wanted: _Wanted, parts: Parts, sample_size: int, seed: int, person: str | None
-) -> Survey:
-    # of so many rows hardly more than that many have a random number below this
-    rows, enough = parts.total_rows, sample_size + 10 * np.sqrt(sample_size)
-    most = 1.0 if rows is None else min(float(enough / rows), 1.0)
-    plan = SurveyPlan(
-        wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, sample_size, most, seed
-    )
+def _survey(over: Callable[..., Any], wanted: _Wanted, person: str | None, seed: int) -> Survey:
+    plan = SurveyPlan(wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, seed)
     found: dict[int, Survey] = {i: one for i, one in over(survey_part, plan, description="reading") if one is not None}
     if not found:
         raise bad_input(wanted.source, "have at least one row of data", "none")
     # in their order, whichever was done first: where values of two types meet, it tells how they are written
-    return reduce(add, (found[i] for i in sorted(found)))
+    return Survey.joined([found[i] for i in sorted(found)])
+
+
+def _sample(over: Callable[..., Any], wanted: _Wanted, rows: dict[int, NDArray[np.intp]]) -> Sample:
+    choice = Choice(wanted.subject, wanted.columns, rows)
+    numbers = [i for i in rows if rows[i].size]
+    return Sample.joined(dict(over(take_part, choice, numbers=numbers, description="taking rows")), rows)
 
 
 def _partitions(survey: Survey, sample: Sample, wanted: _Wanted) -> dict[str, Partition]:
@@ -279,17 +274,22 @@ def _search(wanted: _Wanted, sample: Sample, known: dict[str, Partition], **opti
 
 
 def _tally_plan(
-    wanted: _Wanted, survey: Survey, sample: Sample, known: dict[str, Partition], levels: set[float]
+    wanted: _Wanted,
+    survey: Survey,
+    sample: Sample,
+    known: dict[str, Partition],
+    levels: tuple[float, ...],
+    found: Audit,
 ) -> TallyPlan:
-    layout = ScanLayout.planned(sample.table, wanted.searched, {name: known[name] for name in known})
-    y = number_column(sample.table, wanted.target, source=wanted.source)
-    is_spread = largest_atom(y)[1] > MILD_ATOM
+    layout = ScanLayout.planned(sample.table, wanted.searched, known)
+    outcomes = survey.outcomes
     return TallyPlan(
         tuple(known[name] for name in wanted.named),
         layout if layout.is_small and wanted.searched else None,
-        tuple(sorted(levels)),
-        rounding_step(y) if is_spread else None,
-        survey.span,
+        levels,
+        outcomes.spread_step,
+        (outcomes.least, outcomes.greatest),
+        float(found.groups["bias"].iloc[0]),
     )
 
 
@@ -299,40 +299,44 @@ class _Scoring:
 
     wanted: _Wanted
     plan: TallyPlan
-    kept: dict[int, NDArray[np.intp]] | None
+    kept: RowSet | None
     seed: int
+
+
+def _tallied(tallies: Iterable[tuple[int, Tally | None]]) -> tuple[Tally, list[int]]:
+    """Add up as they come, for there may be many; returns which parts there were as well."""
+    done, total = [], None
+    for i, one in tallies:
+        done.append(i)
+        if one is not None:
+            total = one if total is None else total + one
+    assert total is not None
+    return total, sorted(done)
 
 
 def tally_part(shared: _Scoring, parts: Parts, i: int, advance: Advance) -> Tally | None:
     """Score one part; None if none of its rows are audited."""
     wanted, source, total = shared.wanted, parts.names[i], None
     for block, (start, whole) in enumerate(parts.blocks(i, wanted.columns)):
-        table = whole if shared.kept is None else _taken(whole, start, shared.kept[i])
+        table = whole if shared.kept is None else whole.iloc[shared.kept.within(i, start, len(whole))]
         if len(table):
             y = number_column(table, wanted.target, source=source, start=start)
             model_or_forecast, X = wanted.subject.of(table, source, start)
             random = block_generator(shared.seed, SCORES, i, block)
-            with about(source):
+            with refusals(source, start, start + len(whole) - 1):
                 found = tally(model_or_forecast, X, y, table, shared.plan, random)
             total = found if total is None else total + found
         advance(len(whole))
     return total
 
 
-def _taken(table: pd.DataFrame, start: int, rows: NDArray[np.intp]) -> pd.DataFrame:
-    first, last = np.searchsorted(rows, (start, start + len(table)))
-    return table.iloc[rows[first:last] - start]
-
-
-def _sourced(found: Audit, survey: Survey, sample: Sample, n_parts: int) -> Audit:
-    """Name examples by their rows in the whole table, and the outcomes by the hash of the hashes of all parts."""
-    sizes = [survey.n_rows.get(i, 0) for i in range(n_parts)]
-    first = np.cumsum([0, *sizes])
-    digest = hashlib.sha256(b"".join(survey.digests[i] for i in sorted(survey.digests))).hexdigest()
+def _sourced(found: Audit, survey: Survey, sample: Sample, good: Sequence[int]) -> Audit:
+    """Name examples by their rows in the parts used, and the outcomes by the hash of the hashes of these."""
+    ends = dict(zip(good, np.cumsum([survey.n_rows[i] for i in good]).tolist(), strict=True))
+    first = {i: end - survey.n_rows[i] for i, end in ends.items()}
     at = found.examples["row"].to_numpy(dtype=np.intp)
-    data = found.provenance["data"] | {"n_rows": sum(sizes), "n_parts": len(survey.n_rows), "n_searched": len(sample)}
-    return replace(
-        found,
-        examples=found.examples.assign(row=first[sample.part[at]] + sample.row[at]),
-        provenance=found.provenance | {"data": data, "values_sha256": digest},
-    )
+    rows = [first.get(int(part), 0) + int(row) for part, row in zip(sample.part[at], sample.row[at], strict=True)]
+    data = {"n_rows": sum(survey.n_rows[i] for i in good), "n_parts": len(good), "n_searched": len(sample)}
+    digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
+    known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
+    return replace(found, examples=found.examples.assign(row=rows), provenance=known)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from evenhand._checks import InputError, bad_input, check_count, require_extra
@@ -18,18 +20,19 @@ Work = Callable[[Any, Parts, int, Advance], Result]
 
 CONNECT_SECONDS = 15
 KEEP_MILLISECONDS = 2000
-FETCH_SECONDS = 60
-"""How long a result may take to come, after which its part is done again."""
+FETCH_SECONDS, MOST_LOSSES = 60, 5
+"""How long a result may take to come, after which its part is done again, and how often that is tried."""
 
 
 @contextmanager
-def cluster(scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
+def dask_client(scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
     """Yield a Dask client of a scheduler that is there, or of workers started on this machine; None without either.
 
     Parameters
     ----------
     scheduler : str, optional
-        Address, such as `tcp://10.0.0.1:8786`.
+        Address, such as `tcp://10.0.0.1:8786`, or `tls://...` with certificates as Dask's configuration names them.
+        Scheduler and workers see the model, the data and, for forecasts, the key of the draws.
     workers : int, optional
         Processes to start on this machine, each with one thread.
 
@@ -44,7 +47,7 @@ def cluster(scheduler: str | None = None, workers: int | None = None) -> Iterato
 
     Examples
     --------
-    >>> with cluster() as client:
+    >>> with dask_client() as client:
     ...     client is None
     True
     """
@@ -138,40 +141,49 @@ def over_parts(
 def _attempts(work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any) -> Generator[tuple[int, Any]]:
     """Do it to each part on a cluster, and yield results as they come."""
     distributed = require_extra("distributed", "scale")
+    seen = replace(parts, paths=tuple(path.absolute() for path in parts.paths))
     # a task, not data that is scattered: the scheduler makes it again where a worker that held it dies
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")  # it is sent once, which is what the advice is for
-        held = client.submit(_same, (shared, parts), pure=False)
+        held = client.submit(_same, (shared, seen), pure=False)
 
     def begun(i: int) -> Any:
         return client.submit(_remotely, work, held, i, pure=False)
 
-    futures, suspects, patience = {begun(i): i for i in chosen}, [], FETCH_SECONDS
+    futures, suspects, losses = {begun(i): i for i in chosen}, [], Counter[int]()
     try:
         done = distributed.as_completed(list(futures))
         for future in done:
             i = futures.pop(future)
-            try:
-                result = future.result(timeout=patience)
-            except distributed.KilledWorker:
+            if future.status == "cancelled":
+                raise InputError("the Dask scheduler was lost, and what its workers did with it; start again")
+            if future.status == "error" and isinstance(future.exception(), distributed.KilledWorker):
                 suspects.append(i)
-            except TimeoutError:  # the worker died that held the result, or it takes longer to come
-                patience *= 2
+                continue
+            try:
+                # what the work itself raises is raised here; it is no loss
+                result = future.result(timeout=None if future.status == "error" else FETCH_SECONDS * 2 ** losses[i])
+            except TimeoutError:
+                if future.status == "error" or losses[i] == MOST_LOSSES:
+                    raise
+                losses[i] += 1  # the worker died that held the result, or it takes longer to come
                 futures[again := begun(i)] = i
                 done.add(again)
             else:
                 yield i, result
             future.release()
         for i in suspects:  # each alone now: it may only have waited at a worker that another part killed
-            try:
-                yield i, begun(i).result()
-            except distributed.KilledWorker as error:
-                rule = "be worked on without killing its worker"
-                remedy = "give workers more memory, or split the part"
-                got = "several workers that died of it one after the other"
-                raise bad_input(parts.names[i], rule, got, remedy) from error
+            futures[alone := begun(i)] = i
+            distributed.wait(alone)
+            is_killed = alone.status == "error" and isinstance(alone.exception(), distributed.KilledWorker)
+            yield i, _killed(parts.names[i]) if is_killed else alone.result()
     finally:
         client.cancel([*futures, held])
+
+
+def _killed(name: str) -> InputError:
+    rule, remedy = "be worked on without killing its worker", "give workers more memory, or split the part"
+    return bad_input(name, rule, "several workers that died of it one after the other", remedy)
 
 
 def _same(value: Any) -> Any:
@@ -179,7 +191,11 @@ def _same(value: Any) -> Any:
 
 
 def _remotely(work: Work[Any], held: tuple[Any, Parts], i: int) -> Any:
-    return _attempt(work, *held, i, lambda rows: None)
+    shared, parts = held
+    if not parts.paths[i].exists():
+        remedy = "all workers open the table by the same path"
+        return bad_input(str(parts.paths[i]), "be a file that workers see", "none there", remedy)
+    return _attempt(work, shared, parts, i, lambda rows: None)
 
 
 def _attempt(work: Work[Any], shared: Any, parts: Parts, i: int, advance: Advance) -> Any:

@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.scale._engine import Advance, over_parts
 from evenhand.scale._people import People
-from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject
+from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject, refusals
 from evenhand.tables import TABLE_ENDINGS, Parts, TableWriter, check_writable, id_column, open_parts
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -100,7 +100,7 @@ def forecast_parts(
 
     Notes
     -----
-    Memory stays that of a block of rows and, to tell of ids that come twice, 32 bytes a row.
+    Memory stays that of a block of rows and, to tell of ids that come twice, some 100 bytes a row.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class _Job:
     subject: Subject
     id_column: str
     columns: tuple[str, ...]
-    key: bytes
+    key: bytes = field(repr=False)
     context: str
     link: Link | None
     levels: tuple[float, ...]
@@ -183,17 +183,20 @@ class _Job:
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, People]]:
         """Yield the forecasts of each block of a part, and whose they are."""
         draws, source = KeyedDraws(self.key, self.context), parts.names[i]
+        column, first, are_decimal = f"{source}: column {self.id_column!r}", None, True
         for start, table in parts.blocks(i, self.columns):
             ids = id_column(table, self.id_column, source=source, start=start)
-            column = f"{source}: column {self.id_column!r}"
-            refuse_decimals(ids, f"{column}, row {start + 1}")
+            first, are_decimal = ids[0] if first is None else first, are_decimal and all(map(_is_decimal, ids))
             with about(column if start == 0 else f"{column}, from row {start + 1}"):
                 r = draws(ids)
             model_or_forecast, X = self.subject.of(table, source, start)
-            with about(source):
+            with refusals(source, start, start + len(table) - 1):
                 forecast = self._randomized(model_or_forecast, r) if X is None else model_or_forecast.forecast(X, r)
             yield forecast_table(self.id_column, ids, r, forecast, self.levels), People.of(ids, i, start)
             advance(len(table))
+        if are_decimal and first is not None:
+            remedy = "write ids as whole numbers: as decimal numbers they lose digits"
+            raise bad_input(f"{column}, row 1", "hold text or a whole number", first, remedy)
 
     def _randomized(self, forecast: Forecast, r: Floats) -> Forecast:
         return forecast if self.link is None else forecast.randomized(self.link.alpha, self.link, r)
@@ -238,11 +241,8 @@ def _written(writer: TableWriter, table: pd.DataFrame, people: People) -> People
     return people
 
 
-def refuse_decimals(ids: Sequence[str | int], place: str) -> None:
-    """Refuse ids that are decimal numbers read as text."""
-    if all(isinstance(value, str) and DECIMAL.fullmatch(value) for value in ids):
-        remedy = "write ids as whole numbers: as decimal numbers they lose digits"
-        raise bad_input(place, "hold text or a whole number", ids[0], remedy)
+def _is_decimal(value: str | int) -> bool:
+    return isinstance(value, str) and DECIMAL.fullmatch(value) is not None
 
 
 def forecast_table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class People:
-    """People by a hash of their labels; 32 bytes a row.
+    """People by a hash of their labels; 32 bytes a row, and three times as much while they are sorted.
 
     Parameters
     ----------
@@ -85,6 +85,22 @@ class People:
                 remedy = f"rows of one person are not independent; to take one row of each: --cluster {column}"
                 place = f"{parts.names[j]}: column {column!r}, row {again + 1}"
                 raise InputError(f"{place}: {second} is the id of {there} too; {remedy}")
+
+
+@dataclass(frozen=True)
+class RowSet:
+    """Some rows of each part, a bit for each row of the table."""
+
+    bits: dict[int, NDArray[np.uint8]]
+
+    @classmethod
+    def of(cls, rows: Mapping[int, Ints], n_rows: Mapping[int, int]) -> RowSet:
+        """Keep these rows of each part."""
+        return cls({i: np.packbits(np.isin(np.arange(n), rows[i], assume_unique=True)) for i, n in n_rows.items()})
+
+    def within(self, part: int, start: int, count: int) -> Ints:
+        """Return those of some rows that follow each other, counted from the first of these."""
+        return np.flatnonzero(np.unpackbits(self.bits[part])[start : start + count])
 
 
 def _label_at(parts: Parts, column: str, part: int, row: int) -> str | int:

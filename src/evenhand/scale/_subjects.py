@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -77,3 +78,17 @@ def searched_columns(
     if target in used:
         raise InputError(f"{source}: column {target!r} is the target and cannot be its own forecast")
     return [name for name in present if name not in used and name not in apart]
+
+
+@contextmanager
+def refusals(source: str, first: int, last: int) -> Iterator[None]:
+    """Name the part, and what rows it may be, where a forecaster refuses them; rows are counted from 0."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+    except (TypeError, ValueError) as error:  # so models of other libraries say it
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{source}: among rows {first + 1} to {last + 1} are some that the model refuses ({why}); mend or drop them"
+        ) from error

@@ -1,9 +1,8 @@
-"""A first look at a table in parts: how many rows, which values name groups, and rows chosen at random."""
+"""A first look at a table in parts: how many rows, which outcomes, which values name groups, and who has which row."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,24 +13,75 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand._checks import MILD_ATOM, Floats
+from evenhand.calibration.scores import grid_step
 from evenhand.groups import Seen
 from evenhand.scale._engine import Advance
 from evenhand.scale._people import People
 from evenhand.scale._subjects import Subject
 from evenhand.tables import Parts, id_column, number_column
 
-SURVEY, SCORES = 0, 1
+Ints = NDArray[np.intp]
+
+SURVEY, CHOICE, SCORES = 0, 1, 2
 """Purposes of random numbers."""
 
-MOST_BLOCKS = 25
-"""Blocks whose surveys wait to be joined."""
-
-Ints = NDArray[np.intp]
+MOST_VALUES = 50_000
+"""Most distinct outcomes that are told apart; of more, a grid does not show."""
 
 
 def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random.Generator:
     """Return the random numbers of one block of one part: they hang on neither order nor worker."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, part, block)))
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Outcomes, as far as rounding hangs on them; those of different rows add up.
+
+    Parameters
+    ----------
+    least, greatest : float
+        Their span.
+    values : ndarray of shape (k,) or None
+        The distinct ones, rising; None if they are too many.
+    counts : ndarray of int, shape (k,)
+        Rows that hold each; empty if they are too many.
+    """
+
+    least: float
+    greatest: float
+    values: Floats | None
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, y: Floats, *, are_many: bool = False) -> Outcomes:
+        """Look at some outcomes; `are_many` spares the search for distinct ones that others have ended."""
+        if are_many:
+            return cls(float(y.min()), float(y.max()), None, np.empty(0, dtype=np.int64))
+        values, counts = np.unique(y, return_counts=True)
+        return cls(float(values[0]), float(values[-1]), values, counts.astype(np.int64))._trimmed()
+
+    def __add__(self, other: Outcomes) -> Outcomes:
+        least, greatest = min(self.least, other.least), max(self.greatest, other.greatest)
+        if self.values is None or other.values is None:
+            return Outcomes(least, greatest, None, np.empty(0, dtype=np.int64))
+        values, place = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
+        counts = np.zeros(values.size, dtype=np.int64)
+        np.add.at(counts, place, np.concatenate((self.counts, other.counts)))
+        return Outcomes(least, greatest, values, counts)._trimmed()
+
+    def _trimmed(self) -> Outcomes:
+        if self.values is None or self.values.size <= MOST_VALUES:
+            return self
+        return Outcomes(self.least, self.greatest, None, np.empty(0, dtype=np.int64))
+
+    @property
+    def spread_step(self) -> float | None:
+        """Step of the grid that all lie on, if one is held by so many rows that their PITs must be spread."""
+        if self.values is None or self.counts.max() <= MILD_ATOM * self.counts.sum():
+            return None
+        return grid_step(self.values, int(self.counts.sum()))
 
 
 @dataclass(frozen=True)
@@ -50,12 +100,8 @@ class SurveyPlan:
         Columns that groups are named by or searched in.
     person : str or None
         Column that names people.
-    sample_size : int
-        Rows to choose at random.
-    most : float
-        Rows with a random number above it are surely not among those chosen; 1 where the number of rows is not known.
     seed : int
-        Of the choice.
+        Of the choice among the rows of a person.
     """
 
     subject: Subject
@@ -63,73 +109,21 @@ class SurveyPlan:
     columns: tuple[str, ...]
     groups: tuple[str, ...]
     person: str | None
-    sample_size: int
-    most: float
     seed: int
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Rows chosen at random: those with the least of as many random numbers as there are rows.
-
-    Parameters
-    ----------
-    size : int
-        Most rows.
-    chance : ndarray of shape (k,)
-        Random number of each row.
-    part, row : ndarray of int, shape (k,)
-        Where it stands.
-    table : DataFrame of k rows
-        What it holds.
-    """
-
-    size: int
-    chance: NDArray[np.float64]
-    part: Ints
-    row: Ints
-    table: pd.DataFrame
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def __add__(self, other: Sample) -> Sample:
-        return Sample.joined([self, other])
-
-    @staticmethod
-    def joined(samples: Sequence[Sample]) -> Sample:
-        """Return the rows chosen of all, in the order of the table."""
-        chance, part, row = (
-            np.concatenate([getattr(one, name) for one in samples]) for name in ("chance", "part", "row")
-        )
-        kept = np.lexsort((row, part, chance))[: samples[0].size]
-        kept = kept[np.lexsort((row[kept], part[kept]))]
-        table = pd.concat([one.table for one in samples if len(one.table)] or [samples[0].table], ignore_index=True)
-        return Sample(samples[0].size, chance[kept], part[kept], row[kept], table.iloc[kept].reset_index(drop=True))
-
-    def among(self, kept: Mapping[int, Ints]) -> Sample:
-        """Return those of certain rows of each part."""
-        at = np.zeros(self.part.size, dtype=np.bool_)
-        for part in np.unique(self.part):
-            here = self.part == part
-            at[here] = np.isin(self.row[here], kept[part])
-        return Sample(self.size, self.chance[at], self.part[at], self.row[at], self.table[at].reset_index(drop=True))
-
-
-@dataclass(frozen=True)
 class Survey:
-    """What a first look finds; surveys of different parts add up to that of all of them.
+    """What a first look finds; surveys of different rows add up to that of all of them.
 
     Parameters
     ----------
     n_rows : dict of int to int
         Rows of each part.
-    span : tuple of float
-        The least and the greatest outcome.
+    outcomes : Outcomes
+        Of all rows.
     seen : dict of str to Seen
         What the columns of groups hold.
-    sample : Sample
-        Rows chosen at random.
     digests : dict of int to bytes
         Hash of the outcomes of each part.
     people : People or None
@@ -137,9 +131,8 @@ class Survey:
     """
 
     n_rows: dict[int, int]
-    span: tuple[float, float]
+    outcomes: Outcomes
     seen: dict[str, Seen]
-    sample: Sample
     digests: dict[int, bytes]
     people: People | None
 
@@ -149,40 +142,55 @@ class Survey:
     @staticmethod
     def joined(surveys: Sequence[Survey]) -> Survey:
         """Add up surveys of different rows."""
-        n_rows: Counter[int] = Counter()
-        for one in surveys:
-            n_rows.update(one.n_rows)
+        n_rows: dict[int, int] = {}
+        for part, n in (item for one in surveys for item in one.n_rows.items()):
+            n_rows[part] = n_rows.get(part, 0) + n
         people = [one.people for one in surveys if one.people is not None]
         return Survey(
-            dict(n_rows),
-            (min(one.span[0] for one in surveys), max(one.span[1] for one in surveys)),
+            n_rows,
+            reduce(add, (one.outcomes for one in surveys)),
             {name: reduce(add, (one.seen[name] for one in surveys)) for name in surveys[0].seen},
-            Sample.joined([one.sample for one in surveys]),
             {part: digest for one in surveys for part, digest in one.digests.items()},
             People.joined(people) if people else None,
         )
 
+    def chosen(self, kept: Mapping[int, Ints] | None, size: int, seed: int) -> dict[int, Ints]:
+        """Choose rows of each part at random, all alike likely; all of them if they are no more than `size`.
+
+        `kept` are the rows of each part that are to be chosen from, if not all are.
+        """
+        numbers = sorted(self.n_rows)
+        sizes = [self.n_rows[i] if kept is None else kept[i].size for i in numbers]
+        ends, total = np.cumsum(sizes), sum(sizes)
+        random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(CHOICE,)))
+        picked = np.arange(total) if size >= total else np.sort(random.choice(total, size, replace=False))
+        rows = {}
+        for i, n, end in zip(numbers, sizes, ends, strict=True):
+            first, last = np.searchsorted(picked, (end - n, end))
+            inside = (picked[first:last] - (end - n)).astype(np.intp)
+            rows[i] = inside if kept is None else kept[i][inside]
+        return rows
+
 
 def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Survey | None:
     """Look at one part, and complain of what an audit would stumble on; None of a part without rows."""
-    source, found, outcomes = parts.names[i], list[Survey](), hashlib.sha256()
+    source, found, hashed = parts.names[i], list[Survey](), hashlib.sha256()
     wanted = list(dict.fromkeys((*plan.columns, *([] if plan.person is None else [plan.person]))))
     for block, (start, table) in enumerate(parts.blocks(i, wanted)):
         y = number_column(table, plan.target, source=source, start=start)
-        outcomes.update(np.ascontiguousarray(y, dtype="<f8").data)
+        hashed.update(np.ascontiguousarray(y, dtype="<f8").data)
         plan.subject.of(table, source, start)  # complains of forecasts that are none
-        people = None
-        random = block_generator(plan.seed, SURVEY, i, block)
+        people, last = None, found[-1] if found else None
         if plan.person is not None:
             labels = id_column(table, plan.person, source=source, start=start)
-            people = People.of(labels, i, start, random.random(y.size))
-        seen = {name: _seen(table[name], found[-1].seen[name] if found else None) for name in plan.groups}
-        sample = _chosen(plan, i, start, table, random)
-        found.append(Survey({i: y.size}, (float(y.min()), float(y.max())), seen, sample, {}, people))
-        if len(found) == MOST_BLOCKS:
+            people = People.of(labels, i, start, block_generator(plan.seed, SURVEY, i, block).random(y.size))
+        outcomes = Outcomes.of(y, are_many=last is not None and last.outcomes.values is None)
+        seen = {name: _seen(table[name], last.seen[name] if last else None) for name in plan.groups}
+        found.append(Survey({i: y.size}, outcomes, seen, {}, people))
+        if plan.person is None:  # people are joined at the end: each time would copy them all
             found = [Survey.joined(found)]
         advance(len(table))
-    return replace(Survey.joined(found), digests={i: outcomes.digest()}) if found else None
+    return replace(Survey.joined(found), digests={i: hashed.digest()}) if found else None
 
 
 def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
@@ -190,12 +198,3 @@ def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
     if before is None or before.labels is not None:
         return Seen.of(values)
     return before if before.has_missing else replace(before, has_missing=bool(values.isna().any()))
-
-
-def _chosen(plan: SurveyPlan, i: int, start: int, table: pd.DataFrame, random: np.random.Generator) -> Sample:
-    """Rows of a block that may be among those chosen of all."""
-    chance = random.random(len(table))
-    rows = np.flatnonzero(chance <= plan.most)
-    return Sample(
-        plan.sample_size, chance[rows], np.full(rows.size, i), start + rows, table[list(plan.columns)].iloc[rows]
-    )

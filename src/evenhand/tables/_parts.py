@@ -138,6 +138,9 @@ class Parts:
         table = read_part(path, self.text)
         check_same_columns(table.column_names, self.columns, str(path), self.names[0])
         table = table.select(wanted)
+        for j, field in enumerate(table.schema):
+            if pa.types.is_null(field.type):  # all missing here, and most likely numbers elsewhere
+                table = table.set_column(j, field.name, table.column(j).cast(pa.float64()))
         with readable(path):
             for rows in row_blocks(table.num_rows, size):
                 yield rows.start, to_pandas(table.slice(rows.start, size))
