@@ -38,8 +38,9 @@ from evenhand.groups import Seen, group_columns, partition_of
 from evenhand.links import Entropic
 from evenhand.scale import LEFT_OUT, ModelSubject, audit_parts, forecast_parts
 from evenhand.scale._audit import tally_part
-from evenhand.scale._people import People
-from evenhand.scale._survey import SCORES, Sample, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.scale._people import People, RowSet
+from evenhand.scale._sample import Choice, Sample, take_part
+from evenhand.scale._survey import SCORES, Outcomes, Survey, SurveyPlan, block_generator, survey_part
 from evenhand.tables import Parts, open_parts, read_table
 from parts_examples import ASKED, GIVEN, KEY, QUICK, Deadly, a_model, bad_folder, people, temporary, write_parts
 
@@ -145,7 +146,7 @@ def test_what_is_seen_of_pieces_adds_up_to_what_is_seen_of_the_whole(cuts: list[
         whole = Seen.of(table[name])
         for order in (seen, seen[::-1]):
             found = reduce(add, order)
-            assert (found.has_missing, found.is_ordered) == (whole.has_missing, whole.is_ordered)
+            assert (found.has_missing, found.kind) == (whole.has_missing, whole.kind)
             assert (found.labels is None) == (whole.labels is None)
             assert found.labels is None or sorted(found.labels) == sorted(whole.labels or ())
 
@@ -185,9 +186,7 @@ def test_a_piece_without_values_says_nothing_of_their_kind() -> None:
     numbers = pd.Series(np.arange(50.0))
     empty = pd.Series([None] * 4, dtype=object)
     seen = Seen.of(empty) + Seen.of(numbers)
-    assert seen.is_ordered
-    assert seen.has_missing
-    assert seen.labels is None
+    assert (seen.kind, seen.has_missing, seen.has_halves) == ("number", True, True)
     part = partition_of("x", seen, numbers, source="t")
     assert {name: int(mask.sum()) for name, mask in part.masks(empty).items()} == {
         "x <= 24.5": 0,
@@ -204,43 +203,68 @@ def test_a_sample_of_one_value_still_parts_a_column_of_many(value: Any) -> None:
     step = pd.Timedelta(days=1) if isinstance(value, pd.Timestamp) else 1
     others = pd.Series([value - step * i for i in range(30)] + [value + step])
     sample = pd.Series([value] * 5)
-    part = partition_of("x", Seen(None, False, True), sample, source="t")
+    kind = "date" if isinstance(value, pd.Timestamp) else "number"
+    part = partition_of("x", Seen(None, False, kind), sample, source="t")
     low, high = part.masks(others).values()
     assert np.array_equal(low, (others <= value).to_numpy())
     assert np.array_equal(high, (others > value).to_numpy())
 
 
 def test_a_sample_without_values_makes_no_halves() -> None:
-    part = partition_of("x", Seen(None, True, True), pd.Series([np.nan] * 5), source="t")
+    part = partition_of("x", Seen(None, True, "number"), pd.Series([np.nan] * 5), source="t")
     assert part.names == ["x missing"]
 
 
-def sample_of(table: pd.DataFrame, part: int, size: int, random: np.random.Generator) -> Sample:
-    n = len(table)
-    return Sample(size, random.random(n), np.full(n, part), np.arange(n), table.reset_index(drop=True))
+def test_kinds_of_columns_add_up_however_they_are_bracketed() -> None:
+    few, others = pd.Series(range(6)), pd.Series(range(6, 12))
+    pieces = [few, others, pd.Series(["u", "v", "w"]), pd.Series([None] * 3), pd.Series(pd.to_datetime(["2020-01-01"]))]
+    for chosen in itertools.permutations([Seen.of(piece) for piece in pieces]):
+        a, b, c, *_ = chosen
+        assert (a + b) + c == a + (b + c)
+    mixed = reduce(add, [Seen.of(piece) for piece in pieces])
+    assert mixed.kind == "text"
+    part = partition_of("x", mixed, few, source="t")
+    assert len(part.names) == 6 + 6 + 3 + 1 + 1  # a group for each value, and one for the missing
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(1, 40), st.integers(0, 999))
-def test_the_sample_holds_the_rows_of_least_chance_whatever_the_order(sizes: list[int], size: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    tables = [pd.DataFrame({"part": i, "row": np.arange(n), "x": random.normal(size=n)}) for i, n in enumerate(sizes)]
-    samples = [sample_of(table, i, size, random) for i, table in enumerate(tables)]
-    merged_in_any_order(samples, seed)
-    found = Sample.joined(samples)
-    chance = np.concatenate([one.chance for one in samples])
-    assert sorted(found.chance) == sorted(chance)[:size]
-    assert found.table["part"].tolist() == found.part.tolist()
-    assert found.table["row"].tolist() == found.row.tolist()
-    assert list(zip(found.part, found.row, strict=True)) == sorted(zip(found.part, found.row, strict=True))
+OUTCOMES = st.lists(
+    st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, -3.0]) | st.floats(-9, 9), min_size=1, max_size=40), min_size=1
+)
 
 
-def survey_of(table: pd.DataFrame, part: int, size: int, random: np.random.Generator) -> Survey:
+@settings(deadline=None, max_examples=50)
+@given(OUTCOMES, st.integers(0, 99))
+def test_outcomes_add_up_in_any_order_to_those_of_the_whole(pieces: list[list[float]], seed: int) -> None:
+    found = [Outcomes.of(np.array(piece)) for piece in pieces]
+    merged_in_any_order(found, seed)
+    assert same(reduce(add, found), Outcomes.of(np.concatenate([np.array(piece) for piece in pieces])))
+
+
+def test_the_grid_is_that_of_all_outcomes() -> None:
+    y = np.round(np.random.default_rng(0).normal(size=4000), 1)
+    assert reduce(add, [Outcomes.of(part) for part in np.split(y, 8)]).spread_step == 0.1
+    y[3999] += 0.03  # one outcome off the grid, wherever it stands
+    assert reduce(add, [Outcomes.of(part) for part in np.split(y, 8)]).spread_step is None
+    fine = np.round(np.random.default_rng(0).normal(size=4000), 3)  # a grid without an outcome that many hold
+    assert Outcomes.of(fine).spread_step is None
+
+
+def test_too_many_outcomes_to_tell_apart_lie_on_no_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    import evenhand.scale._survey as module
+
+    monkeypatch.setattr(module, "MOST_VALUES", 30)
+    pieces = [Outcomes.of(np.arange(20.0) + 20 * k) for k in range(3)]
+    merged_in_any_order(pieces, 0)
+    whole = reduce(add, pieces)
+    assert (whole.least, whole.greatest, whole.values) == (0.0, 59.0, None)
+    assert Outcomes.of(np.arange(20.0), are_many=True).values is None
+
+
+def survey_of(table: pd.DataFrame, part: int) -> Survey:
     return Survey(
         {part: len(table)},
-        (float(table["y"].min()), float(table["y"].max())),
+        Outcomes.of(table["y"].to_numpy()),
         {name: Seen.of(table[name]) for name in GROUPS},
-        sample_of(table, part, size, random),
         {part: bytes([part])},
         None,
     )
@@ -251,11 +275,11 @@ def test_surveys_add_up_in_any_order() -> None:
     for seed in range(10):
         random = np.random.default_rng(seed)
         cuts = sorted(random.choice(np.arange(1, 300), 4, replace=False))
-        surveys = [survey_of(piece, i, 100, random) for i, piece in enumerate(pieces_of(table, cuts))]
+        surveys = [survey_of(piece, i) for i, piece in enumerate(pieces_of(table, cuts))]
         merged_in_any_order(surveys, seed)
         whole = reduce(add, surveys)
         assert sum(whole.n_rows.values()) == 300
-        assert whole.span == (table["y"].min(), table["y"].max())
+        assert (whole.outcomes.least, whole.outcomes.greatest) == (table["y"].min(), table["y"].max())
 
 
 def test_people_are_the_same_whatever_the_order() -> None:
@@ -395,8 +419,6 @@ def surveyed(table: Path | Parts, **options: Any) -> Survey:
         "columns": ("y", "mean", "std"),
         "groups": (),
         "person": None,
-        "sample_size": 50,
-        "most": 1.0,
         "seed": 0,
     } | options
     found = [survey_part(SurveyPlan(**plan), parts, i, lambda rows: None) for i in range(len(parts))]
@@ -408,10 +430,10 @@ def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_bl
     parts = open_parts(write_parts(people(200)[["y", "mean", "std"]], tmp_path / "in", [10, 150]))
     first = np.array([0, 10, 150])
     n, size, seeds = 200, 40, 250
-    hits, both = np.zeros(n), 0
+    hits, both, survey = np.zeros(n), 0, surveyed(parts)
     for seed in range(seeds):
-        sample = surveyed(parts, seed=seed, sample_size=size).sample
-        rows = first[sample.part] + sample.row
+        chosen = survey.chosen(None, size, seed)
+        rows = np.concatenate([first[i] + chosen[i] for i in chosen])
         assert np.unique(rows).size == size
         hits[rows] += 1
         both += {3, 180} <= set(rows.tolist())
@@ -422,12 +444,35 @@ def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_bl
     assert stats.binomtest(both, seeds, together).pvalue > 1e-6
 
 
-def test_a_known_number_of_rows_changes_nothing_in_the_sample(tmp_path: Path) -> None:
-    """Rows that surely are not chosen are dropped early: with probability below 1e-20 too many."""
-    folder = write_parts(people(2000), tmp_path / "in", [900])
-    size = 100
-    most = (size + 10 * np.sqrt(size)) / 2000
-    assert same(surveyed(folder, sample_size=size).sample, surveyed(folder, sample_size=size, most=most).sample)
+def test_rows_are_chosen_among_those_kept_and_all_of_them_if_they_are_few(tmp_path: Path) -> None:
+    survey = surveyed(write_parts(people(60), tmp_path / "in", [20, 40]))
+    kept = {0: np.array([3, 5]), 1: np.array([], dtype=np.intp), 2: np.array([0, 1, 19])}
+    assert same(survey.chosen(kept, 5, 0), kept)
+    some = survey.chosen(kept, 3, 0)
+    assert sum(rows.size for rows in some.values()) == 3
+    assert all(set(some[i]) <= set(kept[i]) for i in kept)
+    assert same(survey.chosen(None, 60, 0), dict.fromkeys(range(3), np.arange(20)))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+@pytest.mark.usefixtures("small_blocks")
+def test_the_rows_taken_are_those_that_were_chosen(tmp_path: Path, ending: str) -> None:
+    table = people(300)
+    parts = open_parts(write_parts(table, tmp_path / "in", [100, 170], ending))
+    rows = surveyed(parts).chosen(None, 77, 1)
+    taken = {i: take_part(Choice(GIVEN, ["id", "mean", "std"], rows), parts, i, lambda rows: None) for i in rows}
+    sample = Sample.joined(taken, rows)
+    assert len(sample) == 77
+    at = np.array([0, 100, 170])[sample.part] + sample.row
+    assert np.array_equal(sample.table["id"], table["id"].to_numpy()[at])
+
+
+def test_people_of_many_rows_each_fill_the_sample(tmp_path: Path) -> None:
+    table = people(2000)
+    table["who"] = np.arange(2000) % 100
+    folder = write_parts(table, tmp_path / "in", [700])
+    found = audit_parts(GIVEN, folder, "y", cluster="who", sample_size=60, random_state=0, **QUICK)
+    assert (found.n_samples, found.provenance["data"]["n_searched"]) == (100, 60)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -704,14 +749,6 @@ def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path: Path, endi
     assert "id" not in set(itertools.chain(*found.scan["features"]))
 
 
-def test_people_with_too_many_rows_each_for_the_sample_are_refused(tmp_path: Path) -> None:
-    table = people(2000)
-    table["who"] = 1
-    folder = write_parts(table, tmp_path / "in", [])
-    with pytest.raises(InputError, match="sample_size must be so large"):
-        audit_parts(GIVEN, folder, "y", cluster="who", sample_size=5, random_state=0, **QUICK)
-
-
 @pytest.mark.parametrize("column", ["zeros", "rare"])
 def test_values_too_rare_for_the_sample_do_not_stop_an_audit(tmp_path: Path, column: str) -> None:
     table = people(3000)
@@ -750,9 +787,10 @@ def test_a_bad_part_is_named_or_left_out(tmp_path: Path, case: str) -> None:
 def assert_same_rows(found: Any, expected: Any) -> None:
     """Compare what is counted of all rows: the rows that are chosen at random hang on the numbers of the parts."""
     assert found.n_samples == expected.n_samples
-    columns = ["group", "n", "error", "mean_pit", "bias", "coverage_80", "coverage_90"]
-    # residuals are added up block by block, and the blocks are the same
+    columns = ["group", "n", "error", "mean_pit", "coverage_80", "coverage_90"]
     pd.testing.assert_frame_equal(found.groups[columns], expected.groups[columns], check_exact=True)
+    # residuals are added up from the bias of the rows that were chosen
+    np.testing.assert_allclose(found.groups["bias"], expected.groups["bias"], rtol=0, atol=1e-13)
     assert same(found.calibration, expected.calibration)
     assert same(found.histogram, expected.histogram)
     assert found.certificate.group_error(0.2) == expected.certificate.group_error(0.2)
@@ -853,7 +891,8 @@ def test_tally_part_gives_nothing_where_nobody_is_audited(tmp_path: Path) -> Non
     wanted = module._Wanted.of(GIVEN, parts, "y", [], None, ())
     plan = TallyPlan((), None, (0.8, 0.9), None, (0.0, 1.0))
     told: list[int] = []
-    shared = module._Scoring(wanted, plan, {0: np.array([], dtype=np.intp)}, 0)
+    nobody = RowSet.of({0: np.array([], dtype=np.intp)}, {0: 100})
+    shared = module._Scoring(wanted, plan, nobody, 0)
     assert tally_part(shared, parts, 0, told.append) is None
     assert told == [100]
 
