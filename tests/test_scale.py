@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
+from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, RandomizedRegressor, audit
 from evenhand._checks import DiscreteOutcomeWarning, InputError
@@ -902,6 +903,108 @@ def test_covered_shares_are_exact(rich: Path, plans: list[TallyPlan]) -> None:
     _, pit, _, _ = read_again(rich, GIVEN, plans[0])
     for level in (0.8, 0.9):
         assert found.score(f"{level:.0%} coverage") == pytest.approx(covered(pit, level).mean(), abs=1e-13)
+
+
+def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(tmp_path: Path) -> None:
+    table = people(3000)
+    table["mean"], table["std"] = 0.0, 1.0
+    table["y"] = 1e9 + np.random.default_rng(1).normal(size=3000)
+    folder = write_parts(table, tmp_path / "in", [1000])
+    found = audit_parts(GIVEN, folder, "y", groups=["sex"], sample_size=200, random_state=0, **QUICK).groups
+    for row in found.to_dict("records"):
+        y = table["y"] if row["group"] == "everyone" else table.loc[table["sex"] == row["group"][-1], "y"]
+        assert row["bias"] == pytest.approx(y.mean(), abs=1e-6)
+        assert row["bias_high"] - row["bias_low"] == pytest.approx(
+            2 * 1.959964 * y.std(ddof=0) / len(y) ** 0.5, rel=1e-6
+        )
+
+
+def test_everybody_is_compared_with_calibrated_forecasts_of_as_many(rich: Path) -> None:
+    """One PIT of each of n rows is off by 0.3133 / sqrt(n) on average; of 20 simulations within half of it (1e-6)."""
+    found = audit_parts(GIVEN, rich, "y", sample_size=200, random_state=0, **QUICK)
+    row = found.worst_groups.set_index("mass").loc[1.0]
+    assert row["n"] == found.n_samples == 2600
+    assert row["error"] == found.groups["error"].iloc[0]
+    assert 0.5 < row["null_mean"] * np.sqrt(2600) / 0.3133 < 1.5
+    assert row["null_low"] < row["null_mean"] < row["null_high"] < row["null_mean"] * 3
+
+
+def test_a_scan_of_too_many_columns_is_of_the_rows_chosen_and_says_so(tmp_path: Path) -> None:
+    table = people(900)[["y", "mean", "std", "sex"]]
+    extra = np.random.default_rng(0).normal(size=(900, 85))
+    table = pd.concat([table, pd.DataFrame(extra, columns=[f"f{i}" for i in range(85)])], axis=1)
+    folder = write_parts(table, tmp_path / "in", [400])
+    found = audit_parts(GIVEN, folder, "y", sample_size=300, random_state=0, **QUICK)
+    assert found.scan["n"].max() < 300
+    assert any("scanned groups" in note and "300 rows chosen at random" in note for note in found.notes)
+    few = audit_parts(GIVEN, folder, "y", features=["sex", "f1"], sample_size=100, random_state=0, **QUICK)
+    assert few.scan["n"].max() > 300
+    assert any("scanned groups" in note and "all 900 rows" in note for note in few.notes)
+    assert not any("needed to scan" in note for note in few.notes)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("n_bad", [1, 100])
+def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_bad: int) -> None:
+    """Found among the rows that are tried, if there are many such rows, or else when all are scored."""
+    train, table = people(300, 1), people(900)
+    model = RandomizedRegressor(LinearRegression(), random_state=0).fit(train[["mean", "std"]], train["y"])
+    table.loc[range(899 - n_bad, 899), "std"] = np.nan
+    folder = write_parts(table, tmp_path / "in", [300, 600])
+    with pytest.raises(InputError) as caught:
+        audit_parts(model, folder, "y", sample_size=200, random_state=0, **QUICK)
+    assert str(caught.value).startswith("part-2.parquet: among rows ")
+    assert "NaN" in str(caught.value)
+    found = audit_parts(model, folder, "y", sample_size=200, random_state=0, skip_bad=True, **QUICK)
+    assert found.n_samples == 600
+    assert found.provenance["data"]["n_rows"] == 600
+    assert found.provenance["data"]["n_parts"] == 2
+    assert sum(note.startswith(LEFT_OUT) for note in found.notes) == 1
+    with pytest.raises(InputError, match=r"part-2\.parquet: among rows .* the model refuses"):
+        forecast_parts(model, folder, tmp_path / "out", **(ASKED | {"link": None}))
+    assert temporary(tmp_path) == []
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_ids_are_judged_as_decimals_by_the_part_and_not_by_the_block(tmp_path: Path) -> None:
+    table = people(200)[["mean", "std"]].assign(id=[f"a{i}" for i in range(100)] + [f"{i}.5" for i in range(100)])
+    folder = write_parts(table, tmp_path / "in", [], ".csv")
+    assert forecast_parts(GIVEN, folder, tmp_path / "out", **ASKED).n_rows == 200
+    decimals = write_parts(table[100:], tmp_path / "decimals", [], ".csv")
+    with pytest.raises(InputError, match=r"row 1 must hold text or a whole number, got 0\.5"):
+        forecast_parts(GIVEN, decimals, tmp_path / "none", **ASKED)
+    assert temporary(tmp_path) == []
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("option", [{"confidence": 2}, {"masses": [7]}, {"learned_masses": [3]}, {"min_size": 0}])
+def test_mistaken_options_are_refused_before_the_table_is_read(
+    rich: Path, option: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Parts, "blocks", lambda *args, **options: pytest.fail("the table was read"))
+    with pytest.raises(InputError):
+        audit_parts(GIVEN, rich, "y", **(QUICK | option))
+
+
+@pytest.mark.parametrize("column", ["number", "date", "word"])
+def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(tmp_path: Path, column: str) -> None:
+    table = people(600)[["y", "mean", "std"]]
+    table["number"] = np.random.default_rng(0).normal(size=600)
+    table["date"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(600), unit="D")
+    table["word"] = np.where(np.arange(600) % 2, "odd", "even")
+    table.loc[300:, column] = None
+    folder = write_parts(table, tmp_path / "in", [300], ".csv")
+    found = audit_parts(GIVEN, folder, "y", groups=[column], sample_size=200, random_state=0, **QUICK)
+    counts = found.groups.set_index("group")["n"]
+    assert counts[f"{column} missing"] == 300
+    assert len(counts) == 4
+    assert counts.drop(["everyone", f"{column} missing"]).sum() == 300
+
+
+def test_the_key_is_not_shown() -> None:
+    from evenhand.scale._forecasts import _Job
+
+    assert "secret" not in repr(_Job(GIVEN, "id", ("id",), b"a secret of enough bytes", "", None, (0.5,)))
 
 
 # Forecasts.

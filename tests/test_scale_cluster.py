@@ -25,6 +25,7 @@ from parts_examples import (
     people,
     size_of,
     temporary,
+    too_late,
     work_and_tell,
     write_parts,
 )
@@ -130,6 +131,27 @@ def test_a_part_that_always_kills_its_worker_is_named(client: Any, five: Path, m
         audit_parts(Deadly(part="part-3.parquet"), five, "y", client=client, **OPTIONS)
     assert str(caught.value).startswith("part-3.parquet must be worked on without killing its worker")
     assert "\n" not in str(caught.value)
+    found = audit_parts(Deadly(part="part-3.parquet"), five, "y", client=client, skip_bad=True, **OPTIONS)
+    assert sum(note.startswith("part left out: part-3.parquet") for note in found.notes) == 1
+
+
+def test_an_error_of_the_work_is_raised_and_not_tried_again(client: Any, tmp_path: Path) -> None:
+    parts = open_parts(write_parts(people(30), tmp_path / "in", [10]))
+    with pytest.raises(TimeoutError, match="the data base"):
+        list(engine.over_parts(too_late, None, parts, description="", client=client))
+
+
+def test_parts_that_workers_cannot_see_are_named(client: Any, tmp_path: Path) -> None:
+    parts = open_parts(write_parts(people(30), tmp_path / "in", [10]))
+    (tmp_path / "in" / "part-1.parquet").unlink()
+    with pytest.raises(InputError, match=r"part-1\.parquet must be a file that workers see"):
+        list(engine.over_parts(size_of, b"", parts, description="", client=client))
+
+
+def test_paths_are_whole_on_workers(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_parts(people(30), tmp_path / "in", [10])
+    monkeypatch.chdir(tmp_path)
+    assert dict(engine.over_parts(size_of, b"12", open_parts("in"), description="", client=client)) == {0: 2, 1: 2}
 
 
 def test_a_large_model_is_sent_without_a_warning(client: Any, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:

@@ -225,6 +225,12 @@ def test_a_named_group_has_the_area_under_a_brownian_bridge(n: int) -> None:
     assert (null.mean < null.high).all()
 
 
+def test_the_null_of_all_of_many_rows_is_that_of_so_many_rows() -> None:
+    """Only 5000 are simulated. 0.3133 / sqrt(n) within 15%: five standard errors of 200 simulations (cv 0.37)."""
+    null = null_curve(np.full(20_000, 0.5), 1.0, n_simulations=200, random_state=0)
+    assert null.mean[0] * np.sqrt(20_000) == pytest.approx(np.sqrt(np.pi / 32), rel=0.15)
+
+
 def test_the_worst_of_a_perfect_deterministic_forecaster_is_half_of_the_rest() -> None:
     masses = np.array([0.1, 0.3, 0.5, 0.8])
     null = null_curve(np.full(4000, 0.5), masses, n_simulations=10, random_state=1)

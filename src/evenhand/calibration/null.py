@@ -92,8 +92,8 @@ def null_curve(
 
     Notes
     -----
-    At most 5000 rows are simulated. For more, `"fixed"` errors, and that of all rows, are scaled by `1 / sqrt(rows)`;
-    those of a search are those of 5000 rows, hence a little high.
+    At most 5000 rows are simulated. For more, `"fixed"` errors, and the `"oracle"`'s of all rows, are scaled by
+    `1 / sqrt(rows)`; other errors of a search are those of 5000 rows, hence a little high.
 
     Examples
     --------
@@ -115,8 +115,8 @@ def null_curve(
         link = _matching_link(matrix)
     search = _search(selection, random)
     errors = np.array([_errors(search, _calibrated(n, m, link, random), shares) for _ in range(n_simulations)])
-    # the group of all rows is fixed too
-    errors[:, (shares == 1) | (selection == "fixed")] *= np.sqrt(n / matrix.shape[0])
+    if not callable(selection):  # the group of all rows is fixed in any search
+        errors[:, (shares == 1) | (selection == "fixed")] *= np.sqrt(n / matrix.shape[0])
     # with these positions a data set of the same kind lies below the p-quantile with probability about p, whatever
     # the number of simulations
     low, high = np.quantile(errors, [0.05, 0.95], axis=0, method="weibull")
