@@ -37,8 +37,8 @@ from evenhand.draws import KeyedDraws, fresh
 from evenhand.forecast import cell_ends
 from evenhand.groups import Seen, group_columns, partition_of
 from evenhand.links import Entropic
-from evenhand.scale import LEFT_OUT, ModelSubject, audit_parts, forecast_parts
-from evenhand.scale._audit import tally_part
+from evenhand.scale import ModelSubject, audit_parts, forecast_parts
+from evenhand.scale._audit import LEFT_OUT, tally_part
 from evenhand.scale._people import People, RowSet
 from evenhand.scale._sample import Choice, Sample, take_part
 from evenhand.scale._survey import SCORES, Outcomes, Survey, SurveyPlan, block_generator, survey_part

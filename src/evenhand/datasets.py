@@ -52,9 +52,9 @@ class Dataset:
 
     Parameters
     ----------
-    X : DataFrame of shape (n_samples, n_features)
+    X : DataFrame of shape (n, p)
         Features; missing values are NaN.
-    y : Series of shape (n_samples,)
+    y : Series of shape (n,)
         Outcome, float64, with the same index 0, 1, ... as `X`.
     name : str
         Short name.

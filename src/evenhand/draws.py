@@ -48,7 +48,7 @@ def nodes(m: int) -> Floats:
 
 
 def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats:
-    """One uniform draw in each of `m` equal cells for each person, shape (n_samples, m).
+    """One uniform draw in each of `m` equal cells for each person, shape (n, m).
 
     Column `j` of row `i` is uniform on `(j/m, (j+1)/m)`. Unlike midpoints, the exact W1 of such a row never
     understates the pathwise error in expectation, for any forecaster.
@@ -75,7 +75,7 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
 
     Parameters
     ----------
-    r : None, float, array of shape (n_samples,), (1, m) or (n_samples, m)
+    r : None, float, array of shape (n,), (1, m) or (n, m)
         Draws strictly between 0 and 1; a number serves everybody.
     n_samples : int
         Number of people.
@@ -84,7 +84,7 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
 
     Returns
     -------
-    ndarray of shape (n_samples,), (1, m) or (n_samples, m)
+    ndarray of shape (n,), (1, m) or (n, m)
     """
     if r is None:
         return fresh(n_samples, random_state)

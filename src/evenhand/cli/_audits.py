@@ -114,6 +114,7 @@ def audit_in_memory(request: Request) -> Audit:
 def audit_in_parts(request: Request, scheduler: str | None, workers: int | None, *, skip_bad: bool) -> Audit:
     """Read a block of the table at a time, in this process or on a cluster."""
     from evenhand import scale, tables
+    from evenhand.scale._audit import LEFT_OUT
 
     parts = tables.open_parts(request.rows, text=request.texts, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
@@ -134,6 +135,6 @@ def audit_in_parts(request: Request, scheduler: str | None, workers: int | None,
             **request.options,
         )
     for note in found.notes:
-        if note.startswith(scale.LEFT_OUT):
+        if note.startswith(LEFT_OUT):
             say(f"warning: {note}")
     return found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from evenhand.scale._audit import LEFT_OUT, SAMPLE_SIZE, audit_parts
+from evenhand.scale._audit import audit_parts
 from evenhand.scale._engine import dask_client
 from evenhand.scale._forecasts import Written, forecast_parts
 from evenhand.scale._subjects import ColumnSubject, ModelSubject, searched_columns
 
 __all__ = [
-    "LEFT_OUT",
-    "SAMPLE_SIZE",
     "ColumnSubject",
     "ModelSubject",
     "Written",
