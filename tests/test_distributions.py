@@ -830,3 +830,12 @@ def test_rearranging_draws_in_order_of_a_monotone_forecaster_changes_nothing() -
     batch = Rearranged(base)
     for name in ("logcdf", "logsf", "logpdf"):
         np.testing.assert_array_equal(getattr(batch, name)(0.7), getattr(base, name)(0.7))
+
+
+def test_the_forecast_of_a_person_does_not_hang_on_how_many_are_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    mean, r = rng.normal(size=20_000), rng.random(20_000)
+    whole = Randomized(Normal(mean, 2.0), Entropic(0.1), r)
+    some = whole.take(np.arange(50))
+    assert np.array_equal(whole.mean()[:50], some.mean())
+    assert np.array_equal(whole.std()[:50], some.std())

@@ -1001,6 +1001,28 @@ def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(tmp_path: P
     assert counts.drop(["everyone", f"{column} missing"]).sum() == 300
 
 
+def test_text_in_a_column_of_numbers_of_other_csv_parts_is_named(tmp_path: Path) -> None:
+    table = people(600)[["y", "mean", "std"]].assign(km=np.arange(600.0) / 7)
+    folder = write_parts(table, tmp_path / "in", [200, 400], ".csv")
+    text = (folder / "part-1.csv").read_text().splitlines()
+    text[12] = text[12].rpartition(",")[0] + ",abc"
+    (folder / "part-1.csv").write_text("\n".join(text) + "\n")
+    told = "part-1.csv: column 'km', row 12 must hold a number or a date as in most parts, got 'abc'"
+    with pytest.raises(InputError, match=told):
+        audit_parts(GIVEN, folder, "y", groups=["km"], sample_size=100, **QUICK)
+    found = audit_parts(GIVEN, folder, "y", groups=["km"], sample_size=100, random_state=0, skip_bad=True, **QUICK)
+    assert found.n_samples == 400
+    assert any(told in note for note in found.notes)
+
+
+def test_a_folder_is_not_named_like_a_file(tmp_path: Path) -> None:
+    folder = write_parts(people(40), tmp_path / "in", [20])
+    with pytest.raises(InputError, match=r"out\.txt must end in"):
+        forecast_parts(GIVEN, folder, tmp_path / "out.txt", **ASKED)
+    assert forecast_parts(GIVEN, folder, tmp_path / "2026.11", **ASKED).n_rows == 40
+    assert (tmp_path / "2026.11").is_dir()
+
+
 def test_the_key_is_not_shown() -> None:
     from evenhand.scale._forecasts import _Job
 

@@ -146,7 +146,9 @@ class Randomized(Distribution):
             log_level = self.link.log_ppf_lower(log_c, np.where(upper, 1 - draws, draws))
             return np.asarray(np.where(upper, -np.expm1(log_level), np.exp(log_level)))
 
-        if self.r.size <= MANY_DRAWS or self.link.mean_error < LEAST_ERROR:
+        # one draw a person is a forecast that is served, and must not hang on how many others are asked for with it
+        is_one = self.r.ndim < 2 or self.r.shape[-1] == 1
+        if is_one or self.r.size <= MANY_DRAWS or self.link.mean_error < LEAST_ERROR:
             return exact(self.r[..., None])
         # of very many draws the link is tabulated, finely enough that means and CRPS move by at most 3e-4 sd
         nodes = np.unique(np.concatenate((TAIL_NODES, np.arange(65, 960) / 1024, 1 - TAIL_NODES)))

@@ -43,7 +43,7 @@ from evenhand.scale._engine import Advance, over_parts
 from evenhand.scale._people import RowSet
 from evenhand.scale._sample import Choice, Sample, take_part
 from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject, refusals, searched_columns
-from evenhand.scale._survey import SCORES, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.scale._survey import SCORES, Survey, SurveyPlan, block_generator, misfits, survey_part
 from evenhand.tables import Parts, number_column, open_parts
 
 SAMPLE_SIZE = 20_000
@@ -227,9 +227,14 @@ class _Wanted:
         return list(dict.fromkeys((self.target, *self.grouping, *self.used)))
 
 
-def _survey(over: Callable[..., Any], wanted: _Wanted, person: str | None, seed: int) -> Survey:
+def _survey(over: partial[Any], wanted: _Wanted, person: str | None, seed: int) -> Survey:
     plan = SurveyPlan(wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, seed)
     found: dict[int, Survey] = {i: one for i, one in over(survey_part, plan, description="reading") if one is not None}
+    for i, error in misfits(found, over.keywords["parts"]):
+        if over.keywords["skipped"] is None:
+            raise error
+        over.keywords["skipped"][over.keywords["parts"].names[i]] = str(error)
+        del found[i]
     if not found:
         raise bad_input(wanted.source, "have at least one row of data", "none")
     # in their order, whichever was done first: where values of two types meet, it tells how they are written

@@ -25,6 +25,7 @@ from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject, refus
 from evenhand.tables import TABLE_ENDINGS, Parts, TableWriter, check_writable, id_column, open_parts
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+LIKE_AN_ENDING = re.compile(r"\.[A-Za-z]{2,5}")
 DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
 
 
@@ -154,7 +155,7 @@ def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bo
             why = "workers write parts of their own" if is_shared else "a bad part may be noticed when half is written"
             raise bad_input(str(target), "be a folder here", "a file", f"{why}: name a new folder")
         return check_writable(target, TABLE_ENDINGS)
-    if not parts.is_folder:
+    if not parts.is_folder or (LIKE_AN_ENDING.fullmatch(target.suffix) and not target.is_dir()):
         return check_writable(target, TABLE_ENDINGS)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise bad_input(str(target), "be a new folder", "something that is there already", "name another")

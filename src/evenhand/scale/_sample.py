@@ -36,7 +36,9 @@ class Sample:
     def joined(cls, taken: Mapping[int, pd.DataFrame], rows: Mapping[int, Ints]) -> Sample:
         """Put what was taken from each part side by side."""
         numbers = sorted(taken)
-        table = pd.concat([taken[i] for i in numbers], ignore_index=True)
+        # a column that is all missing in a part is of no type, and would make objects of dates elsewhere
+        typed = [taken[i].dropna(axis="columns", how="all") for i in numbers]
+        table = pd.concat(typed, ignore_index=True).reindex(columns=taken[numbers[0]].columns)
         part = np.repeat(np.array(numbers, dtype=np.intp), [len(taken[i]) for i in numbers])
         return cls(part, np.concatenate([rows[i] for i in numbers]), table)
 

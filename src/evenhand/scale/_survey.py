@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._checks import MILD_ATOM, Floats
+from evenhand._checks import MILD_ATOM, Floats, InputError, bad_input
 from evenhand.calibration.scores import grid_step
 from evenhand.groups import Seen
 from evenhand.scale._engine import Advance
@@ -198,3 +199,26 @@ def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
     if before is None or before.labels is not None:
         return Seen.of(values)
     return before if before.has_missing else replace(before, has_missing=bool(values.isna().any()))
+
+
+def misfits(found: Mapping[int, Survey], parts: Parts) -> list[tuple[int, InputError]]:
+    """Return the parts with text in a column of numbers or dates of most parts: csv files do not say their types."""
+    wrong: dict[int, InputError] = {}
+    for name in next(iter(found.values())).seen if found else ():
+        kinds = Counter(one.seen[name].kind for one in found.values())
+        for i in sorted(found):
+            if found[i].seen[name].kind == "text" and 2 * (kinds["number"] + kinds["date"]) > len(found):
+                wrong.setdefault(i, _misfit(parts, i, name))
+    return sorted(wrong.items())
+
+
+def _misfit(parts: Parts, i: int, name: str) -> InputError:
+    for start, table in parts.blocks(i, [name]):
+        values = table[name]
+        is_text = pd.to_numeric(values, errors="coerce").isna() & values.notna()
+        if is_text.any():
+            row = int(np.argmax(is_text))
+            place = f"{parts.names[i]}: column {name!r}, row {start + row + 1}"
+            rule, remedy = "hold a number or a date as in most parts", "correct it or drop the row"
+            return bad_input(place, rule, repr(values.iloc[row]), remedy)
+    return bad_input(f"{parts.names[i]}: column {name!r}", "hold what it holds in most parts", "text")
