@@ -158,9 +158,9 @@ def audit_parts(
     person = cluster or id_column
     parts = table if isinstance(table, Parts) else open_parts(table, text=filter(None, [person]), skip_bad=skip_bad)
     wanted = _Wanted.of(subject, parts, target, groups, features, (id_column, cluster))
-    skipped = dict(parts.skipped)
-    over = partial(over_parts, parts=parts, client=client, skipped=skipped if skip_bad else None, verbose=verbose)
-    survey = _survey(over, wanted, person, seed)
+    skipped = dict(parts.skipped) if skip_bad else None
+    over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
+    survey = _survey(over, wanted, parts, skipped, person, seed)
     if survey.people is not None and cluster is None and id_column is not None:
         survey.people.refuse_repeated(parts, id_column)
     kept = survey.people.chosen() if survey.people is not None and cluster is not None else None
@@ -169,13 +169,13 @@ def audit_parts(
     options = {"masses": masses, "learned_masses": learned_masses, "min_size": min_size, "confidence": confidence}
     with waiting(f"searching {len(sample):,} rows", enabled=verbose):
         found = _search(wanted, sample, known, random_state=seed, name=name, **options)
-    good = [i for i in sorted(survey.n_rows) if parts.names[i] not in skipped]
+    good = [i for i in sorted(survey.n_rows) if parts.names[i] not in (skipped or {})]
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
         plan = _tally_plan(wanted, survey, sample, known, counted, found)
         shared = _Scoring(wanted, plan, None if kept is None else RowSet.of(kept, survey.n_rows), seed)
         total, good = _tallied(over(tally_part, shared, numbers=good, description="scoring"))
         found = audit_of(found, total, plan, confidence=confidence, min_size=min_size)
-    notes = [f"{LEFT_OUT}{skipped[part]}" for part in sorted(skipped)]
+    notes = [f"{LEFT_OUT}{why}" for _, why in sorted((skipped or {}).items())]
     rows = sum(survey.n_rows[i] for i in good)
     if found.n_samples < rows:
         notes.append(f"one row of each of {found.n_samples:,} people is audited, of {rows:,} rows")
@@ -227,13 +227,20 @@ class _Wanted:
         return list(dict.fromkeys((self.target, *self.grouping, *self.used)))
 
 
-def _survey(over: partial[Any], wanted: _Wanted, person: str | None, seed: int) -> Survey:
+def _survey(
+    over: Callable[..., Any],
+    wanted: _Wanted,
+    parts: Parts,
+    skipped: dict[str, str] | None,
+    person: str | None,
+    seed: int,
+) -> Survey:
     plan = SurveyPlan(wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, seed)
     found: dict[int, Survey] = {i: one for i, one in over(survey_part, plan, description="reading") if one is not None}
-    for i, error in misfits(found, over.keywords["parts"]):
-        if over.keywords["skipped"] is None:
+    for i, error in misfits(found, parts):
+        if skipped is None:
             raise error
-        over.keywords["skipped"][over.keywords["parts"].names[i]] = str(error)
+        skipped[parts.names[i]] = str(error)
         del found[i]
     if not found:
         raise bad_input(wanted.source, "have at least one row of data", "none")
