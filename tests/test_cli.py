@@ -10,10 +10,8 @@ import pkgutil
 import shlex
 import shutil
 import subprocess
-import sys
 import sysconfig
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +22,9 @@ import pytest
 from scipy import stats
 
 import evenhand as package
+from command_outcome import Command, Outcome
 from evenhand import Forecast, MixtureMLPRegressor, RandomizedRegressor, audit, load, save, store
 from evenhand.audits import Audit
-from evenhand.cli import main
 from evenhand.draws import KeyedDraws
 
 ROWS = 200
@@ -56,44 +54,6 @@ def make_table() -> pd.DataFrame:
 
 
 TABLE = make_table()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call of the command did."""
-
-    code: int
-    out: str
-    err: str
-
-    def complaint(self) -> str:
-        """Return the one line on standard error of a call that was refused."""
-        assert self.code == 2
-        assert self.out == ""
-        assert self.err.count("\n") == 1
-        assert self.err.startswith("error: ")
-        assert self.err.rstrip("\n").isprintable()
-        return self.err
-
-
-Command = Callable[..., Outcome]
-
-
-@pytest.fixture
-def evenhand(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
-    """Call the command in this process."""
-    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
-
-    def call(*args: Any) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["evenhand", *map(str, args)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main()
-        code = caught.value.code
-        return Outcome(0 if code is None else int(code), *capfd.readouterr())
-
-    with warnings.catch_warnings():
-        yield call
 
 
 def process(*args: Any, **environment: str) -> Outcome:

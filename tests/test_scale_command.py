@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from command_outcome import Command
 from evenhand import audits, load, save
-from evenhand.cli import main
 from evenhand.draws import KeyedDraws
 from evenhand.scale import ColumnSubject, ModelSubject, audit_parts
 from parts_examples import KEY, a_model, people, temporary, write_parts
@@ -25,43 +22,13 @@ ROWS, SAMPLE = 2400, 600
 NORMAL = ("--mean", "mean", "--std", "std")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a call of the command did."""
-
-    code: int
-    out: str
-    err: str
-
-    def complaint(self) -> str:
-        """Return the one line on standard error of a call that was refused."""
-        assert (self.code, self.out) == (2, "")
-        assert self.err.count("\n") == 1
-        assert self.err.startswith("error: ")
-        return self.err
-
-
-Command = Callable[..., Outcome]
-
-
 @pytest.fixture
-def evenhand(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+def evenhand(evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Call the command in this process, with a small sample and quick searches."""
-    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     monkeypatch.setitem(audit_parts.__kwdefaults__, "sample_size", SAMPLE)
     monkeypatch.setattr(audits, "MASSES", (0.2, 1.0))
     monkeypatch.setattr(audits, "LEARNED_MASSES", ())
-
-    def call(*args: Any) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["evenhand", *map(str, args)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main()
-        code = caught.value.code
-        return Outcome(0 if code is None else int(code), *capfd.readouterr())
-
-    with warnings.catch_warnings():
-        yield call
+    return evenhand
 
 
 @pytest.fixture(scope="module")

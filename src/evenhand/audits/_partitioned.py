@@ -46,7 +46,7 @@ def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, 
     proof = None
     if found.certificate is not None:
         proof = calibration.certify_counts(
-            tally.counts, groups=groups, is_randomized=tally.is_randomized, confidence=confidence
+            tally.counts, groups=groups, is_randomized=tally.counts.gap is not None, confidence=confidence
         )
     table = _group_table(tally, groups, plan.centre, found.groups)
     scan, old = found.scan, found.notes

@@ -74,8 +74,6 @@ class Tally:
         Of each bar of the histogram, sums over rows of the number of draws in it and of its square.
     scan : ScanCounts or None
         What is needed of the groups that are scanned.
-    is_randomized : bool
-        Whether draws are known.
     """
 
     counts: PITCounts
@@ -83,7 +81,6 @@ class Tally:
     moments: dict[str, Wholes]
     bars: NDArray[np.int64]
     scan: ScanCounts | None
-    is_randomized: bool
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -92,7 +89,6 @@ class Tally:
             {name: sums + other.moments[name] for name, sums in self.moments.items()},
             self.bars + other.bars,
             None if self.scan is None or other.scan is None else self.scan + other.scan,
-            self.is_randomized,
         )
 
 
@@ -137,5 +133,4 @@ def tally(
         | {name: exact(values[mask].sum(axis=0)) for name, mask in masks.items()},
         np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0))),
         scan,
-        r is not None,
     )

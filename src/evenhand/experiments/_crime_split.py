@@ -15,14 +15,13 @@ from evenhand.calibration import (
     calibration_error,
     cell_log_score,
     certify_pit,
-    crps,
     find_group,
     log_score,
     null_curve,
     scan_groups,
-    spread,
     worst_group_curve,
 )
+from evenhand.calibration.scores import crps_and_spread
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered
 from evenhand.experiments._mending import learn_map, mended
@@ -168,11 +167,12 @@ def _measured(split: _Split, alpha: float, wide: Forecast, few: Forecast, draws:
     once = pit[np.arange(N_TEST), np.random.default_rng([split.seed, 11]).integers(N_DRAWS, size=N_TEST)]
     scan = scan_groups(pit, split.features, random_state=split.seed)
     worst = scan.iloc[int(scan["error"].argmax())]
+    scores, spreads = crps_and_spread(few, y)
     row = {
         "nll": log_score(wide, y).mean(),
         "cell_log_score": cell_log_score(wide, y, STEP).mean(),
-        "crps": crps(few, y).mean(),
-        "mean_std": spread(few).mean(),
+        "crps": scores.mean(),
+        "mean_std": spreads.mean(),
         "average_error": calibration_error(pit),
         "worst_errors": worst_group_curve(pit, MASSES).errors,
         "as_published": _as_published(pit, once),

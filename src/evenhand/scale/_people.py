@@ -96,11 +96,17 @@ class RowSet:
     @classmethod
     def of(cls, rows: Mapping[int, Ints], n_rows: Mapping[int, int]) -> RowSet:
         """Keep these rows of each part."""
-        return cls({i: np.packbits(np.isin(np.arange(n), rows[i], assume_unique=True)) for i, n in n_rows.items()})
+        bits = {i: np.zeros(n, dtype=np.bool_) for i, n in n_rows.items()}
+        for i, mask in bits.items():
+            mask[rows[i]] = True
+        return cls({i: np.packbits(mask) for i, mask in bits.items()})
 
     def within(self, part: int, start: int, count: int) -> Ints:
         """Return those of some rows that follow each other, counted from the first of these."""
-        return np.flatnonzero(np.unpackbits(self.bits[part])[start : start + count])
+        # only the bytes that hold them: a part may have very many blocks
+        byte, skip = divmod(start, 8)
+        bits = np.unpackbits(self.bits[part][byte : -(-(start + count) // 8)])
+        return np.flatnonzero(bits[skip : skip + count])
 
 
 def _label_at(parts: Parts, column: str, part: int, row: int) -> str | int:
