@@ -36,6 +36,10 @@ Ints = NDArray[np.intp]
 
 FALSE_ALARM = 1e-6
 
+# About ten rounded operations lie between a confidence and the probability of a band of one value that is made for it.
+# Three of them are exp and gammaln, which libraries round differently: up to 2 units in the last place each.
+ROUNDING = 16 * np.finfo(np.float64).eps
+
 VALUES = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 0.5))
 PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1))
 MASSES = st.floats(0.01, 1)
@@ -135,9 +139,10 @@ def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: flo
     levels = np.asarray(stats.beta.sf(bounds, ranks, n - ranks + 1))
     # the last bound may lie within rounding of 1
     np.testing.assert_allclose(levels, levels[0], rtol=1e-4)
-    # never below the stated confidence; the root is found to a thousandth of the level
+    # never below the stated confidence but for rounding; the root is found to a thousandth of the level
     held = _probability_within(ranks, bounds, n)
-    assert confidence <= held <= confidence + 3e-3 * (1 - confidence) * (1 + np.log(1 / (1 - confidence)))
+    risk = 1 - confidence
+    assert confidence * (1 - ROUNDING) <= held <= confidence + 3e-3 * risk * (1 + np.log(1 / risk))
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 6])
