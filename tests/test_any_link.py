@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from evenhand import InputError
-from evenhand._words import at_least, at_most
+from evenhand._format import at_least, at_most
 from evenhand.calibration.any_link import LEAST_ALPHA, _errors_at, certify_link
 from evenhand.calibration.bands import SurvivalBand, cvar, local_levels_band
 from evenhand.draws import jittered

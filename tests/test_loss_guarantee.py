@@ -18,7 +18,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from evenhand._checks import InputError
-from evenhand._words import at_most
+from evenhand._format import at_most
 from evenhand.decisions import BayesDecision, LossGuarantee, StepLoss, loss_guarantee
 from evenhand.distributions import Normal
 from evenhand.draws import fresh, jittered, nodes

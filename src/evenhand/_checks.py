@@ -15,6 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand._format import percent, stated
+
 Floats = NDArray[np.float64]
 OnDiscrete = Literal["raise", "warn", "ignore"]
 
@@ -248,15 +250,16 @@ def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "r
         )
     elif share > MAX_ATOM:
         trouble = (
-            f"{name} is {value:g} in {share:.1%} of the rows and no value may hold more than {MAX_ATOM:.0%}: "
-            "calibration of a whole distribution needs a continuous outcome; model that value apart"
+            f"{name} is {value:g} in {percent(share, 'up')} of the rows and no value may hold more than "
+            f"{stated(MAX_ATOM)}: calibration of a whole distribution needs a continuous outcome; "
+            "model that value apart"
         )
     else:
         # among fewer than 50 rows every value holds more than 2%: only a repeated one is an atom
         if share > MILD_ATOM and n_distinct < y.size:
             warnings.warn(
-                f"{name} is {value:g} in {share:.1%} of the rows: their PITs pile up; an audit spreads them at random "
-                "over the probability of the rounding cell if all outcomes lie on a grid",
+                f"{name} is {value:g} in {percent(share, 'up')} of the rows: their PITs pile up; an audit "
+                "spreads them at random over the probability of the rounding cell if all outcomes lie on a grid",
                 DiscreteOutcomeWarning,
                 stacklevel=3,
             )

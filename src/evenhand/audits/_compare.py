@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import bad_input
+from evenhand._format import stated
 from evenhand.audits._result import Audit
 from evenhand.report import comparison_text, difference_in_words
 
@@ -90,9 +91,9 @@ def _aligned(first: Audit, second: Audit) -> list[tuple[str, tuple[float, float]
             pairs.append((f"error, {a['group']}", (a["error"], b["error"])))
             pairs.append((f"90% coverage, {a['group']}", (a["coverage_90"], b["coverage_90"])))
     for mass in first.worst_groups["mass"]:
-        pairs.append((f"oracle worst {mass:.0%}", (first.worst_group_error(mass), second.worst_group_error(mass))))
+        pairs.append((f"oracle worst {stated(mass)}", (first.worst_group_error(mass), second.worst_group_error(mass))))
     for a, b in zip(first.worst_groups.to_dict("records"), second.worst_groups.to_dict("records"), strict=True):
         # what a certificate says of a deterministic forecaster is a floor, not a finding
         if b["mass"] < 1 and np.isfinite([a["certified"], b["certified"]]).all():
-            pairs.append((f"certified, any {b['mass']:.0%}", (a["certified"], b["certified"])))
+            pairs.append((f"certified, any {stated(b['mass'])}", (a["certified"], b["certified"])))
     return pairs

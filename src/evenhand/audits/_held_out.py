@@ -21,7 +21,7 @@ from evenhand._checks import (
     check_fraction,
     check_weights,
 )
-from evenhand._words import percent
+from evenhand._format import stated
 from evenhand.audits import _tables
 from evenhand.calibration.learned import GroupSearch
 from evenhand.draws import one_row_each
@@ -169,7 +169,7 @@ def scan_groups(
 
 def unlearned(mass: float) -> str:
     """How the note begins that says why no group of a mass was learned."""
-    return f"no group of {percent(mass)} was learned"
+    return f"no group of {stated(mass)} was learned"
 
 
 def learn_groups(

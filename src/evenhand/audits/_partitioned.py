@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import calibration
+from evenhand._format import stated
 from evenhand.audits import _tables
 from evenhand.audits._pictures import LEVELS, curve_table
 from evenhand.audits._result import Audit
@@ -90,7 +91,7 @@ def _worst_groups(some: pd.DataFrame, everyone: pd.Series[Any], proof: calibrati
 
 def _scores(scores: pd.DataFrame, everyone: pd.Series[Any]) -> pd.DataFrame:
     """Scores of which those that PITs give are of everybody."""
-    columns = {f"{level:.0%} coverage": f"coverage_{level * 100:.0f}" for level in _tables.LEVELS}
+    columns = {f"{stated(level)} coverage": f"coverage_{level * 100:.0f}" for level in _tables.LEVELS}
     columns["average error"] = "error"
     rows = scores.to_dict("records")
     for row in rows:

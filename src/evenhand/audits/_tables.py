@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand import calibration
 from evenhand._checks import Floats, bad_input, check_groups
+from evenhand._format import stated
 from evenhand.audits._subject import Subject
 from evenhand.calibration.errors import error_with_band, n_effective
 from evenhand.calibration.scores import crps_and_spread
@@ -77,7 +78,7 @@ def score_table(subject: Subject, weight: Floats, random: np.random.Generator) -
     measured += [("CRPS", scores, "units of y"), ("mean std", spreads, "units of y")]
     for level in LEVELS:
         width = calibration.interval_width(subject.few, level)
-        measured.append((f"{level:.0%} interval width", width, "units of y"))
+        measured.append((f"{stated(level)} interval width", width, "units of y"))
     rows = [{"measure": name, **_mean_band(values, w), "unit": unit} for name, values, unit in measured]
     return pd.DataFrame(rows + pit_scores(subject.pit, weight, random))
 
@@ -85,7 +86,11 @@ def score_table(subject: Subject, weight: Floats, random: np.random.Generator) -
 def pit_scores(pit: Floats, weight: Floats, random: np.random.Generator) -> list[dict[str, Any]]:
     """Rows of the score table that PITs alone give."""
     rows: list[dict[str, Any]] = [
-        {"measure": f"{level:.0%} coverage", **_share_band(calibration.covered(pit, level), weight), "unit": "share"}
+        {
+            "measure": f"{stated(level)} coverage",
+            **_share_band(calibration.covered(pit, level), weight),
+            "unit": "share",
+        }
         for level in LEVELS
     ]
     error, low, high = error_with_band(pit, sample_weight=weight, random_state=random)

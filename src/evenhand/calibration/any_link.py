@@ -13,7 +13,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import expit
 
 from evenhand._checks import Floats, InputError, bad_input, check_fraction
-from evenhand._words import at_least, at_most, percent
+from evenhand._format import at_least, at_most, stated, stated_confidence
 from evenhand.calibration.bands import SurvivalBand, local_levels_band
 from evenhand.calibration.certificates import ASSUMPTIONS, NOT_COVERED, WORST
 from evenhand.calibration.errors import check_pit
@@ -139,9 +139,12 @@ class LinkCertificate:
 
     def summary(self) -> str:
         """Return the bounds as text, with what they assume and what they do not cover."""
-        lines = [f"With {percent(self.confidence)} confidence, from {self.n_samples:,} people, under {self.link!r}:"]
+        lines = [
+            f"With {stated_confidence(self.confidence)} confidence, from {self.n_samples:,} people, "
+            f"under {self.link!r}:"
+        ]
         lines += [
-            f"- for every group of at least {percent(row['mass'])} of people, stated chances are off by at most "
+            f"- for every group of at least {stated(row['mass'])} of people, stated chances are off by at most "
             f"{at_most(row['group_error'])} points; the 80% interval holds {at_least(row['coverage_80_low'])}% to "
             f"{at_most(row['coverage_80_high'])}% there"
             for row in self.table((0.1, 0.2, 0.5)).to_dict("records")

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._checks import Floats, InputError, bad_input, check_choice, check_fraction
-from evenhand._words import at_least, at_most, percent
+from evenhand._format import at_least, at_most, stated, stated_confidence
 from evenhand.calibration import _evidence
 from evenhand.calibration._evidence import ASSUMPTIONS, NOT_COVERED, WORST, Evidence, Method, RowEvidence, Values
 from evenhand.calibration.bands import SurvivalBand, share_bound
@@ -208,7 +208,7 @@ class Certificate:
         """Return the statements as text, with what they assume and what they do not cover."""
         draws = f"{self.n_draws} draw{'' if self.n_draws == 1 else 's'}"
         each = draws if self.is_randomized else "one deterministic forecast"
-        lines = [f"With {percent(self.confidence)} confidence, from {self.n_samples:,} people, {each} each:"]
+        lines = [f"With {stated_confidence(self.confidence)} confidence, from {self.n_samples:,} people, {each} each:"]
         lines.append(f"- over everybody, stated chances are off by at most {at_most(self.average_error())} points")
         lines += [
             f"- for group {row['group']!r} ({row['n']} rows), by {at_least(row['low'])} to {at_most(row['high'])} "
@@ -218,7 +218,7 @@ class Certificate:
         if self.n_draws > 1:
             for row in self.table((0.1, 0.2, 0.5)).to_dict("records"):
                 error = at_most(row["group_error"])
-                line = f"- for every group of at least {percent(row['mass'])} of people, by at most {error} points"
+                line = f"- for every group of at least {stated(row['mass'])} of people, by at most {error} points"
                 if self.evidence.knows(0.8):
                     low, high = at_least(row["coverage_80_low"]), at_most(row["coverage_80_high"])
                     line += f"; the 80% interval holds {low}% to {high}% there"

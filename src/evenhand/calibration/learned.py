@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, InputError, bad_input, check_count, check_fraction, check_rows
-from evenhand._words import at_least, percent
+from evenhand._format import at_least, stated_confidence
 from evenhand.calibration._group_bound import mean_lower_bound
 from evenhand.calibration._group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
 from evenhand.calibration._group_patterns import Direction, direction_of, pattern_values
@@ -102,7 +102,7 @@ class FoundGroup:
         where = f" (nearly: {self.description})" if self.description else ""
         return (
             f"{what}calibration error {self.error:.3f}, at least {at_least(self.low, 3, unit=1)} "
-            f"with {percent(self.confidence)} confidence, in {self.n} of {self.n_judged} rows{where}"
+            f"with {stated_confidence(self.confidence)} confidence, in {self.n} of {self.n_judged} rows{where}"
         )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from evenhand._checks import Floats
-from evenhand._words import percent
+from evenhand._format import percent, stated
 from evenhand.calibration.bands import betting_cvar, cvar, local_levels_band, share_bound, share_interval
 from evenhand.decisions.bayes import Decisions
 
@@ -92,7 +92,7 @@ class Seen:
         if np.isnan(self.mixed):
             return 2, WHY["few draws"].format(m=m, needed=SHOWING)
         if self.mixed:
-            return 2, WHY["draws"].format(share=f"{100 * self.mixed:.3g}%")
+            return 2, WHY["draws"].format(share=percent(self.mixed))
         return 1, WHY["same choice"].format(m=m)
 
     def statements(
@@ -138,7 +138,7 @@ class Seen:
         return [
             {"k": k, "n": shares.size, "exceeded": cvar(shares, mass), "low": 0.0, "high": most, "bound": limit}
             | {"promised": np.nan, "realized": np.nan}
-            | {"group": f"every group of {percent(mass)}", "kind": "every", "mass": mass}
+            | {"group": f"every group of {stated(mass)}", "kind": "every", "mass": mass}
             for mass, most, limit in zip(masses.tolist(), high, bounds, strict=True)
         ]
 

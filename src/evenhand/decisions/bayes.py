@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, InputError, bad_input, check_finite
+from evenhand._format import percent
 from evenhand.decisions.steps import StepLoss
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks, take_rows
@@ -56,7 +57,7 @@ class Decisions:
 
     def __repr__(self) -> str:
         shares = ", ".join(
-            f"{action!r}: {100 * np.mean(self.index == j):.1f}%" for j, action in enumerate(self.actions)
+            f"{action!r}: {percent(float(np.mean(self.index == j)))}" for j, action in enumerate(self.actions)
         )
         return f"Decisions(shape {self.index.shape}, {shares}, promised {self.promised.mean():.4g} on average)"
 

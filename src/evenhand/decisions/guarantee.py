@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, bad_input, check_finite, check_fraction, check_groups
-from evenhand._words import at_least, at_most, percent
+from evenhand._format import at_least, at_most, band, percent, plain_number, stated_confidence
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.worst import check_masses
 from evenhand.decisions._seen import Seen
@@ -92,9 +92,10 @@ class LossGuarantee:
         ]
         lines += [self._line(row) for row in self.table.to_dict("records")]
         lines.append(
-            f"In brackets what {percent(self.confidence)} confidence leaves possible, line by line; before them the "
-            "share in the rows at hand. Proven: exceeded no more often than the bound, which says nothing of the mean. "
-            "Open: more rows would tell. Groups of a size are bounded however they are chosen, if not by the draws."
+            f"In brackets what {stated_confidence(self.confidence)} confidence leaves possible, line by line; before "
+            "them the share in the rows at hand. Proven: exceeded no more often than the bound, which says nothing of "
+            "the mean. Open: more rows would tell. Groups of a size are bounded however they are chosen, if not by the "
+            "draws."
         )
         return "\n".join(lines)
 
@@ -104,14 +105,12 @@ class LossGuarantee:
             return line + "."
         side = "more" if self.more_low > 0 else "less"
         ends = sorted((abs(self.more_low), abs(self.more_high)))
-        return (
-            f"{line}: by {ends[0]:.3g} to {ends[1]:.3g} {side}, so the forecasts are not calibrated where they decide."
-        )
+        return f"{line}: by {band(plain_number, *ends)} {side}, so the forecasts are not calibrated where they decide."
 
     def _line(self, row: Mapping[Any, Any]) -> str:
         if row["n"] == 0:
             return f"- group {row['group']!r} has no rows"
-        share, bound = f"{100 * row['exceeded']:.1f}%", f"bound {at_most(row['bound'])}%: {row['verdict']}"
+        share, bound = percent(row["exceeded"]), f"bound {at_most(row['bound'])}%: {row['verdict']}"
         if row["kind"] == "every":
             return f"- more than {row['k']:g} times, {row['group']}: at most {at_most(row['high'])}%, {bound}"
         who = row["group"] if row["kind"] == "everyone" else f"group {row['group']!r}"

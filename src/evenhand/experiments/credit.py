@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand import __version__
+from evenhand._format import at_most
 from evenhand.experiments._credit_claims import LIKELIHOOD, PAIC, advantages, claims, confirmed, settled
 from evenhand.experiments._credit_exhibits import exhibits
 from evenhand.experiments._credit_world import (
@@ -171,7 +172,7 @@ def _lead(verdicts: pd.DataFrame, proofs: pd.DataFrame, games: pd.DataFrame, spl
         "stays away, whom it approves applies, qualified or not. A link around its forecasts earns at most what the "
         "best cut on them would. So a link earns more only where the bank's own cut is wrong: where those nearest to "
         "it, whom the link shuts out, are unqualified more often than the bank says.",
-        f"The certificate of the network at alpha {PAIC:g}, as trained: off by at most {100 * certified:.1f} points in "
+        f"The certificate of the network at alpha {PAIC:g}, as trained: off by at most {at_most(certified)} points in "
         "every fifth, on average over roll-outs; of deterministic banks nothing below 25 can be proven.",
     ]
     return sentences

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import __version__
-from evenhand._words import percent
+from evenhand._format import stated
 from evenhand.datasets import load_crime
 from evenhand.experiments._crime_claims import at_mass, claims, kinds_of
 from evenhand.experiments._crime_figures import plot_sharpness, plot_sizes
@@ -148,7 +148,7 @@ def _sharpness(rows: pd.DataFrame, protocol: Protocol, recalibrated: bool) -> Ex
         f"sharpness-{'recalibrated-' if recalibrated else ''}{protocol}",
         f"Sharpness against the worst group, {how}, {NAMES[protocol]}",
         f"{LEADS[protocol]} Each small dot is a split, each large one the mean of an alpha. Above: the oracle's worst "
-        f"{percent(MASS)} of the test rows. Below: the worst of the halves of features and their intersections."
+        f"{stated(MASS)} of the test rows. Below: the worst of the halves of features and their intersections."
         + (
             " In blue a link around a deterministic ensemble, and dotted what it would cost if the ensemble were right."
             if protocol == "apart" and not recalibrated

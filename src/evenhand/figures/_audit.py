@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._checks import check_weights
+from evenhand._format import stated_confidence
 from evenhand.calibration.errors import check_pit
 from evenhand.figures._histogram import CONFIDENCE, bins_for, histogram
 from evenhand.figures._style import (
@@ -168,7 +169,7 @@ def plot_calibration(pit: ArrayLike, ax: Axes | None = None, sample_weight: Arra
     for bar, is_outside in zip(bars, (share < low) | (share > high), strict=True):
         if is_outside:
             bar.set(facecolor=RED, hatch="//")
-    label = f"{CONFIDENCE:.0%} band under calibration, all bars at once"
+    label = f"{stated_confidence(CONFIDENCE)} band under calibration, all bars at once"
     style: Any = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0}
     axes.stairs(high * n_bins, edges, baseline=low * n_bins, label=label, **style)
     axes.axhline(1, color=GREY, linestyle="--", linewidth=1.2)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand._checks import Floats, bad_input
+from evenhand._format import stated_points
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +66,7 @@ def tidy(axes: Axes, grid: str) -> None:
 
 
 def as_points(value: float, _: float) -> str:
-    return f"{100 * value:.4g}"
+    return stated_points(value)
 
 
 def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:

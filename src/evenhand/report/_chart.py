@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from evenhand.report._numbers import is_known
+from evenhand._format import is_known
 from evenhand.report._page import escape, short
 
 TIP_NAME = 60

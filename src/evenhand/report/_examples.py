@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from evenhand._format import number
 from evenhand.report._chart import Frame, axes, chart, known, line_sign, mark, nice_ticks, plain, shape, titled_chart
-from evenhand.report._numbers import number
 from evenhand.report._page import Cell, Section, paragraph, section, table
 from evenhand.report._said import Values
 

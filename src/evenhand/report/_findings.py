@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evenhand._words import at_least
-from evenhand.report._numbers import count, is_known, or_zero, p_value, points
-from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, SURE, WIDE, Said, Values, plain_number
+from evenhand._format import at_least, count, is_known, p_value, plain_number, points, stated, whole_percent
+from evenhand.report._numbers import or_zero
+from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, SURE, WIDE, Said, Values
 
 NAMED_TOLD, TOLD = 2, 3
 """Most named groups, and most groups named or scanned, that are told of one by one."""
@@ -161,13 +161,9 @@ def _learned_sentences(audit: Values) -> list[Said]:
     if not off:
         return []
     row = max(off, key=lambda row: row["low"])
-    told = f"Of {points_of(row['mass'])} of people that features define ({in_words(row)}) ({count(row['n'], 'row')}): "
+    told = f"Of {stated(row['mass'])} of people that features define ({in_words(row)}) ({count(row['n'], 'row')}): "
     told += f"{how_off(row, is_off=True)}; off by an estimated {points(row['error'])} points, "
     return [Said(f"{told}surely by at least {at_least(row['low'])}.")]
-
-
-def points_of(mass: float) -> str:
-    return f"{100 * mass:.4g}%"
 
 
 def _in_all(audit: Values, told: int) -> list[Said]:
@@ -193,7 +189,7 @@ def n_scanned(audit: Values) -> int:
 def in_words(row: Values) -> str:
     """Say what a learned group is: conditions that nearly define it, or the features that it rests on."""
     if row["description"]:
-        return f"nearly: {row['description']}, {points_of(round(or_zero(row['description_share']), 2))} of people"
+        return f"nearly: {row['description']}, {whole_percent(or_zero(row['description_share']))} of people"
     return "by " + ", ".join(map(str, row["features"])) if row["features"] else "no short rule"
 
 

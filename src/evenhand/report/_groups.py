@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evenhand._words import at_least
-from evenhand.report._chart import tip_name
-from evenhand.report._findings import by_size, how_off, in_words, is_sure, n_scanned, no_scan, scan_note
-from evenhand.report._numbers import (
+from evenhand._format import (
+    at_least,
     band,
     bound,
     count,
     is_known,
     number,
-    or_zero,
     p_value,
     percent,
     points,
-    tenth_percent,
+    stated,
+    stated_points,
     whole,
 )
+from evenhand.report._chart import tip_name
+from evenhand.report._findings import by_size, how_off, in_words, is_sure, n_scanned, no_scan, scan_note
+from evenhand.report._numbers import or_zero
 from evenhand.report._page import Cell, Section, Value, paragraph, section, table
-from evenhand.report._plots import off_by_drawing, whole_points
+from evenhand.report._plots import off_by_drawing
 from evenhand.report._said import SURE, Values
 
 SCANNED, NAMED = 100, 400
@@ -74,7 +75,7 @@ def _named_cells(row: Values, top: float) -> list[Cell]:
         how,
         Value(number(row["bias"]), band(number, row["bias_low"], row["bias_high"]), row["bias"]),
         *(
-            Value(percent(row[key], 1), band(tenth_percent, row[f"{key}_low"], row[f"{key}_high"]), row[key])
+            Value(percent(row[key]), band(percent, row[f"{key}_low"], row[f"{key}_high"]), row[key])
             for key in ("coverage_80", "coverage_90")
         ),
         Value(whole(row["n"]), order=row["n"]),
@@ -91,7 +92,7 @@ def _top(values: Iterable[float | None]) -> float:
 
 
 def _off_by(top: float) -> str:
-    return f"on a scale of 0 to {whole_points(top)}"
+    return f"on a scale of 0 to {stated_points(top)}"
 
 
 def scanned_section(audit: Values) -> Section | None:
@@ -135,7 +136,7 @@ def _scanned_cells(row: Values, top: float) -> list[Cell]:
         Value("", order=row["error"], drawing=off_by_drawing(row, None, None, says=says, is_off=is_sure(row), top=top)),
         str(how),
         Value(number(row["bias"]), order=row["bias"]),
-        Value(percent(row["coverage_80"], 1), order=row["coverage_80"]),
+        Value(percent(row["coverage_80"]), order=row["coverage_80"]),
         Value(p_value(row["p_adjusted"]), order=row["p_adjusted"]),
         Value(whole(row["n"]), order=row["n"]),
     ]
@@ -163,12 +164,12 @@ def learned_section(audit: Values) -> Section | None:
     ]
     cells: list[list[Cell]] = [
         [
-            percent(row["mass"]),
+            stated(row["mass"]),
             points(row["error"]),
             bound(at_least, row["low"]),
             how_off(row, is_off=or_zero(row["low"]) > 0),
             number(row["bias"]),
-            percent(row["coverage_80"], 1),
+            percent(row["coverage_80"]),
             p_value(row["p_value"]),
             (whole(row["n"]), f"of {whole(row['n_judged'])} judged"),
             in_words(row),

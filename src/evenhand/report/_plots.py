@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from evenhand._words import at_least, at_most
+from evenhand._format import at_least, at_most, band, count, percent, points, stated, stated_points
 from evenhand.report._chart import (
     AREA_SIGN,
     EVEN_SIGN,
@@ -22,7 +22,6 @@ from evenhand.report._chart import (
     sign,
     titled_chart,
 )
-from evenhand.report._numbers import band, count, percent, points, tenth_percent
 from evenhand.report._page import table
 from evenhand.report._said import Values
 
@@ -36,14 +35,6 @@ HATCH = (
     '<path class="stripe" d="M0 0V6"/></pattern></defs>'
 )
 """Lines over bars that lie outside their band: not told by colour alone."""
-
-
-def whole_percent(share: float) -> str:
-    return f"{100 * share:.4g}%"
-
-
-def whole_points(share: float) -> str:
-    return f"{100 * share:.4g}"
 
 
 def pit_figure(audit: Values) -> str:
@@ -64,8 +55,8 @@ def pit_figure(audit: Values) -> str:
             y="Share of outcomes",
             x_ticks=FIFTHS,
             y_ticks=nice_ticks(0.0, top or 1.0, 4),
-            x_text=whole_percent,
-            y_text=whole_percent,
+            x_text=stated,
+            y_text=stated,
         ),
         *(_pit_band(frame, *row) for row in rows),
         *(_pit_bar(frame, *row) for row in rows),
@@ -82,7 +73,7 @@ def pit_figure(audit: Values) -> str:
     ]
     note = f"{count(outside, 'bar lies', 'bars lie')} outside the band." if outside else "All bars lie within the band."
     header = ["stated chance", "#share of outcomes", "#band if calibrated"]
-    cells = [[_range(a, b), percent(s, 1), band(tenth_percent, low, high)] for a, b, s, low, high in rows]
+    cells = [[_range(a, b), percent(s), band(percent, low, high)] for a, b, s, low, high in rows]
     numbers = table("Numbers of the PIT histogram", header, cells)
     return titled_chart("Where outcomes fall in their forecasts", chart(frame, says, parts), key, note, numbers)
 
@@ -109,9 +100,7 @@ def _pit_bar(frame: Frame, a: float, b: float, share: float | None, low: float |
         if is_outside
         else f'<rect class="bar blue" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{height:.1f}"/>'
     )
-    says = (
-        f"Stated chance {_range(a, b)}: {percent(share, 1)} of outcomes; if calibrated {band(tenth_percent, low, high)}"
-    )
+    says = f"Stated chance {_range(a, b)}: {percent(share)} of outcomes; if calibrated {band(percent, low, high)}"
     return mark(says + (". Outside the band." if is_outside else "."), drawing)
 
 
@@ -125,7 +114,7 @@ def _is_outside(share: float | None, low: float | None, high: float | None) -> b
 
 
 def _range(a: float, b: float) -> str:
-    return f"{100 * a:.3g}% to {100 * b:.3g}%"
+    return f"{stated(a)} to {stated(b)}"
 
 
 def calibration_figure(audit: Values) -> str:
@@ -143,8 +132,8 @@ def calibration_figure(audit: Values) -> str:
             y="Share of outcomes at or below",
             x_ticks=FIFTHS,
             y_ticks=FIFTHS,
-            x_text=whole_percent,
-            y_text=whole_percent,
+            x_text=stated,
+            y_text=stated,
         ),
         area(frame, low, high) if banded else "",
         line(frame, [(0, 0), (1, 1)], "even"),
@@ -161,10 +150,7 @@ def calibration_figure(audit: Values) -> str:
         (EVEN_SIGN, "calibrated"),
     ]
     header = ["stated chance", "#observed", "#95% band"]
-    cells = [
-        [percent(row["level"]), percent(row["observed"], 1), band(tenth_percent, row["low"], row["high"])]
-        for row in rows
-    ]
+    cells = [[stated(row["level"]), percent(row["observed"]), band(percent, row["low"], row["high"])] for row in rows]
     numbers = table("Numbers of the calibration curve", header, cells)
     says = "Calibration curve: share of outcomes at or below the forecast quantile of each level."
     return titled_chart("Do stated chances come true?", chart(frame, says, parts), key, note, numbers)
@@ -173,8 +159,8 @@ def calibration_figure(audit: Values) -> str:
 def _calibration_mark(frame: Frame, row: Values) -> str:
     x, y = frame.x(row["level"]), frame.y(row["observed"])
     says = (
-        f"Stated {percent(row['level'])}: {percent(row['observed'], 1)} of outcomes lie at or below "
-        f"(95% band {band(tenth_percent, row['low'], row['high'])})."
+        f"Stated {stated(row['level'])}: {percent(row['observed'])} of outcomes lie at or below "
+        f"(95% band {band(percent, row['low'], row['high'])})."
     )
     kind, name = ("red", "square") if _is_off(row) else ("blue", "circle")
     return mark(says, shape(name, x, y), (x, y), kind)
@@ -199,8 +185,8 @@ def worst_figure(rows: Sequence[Values], learned: Sequence[Values], numbers: str
             y="Off by (percentage points)",
             x_ticks=FIFTHS,
             y_ticks=TENTHS,
-            x_text=whole_percent,
-            y_text=whole_points,
+            x_text=stated,
+            y_text=stated_points,
         ),
         area(frame, low, high) if nulls else "",
         line(frame, means, "even") if means else "",
@@ -230,7 +216,7 @@ def _stairs(rows: Sequence[Values]) -> list[tuple[float, float]]:
 
 def _oracle_mark(frame: Frame, row: Values) -> str:
     x, y = frame.x(row["mass"]), frame.y(row["error"])
-    says = f"Worst {percent(row['mass'])} picked in hindsight: off by {points(row['error'])} points"
+    says = f"Worst {stated(row['mass'])} picked in hindsight: off by {points(row['error'])} points"
     if known(row["null_low"], row["null_high"]):
         says += f"; calibrated forecasts show {band(points, row['null_low'], row['null_high'])}"
     return mark(says + ".", shape("circle", x, y), (x, y), "blue")
@@ -238,7 +224,7 @@ def _oracle_mark(frame: Frame, row: Values) -> str:
 
 def _certified_mark(frame: Frame, row: Values) -> str:
     x, y = frame.x(row["mass"]), frame.y(row["certified"])
-    says = f"Certified: every group of at least {percent(row['mass'])} of people is off by at most "
+    says = f"Certified: every group of at least {stated(row['mass'])} of people is off by at most "
     return mark(f"{says}{at_most(row['certified'])} points.", shape("square", x, y), (x, y), "red")
 
 
@@ -246,7 +232,7 @@ def _learned_mark(frame: Frame, row: Values) -> str:
     x, y = frame.x(row["mass"]), frame.y(max(row["error"], 0.0))
     end = frame.y(min(max(row["low"] or 0.0, 0.0), max(row["error"], 0.0)))
     drawing = f'<path class="whisker" d="M{x:.1f} {y:.1f}V{end:.1f}M{x - 4:.1f} {end:.1f}h8"/>{shape("diamond", x, y)}'
-    says = f"Group of {percent(row['mass'])} learned from features: off by {points(row['error'])} points"
+    says = f"Group of {stated(row['mass'])} learned from features: off by {points(row['error'])} points"
     if known(row["low"]):
         says += f", surely by {at_least(row['low'])} or more" if row["low"] > 0 else ", not surely off"
     return mark(says + ".", drawing, (x, y), "orange")
@@ -269,7 +255,7 @@ def off_by_drawing(row: Values, low: float | None, high: float | None, *, says: 
         end = frame.x(row["error"] if high is None else high)
         reach = f'<path class="whisker" d="M{frame.x(low):.1f} 12H{end:.1f}"/>'
     drawn = mark(says, reach + shape(name, x, 12), (x, 12), kind)
-    says = f"Off by, from 0 to {whole_points(top)} points"
+    says = f"Off by, from 0 to {stated_points(top)} points"
     return f'<svg viewBox="0 0 160 24" role="group" aria-label="{says}">{grid}{drawn}</svg>'
 
 

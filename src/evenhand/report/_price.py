@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand._words import at_most
+from evenhand._format import at_most, number, points, stated, stated_points
 from evenhand.report._chart import (
     Frame,
     axes,
@@ -19,9 +19,7 @@ from evenhand.report._chart import (
     sign,
     titled_chart,
 )
-from evenhand.report._numbers import number, percent, points
 from evenhand.report._page import Cell, Section, paragraph, section, table
-from evenhand.report._plots import whole_points
 from evenhand.report._said import Values
 
 
@@ -31,7 +29,7 @@ def price_section(audit: Values) -> Section | None:
     rows = [row for row in price["curve"] if known(row["group_error"], row["price"])] if price else []
     if not price or not rows:
         return None
-    chosen, mass = _chosen(price), percent(price["mass"])
+    chosen, mass = _chosen(price), stated(price["mass"])
     explained = [
         paragraph(
             "Proof costs sharpness. The smaller alpha, the more a forecast hangs on its draw: the less far off any "
@@ -72,7 +70,7 @@ def _price_figure(price: Values, rows: Sequence[Values]) -> str:
     high = max(row["price"] for row in shown) * 1.05 or 1.0
     reach = max(row["group_error"] for row in shown)
     frame = Frame((0, min(0.5, reach * 1.06) or 0.5), (0, high), height=330)
-    mass = percent(price["mass"])
+    mass = stated(price["mass"])
     parts = [
         axes(
             frame,
@@ -80,7 +78,7 @@ def _price_figure(price: Values, rows: Sequence[Values]) -> str:
             y="Price: log score given up (nats)",
             x_ticks=[v for v in nice_ticks(0, frame.x_range[1]) if v <= 0.5],
             y_ticks=nice_ticks(0, high),
-            x_text=whole_points,
+            x_text=stated_points,
             y_text=plain,
         ),
         f'<g class="blue">{line(frame, [(row["group_error"], row["price"]) for row in rows], "path")}</g>',

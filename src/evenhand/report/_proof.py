@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand._words import at_least, at_most
+from evenhand._format import at_least, at_most, band, bound, count, is_known, points, stated, stated_confidence, whole
 from evenhand.report._findings import by_size
-from evenhand.report._numbers import band, bound, count, is_known, percent, points, whole
 from evenhand.report._page import Cell, Section, Value, bullets, paragraph, section, table
 from evenhand.report._plots import worst_figure
 from evenhand.report._said import Values
@@ -22,8 +21,8 @@ def proof_section(audit: Values) -> Section | None:
     draws = count(proof["n_draws"], "draw") if audit["is_randomized"] else "one forecast"
     parts = [
         paragraph(
-            f"Each statement holds with {percent(proof['confidence'])} confidence at any number of rows, from "
-            f"{count(proof['n_samples'], 'person', 'people')} with {draws} each. "
+            f"Each statement holds with {stated_confidence(proof['confidence'])} confidence at any number of rows, "
+            f"from {count(proof['n_samples'], 'person', 'people')} with {draws} each. "
             f"Over everybody, stated chances are off by at most "
             f"{bound(at_most, proof['average_error'])} points."
         )
@@ -53,7 +52,7 @@ def _every_group(proof: Values) -> str:
     ]
     cells: list[list[Cell]] = [
         [
-            f"{percent(row['mass'])} of people",
+            f"{stated(row['mass'])} of people",
             bound(at_most, row["group_error"]),
             *([bound(at_most, row["chain"])] if has_chain else []),
             bound(at_least, row["coverage_80_low"], "%"),
@@ -126,11 +125,11 @@ def _oracle_table(audit: Values, *, is_proven: bool) -> str:
     ]
     cells: list[list[Cell]] = [
         [
-            percent(row["mass"]),
+            stated(row["mass"]),
             whole(row["n"]),
             points(row["error"]),
             (points(row["null_mean"]), band(points, row["null_low"], row["null_high"])),
-            *([points(row["certified"])] if is_proven else []),
+            *([bound(at_most, row["certified"])] if is_proven else []),
         ]
         for row in audit["worst_groups"]
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenhand.report._numbers import whole
+from evenhand._format import whole
 from evenhand.report._page import Section, escape, facts, paragraph, section
 from evenhand.report._said import Values
 

@@ -30,7 +30,3 @@ class Said:
 
     def __str__(self) -> str:
         return self.before + self.name + self.rest
-
-
-def plain_number(value: float) -> str:
-    return f"{float(f'{value:.3g}'):,.10g}"

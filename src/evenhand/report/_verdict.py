@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand._words import at_least, at_most
+from evenhand._format import (
+    at_least,
+    at_most,
+    band,
+    count,
+    is_known,
+    percent,
+    plain_number,
+    points,
+    stated,
+    stated_confidence,
+)
 from evenhand.report._findings import (
     farthest_off,
     group_sentences,
@@ -16,8 +27,8 @@ from evenhand.report._findings import (
     looked_at,
     mending,
 )
-from evenhand.report._numbers import band, count, is_known, or_zero, percent, points, tenth_percent
-from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, WIDE, Said, Values, plain_number
+from evenhand.report._numbers import or_zero
+from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, WIDE, Said, Values
 
 MASS = 0.2
 """Share of the people whose bounds for every group are told of in words."""
@@ -76,15 +87,11 @@ def everybody_off(audit: Values) -> str:
         low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
         if is_mean_off(row):
             ends = sorted((abs(or_zero(row["bias_low"])), abs(or_zero(row["bias_high"]))))
-            way, reach = "high" if row["bias"] < 0 else "low", band(_plain, *ends)
-            return f"Forecasts are too {way} on average, by {_plain(abs(row['bias']))} ({reach}) in units of y."
+            way, reach = "high" if row["bias"] < 0 else "low", band(plain_number, *ends)
+            return f"Forecasts are too {way} on average, by {plain_number(abs(row['bias']))} ({reach}) in units of y."
         if low > LEAST_TOLD:
             return _chances_off(row, low)
     return ""
-
-
-def _plain(value: float | None) -> str:
-    return "-" if value is None else plain_number(value)
 
 
 def _chances_off(row: Values, low: float) -> str:
@@ -92,7 +99,7 @@ def _chances_off(row: Values, low: float) -> str:
     said = {LOWER: "Outcomes are surely lower than forecast", HIGHER: "Outcomes are surely higher than forecast"}
     said |= {NARROW: "Intervals are surely too narrow", WIDE: "Intervals are surely too wide"}
     words = said.get(way, "Stated chances are surely off, in no one direction")
-    covered = f": a stated 80% interval holds {percent(row['coverage_80'], 1)} of outcomes"
+    covered = f": a stated 80% interval holds {percent(row['coverage_80'])} of outcomes"
     off = f"stated chances are off by an estimated {points(row['error'])} percentage points, surely by at least "
     return f"{words} over everybody{covered if way in {NARROW, WIDE} else ''}; {off}{at_least(low)}."
 
@@ -122,18 +129,18 @@ def is_useless(row: Values) -> bool:
 
 
 def _proof_sentence(audit: Values, row: Values) -> str:
-    confidence, mass = percent(audit["certificate"]["confidence"]), percent(row["mass"])
+    level, mass = stated_confidence(audit["certificate"]["confidence"]), stated(row["mass"])
     if is_useless(row):
         return f"These rows prove nothing useful for every group of at least {mass} of people."
     opening = f"For every group of at least {mass} of people, "
     off = f"stated chances are off by at most {at_most(row['group_error'])} percentage points averaged over all levels"
     covered = row["coverage_80_low"]
     if not is_known(covered) or covered < LEAST_COVERED:
-        return f"{opening}{off}, with {confidence} confidence."
+        return f"{opening}{off}, with {level} confidence."
     # the two bounds are two statements: nothing says how often both hold
     return (
         f"{opening}an interval stated as 80% holds at least {at_least(covered)}% of the time, and {off}; each with "
-        f"{confidence} confidence."
+        f"{level} confidence."
     )
 
 
@@ -162,7 +169,7 @@ def _average_sentences(audit: Values) -> list[str]:
     for row in audit["groups"][:1]:
         text = f"Over everybody, stated chances are off by an estimated {points(row['error'])} percentage points"
         text += f" (95% band {band(points, row['error_low'], row['error_high'])})"
-        told.append(text + f"; a stated 80% interval holds {tenth_percent(row['coverage_80'])} of outcomes.")
+        told.append(text + f"; a stated 80% interval holds {percent(row['coverage_80'])} of outcomes.")
     return told
 
 
@@ -182,7 +189,7 @@ def not_covered(audit: Values) -> list[str]:
 def chance_sentence(rows: Sequence[Values]) -> str:
     """Say where worst groups picked in hindsight are worse than chance makes them; nothing if that is not known."""
     judged = [row for row in rows if is_known(row["null_high"]) and is_known(row["error"])]
-    above = [percent(row["mass"]) for row in judged if row["error"] > row["null_high"]]
+    above = [stated(row["mass"]) for row in judged if row["error"] > row["null_high"]]
     if above:
         return f"Above what calibrated forecasts show at shares of {', '.join(above)}."
     return "At no share is it above what calibrated forecasts show." if judged else ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evenhand._words import at_most
+from evenhand._format import at_most, band, count, number, percent, points, stated, whole
 from evenhand.report._chart import known
 from evenhand.report._examples import examples_section
 from evenhand.report._findings import farthest_off, how_sure
 from evenhand.report._groups import learned_section, named_section, scanned_section
-from evenhand.report._numbers import band, count, number, percent, points, tenth_percent, whole, without_nan
+from evenhand.report._numbers import without_nan
 from evenhand.report._page import (
     Cell,
     Section,
@@ -111,7 +111,7 @@ def _scale(audit: Values) -> str:
         marks.append(("orange", "diamond", worst["error"], words))
     if proven is not None and not is_useless(proven):
         most = f"at most {at_most(proven['group_error'])} points"
-        words = f"every group of {percent(proven['mass'])} of people, proven: {most}"
+        words = f"every group of {stated(proven['mass'])} of people, proven: {most}"
         marks.append(("red", "square", proven["group_error"], words))
     drawn = scale_figure(marks)
     return drawn and f"<section><h2>How far stated chances are off</h2>{drawn}</section>"
@@ -173,9 +173,7 @@ def _scores(audit: Values) -> Section | None:
     text = "Means over rows and draws with 95% bands. Smaller log scores, CRPS, deviations and widths are sharper."
     cells: list[list[Cell]] = []
     for row in rows:
-        show, unit = {"share": (tenth_percent, ""), "probability": (points, "points")}.get(
-            row["unit"], (number, row["unit"])
-        )
+        show, unit = {"share": (percent, ""), "probability": (points, "points")}.get(row["unit"], (number, row["unit"]))
         cells.append(
             [str(row["measure"]), show(row["value"]), band(show, row["low"], row["high"]), str(unit or "of outcomes")]
         )

@@ -7,20 +7,21 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from evenhand._words import at_least, at_most
-from evenhand.report._findings import NOT_OFF, by_size, in_words, is_sure
-from evenhand.report._numbers import (
+from evenhand._format import (
+    at_least,
+    at_most,
     band,
     bound,
     count,
     is_known,
     number,
-    or_zero,
     p_value,
-    percent,
     points,
-    without_nan,
+    stated,
+    whole_percent,
 )
+from evenhand.report._findings import NOT_OFF, by_size, in_words, is_sure
+from evenhand.report._numbers import or_zero, without_nan
 from evenhand.report._said import Values
 from evenhand.report._verdict import (
     SCALE,
@@ -87,7 +88,7 @@ def _named(audit: Values) -> str:
 def _group_row(row: Values) -> tuple[str, ...]:
     if row["too_small"]:
         return row["group"], str(row["n"]), "-", "too few rows to tell", "-", "-", "-"
-    covered = (f"{percent(row[k], 0)} ({band(_percent, row[f'{k}_low'], row[f'{k}_high'])})" for k in COVERAGES)
+    covered = (f"{whole_percent(row[k])} ({band(whole_percent, row[f'{k}_low'], row[f'{k}_high'])})" for k in COVERAGES)
     lean = (
         f"{number(row['bias'])} ({band(number, row['bias_low'], row['bias_high'])})" if is_known(row["bias"]) else "-"
     )
@@ -107,7 +108,7 @@ def _scanned(audit: Values) -> str:
             number(row["error"]),
             (row["direction"] if is_sure(row) or not is_known(row["p_adjusted"]) else NOT_OFF) or "-",
             number(row["bias"]),
-            percent(row["coverage_80"], 0),
+            whole_percent(row["coverage_80"]),
             p_value(row["p_adjusted"]),
         )
         for row in audit["scan"][:SHOWN]
@@ -119,13 +120,13 @@ def _learned(audit: Values) -> str:
     header = ("learned worst group of", "rows", "error", "at least", "how", "bias", "80% cov.", "in words")
     rows = [
         (
-            percent(row["mass"]),
+            stated(row["mass"]),
             f"{row['n']} of {row['n_judged']}",
             number(row["error"]),
             bound(lambda low: at_least(low, 3, unit=1), row["low"]),
             (row["direction"] or "-") if or_zero(row["low"]) > 0 else NOT_OFF,
             number(row["bias"]),
-            percent(row["coverage_80"], 0),
+            whole_percent(row["coverage_80"]),
             in_words(row),
         )
         for row in audit["learned"]
@@ -139,7 +140,7 @@ def _worst(audit: Values) -> str:
     rows = [(label, *(number(record[key]) for record in records)) for label, key in lines.items()]
     if proven_bounds(audit) is not None:
         rows.append(("certified for every group", *(_upper_bound(record["certified"]) for record in records)))
-    header = ("worst group of", *(percent(record["mass"]) for record in records))
+    header = ("worst group of", *(stated(record["mass"]) for record in records))
     grid = _grid(header, rows, right=tuple(range(1, len(records) + 1)))
     chance = chance_sentence(records)
     if not audit["is_randomized"]:
@@ -163,16 +164,24 @@ def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:
 def comparison_text(table: pd.DataFrame, names: tuple[str, str]) -> str:
     """Render two audits side by side with a sentence on each line."""
     rows = [
-        (row["measure"], number(row[names[0]]), number(row[names[1]]), row["in_words"])
+        (row["measure"], *(_compared(row["measure"], row[name]) for name in names), row["in_words"])
         for row in table.to_dict("records")
     ]
     return _grid(("measure", *names, "in plain words"), rows, right=(1, 2))
 
 
+def _compared(measure: str, value: float) -> str:
+    return _upper_bound(value) if _kind(measure) == "certified" else number(value)
+
+
+def _kind(measure: str) -> str:
+    # behind the comma stands the name of a group, which may hold any word
+    return measure.partition(", ")[0]
+
+
 def difference_in_words(measure: str, first: float, second: float, names: tuple[str, str]) -> str:
     """Say in one sentence what the second forecaster changes in a measure."""
-    # behind the comma stands the name of a group, which may hold any word
-    kind = measure.partition(", ")[0]
+    kind = _kind(measure)
     if kind == "certified":
         return f"proven for any such group: off by at most {at_most(second)} points; of {names[0]} {at_most(first)}"
     if kind == "log score":
@@ -234,16 +243,12 @@ def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
         return f"{ratio:.1f} times as {plain}"
     if abs(ratio - 1) < 0.005:
         return f"about as {plain}"
-    return f"{abs(ratio - 1):.0%} {more if ratio > 1 else less}"
+    return f"{whole_percent(abs(ratio - 1))} {more if ratio > 1 else less}"
 
 
 def _upper_bound(value: float | None) -> str:
     return bound(lambda share: at_most(share, 3, unit=1), value)
 
 
-def _percent(share: float | None) -> str:
-    return percent(share, 0)
-
-
 def _points(share: float) -> str:
-    return f"{100 * share:.0f}" if share >= 0.0995 else points(share)
+    return whole_percent(share).removesuffix("%") if share >= 0.0995 else points(share)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._words import at_most, percent
+from evenhand._format import at_most, bound, points, stated, stated_confidence, whole_percent
 from evenhand.calibration import Certificate
 from evenhand.calibration.any_link import LinkCertificate
 from evenhand.forecasters import RecalibratedRegressor
@@ -92,7 +92,7 @@ class Selection:
         return (
             "The randomization was chosen on these people, which what follows does not allow for. What allows for it: "
             f"stated chances are off by at most {at_most(self.certificate.group_error(self.group_mass))} points in "
-            f"every group of at least {percent(self.group_mass)} of people, with {percent(self.confidence)} confidence."
+            f"every group of at least {stated(self.group_mass)} of people, with {stated_confidence(self.confidence)} confidence."
         )
 
     def summary(self) -> str:
@@ -101,17 +101,22 @@ class Selection:
         if self.n_learning == 0:
             learned = "; the model was not fitted here: it must not have seen these rows"
         lines = [
-            f"With {percent(self.confidence)} confidence, stated chances are off by at most "
-            f"{at_most(self.max_group_error)} points in every group of at least {percent(self.group_mass)} of people "
+            f"With {stated_confidence(self.confidence)} confidence, stated chances are off by at most "
+            f"{at_most(self.max_group_error)} points in every group of at least {stated(self.group_mass)} of people "
             f"(certified on {self.n_certifying:,} people{learned}).",
             *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
         ]
         is_mended = getattr(self.model, "recalibrate", True)
         if np.isfinite(self.price) and not is_mended and self._average_error(0) > FAR_OFF:
             lines.append(
-                f"The model itself is off by {_points(self._average_error(0))} points on average: try recalibrate=True."
+                f"The model itself is off by {points(self._average_error(0))} points on average: try recalibrate=True."
             )
-        shown = self.comparison.to_string(index=False, float_format=lambda value: f"{value:.3f}", na_rep="-")
+        shown = self.comparison.to_string(
+            index=False,
+            float_format=lambda value: f"{value:.3f}",
+            formatters={"certified_group_error": lambda value: bound(lambda share: at_most(share, 3, unit=1), value)},
+            na_rep="-",
+        )
         return "\n".join([*lines, "", shown])
 
     def _average_error(self, row: int) -> float:
@@ -120,7 +125,7 @@ class Selection:
     def _without_randomization(self) -> list[str]:
         return [
             "No randomization was needed: alpha = 1. On average over these people, stated chances are off by "
-            f"{_points(self._average_error(-1))} points."
+            f"{points(self._average_error(-1))} points."
         ]
 
     def _with_randomization(self) -> list[str]:
@@ -129,7 +134,7 @@ class Selection:
             return lines
         compared = "wider" if self.wider >= 0 else "narrower"
         paid = f"Price: {self.price:.2f} nats of log score on these people"
-        lines.append(f"{paid}; a person's 80% interval is on average {100 * abs(self.wider):.0f}% {compared}.")
+        lines.append(f"{paid}; a person's 80% interval is on average {whole_percent(abs(self.wider))} {compared}.")
         # as printed: a difference in the third decimal is noise
         if round(self.price, 2) >= round(self.limit, 2):
             lines.append(
@@ -141,7 +146,7 @@ class Selection:
             start = 1 if getattr(self.model, "recalibrate", False) else 0
             lines.append(
                 f"Over the true distribution it would be at least {self.limit:.2f}: the model itself is off by "
-                f"{_points(self._average_error(start))} points on average, so the price is measured from a bad start."
+                f"{points(self._average_error(start))} points on average, so the price is measured from a bad start."
             )
         return lines
 
@@ -157,7 +162,3 @@ class Selection:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.summary())}</pre>"
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:.1f}"

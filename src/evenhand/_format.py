@@ -1,0 +1,226 @@
+"""Numbers as text. A bound stays a bound: it is rounded away from what it claims, never in its favour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Literal
+
+Toward = Literal["nearest", "down", "up"]
+"""Estimates go to the nearest; the lower end of a band goes down, the upper end up."""
+
+RULES = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
+
+FUZZ = 2.0**-49
+"""Relative size of rounding errors of float64: eight units in the last place. A value this near to a decimal is that
+decimal, so that 0.1 + 0.2 is 30%, not 30.1%."""
+
+LEAST_P = 0.0001
+"""Least p-value that is printed."""
+
+MOST_DECIMALS, SHORT_DECIMALS = 12, 2
+"""A stated percentage is printed in full up to so many decimals; a longer one is cut after the second."""
+
+UNKNOWN = "-"
+
+EXACT = Context(prec=1200)
+"""Digits enough for any float64."""
+
+
+def is_known(value: float | None) -> bool:
+    """Whether there is a finite value."""
+    return value is not None and math.isfinite(value)
+
+
+def at_most(share: float, decimals: int = 1, unit: float = 100) -> str:
+    """Write an upper bound without its unit: percent and percentage points, or a share with `unit=1`.
+
+    Examples
+    --------
+    >>> at_most(0.1301), at_most(0.13), at_most(0.1 + 0.2)
+    ('13.1', '13.0', '30.0')
+    """
+    return f"{_rounded(share, decimals, unit, 'up'):.{decimals}f}"
+
+
+def at_least(share: float, decimals: int = 1, unit: float = 100) -> str:
+    """Write a lower bound without its unit: percent and percentage points, or a share with `unit=1`.
+
+    Examples
+    --------
+    >>> at_least(0.7489), at_least(0.7489, 0)
+    ('74.8', '74')
+    """
+    return f"{_rounded(share, decimals, unit, 'down'):.{decimals}f}"
+
+
+def stated_confidence(level: float) -> str:
+    """Write a confidence in full; it is never rounded up.
+
+    Examples
+    --------
+    >>> stated_confidence(0.95), stated_confidence(0.99999), stated_confidence(1 - 0.05 / 3)
+    ('95%', '99.999%', '98.33%')
+    """
+    return _in_full(level, "down")
+
+
+def stated(share: float | None) -> str:
+    """Write a share that was asked for, such as the least size of a group, in full; a long one is rounded up.
+
+    Of group sizes that is the careful direction: what is proven for a third holds for 33.34%.
+
+    Examples
+    --------
+    >>> stated(0.2), stated(0.125), stated(1 / 3)
+    ('20%', '12.5%', '33.34%')
+    """
+    return _in_full(share, "up") if share is not None and is_known(share) else UNKNOWN
+
+
+def stated_points(share: float) -> str:
+    """Write a share as percentage points in full, without a unit."""
+    return stated(share).removesuffix("%")
+
+
+def percent(share: float | None, toward: Toward = "nearest") -> str:
+    """Write an estimated share, or an end of its band.
+
+    Examples
+    --------
+    >>> percent(0.8049), percent(0.8041, "up"), percent(None)
+    ('80.5%', '80.5%', '-')
+    """
+    return UNKNOWN if share is None or not is_known(share) else f"{_rounded(share, 1, 100, toward):.1f}%"
+
+
+def whole_percent(share: float | None, toward: Toward = "nearest") -> str:
+    """Write an estimated share without decimals.
+
+    Examples
+    --------
+    >>> whole_percent(0.8049), whole_percent(0.8041, "up")
+    ('80%', '81%')
+    """
+    return UNKNOWN if share is None or not is_known(share) else f"{_rounded(share, 0, 100, toward):.0f}%"
+
+
+def points(share: float | None, toward: Toward = "nearest") -> str:
+    """Write an estimated error in percentage points, without a unit."""
+    return percent(share, toward).removesuffix("%")
+
+
+def number(value: float | None, toward: Toward = "nearest") -> str:
+    """Write an estimate in its own unit: three decimals, or three digits from 10 on.
+
+    Examples
+    --------
+    >>> number(0.12345), number(12.345), number(1234.5), number(0.00012345, "up")
+    ('0.123', '12.3', '1,234', '0.00013')
+    """
+    if value is None or not is_known(value):
+        return UNKNOWN
+    size = abs(value)
+    if size >= 1000:
+        return f"{_rounded(value, 0, 1, toward):,.0f}"
+    if size >= 10:
+        return plain_number(value, toward)
+    if size == 0 or size >= 0.001:
+        return f"{_rounded(value, 3, 1, toward):.3f}"
+    return f"{_digits(value, 2, toward):.2g}"
+
+
+def plain_number(value: float | None, toward: Toward = "nearest") -> str:
+    """Write a number for a sentence: three digits, thousands with commas.
+
+    Examples
+    --------
+    >>> plain_number(7951.2), plain_number(0.31049)
+    ('7,950', '0.31')
+    """
+    return UNKNOWN if value is None or not is_known(value) else f"{_digits(value, 3, toward):,.10g}"
+
+
+def band(show: Callable[[float | None, Toward], str], low: float | None, high: float | None) -> str:
+    """Write both ends of a band, each rounded outwards.
+
+    Examples
+    --------
+    >>> band(points, 0.1234, 0.1234), band(points, None, 0.2)
+    ('12.3 to 12.4', '-')
+    """
+    return f"{show(low, 'down')} to {show(high, 'up')}" if is_known(low) and is_known(high) else UNKNOWN
+
+
+def bound(show: Callable[[float], str], share: float | None, unit: str = "") -> str:
+    """Write a bound that may be unknown."""
+    return show(share) + unit if share is not None and is_known(share) else UNKNOWN
+
+
+def p_value(value: float | None, equals: str = "") -> str:
+    """Write a p-value, rounded up and never 0.
+
+    Examples
+    --------
+    >>> p_value(0.01231), p_value(1e-9), p_value(1e-9, "= "), p_value(0.5, "= ")
+    ('0.0124', '<0.0001', '< 0.0001', '= 0.5000')
+    """
+    if value is None or not is_known(value):
+        return equals + UNKNOWN
+    if value < LEAST_P:
+        return ("< " if equals else "<") + f"{LEAST_P:.4f}"
+    return equals + at_most(value, 4, unit=1)
+
+
+def whole(n: int | None) -> str:
+    """Write a count, thousands with commas."""
+    return UNKNOWN if n is None else f"{n:,}"
+
+
+def count(n: int, noun: str, plural: str = "") -> str:
+    """Write a count with its noun.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(2000, "person", "people")
+    ('1 row', '2,000 people')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def _rounded(value: float, decimals: int, unit: float, toward: Toward) -> Decimal:
+    """`unit * value` to so many decimals; rounding errors of floats are not carried on."""
+    exact = _times(value, unit)
+    nearest = _nearest(exact, decimals)
+    if nearest is None:
+        nearest = exact.quantize(Decimal(1).scaleb(-decimals), RULES[toward], EXACT)
+    return nearest if nearest else Decimal(0).scaleb(-decimals)  # no minus before a zero
+
+
+def _times(value: float, unit: float) -> Decimal:
+    # the shortest decimal that is this float: 0.1075 is 10.75%, which floats place below it
+    return EXACT.multiply(Decimal(repr(float(value))), Decimal(unit))
+
+
+def _nearest(exact: Decimal, decimals: int) -> Decimal | None:
+    """The decimal that a value is but for rounding errors, if there is one."""
+    nearest = exact.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_EVEN, EXACT)
+    return nearest if abs(nearest - exact) <= abs(exact) * Decimal(FUZZ) else None
+
+
+def _digits(value: float, digits: int, toward: Toward) -> float:
+    """A value to so many significant digits."""
+    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    return float(_rounded(value, decimals, 1, toward))
+
+
+def _in_full(share: float, toward: Toward) -> str:
+    """A percentage with all its decimals if they are few."""
+    exact = _times(share, 100)
+    found = (_nearest(exact, decimals) for decimals in range(MOST_DECIMALS + 1))
+    full = next((one for one in found if one is not None), None)
+    # a share that is nearly all is not all
+    if full is None or (full == 100 and share != 1):
+        full = exact.quantize(Decimal(1).scaleb(-SHORT_DECIMALS), RULES[toward], EXACT)
+    return f"{full:f}%"

@@ -1,0 +1,164 @@
+"""Numbers as text: bounds are never rounded in their own favour."""
+
+import math
+from decimal import Decimal
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from evenhand._format import (
+    FUZZ,
+    at_least,
+    at_most,
+    band,
+    count,
+    number,
+    p_value,
+    percent,
+    plain_number,
+    points,
+    stated,
+    stated_confidence,
+    whole_percent,
+)
+
+shares = st.floats(0, 1, allow_subnormal=False)
+decimals = st.integers(0, 4)
+
+
+def read(text: str) -> Decimal:
+    return Decimal(text.removesuffix("%").replace(",", ""))
+
+
+def slack(exact: Decimal) -> Decimal:
+    """Rounding errors of floats: eight units in the last place, as 0.1 + 0.2 is 30%."""
+    return abs(exact) * Decimal(FUZZ)
+
+
+@given(shares, decimals)
+@example(0.30000000000000004, 1)
+@example(0.3000001, 1)
+@example(0.9999999, 1)
+def test_a_printed_bound_contains_its_value(share, digits):
+    exact = Decimal(share) * 100
+    high, low = read(at_most(share, digits)), read(at_least(share, digits))
+    assert low - slack(exact) <= exact <= high + slack(exact)
+
+
+@given(shares, decimals)
+def test_a_printed_bound_is_the_nearest_on_its_side(share, digits):
+    exact, step = Decimal(share) * 100, Decimal(1).scaleb(-digits)
+    assert read(at_most(share, digits)) - exact <= step
+    assert exact - read(at_least(share, digits)) <= step
+    assert len(at_most(share, digits).partition(".")[2]) == digits
+
+
+@given(st.integers(0, 1000))
+def test_a_bound_that_is_a_decimal_is_printed_as_it_is(tenths):
+    share = tenths / 1000
+    assert read(at_most(share)) == read(at_least(share)) == Decimal(tenths) / 10
+
+
+@given(st.integers(1, 999), st.integers(1, 999))
+def test_rounding_errors_of_floats_move_no_bound(a, b):
+    # sums of decimals are off by an ulp or two, such as 0.1 + 0.2
+    total = Decimal(a + b) / 10
+    assert read(at_most(a / 1000 + b / 1000)) == read(at_least(a / 1000 + b / 1000)) == total
+
+
+@given(st.floats(0, 1, exclude_min=True, exclude_max=True, allow_subnormal=False))
+@example(0.99999)
+@example(1 - 1e-9)
+@example(1 - 1e-13)
+@example(1 - 2**-53)
+def test_a_confidence_is_never_rounded_up(level):
+    exact = Decimal(level) * 100
+    printed = read(stated_confidence(level))
+    assert printed <= exact + slack(exact)
+    assert printed < 100
+
+
+@pytest.mark.parametrize(
+    ("level", "text"),
+    [(0.5, "50%"), (0.95, "95%"), (0.975, "97.5%"), (0.99999, "99.999%"), (1 - 0.05, "95%")],
+)
+def test_a_confidence_has_no_more_digits_than_it_needs(level, text):
+    assert stated_confidence(level) == text
+
+
+def test_a_group_size_is_written_in_full_and_else_rounded_up():
+    assert [stated(mass) for mass in (0.2, 0.125, 0.1 + 0.2, 1.0, 1 / 3, 2 / 3)] == [
+        "20%",
+        "12.5%",
+        "30%",
+        "100%",
+        "33.34%",
+        "66.67%",
+    ]
+
+
+@given(st.floats(0, 1))
+def test_a_p_value_is_rounded_up_and_never_0(p):
+    text = p_value(p)
+    assert read(text.removeprefix("<")) > 0
+    assert read(text.removeprefix("<")) >= Decimal(p) - slack(Decimal(p))
+    assert text.startswith("<") == (p < 1e-4)
+
+
+finite = st.floats(-1e15, 1e15, allow_subnormal=False)
+
+
+@given(finite, finite)
+@example(999.9996, 9.9996)
+@example(-0.00001, 0.00001)
+def test_a_printed_band_holds_the_band(a, b):
+    low, high = sorted((a, b))
+    for show in (number, plain_number):
+        printed = [Decimal(end.replace(",", "")) for end in band(show, low, high).split(" to ")]
+        assert printed[0] <= Decimal(low) + slack(Decimal(low))
+        assert printed[1] >= Decimal(high) - slack(Decimal(high))
+
+
+@given(shares, shares)
+def test_a_printed_band_of_shares_holds_the_band(a, b):
+    low, high = sorted((a, b))
+    for show in (percent, whole_percent, points):
+        printed = [read(end) for end in band(show, low, high).split(" to ")]
+        exact = Decimal(low) * 100, Decimal(high) * 100
+        assert printed[0] <= exact[0] + slack(exact[0])
+        assert printed[1] >= exact[1] - slack(exact[1])
+
+
+@given(shares)
+def test_an_estimate_goes_to_the_nearest(share):
+    assert abs(read(percent(share)) - Decimal(share) * 100) <= Decimal("0.05") + slack(Decimal(share) * 100)
+
+
+def test_no_number_has_a_minus_before_a_zero():
+    assert [percent(-1e-5), points(-1e-5), number(-0.0), at_most(-1e-9)] == ["0.0%", "0.0", "0.000", "0.0"]
+
+
+@pytest.mark.parametrize("unknown", [None, math.nan, math.inf])
+def test_what_is_not_known_is_a_dash(unknown):
+    written = [percent(unknown), points(unknown), number(unknown), plain_number(unknown), p_value(unknown)]
+    assert written == ["-"] * 5
+    assert band(points, unknown, 0.5) == "-"
+
+
+def test_counts_have_their_noun():
+    assert [count(1, "row"), count(0, "row"), count(12345, "person", "people")] == ["1 row", "0 rows", "12,345 people"]
+
+
+def test_no_bound_is_formatted_by_hand():
+    import re
+    from pathlib import Path
+
+    import evenhand
+
+    root = Path(evenhand.__file__).parent
+    # experiments print estimates of their own
+    files = [file for file in root.rglob("*.py") if "experiments" not in file.parts and file.name != "_format.py"]
+    by_hand = re.compile(r"\{[^{}\n]*:\.\d[%]\}|\{100 \* [^{}\n]*\}")
+    found = [f"{file.name}: {match.group()}" for file in files for match in by_hand.finditer(file.read_text())]
+    assert found == []
