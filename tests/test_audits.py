@@ -1039,7 +1039,8 @@ def test_one_row_of_each_person_is_audited() -> None:
         found = audit(Stub(), X.iloc[rows], y[rows], cluster=rows, groups=["region"], random_state=0)
     once = audit(Stub(), X, y, groups=["region"], random_state=0)
     assert found.n_samples == 200
-    assert found.notes[0] == "one row of each of 200 people is audited, of 600 rows"
+    told = "one row of each of 200 people is audited, of 600 rows; group sizes are shares of people, not of rows"
+    assert found.notes[0] == told
     # the rows of a person are alike here, so whichever is chosen the estimates are those of the 200 people
     for measure in ("log score", "CRPS", "average error", "80% coverage"):
         assert found.score(measure) == pytest.approx(once.score(measure), rel=1e-12)

@@ -407,6 +407,15 @@ def test_summary_names_assumptions_and_what_is_not_covered() -> None:
         assert "200" in text
 
 
+def test_a_certificate_of_one_row_per_person_says_that_shares_are_of_people() -> None:
+    r = jittered(200, 8, np.random.default_rng(6))
+    people = np.arange(200) // 2
+    certificate = certify_pit(r, r, cluster=people, random_state=0)
+    assert "group sizes are shares of people, not of rows" in certificate.summary()
+    assert any("share of the rows" in text for text in certificate.not_covered)
+    assert "not of rows" not in certify_pit(r, r, random_state=0).summary()
+
+
 def test_summary_does_not_round_in_favour_of_the_forecaster() -> None:
     r = jittered(200, 8, random_state=0)
     # 99.9% is not certainty, 97.5% is less than 98%, and groups of 2.5% are not groups of 2%

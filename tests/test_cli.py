@@ -24,6 +24,7 @@ from scipy import stats
 import evenhand as package
 from command_outcome import Command, Outcome
 from evenhand import Forecast, MixtureMLPRegressor, RandomizedRegressor, audit, load, save, store
+from evenhand._format import at_most
 from evenhand.audits import Audit
 from evenhand.draws import KeyedDraws
 
@@ -171,8 +172,9 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     assert found.certificate is not None
     assert found.certificate.confidence == 0.9
     assert found.caveat is not None
-    # what is proven whatever was chosen, not what the audit's own certificate says
-    assert found.caveat.startswith("The randomization was chosen on these people")
+    # one number for one statement: what is proven whatever was chosen
+    assert f"at most {at_most(found.certificate.group_error(0.2))} points" in found.caveat
+    assert found.caveat.startswith("Alpha was chosen on these same people.")
     assert "40.0 points in every group of at least 20% of people, with 90% confidence" in found.caveat
     proof = json.loads((out / "certificate.json").read_text())
     assert found.provenance["model"]["sha256"] == proof["model_sha256"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -16,6 +17,7 @@ import pytest
 
 from evenhand import InputError, MixtureMLPRegressor, demo, load
 from evenhand._checks import DiscreteOutcomeWarning
+from evenhand._format import at_most
 from evenhand.datasets import load_diabetes
 from evenhand.demo import run
 
@@ -80,6 +82,21 @@ def test_its_reports_are_those_of_the_two_models(shown: tuple[Path, subprocess.C
         assert (chosen is not None) == held["is_randomized"]
         assert (held["caveat"] is not None) == held["is_randomized"]
     assert chosen["alpha"] == load(folder / "model").alpha
+
+
+def test_one_number_stands_for_one_promise(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, done = shown[0] / "evenhand-demo", shown[1]
+    held = read(folder / AUDITS[-1])
+    assert held["is_randomized"]
+    text = " ".join(done.stdout.split())
+    (stated,) = re.findall(r"off by at most ([\d.]+) points in every group of at least 20% of people", text)
+    (compared,) = re.findall(r"certified, any 20% .*off by at most ([\d.]+) points; of", done.stdout)
+    (warned,) = re.findall(r"at most ([\d.]+) points in every group of at least 20% of people", held["caveat"])
+    (proven,) = [row["group_error"] for row in held["certificate"]["every_group"] if row["mass"] == 0.2]
+    (in_hindsight,) = [row["certified"] for row in held["worst_groups"] if row["mass"] == 0.2]
+    assert stated == compared == warned == at_most(proven) == at_most(in_hindsight)
+    page = " ".join((folder / REPORTS[-1]).read_text().split())
+    assert f"stated chances are off by at most {stated} percentage points" in page
 
 
 def test_its_files_are_what_they_are_named(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:

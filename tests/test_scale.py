@@ -718,7 +718,9 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[TallyPlan
     found = audit_parts(GIVEN, folder, "y", cluster="who", groups=["sex"], sample_size=300, random_state=3, **QUICK)
     n = table["who"].nunique()
     assert found.n_samples == n
-    assert f"one row of each of {n:,} people is audited, of 900 rows" in found.notes
+    told = f"one row of each of {n:,} people is audited, of 900 rows; group sizes are shares of people, not of rows"
+    assert told in found.notes
+    assert found.certificate.one_row_each
     people_ = surveyed(folder, seed=3, person="who").people
     assert people_ is not None
     rows, pit, r, residual = read_again(folder, GIVEN, plans[0], seed=3, kept=people_.chosen())

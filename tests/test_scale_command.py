@@ -163,7 +163,8 @@ def test_people_of_a_folder_are_told_apart(place: Path, evenhand: Command, tmp_p
     assert found.code == 0
     told = json.loads(found.out)
     assert told["n_samples"] == 1499
-    assert "one row of each of 1,499 people is audited, of 1,500 rows" in told["notes"]
+    note = "one row of each of 1,499 people is audited, of 1,500 rows; group sizes are shares of people, not of rows"
+    assert note in told["notes"]
 
 
 def test_workers_find_the_same(place: Path, evenhand: Command, tmp_path: Path) -> None:

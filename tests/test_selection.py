@@ -11,9 +11,10 @@ from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from evenhand import InputError, PAICRegressor, RandomizedRegressor, RecalibratedRegressor, randomize
+from evenhand import InputError, PAICRegressor, RandomizedRegressor, RecalibratedRegressor, audit, randomize
 from evenhand._checks import DiscreteOutcomeWarning
-from evenhand.calibration import Certificate, LinkCertificate, calibration_error
+from evenhand._format import at_most
+from evenhand.calibration import Certificate, LinkCertificate, calibration_error, certify_pit
 from evenhand.links import make_link
 
 N = 1500
@@ -435,3 +436,68 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], mess
     with pytest.raises(InputError, match=message) as caught:
         randomize(given.pop("estimator"), given.pop("X"), given.pop("y"), **given)
     assert "\n" not in str(caught.value)
+
+
+def audited(found: Any, X: Any, y: Any, **options: Any) -> Any:
+    held = found.certifying
+    served = audit(found.model, X.iloc[held], y[held], confidence=found.confidence, random_state=0, **options)
+    return found.audited(served)
+
+
+def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement() -> None:
+    X, y = data()
+    chosen = randomize(Truth(), X, y, max_group_error=0.3, group_mass=0.2, random_state=0)
+    found = audited(chosen, X, y, groups=["sex"])
+    assert found.certificate.group_error(0.2) == chosen.certificate.group_error(0.2) == chosen.group_error
+    assert found.certificate.coverage(0.8, 0.5) == chosen.certificate.coverage(0.8, 0.5)
+    assert found.certificate.average_error() == chosen.certificate.average_error()
+    plain = found.to_dict()
+    bounds = {row["mass"]: row["group_error"] for row in plain["certificate"]["every_group"]}
+    bounds |= {row["mass"]: row["certified"] for row in plain["worst_groups"] if row["mass"] in bounds}
+    assert bounds == {mass: chosen.certificate.group_error(mass) for mass in bounds}
+    # the paper's chain takes alpha as given
+    assert all(row["chain"] is None for row in plain["certificate"]["every_group"])
+    assert "fixed before these rows were seen" in plain["certificate"]["assumptions"][1]
+    assert "randomization were fixed" not in plain["certificate"]["assumptions"][1]
+    assert any("bounds for named groups" in text for text in plain["certificate"]["not_covered"])
+    number = at_most(chosen.group_error)
+    shown = " ".join(found.summary().split())
+    assert f"Accounting for that: at most {number} points in every group of at least 20% of people" in shown
+    assert f"stated chances are off by at most {number} percentage points" in shown
+    assert f"at most {number} points in every group of at least 20%" in chosen.summary().splitlines()[0]
+
+
+def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() -> None:
+    X, y = data(800)
+    models = [RandomizedRegressor(FrozenEstimator(Truth()), alpha=alpha).fit(X[:50], y[:50]) for alpha in (0.03, 0.05)]
+    chosen = randomize(models, X, y, max_group_error=0.35, group_mass=0.25, random_state=0)
+    looser = certify_pit(chosen.certificate.pit, confidence=0.95, method="betting", mass=0.25, random_state=0)
+    assert looser.group_error(0.25) < 0.3  # the test passes well below its target
+    assert chosen.group_error == chosen.certificate.group_error(0.25) == 0.35
+    assert "at most 35.0 points in every group of at least 25% of people" in chosen.caveat
+    assert "at most 35.0 points in every group of at least 25% of people" in chosen.summary()
+    assert chosen.certificate.group_error(0.2) == 0.5  # smaller groups were not tested
+    found = audited(chosen, X, y)
+    (row,) = found.to_dict()["certificate"]["every_group"]
+    assert (row["mass"], row["group_error"], row["coverage_80_low"]) == (0.25, 0.35, 0.0)
+    assert "For every group of at least 25% of people, stated chances are off by at most 35.0" in found.summary()
+
+
+def test_bounds_at_another_confidence_are_refused() -> None:
+    X, y = data()
+    chosen = randomize(Truth(), X, y, max_group_error=0.3, random_state=0)
+    held = chosen.certifying
+    other = audit(chosen.model, X.iloc[held], y[held], confidence=0.9, random_state=0)
+    with pytest.raises(InputError, match="choice must have the confidence of the certificate"):
+        chosen.audited(other)
+
+
+def test_a_choice_on_people_with_several_rows_says_that_shares_are_of_people() -> None:
+    X, y = data()
+    people = np.arange(len(y)) // 2
+    chosen = randomize(Truth(), X, y, max_group_error=0.35, cluster=people, random_state=0)
+    assert "sizes are shares of people, not of rows" in chosen.summary()
+    assert "sizes are shares of people, not of rows" in chosen.certificate.summary()
+    assert any("share of the rows" in text for text in chosen.certificate.not_covered)
+    alone = randomize(Truth(), X, y, max_group_error=0.35, random_state=0)
+    assert "not of rows" not in alone.summary() + alone.certificate.summary()

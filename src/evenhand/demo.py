@@ -71,8 +71,8 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
         f"{comparison.summary()}\n\n"
         "0 is perfect and 50 points the worst. The deterministic model is sharper; in hindsight's worst groups its\n"
         "chances can be far off, and no held-out data could prove otherwise. The randomized one pays for that proof\n"
-        "in sharpness: pay less by allowing a larger error. The certificate covers that the randomization was chosen\n"
-        "on these patients; what the audit certifies is reckoned from draws and takes the randomization as given.\n\n"
+        "in sharpness: pay less by allowing a larger error. Alpha was chosen on these patients: bounds for every\n"
+        "group account for that; bounds for named groups, bands and p-values do not.\n\n"
         f"Written to {out}{'/' if not str(out).endswith('/') else ''}: model/, audit-deterministic.json, "
         "audit-randomized.json, comparison.csv,\nreport-deterministic.html, report.html\n\n"
         f"Open {out / 'report.html'}"
@@ -85,15 +85,15 @@ def _audits(chosen: Selection, data: Dataset, model: Path, seed: int, command: s
     from evenhand.audits._provenance import with_sources
     from evenhand.tables import take_rows
 
-    # alpha was chosen on these rows. The certificate covers that: its band holds for all alphas at once. What the
-    # audit bounds from draws takes alpha as given, and does not cover it
+    # alpha was chosen on these rows. The certificate accounts for that: its band holds for all alphas at once. What
+    # the audit bounds from draws takes alpha as given
     held = chosen.certifying
     X, y = take_rows(data.X, held), take_rows(data.y, held)
     deterministic, randomized = (
         audit(subject, X, y, groups=data.groups, random_state=seed, name=name)
         for subject, name in ((chosen.model.estimator_, "deterministic"), (chosen.model, "randomized"))
     )
-    randomized = replace(randomized, caveat=chosen.caveat)
+    randomized = chosen.audited(randomized)
     table = f"{data.name}, which comes with scikit-learn"
     first, second = (
         with_sources(found, command=command, model=model, data=table, rows=held, n_rows=len(data.X))

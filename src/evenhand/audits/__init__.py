@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenhand.audits._audit import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit, certify
 from evenhand.audits._compare import Comparison, compare
 from evenhand.audits._conditions import Condition, parse_condition
-from evenhand.audits._held_out import check_search
+from evenhand.audits._held_out import check_search, one_row_note
 from evenhand.audits._partitioned import audit_of
 from evenhand.audits._result import Audit
 from evenhand.audits._tally import Tally, TallyPlan, tally
@@ -25,6 +25,7 @@ __all__ = [
     "certify",
     "check_search",
     "compare",
+    "one_row_note",
     "parse_condition",
     "tally",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,7 @@ class HeldOut:
     weight: Floats
     is_weighted: bool
     groups: _tables.Masks
+    one_row_each: bool
     notes: list[str]
 
 
@@ -94,7 +95,7 @@ def hold_out(
     if is_weighted:
         parts = "learned groups, worst groups in hindsight and the tests of scanned groups"
         notes.append(f"{parts} count each row once, whatever its weight")
-    return HeldOut(kept, X, searched, weight, is_weighted, masks, notes)
+    return HeldOut(kept, X, searched, weight, is_weighted, masks, cluster is not None, notes)
 
 
 def _kept(weight: Floats, cluster: Any, random: np.random.Generator) -> tuple[NDArray[np.intp], list[str]]:
@@ -104,7 +105,15 @@ def _kept(weight: Floats, cluster: Any, random: np.random.Generator) -> tuple[ND
     if cluster is None:
         return kept, notes
     people = kept[one_row_each(check_cluster(cluster, weight.size)[kept], kept.size, random)]
-    return people, [*notes, f"one row of each of {people.size:,} people is audited, of {kept.size:,} rows"]
+    return people, [*notes, one_row_note(people.size, kept.size)]
+
+
+def one_row_note(n_people: int, n_rows: int) -> str:
+    """Say that people have several rows, and what the sizes of groups then are."""
+    return (
+        f"one row of each of {n_people:,} people is audited, of {n_rows:,} rows; group sizes are shares of people, "
+        "not of rows"
+    )
 
 
 def _searched(features: Any, n: int, name: str) -> Any:
@@ -136,10 +145,11 @@ def certificate(
         held.notes.append(f"{NO_CERTIFICATE}: rows with weights are not a sample of the people")
         return None
     try:
-        return calibration.certify_pit(pit, r, confidence=confidence, groups=held.groups, random_state=random)
+        proof = calibration.certify_pit(pit, r, confidence=confidence, groups=held.groups, random_state=random)
     except InputError as error:  # draws that people share, or that do not cover [0, 1]
         held.notes.append(f"{NO_CERTIFICATE}: {error}")
         return None
+    return replace(proof, one_row_each=held.one_row_each)
 
 
 def scan_groups(

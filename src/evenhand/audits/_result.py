@@ -181,7 +181,7 @@ def _plain(value: Any) -> Any:
 def _plain_certificate(certificate: calibration.Certificate) -> dict[str, Any]:
     return {
         "confidence": certificate.confidence,
-        "method": certificate.method,
+        "method": certificate.method if certificate.choice is None else certificate.choice.method,
         "n_samples": certificate.n_samples,
         "n_draws": certificate.n_draws,
         "average_error": certificate.average_error(),

@@ -45,6 +45,9 @@ NOT_COVERED = (
     "groups smaller than the stated mass",
     "outcomes that are not continuous",
 )
+SHARES_OF_ROWS = "groups by their share of the rows: one row of each person was used, so sizes are shares of people"
+"""What a certificate of people who have several rows does not cover."""
+
 ERROR_BINS = 8192
 """Bins of [0, 1/2] for pathwise errors that are counted."""
 

@@ -15,7 +15,7 @@ from scipy.special import expit
 from evenhand._checks import Floats, InputError, bad_input, check_fraction
 from evenhand._format import at_least, at_most, stated, stated_confidence
 from evenhand.calibration.bands import SurvivalBand, local_levels_band
-from evenhand.calibration.certificates import ASSUMPTIONS, NOT_COVERED, WORST
+from evenhand.calibration.certificates import ASSUMPTIONS, ONE_ROW_EACH, WORST, not_covered
 from evenhand.calibration.errors import check_pit
 from evenhand.draws import RandomState, nodes, one_row_each
 from evenhand.links import Link
@@ -78,6 +78,8 @@ class LinkCertificate:
         `|U - 1/2|` of each person's PIT `U` under the deterministic forecaster.
     band : SurvivalBand
         Upper band for the law of the distances.
+    one_row_each : bool
+        Whether one row of each person was taken, of several: shares are then of people, not of rows.
     """
 
     confidence: float
@@ -85,9 +87,15 @@ class LinkCertificate:
     n_samples: int
     distances: Floats
     band: SurvivalBand
+    one_row_each: bool = False
 
+    method = "local-levels"
     assumptions = (ASSUMPTIONS[0], "the deterministic forecaster was fixed before these rows were seen", ASSUMPTIONS[2])
-    not_covered = NOT_COVERED
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the bounds say nothing about."""
+        return not_covered(self.one_row_each)
 
     def with_link(self, link: Link) -> LinkCertificate:
         """Read the same bounds for another link."""
@@ -150,6 +158,7 @@ class LinkCertificate:
             for row in self.table((0.1, 0.2, 0.5)).to_dict("records")
         ]
         lines.append(f"- over everybody, stated chances are off by at most {at_most(self.average_error())} points")
+        lines += [ONE_ROW_EACH] if self.one_row_each else []
         lines.append("All of this holds together, for every link and alpha: they may be chosen on the same people.")
         lines.append("Assumes: " + "; ".join(self.assumptions) + ".")
         lines.append("Does not cover: " + "; ".join(self.not_covered) + ".")
@@ -300,7 +309,8 @@ def certify_link(
     confidence : float, default 0.95
         Probability that all bounds for all links hold.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row of each, chosen at random, is used.
+        Labels of people who have several rows: one row of each, chosen at random, is used, and the sizes of groups are
+        shares of people, not of rows.
     random_state : int, generator or None
         Of the rows chosen.
 
@@ -333,7 +343,8 @@ def certify_link(
     if cluster is not None:
         u = u[one_row_each(cluster, u.size, random_state)]
     distances = np.abs(u - 0.5)
-    return LinkCertificate(float(confidence), link, u.size, distances, local_levels_band(distances, WORST, confidence))
+    band = local_levels_band(distances, WORST, confidence)
+    return LinkCertificate(float(confidence), link, u.size, distances, band, cluster is not None)
 
 
 def _errors_at(link: Link, distances: Floats) -> Floats:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,16 @@ from numpy.typing import ArrayLike
 from evenhand._checks import Floats, InputError, bad_input, check_choice, check_fraction
 from evenhand._format import at_least, at_most, stated, stated_confidence
 from evenhand.calibration import _evidence
-from evenhand.calibration._evidence import ASSUMPTIONS, NOT_COVERED, WORST, Evidence, Method, RowEvidence, Values
+from evenhand.calibration._evidence import (
+    ASSUMPTIONS,
+    NOT_COVERED,
+    SHARES_OF_ROWS,
+    WORST,
+    Evidence,
+    Method,
+    RowEvidence,
+    Values,
+)
 from evenhand.calibration.bands import SurvivalBand, share_bound
 from evenhand.draws import RandomState, generator
 
@@ -25,6 +34,35 @@ AVERAGE_SHARE = 0.1
 
 LOW_SHARE = 0.9
 """Share of the risk of coverage that is spent on the lower bound, the one that people are harmed by."""
+
+
+CHOSEN = "the choice of the randomization on these people, in bounds for named groups"
+"""What bounds that account for a choice do not cover."""
+
+
+class ChoiceBounds(Protocol):
+    """Bounds for every group that account for a choice of the randomization on the same people."""
+
+    @property
+    def confidence(self) -> float:
+        """Probability that they hold."""
+
+    @property
+    def method(self) -> str:
+        """How they are made."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What they rest on."""
+
+    def group_error(self, mass: float) -> float:
+        """Upper bound for the W1 error of every group of at least this share of people."""
+
+    def coverage(self, level: float, mass: float) -> tuple[float, float]:
+        """Bounds for the coverage of every such group."""
+
+    def average_error(self) -> float:
+        """Upper bound for the W1 error over everybody."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +89,11 @@ class Certificate:
         PITs of each person, or counts of them, that prove it.
     seed : int
         Of the order of the rows in bets.
+    one_row_each : bool
+        Whether one row of each person was taken, of several: shares are then of people, not of rows.
+    choice : ChoiceBounds or None
+        Where the randomization was chosen on these people: bounds that account for that. `average_error`,
+        `group_error` and `coverage` are then read from them; other bounds do not account for the choice.
     """
 
     confidence: float
@@ -59,13 +102,34 @@ class Certificate:
     is_randomized: bool
     evidence: Evidence
     seed: int = 0
-
-    not_covered = NOT_COVERED
+    one_row_each: bool = False
+    choice: ChoiceBounds | None = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the statements rest on."""
-        return ASSUMPTIONS + self.evidence.assumptions
+        assumed = ASSUMPTIONS if self.choice is None else self.choice.assumptions
+        return assumed + self.evidence.assumptions
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What they say nothing about."""
+        chosen = (CHOSEN,) if self.choice is not None and self.groups else ()
+        return not_covered(self.one_row_each) + chosen
+
+    def accounting_for(self, choice: ChoiceBounds) -> Certificate:
+        """Return the certificate with bounds for every group that account for a choice made on the same people.
+
+        Raises
+        ------
+        InputError
+            If they are made at another confidence.
+        """
+        if choice.confidence != self.confidence:
+            raise bad_input(
+                "choice", f"have the confidence of the certificate ({self.confidence:g})", choice.confidence
+            )
+        return replace(self, choice=choice)
 
     @property
     def n_samples(self) -> int:
@@ -104,6 +168,8 @@ class Certificate:
 
     def average_error(self) -> float:
         """Upper bound for the W1 error over everybody, 0 to 1/2; for any forecaster."""
+        if self.choice is not None:
+            return self.choice.average_error()
         return self.evidence.error_interval(self.confidence)[1]
 
     def named(self, group: str) -> float:
@@ -128,6 +194,8 @@ class Certificate:
         there is the pathwise error, and no other quantity can be. See `questions`.
         """
         check_fraction("mass", mass, high_open=False)
+        if self.choice is not None:
+            return self.choice.group_error(mass)
         if self.method == "betting":
             self._check_one_mass(mass)
             return self._worst_mean(self.evidence.errors, mass, WORST, self.confidence)
@@ -155,6 +223,8 @@ class Certificate:
         """
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
+        if self.choice is not None:
+            return self.choice.coverage(level, mass)
         if self.method == "betting":
             self._check_one_mass(mass)
         inside = self.evidence.inside(level)
@@ -223,6 +293,9 @@ class Certificate:
                     low, high = at_least(row["coverage_80_low"]), at_most(row["coverage_80_high"])
                     line += f"; the 80% interval holds {low}% to {high}% there"
                 lines.append(line)
+        if self.choice is not None:
+            lines.append("Bounds for every group account for the randomization having been chosen on these people.")
+        lines += [ONE_ROW_EACH] if self.one_row_each else []
         lines.append("Off by 0 points is perfect, by 50 the worst, averaged over all probability levels.")
         lines += [
             f"Cannot be answered: {row['question']}? {row['why']}."
@@ -236,15 +309,17 @@ class Certificate:
     def table(self, masses: ArrayLike = (0.1, 0.2, 0.5, 1.0)) -> pd.DataFrame:
         """Return the bounds for every group of some masses, the paper's chain beside the direct bound.
 
-        Columns: `mass`, `group_error`, `chain` (NaN where the draws are not known), `coverage_80_low`,
-        `coverage_80_high` (NaN where counts do not know that level).
+        Columns: `mass`, `group_error`, `chain` (NaN where the draws are not known, and where the randomization was
+        chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN where counts do not know that level).
         """
         shares = [self.mass] if self.mass is not None else [float(mass) for mass in np.atleast_1d(masses)]
         columns = ["mass", "group_error", "chain", "coverage_80_low", "coverage_80_high"]
         rows = []
         for mass in shares:
-            chain = np.nan if self.evidence.gaps is None else self.chain(mass)
-            held = self.coverage(0.8, mass) if self.evidence.knows(0.8) else (np.nan, np.nan)
+            has_chain = self.evidence.gaps is not None and self.choice is None
+            chain = self.chain(mass) if has_chain else np.nan
+            is_counted = self.choice is not None or self.evidence.knows(0.8)
+            held = self.coverage(0.8, mass) if is_counted else (np.nan, np.nan)
             rows.append((mass, self.group_error(mass), chain, *held))
         return pd.DataFrame(rows, columns=columns)
 
@@ -268,6 +343,14 @@ class Certificate:
         if mass != self.mass:
             remedy = "use method='local-levels' for all masses"
             raise bad_input("mass", f"be {self.mass}, the one mass that bets were laid for", mass, remedy)
+
+
+ONE_ROW_EACH = "One row of each person was used: group sizes are shares of people, not of rows."
+
+
+def not_covered(one_row_each: bool) -> tuple[str, ...]:
+    """Return what no certificate covers, with what a certificate of one row per person does not."""
+    return (*NOT_COVERED, SHARES_OF_ROWS) if one_row_each else NOT_COVERED
 
 
 def certify_pit(
@@ -302,8 +385,8 @@ def certify_pit(
     mass : float, optional
         The one mass of `method="betting"`.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row of each, chosen at random, is used. Rows with the same draws
-        are refused without it.
+        Labels of people who have several rows: one row of each, chosen at random, is used, and the sizes of groups are
+        shares of people, not of rows. Rows with the same draws are refused without it.
     sample_weight : None
         Refused: rows with weights are not a sample of the people. If the weights are known and at most `W` times
         their mean, certify without weights and read `group_error(mass / W)`.
@@ -346,4 +429,5 @@ def certify_pit(
         check_fraction("mass", mass, high_open=False)
     random = generator(random_state)
     rows = RowEvidence.of(pit, r, groups or {}, cluster, random)
-    return Certificate(float(confidence), method, mass, rows.is_randomized, rows, int(random.integers(2**31)))
+    seed = int(random.integers(2**31))
+    return Certificate(float(confidence), method, mass, rows.is_randomized, rows, seed, cluster is not None)

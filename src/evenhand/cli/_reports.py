@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +81,5 @@ def _audit_of_fit(chosen: Selection, X: Any, y: Any, out: Path, seed: int | None
             random_state=seed,
             name=out.name,
         )
-    return with_sources(
-        replace(found, caveat=chosen.caveat), command=command_line(), model=out, data=table, rows=held, n_rows=len(X)
-    )
+    found = chosen.audited(found)
+    return with_sources(found, command=command_line(), model=out, data=table, rows=held, n_rows=len(X))

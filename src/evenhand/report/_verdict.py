@@ -51,8 +51,6 @@ SURELY = (
 )
 """How to read the word "surely"."""
 
-TAKEN = "For this randomization, taken as given: "
-
 
 def kind(audit: Values) -> str:
     """Say what sort of forecasts was audited."""
@@ -78,7 +76,7 @@ def verdict(audit: Values) -> tuple[str, list[Said]]:
         lead = " ".join(part for part in (everybody, _group_lead(audit) if sure else _no_group_off(audit)) if part)
         said = [*sure, *map(Said, [*average, _no_proof_sentence(audit)])]
         said += [Said(mending(audit))] if sure and not audit["is_randomized"] else []
-    return (TAKEN + lead[:1].lower() + lead[1:] if caveat else lead), [*warning, *said]
+    return lead, [*warning, *said]
 
 
 def everybody_off(audit: Values) -> str:

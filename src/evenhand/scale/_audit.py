@@ -34,6 +34,7 @@ from evenhand.audits import (
     audit,
     audit_of,
     check_search,
+    one_row_note,
     tally,
 )
 from evenhand.calibration._scan_counts import ScanLayout
@@ -178,7 +179,9 @@ def audit_parts(
     notes = [f"{LEFT_OUT}{why}" for _, why in sorted((skipped or {}).items())]
     rows = sum(survey.n_rows[i] for i in good)
     if found.n_samples < rows:
-        notes.append(f"one row of each of {found.n_samples:,} people is audited, of {rows:,} rows")
+        notes.append(one_row_note(found.n_samples, rows))
+    if cluster is not None and found.certificate is not None:
+        found = replace(found, certificate=replace(found.certificate, one_row_each=True))
     return _sourced(replace(found, notes=(*notes, *found.notes)), survey, sample, good)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ from evenhand.selection._estimators import (
     learns_nothing,
     unchecking,
 )
-from evenhand.selection._result import Selection
+from evenhand.selection._result import Selection, TestedInOrder
 from evenhand.selection._rows import Rows, learning, split
 from evenhand.tables import take_rows
 
@@ -230,6 +230,7 @@ def _around(
     pit = held.pit(stated)
     proof = certify_link(pit, target.family, confidence=target.confidence)
     proof = proof.least_randomized(target.max_group_error, target.group_mass, certify_share=rows.share)
+    proof = replace(proof, one_row_each=rows.one_row_each)
     model.set_params(alpha=proof.link.alpha)
     draws = jittered(y.size, PRICE_DRAWS, random)
     turned = proof.link.ppf(pit[:, None], draws)
@@ -285,7 +286,9 @@ def _in_order(estimator: Any, rows: Rows, target: _Target, random: np.random.Gen
         proof = _tested(model, X, y, target, random)
         if proof is None or proof.group_error(target.group_mass) > target.max_group_error:
             break
-        passed = model, proof
+        # the chain of tests proves the target of each model that passes, not the bound that it passes with
+        tested = TestedInOrder(target.max_group_error, target.group_mass, target.confidence)
+        passed = model, replace(proof, one_row_each=rows.one_row_each).accounting_for(tested)
     if passed is None:
         raise InputError(
             f"a group error of at most {target.max_group_error:g} is not certified for mass {target.group_mass:g} on "

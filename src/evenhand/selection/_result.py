@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,54 @@ from numpy.typing import NDArray
 from evenhand._format import at_most, bound, points, stated, stated_confidence, whole_percent
 from evenhand.calibration import Certificate
 from evenhand.calibration.any_link import LinkCertificate
+from evenhand.calibration.certificates import ASSUMPTIONS, ONE_ROW_EACH, WORST, ChoiceBounds
 from evenhand.forecasters import RecalibratedRegressor
+
+if TYPE_CHECKING:
+    from evenhand.audits import Audit
 
 FAR_OFF = 0.05
 """Average error from which mending a model before it is randomized is worth a try."""
+
+
+@dataclass(frozen=True)
+class TestedInOrder:
+    """What tests of models in a fixed order prove of the last one that passed: the target, and nothing tighter.
+
+    The first test that fails ends the sequence, so the probability that a model passes whose group error is above the
+    target is at most `1 - confidence` (fixed-sequence testing; method: proof). The bound with which a model passed was
+    looked at along with those of the models before it, and is not proven at that confidence.
+
+    Parameters
+    ----------
+    target : float
+        Group error that was tested.
+    mass : float
+        Least share of people in a group.
+    confidence : float
+        Probability that the target holds.
+    """
+
+    __test__ = False  # the name is no test's
+
+    target: float
+    mass: float
+    confidence: float
+
+    method = "betting"
+    assumptions = (ASSUMPTIONS[0], "the models and their order were fixed before these rows were seen", ASSUMPTIONS[2])
+
+    def group_error(self, mass: float) -> float:
+        """Return the target for groups of the mass that was tested and larger ones; 1/2, the worst, for others."""
+        return self.target if mass >= self.mass else WORST
+
+    def coverage(self, level: float, mass: float) -> tuple[float, float]:
+        """Return 0 and 1: coverage was not tested."""
+        return 0.0, 1.0
+
+    def average_error(self) -> float:
+        """Return the target: everybody is such a group."""
+        return self.target
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,8 +72,8 @@ class Selection:
     model : forecaster
         Fitted, with the randomization that was chosen.
     certificate : LinkCertificate or Certificate
-        What is proven. Of links all bounds hold; of models tested one after the other only that the error of every
-        group of `group_mass` is at most `max_group_error`.
+        What is proven, with the choice accounted for. Of links all bounds hold; of models tested one after the other
+        only that the error of every group of `group_mass` is at most `max_group_error`, which is what it then gives.
     max_group_error, group_mass, confidence : float
         What was asked.
     price : float
@@ -87,13 +131,48 @@ class Selection:
         return float(self.model.alpha)
 
     @property
+    def group_error(self) -> float:
+        """What is proven: upper bound for the W1 error of every group of `group_mass`, the choice accounted for."""
+        return self.certificate.group_error(self.group_mass)
+
+    @property
     def caveat(self) -> str:
         """What an audit of the certifying rows must say first, as the randomization was chosen on them."""
         return (
-            "The randomization was chosen on these people, which what follows does not allow for. What allows for it: "
-            f"stated chances are off by at most {at_most(self.certificate.group_error(self.group_mass))} points in "
-            f"every group of at least {stated(self.group_mass)} of people, with {stated_confidence(self.confidence)} confidence."
+            f"Alpha was chosen on these same people. Accounting for that: at most {at_most(self.group_error)} points "
+            f"in every group of at least {stated(self.group_mass)} of people, with "
+            f"{stated_confidence(self.confidence)} confidence. Bounds for named groups, 95% bands and p-values do not "
+            "account for it."
         )
+
+    def audited(self, found: Audit) -> Audit:
+        """Put what is proven here into an audit of the certifying rows, in place of bounds that take alpha as given.
+
+        Parameters
+        ----------
+        found : Audit
+            Of the model that was chosen, on the rows in `certifying`, at the same confidence.
+
+        Returns
+        -------
+        Audit
+            With one bound for each statement: the one that accounts for the choice.
+        """
+        if found.certificate is None:
+            return replace(found, caveat=self.caveat)
+        proof = found.certificate.accounting_for(self._bounds)
+        if isinstance(self._bounds, TestedInOrder):
+            proof = replace(proof, mass=self.group_mass)  # nothing is proven for smaller groups
+        certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]
+        worst = found.worst_groups.assign(certified=certified)
+        return replace(found, certificate=proof, worst_groups=worst, caveat=self.caveat)
+
+    @property
+    def _bounds(self) -> ChoiceBounds:
+        if isinstance(self.certificate, LinkCertificate):
+            return self.certificate
+        assert self.certificate.choice is not None
+        return self.certificate.choice
 
     def summary(self) -> str:
         """Return what was chosen, what is proven and what it costs, as text."""
@@ -102,8 +181,9 @@ class Selection:
             learned = "; the model was not fitted here: it must not have seen these rows"
         lines = [
             f"With {stated_confidence(self.confidence)} confidence, stated chances are off by at most "
-            f"{at_most(self.max_group_error)} points in every group of at least {stated(self.group_mass)} of people "
+            f"{at_most(self.group_error)} points in every group of at least {stated(self.group_mass)} of people "
             f"(certified on {self.n_certifying:,} people{learned}).",
+            *([ONE_ROW_EACH] if self.certificate.one_row_each else []),
             *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
         ]
         is_mended = getattr(self.model, "recalibrate", True)

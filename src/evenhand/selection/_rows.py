@@ -32,6 +32,7 @@ class Rows:
     learn: NDArray[np.intp]
     certify: NDArray[np.intp]
     share: float | None
+    one_row_each: bool
 
     def learning(self) -> tuple[Any, Floats]:
         return take_rows(self.X, self.learn), self.y[self.learn]
@@ -57,7 +58,7 @@ def split(
         raise bad_input("certify_share", rule, got, "choose another share, or bring more people")
     if cluster is not None:
         held = held[one_row_each(people[held], held.size, random)]
-    return Rows(X, y, learn, np.sort(held), share)
+    return Rows(X, y, learn, np.sort(held), share, cluster is not None)
 
 
 @contextmanager
