@@ -28,6 +28,15 @@ INNER = np.unique(np.concatenate((10.0 ** -np.arange(6, 2, -0.5), np.linspace(0.
 INNER = np.union1d(INNER, 1 - INNER)
 
 
+def rounding(alpha: float) -> float:
+    """Six units in the last place of log(kappa).
+
+    The log kernels subtract it from logarithms of the same size: four rounded results, two of which libraries may
+    give a unit higher or lower. Where nothing so large is subtracted, the unit is at least that of 2.
+    """
+    return float(6 * np.spacing(max(2.0, np.log(1 / alpha))))
+
+
 def normal_grid(step: float) -> tuple[Floats, Floats]:
     """Probabilities and weights of the trapezoidal rule in normal scores, exponentially accurate; 8 leaves 1e-15."""
     z = np.arange(-8.0, 8.0 + step / 2, step)
@@ -96,8 +105,8 @@ def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(name: str
     # relative down to the least float where H lies below the draw, as the log kernel has it
     kept = (np.exp(log_h) < r * (1 - 1e-9)) & (log_h > np.log(1e-300))
     np.testing.assert_allclose(near[kept], np.exp(log_h[kept]), rtol=1e-11)
-    np.testing.assert_allclose(near, np.exp(log_h), rtol=0, atol=4e-15)
-    np.testing.assert_allclose(far, -np.expm1(log_h), rtol=0, atol=4e-15)
+    np.testing.assert_allclose(near, np.exp(log_h), rtol=0, atol=rounding(alpha))
+    np.testing.assert_allclose(far, -np.expm1(log_h), rtol=0, atol=rounding(alpha))
     # rows of either kind in one call
     is_far = np.arange(LOW.size)[:, None] % 2 == 1
     np.testing.assert_array_equal(link.ppf_lower(log_u, r, is_far), np.where(is_far, far, near))
@@ -117,9 +126,9 @@ def test_ppf_stays_in_the_unit_interval_and_increases(name: str, alpha: float) -
         assert ((values >= 0) & (values <= 1)).all()
         np.testing.assert_array_equal(function([[0.0], [1.0]], UNIT), np.repeat([[0.0], [1.0]], UNIT.size, axis=1))
     h = link.ppf(UNIT[:, None], UNIT)
-    # 4e-15: some twenty rounding errors near 1
-    assert (np.diff(h, axis=0) >= -4e-15).all()
-    assert (np.diff(h, axis=1) >= -4e-15).all()
+    # a difference of two results
+    assert (np.diff(h, axis=0) >= -2 * rounding(alpha)).all()
+    assert (np.diff(h, axis=1) >= -2 * rounding(alpha)).all()
     assert (np.isfinite(link.logpdf(UNIT[:, None], UNIT))).all()
 
 
