@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check bench docs clean
+.PHONY: setup demo test test-rounding check bench docs clean
 
 setup: $(STAMP)
 
@@ -17,6 +17,11 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# as on another processor: results of exp, log, gammaln and their like a unit in the last place off, other kernels of sums
+test-rounding: $(STAMP)
+	PYTHONPATH=$(CURDIR)/tools/another_libm OPENBLAS_CORETYPE=Prescott ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE \
+		OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -15,6 +15,11 @@ from command_outcome import Command, Outcome
 from evenhand.cli import main
 
 
+def pytest_report_header() -> list[str]:
+    is_other = hasattr(sys.modules.get("sitecustomize"), "OtherUfunc")
+    return ["mathematics library: another one, off by a unit in the last place"] if is_other else []
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Return the folder with data sets that are not part of the repository, or skip the test."""

@@ -37,8 +37,8 @@ class Gaussian(Link):
     def from_rho(cls, rho: float) -> Self:
         """Make the link from its correlation, 0 <= rho < 1 (0 is the identity)."""
         check_fraction("rho", rho, low_open=False)
-        # mean error = 1/2 - arcsin((1 + rho) / 2) / pi: an orthant probability
-        return cls._with_parameter("_error", 0.5 - float(np.arcsin((1 + rho) / 2)) / np.pi)
+        # mean error = 1/2 - arcsin((1 + rho) / 2) / pi: an orthant probability; written to be 1/3 exactly at rho = 0
+        return cls._with_parameter("_error", 1 / 3 - float(np.arcsin((1 + rho) / 2) - np.arcsin(0.5)) / np.pi)
 
     def _solve(self) -> None:
         self._error = _mean_error((1 - self.alpha) / self.alpha)

@@ -74,7 +74,7 @@ class Laplace(Link):
         if kappa == 0:
             return log_u + np.zeros(np.shape(r))
         log_d = np.log(_normalizer(kappa, r))
-        log_turn = np.log(-np.expm1(-kappa * r)) - log_d
+        log_turn = np.minimum(np.log(-np.expm1(-kappa * r)) - log_d, 0.0)  # two nearly equal logarithms near r = 1
         # u <= u*: exp(kappa H) - 1 = D u exp(kappa r)
         x = log_d + np.minimum(log_u, log_turn) + kappa * r
         low = log_softplus(x) - np.log(kappa)
