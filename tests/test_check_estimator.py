@@ -39,10 +39,7 @@ LIMITS: dict[str, dict[str, str]] = {
         "check_sample_weights_shape": NO_WEIGHTS,
         "check_sample_weights_not_overwritten": NO_WEIGHTS,
     },
-    "RandomizedRegressor(QuantileRegressor)": {
-        WEIGHTS: "the check puts splits for cv, which is a number of folds",
-        "check_regressors_train": "the check sets alpha to 0.01, where the mean over draws is that of the far tails",
-    },
+    "RandomizedRegressor(QuantileRegressor)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
     "RandomizedRegressor(BayesianRidge, recalibrate)": {
         WEIGHTS: "the check puts splits for cv, which is a number of folds"
     },

@@ -113,7 +113,7 @@ def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: 
     made = process("predict", model, place / "people.parquet", *key, "--out", out)
     assert (made.code, made.out, made.err) == (0, "", f"{ROWS} forecasts are in {out}\n")
     forecasts = pd.read_csv(out)
-    assert list(forecasts.columns) == ["id", "r", "mean", "std", *QUANTILES]
+    assert list(forecasts.columns) == ["id", "r", "mean", *QUANTILES]
     assert forecasts["id"].tolist() == TABLE["id"].tolist()
 
     audited = process("audit", model, place / "people.csv", "--target", "loss", "--json", "--groups", "job")
@@ -264,19 +264,35 @@ def test_the_written_forecasts_are_those_of_the_model(place: Path, tmp_path: Pat
     assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.parquet")).code == 0
     found = pd.read_parquet(tmp_path / "out.parquet")
     r = KeyedDraws(KEY)(TABLE["id"])
-    forecast = load(place / "model").forecast(TABLE[["income", "job", "since"]], r)
+    model, rows = load(place / "model"), TABLE[["income", "job", "since"]]
+    forecast = model.forecast(rows, r)
     np.testing.assert_array_equal(found["r"], r)
-    np.testing.assert_allclose(found["mean"], forecast.mean(), rtol=1e-9)
-    np.testing.assert_allclose(found["std"], forecast.std(), rtol=1e-9)
+    np.testing.assert_allclose(found["mean"], model.base_forecast(rows).mean(), rtol=1e-9)
     np.testing.assert_allclose(found[QUANTILES], forecast.ppf(LEVELS), rtol=1e-9)
     assert (np.diff(found[QUANTILES], axis=-1) > 0).all()
+
+
+def test_moments_are_those_of_the_forecast_at_the_draw_of_each_person(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.parquet", "--moments")).code == 0
+    found = pd.read_parquet(tmp_path / "out.parquet")
+    assert list(found.columns) == ["id", "r", "mean", *QUANTILES, "served_mean", "served_std"]
+    forecast = load(place / "model").forecast(TABLE[["income", "job", "since"]], KeyedDraws(KEY)(TABLE["id"]))
+    np.testing.assert_allclose(found["served_mean"], forecast.mean(), rtol=1e-9)
+    np.testing.assert_allclose(found["served_std"], forecast.std(), rtol=1e-9)
+    # a person alone: the same, whatever the draws of the others
+    TABLE[50:51].to_csv(tmp_path / "one.csv", index=False)
+    assert evenhand(*predict_args(place, tmp_path / "one.csv", tmp_path / "one.parquet", "--moments")).code == 0
+    alone = pd.read_parquet(tmp_path / "one.parquet")
+    np.testing.assert_allclose(alone.drop(columns="id"), found[50:51].drop(columns="id"), rtol=1e-9)
 
 
 def test_levels_are_columns_named_by_all_their_digits(place: Path, tmp_path: Path, evenhand: Command) -> None:
     levels = ("--levels", "0.5, 0.9999999,0.99999991")
     assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *levels)).code == 0
     found = pd.read_csv(tmp_path / "out.csv")
-    assert list(found.columns[4:]) == ["q0.5", "q0.9999999", "q0.99999991"]
+    assert list(found.columns[3:]) == ["q0.5", "q0.9999999", "q0.99999991"]
     assert (found["q0.9999999"] < found["q0.99999991"]).all()
 
 
@@ -355,14 +371,15 @@ def test_randomize_at_alpha_1_leaves_the_normal_forecasts_as_they_are(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
     out = tmp_path / "out.csv"
-    made = evenhand(*randomize_args(place, place / "people.csv", out, "--alpha", 1))
+    made = evenhand(*randomize_args(place, place / "people.csv", out, "--alpha", 1, "--moments"))
     assert (made.code, made.out, made.err) == (0, "", f"{ROWS} randomized forecasts are in {out}\n")
     found = pd.read_csv(out)
     mean, std = TABLE[["mu"]].to_numpy(), TABLE[["sigma"]].to_numpy()
     np.testing.assert_allclose(found[QUANTILES], mean + std * stats.norm.ppf(LEVELS), rtol=1e-6)
-    np.testing.assert_allclose(found["mean"], TABLE["mu"], rtol=1e-6)
-    # the standard deviation comes from a table of quantiles
-    np.testing.assert_allclose(found["std"], TABLE["sigma"], rtol=1e-3)
+    np.testing.assert_allclose(found["mean"], TABLE["mu"], rtol=1e-12)
+    # the moments of what is served come from a table of quantiles
+    np.testing.assert_allclose(found["served_mean"], TABLE["mu"], rtol=1e-6)
+    np.testing.assert_allclose(found["served_std"], TABLE["sigma"], rtol=1e-3)
 
 
 @pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
@@ -375,6 +392,7 @@ def test_randomize_is_the_link_around_the_normal_forecast(
     forecast = Forecast.from_normal(TABLE["mu"], TABLE["sigma"])
     expected = forecast.randomized(0.2, link, KeyedDraws(KEY, "trial")(TABLE["id"]))
     np.testing.assert_allclose(found[QUANTILES], expected.ppf(LEVELS), rtol=1e-9)
+    np.testing.assert_allclose(found["mean"], TABLE["mu"], rtol=1e-12)  # no draw moves it
     # a small draw says that outcomes are high
     assert np.corrcoef(found["r"], (found["q0.5"] - TABLE["mu"]) / TABLE["sigma"])[0, 1] < -0.9
 

@@ -10,7 +10,7 @@ import pickle
 import tempfile
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import joblib
 import numpy as np
@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 from scipy.stats import mstats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -35,12 +35,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from evenhand import DiscreteOutcomeWarning, InputError
+from evenhand.distributions import Distribution, Normal
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import FORECASTERS, Forecaster, RandomizedRegressor, State
 from evenhand.forecasters import base as forecaster_base
 from evenhand.links import Gaussian, Laplace
 from forecaster_examples import EXAMPLES, linear_task, small_mixture, small_paic, use_small_default
+from quadrature import panels
 
 Floats = NDArray[np.float64]
 
@@ -174,20 +176,108 @@ def test_pits_densities_and_quantiles_belong_to_one_distribution(name: str, fitt
 
 
 @EVERY
-def test_predict_is_the_mean_over_64_draws(
+def test_predict_is_the_mean_of_the_base_or_over_64_draws(
     name: str, fitted: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = fitted(name)
     predicted = model.predict(X)
     assert predicted.shape == (N,)
     assert predicted.dtype == np.float64
-    # the first ten rows again, as 640 people with a draw each
-    people = model.forecast(np.repeat(X[:10], 64, axis=0), np.tile(nodes(64)[0], 10)).mean()
-    np.testing.assert_allclose(predicted[:10], people.reshape(10, 64).mean(axis=1), rtol=0, atol=1e-9)
+    if hasattr(model, "base_forecast") and EXAMPLES[name].is_randomized:
+        expected = model.base_forecast(X[:10]).mean()
+    else:
+        # ten rows, as 640 people with a draw each
+        people = model.forecast(np.repeat(X[:10], 64, axis=0), np.tile(nodes(64)[0], 10)).mean()
+        expected = people.reshape(10, 64).mean(axis=1)
+    np.testing.assert_allclose(predicted[:10], expected, rtol=0, atol=1e-9)
     # a few rows at a time
-    monkeypatch.setattr(forecaster_base, "PREDICT_ROWS", 7)
+    monkeypatch.setattr(forecaster_base, "POINT_ROWS", 7)
     np.testing.assert_allclose(model.predict(X), predicted, rtol=0, atol=1e-9)
     np.testing.assert_allclose(model.predict(X[:1]), predicted[:1], rtol=0, atol=1e-9)
+
+
+@EVERY
+def test_forecast_and_predict_are_those_of_the_two_methods(name: str, fitted: Callable[[str], Any]) -> None:
+    model, r = fitted(name), R[:, 0]
+    forecast, mean = model.forecast_and_predict(X, r)
+    np.testing.assert_allclose(forecast.pit(Y), model.forecast(X, r).pit(Y), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(mean, model.predict(X), rtol=1e-12)
+    first, second = (model.forecast_and_predict(X, random_state=seed) for seed in (1, 2))
+    np.testing.assert_allclose(first[1], second[1], rtol=1e-12)
+    assert EXAMPLES[name].is_randomized == (not np.allclose(first[0].pit(Y), second[0].pit(Y)))
+
+
+class LogNormal(Distribution):
+    """The distribution of `exp(X)`, X normal."""
+
+    event_dims: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        self.loc, self.scale = np.broadcast_arrays(np.asarray(loc, dtype=float), np.asarray(scale, dtype=float))
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return self.loc.shape
+
+    def _log(self, y: Any) -> tuple[Normal, Floats]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return Normal(self.loc, self.scale), np.log(np.maximum(y, 0.0))
+
+    def logcdf(self, y: Any) -> Floats:
+        law, log_y = self._log(y)
+        return law.logcdf(log_y)
+
+    def logsf(self, y: Any) -> Floats:
+        law, log_y = self._log(y)
+        return law.logsf(log_y)
+
+    def logpdf(self, y: Any) -> Floats:
+        law, log_y = self._log(y)
+        return law.logpdf(log_y) - log_y
+
+    def quantile_from_tail(self, log_p: Floats, upper: Any) -> Floats:
+        return np.exp(Normal(self.loc, self.scale).quantile_from_tail(log_p, upper))
+
+    def mean(self) -> Floats:
+        return np.exp(self.loc + self.scale**2 / 2)
+
+
+def lognormal_mean_over_draws(scale: float, kappa: float, r: Floats) -> float:
+    """Mean over the draws of lognormal forecasts under the Laplace link, by quadrature of its formulas.
+
+    The quantile `p` of the forecast is the base's at `K(p; r)`, where the density of `K` is proportional to
+    `exp(-kappa |c - r|)`. Taken on the side where its digits are; `p` runs over normal scores.
+    """
+    score, weight = panels(np.linspace(-12.0, 12.0, 97))
+    low, high, draw = special.ndtr(score), special.ndtr(-score), r[:, None]
+    total = -np.expm1(-kappa * draw) - np.expm1(-kappa * (1 - draw))
+    below = np.exp(-kappa * draw) * np.expm1(kappa * np.minimum(low, draw)) / total
+    above = np.exp(-kappa * (1 - draw)) * np.expm1(kappa * np.minimum(high, 1 - draw)) / total
+    place = np.where(low < draw, special.ndtri(below), -special.ndtri(above))
+    return float((np.exp(scale * place) @ (weight * stats.norm.pdf(score))).mean())
+
+
+def test_predict_of_skewed_forecasts_is_the_mean_of_the_base_and_not_that_over_draws() -> None:
+    scale, link = 0.5, Laplace(0.2)
+    model = RandomizedRegressor(lambda rows: LogNormal(rows[:, 0], scale), link=link).set_params(alpha=0.2).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), np.exp(X[:, 0] + scale**2 / 2), rtol=1e-12)
+    # the link widens the tails of the average over draws, and so moves the mean of what is served
+    r = nodes(64)
+    ratio = lognormal_mean_over_draws(scale, (1 - 0.2) / 0.2, r[0]) / np.exp(scale**2 / 2)
+    assert ratio > 1.1
+    served = model.forecast(X[:5], r).mean().mean(axis=1) / model.predict(X[:5])
+    np.testing.assert_allclose(served, ratio, rtol=1e-3)  # by a table of quantiles
+
+
+@pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
+def test_moments_of_a_person_do_not_depend_on_the_draws_of_others(link: str) -> None:
+    law = LogNormal(np.zeros(4), 0.5)
+    for alpha in (0.3, 0.02):
+        together = Forecast(law).randomized(alpha, link, [0.5, 1e-9, 0.3, 1 - 1e-9])
+        for i in (0, 2):
+            alone = Forecast(law.take([i])).randomized(alpha, link, together.r[[i]])
+            np.testing.assert_allclose(alone.mean()[0], together.mean()[i], rtol=1e-9)
+            np.testing.assert_allclose(alone.std()[0], together.std()[i], rtol=1e-9)
 
 
 @EVERY

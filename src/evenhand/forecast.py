@@ -148,7 +148,7 @@ class Forecast:
         return self.ppf((1 - level) / 2), self.ppf((1 + level) / 2)
 
     def mean(self) -> Floats:
-        """Means, shape of the batch."""
+        """Means, shape of the batch: of a randomized forecast those at its draws, not its point forecasts."""
         return np.broadcast_to(self.distribution.mean(), self.distribution.batch_shape)
 
     def std(self) -> Floats:

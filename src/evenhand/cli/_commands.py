@@ -60,6 +60,9 @@ Id = Annotated[str, typer.Option("--id", help="column that names each person")]
 Key = Annotated[Path, typer.Option(help="file with the secret of the draws, at least 16 bytes")]
 Context = Annotated[str, typer.Option(help="the decision that the draws are for, such as 2026-11")]
 Levels = Annotated[str, typer.Option(help="probabilities of the quantiles to write")]
+Moments = Annotated[
+    bool, typer.Option("--moments", help="also write served_mean and served_std, which take long: see the docs, costs")
+]
 OutTable = Annotated[Path, typer.Option(help="csv or parquet file to write; or a new folder, for a folder of parts")]
 
 Workers = Annotated[int | None, typer.Option(help="processes that share the parts of the table on this machine")]
@@ -151,6 +154,7 @@ def predict(
     out: OutTable,
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
+    moments: Moments = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
@@ -158,7 +162,7 @@ def predict(
     """Forecast each person of a table; a person's draw is a keyed hash of the id, the same every time."""
     from evenhand import scale, store
 
-    asked = _asked(id_column, key_file, context, levels, skip_bad_parts)
+    asked = _asked(id_column, key_file, context, levels, moments, skip_bad_parts)
     subject = scale.ModelSubject(store.load(model))
     with scale.dask_client(scheduler, workers) as client:
         done = scale.forecast_parts(subject, table, out, client=client, **asked)
@@ -177,6 +181,7 @@ def randomize(
     link: Link = "entropic",
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
+    moments: Moments = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
@@ -185,7 +190,7 @@ def randomize(
     from evenhand import scale
     from evenhand.links import make_link
 
-    asked = _asked(id_column, key_file, context, levels, skip_bad_parts) | {"link": make_link(link, alpha)}
+    asked = _asked(id_column, key_file, context, levels, moments, skip_bad_parts) | {"link": make_link(link, alpha)}
     with scale.dask_client(scheduler, workers) as client:
         done = scale.forecast_parts(scale.ColumnSubject(mean, std), table, out, client=client, **asked)
     tell_written(done, "randomized forecasts", out)
@@ -307,12 +312,12 @@ def main() -> None:
         tell(error)
 
 
-def _asked(id_column: str, key_file: Path, context: str, levels: str, skip_bad: bool) -> dict[str, Any]:
+def _asked(id_column: str, key_file: Path, context: str, levels: str, moments: bool, skip_bad: bool) -> dict[str, Any]:
     """What `predict` and `randomize` ask for alike."""
     if not context.isprintable():
         raise bad_input("--context", "be printable text", ascii(context))
     asked = {"id_column": id_column, "key": read_key(key_file), "context": context, "levels": parse_levels(levels)}
-    return asked | {"skip_bad": skip_bad, "verbose": True}
+    return asked | {"moments": moments, "skip_bad": skip_bad, "verbose": True}
 
 
 def _check_seed(seed: int | None) -> None:

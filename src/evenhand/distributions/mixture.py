@@ -16,6 +16,9 @@ _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 MAX_PAIRED = 64
 """Up to this many components the CRPS is summed over pairs; above, it is integrated."""
 
+SOLVED = 65_536
+"""Numbers per temporary array of the solver: those of all points at once do not fit into the cache, nor into memory."""
+
 DEEPEST_PLAIN = -36.0
 """Normal score below which tail probabilities are handled by their logarithms."""
 
@@ -77,10 +80,14 @@ class NormalMixture(Distribution):
         n_batch, k = int(np.prod(self.batch_shape)), self.loc.shape[-1]
         row = np.broadcast_to(np.arange(n_batch).reshape(self.batch_shape), shape).ravel()
         # mirrored where the upper tail is asked for, so that the lower tail is solved everywhere
-        flat = [np.reshape(array, (n_batch, k)) for array in (self.weights, self.loc, self.scale)]
+        weights, loc, scale = (np.reshape(array, (n_batch, k)) for array in (self.weights, self.loc, self.scale))
         start = (np.ravel(self.mean())[row] * sign) + np.ravel(self.std())[row] * score
-        solved = _solve_scores(flat[0], flat[1], flat[2], row, sign, score, start)
-        return np.asarray(sign * solved).reshape(shape)
+        step = max(1, SOLVED // k)
+        solved = [
+            _solve_scores(weights, loc, scale, row[cut], sign[cut], score[cut], start[cut])
+            for cut in (slice(first, first + step) for first in range(0, max(row.size, 1), step))
+        ]
+        return np.asarray(sign * np.concatenate(solved)).reshape(shape)
 
     def mean(self) -> Floats:
         return np.asarray((self.weights * self.loc).sum(axis=-1))

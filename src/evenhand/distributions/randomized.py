@@ -16,7 +16,7 @@ from evenhand.distributions._piecewise import node_weights
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.draws import jittered
 from evenhand.links import Link
-from evenhand.links._base import log1mexp
+from evenhand.links._base import LEAST_DRAW, log1mexp
 
 FINE_REACH = 37.0
 """Normal score up to which a table keeps its fine step; beyond, a thousand points reach as far as they must."""
@@ -159,10 +159,10 @@ class Randomized(Distribution):
 
     def _table(self) -> tuple[Floats, Floats]:
         """Base quantiles, which need no draw, and the randomized CDF there, which needs no person."""
-        # a sharp link puts its probability far out in the base's tails: reach for 1e-12 of it, in small steps
-        log_far = np.log(1e-12)
-        deepest = max(self.r.max(), 1 - self.r.min())
-        reach = max(GRID_REACH, -float(special.ndtri_exp(self.link.log_cdf_lower(np.array(log_far), deepest))))
+        # a sharp link puts its probability far out in the base's tails: reach for 1e-12 of it, in small steps, at any
+        # draw: a person's moments must not depend on the draws of others in the batch
+        far = self.link.log_cdf_lower(np.log(1e-12), np.array(1 - LEAST_DRAW))
+        reach = max(GRID_REACH, -float(special.ndtri_exp(far)))
         step = max(min(GRID_STEP, self.link.mean_error / 1.5), 1 / 128)
         scores = score_grid(min(FINE_REACH, reach), step)
         if reach > FINE_REACH:

@@ -17,11 +17,11 @@ from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks, take_rows
 
-PREDICT_DRAWS = 64
-"""Draws that `predict` averages over."""
+POINT_DRAWS = 64
+"""Draws over which point forecasts are averaged where the draw is an input of the model."""
 
-PREDICT_ROWS = 1024
-"""Rows whose means are taken at once: a mean over draws goes through a table of quantiles for each row."""
+POINT_ROWS = 1024
+"""Rows whose means are taken at once: where a mean is no formula it goes through a table of quantiles for each row."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,32 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Rebuild the fitted forecaster from `to_state`."""
 
     def predict(self, X: Any) -> Floats:
-        """Predict the mean of the outcome, shape (n,): for a randomized forecaster the mean over 64 draws.
+        """Predict the mean of the outcome, shape (n,); it does not depend on a draw.
 
-        The average over draws is a deterministic forecast: it gives the guarantee for every group away.
+        It is the mean of the deterministic forecast: for `RandomizedRegressor` that of the model inside, and for
+        `PAICRegressor`, which has no such model, the mean over 64 draws. Randomized forecasts of a skewed outcome have
+        larger means, in expectation over the draw.
         """
-        forecast = self.forecast(X, nodes(PREDICT_DRAWS))
-        mean = np.concatenate([forecast.take(rows).mean() for rows in row_blocks(len(forecast), PREDICT_ROWS)])
-        return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)
+        return self.forecast_and_predict(X, 0.5)[1]
+
+    def forecast_and_predict(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> tuple[Forecast, Floats]:
+        """Return `forecast` and `predict` of the same rows, for less than the cost of both.
+
+        Parameters
+        ----------
+        X, r, random_state
+            As for `forecast`.
+
+        Returns
+        -------
+        forecast : Forecast
+        mean : ndarray of shape (n,)
+            The point forecasts.
+        """
+        forecast = self.forecast(X, r, random_state=random_state)
+        return forecast, point_forecast(self.forecast(X, nodes(POINT_DRAWS)) if forecast.is_randomized else forecast)
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """Let scikit-learn check names and shape; a table stays a table, anything else becomes numbers."""
@@ -141,3 +160,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def point_forecast(forecast: Forecast) -> Floats:
+    """Mean of each person's forecast, over the draws if there are several, shape (n,)."""
+    mean = np.concatenate([forecast.take(rows).mean() for rows in row_blocks(len(forecast), POINT_ROWS)])
+    return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)

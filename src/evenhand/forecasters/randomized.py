@@ -7,11 +7,11 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import OnDiscrete, check_continuous, check_count
+from evenhand._checks import Floats, OnDiscrete, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters._bases import ForecasterBase, allows_missing, frozen, kind_of, kinds
-from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.base import Forecaster, State, point_forecast
 from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
@@ -160,6 +160,12 @@ class RandomizedRegressor(Forecaster):
 
     def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
         return self.base_forecast(X).randomized(self.alpha, self.link, r, random_state=random_state)
+
+    def forecast_and_predict(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> tuple[Forecast, Floats]:
+        stated = self.base_forecast(X)
+        return stated.randomized(self.alpha, self.link, r, random_state=random_state), point_forecast(stated)
 
     def to_state(self) -> State:
         check_is_fitted(self)

@@ -58,6 +58,7 @@ def forecast_parts(
     context: str = "",
     link: Link | None = None,
     levels: Sequence[float] = LEVELS,
+    moments: bool = False,
     client: Any = None,
     skip_bad: bool = False,
     verbose: bool = False,
@@ -83,6 +84,9 @@ def forecast_parts(
         Randomizes the forecasts of another model; a forecaster is randomized already, or not at all.
     levels : sequence of float
         Probabilities of the quantiles that are written.
+    moments : bool, default False
+        Whether the mean and the standard deviation of the served forecast, randomized at the person's draw, are
+        written, as `served_mean` and `served_std`. They take longer to compute than all other columns.
     client : distributed.Client, optional
         Of a Dask cluster that works on the parts; `out` is then a folder.
     skip_bad : bool, default False
@@ -101,6 +105,9 @@ def forecast_parts(
 
     Notes
     -----
+    The column `mean` is the point forecast, which does not depend on the draw: `predict` of a forecaster, the mean of
+    another model's forecast.
+
     Memory stays that of a block of rows and, to tell of ids that come twice, some 100 bytes a row.
 
     Examples
@@ -115,7 +122,7 @@ def forecast_parts(
     ...     table, out = Path(folder, "in.parquet"), Path(folder, "out.csv")
     ...     done = forecast_parts(ColumnSubject("mean", "std"), table, out, **options)
     ...     list(read_table(out).columns[:4]), done.n_rows
-    (['id', 'r', 'mean', 'std'], 2)
+    (['id', 'r', 'mean', 'q0.05'], 2)
     """
     subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
     parts = table if isinstance(table, Parts) else open_parts(table, text=[id_column], skip_bad=skip_bad)
@@ -130,6 +137,7 @@ def forecast_parts(
         context,
         link,
         tuple(levels),
+        moments,
     )
     skipped = dict(parts.skipped)
     over = partial(
@@ -180,6 +188,7 @@ class _Job:
     context: str
     link: Link | None
     levels: tuple[float, ...]
+    moments: bool
 
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, People]]:
         """Yield the forecasts of each block of a part, and whose they are."""
@@ -192,15 +201,22 @@ class _Job:
                 r = draws(ids)
             model_or_forecast, X = self.subject.of(table, source, start)
             with refusals(source, start, start + len(table) - 1):
-                forecast = self._randomized(model_or_forecast, r) if X is None else model_or_forecast.forecast(X, r)
-            yield forecast_table(self.id_column, ids, r, forecast, self.levels), People.of(ids, i, start)
+                forecast, mean = self._forecast(model_or_forecast, X, r)
+            made = forecast_table(self.id_column, ids, r, mean, forecast, self.levels, moments=self.moments)
+            yield made, People.of(ids, i, start)
             advance(len(table))
         if are_decimal and first is not None:
             remedy = "write ids as whole numbers: as decimal numbers they lose digits"
             raise bad_input(f"{column}, row 1", "hold text or a whole number", first, remedy)
 
-    def _randomized(self, forecast: Forecast, r: Floats) -> Forecast:
-        return forecast if self.link is None else forecast.randomized(self.link.alpha, self.link, r)
+    def _forecast(self, model_or_forecast: Any, X: pd.DataFrame | None, r: Floats) -> tuple[Forecast, Floats]:
+        """Return the forecasts under the draws, and the means that do not depend on a draw."""
+        if X is not None:
+            both: tuple[Forecast, Floats] = model_or_forecast.forecast_and_predict(X, r)
+            return both
+        stated: Forecast = model_or_forecast
+        served = stated if self.link is None else stated.randomized(self.link.alpha, self.link, r)
+        return served, stated.mean()
 
 
 def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[People]:
@@ -247,12 +263,21 @@ def _is_decimal(value: str | int) -> bool:
 
 
 def forecast_table(
-    id_column: str, ids: Sequence[str | int], r: Floats, forecast: Forecast, levels: Sequence[float]
+    id_column: str,
+    ids: Sequence[str | int],
+    r: Floats,
+    mean: Floats,
+    forecast: Forecast,
+    levels: Sequence[float],
+    *,
+    moments: bool = False,
 ) -> pd.DataFrame:
-    """Put ids, draws, means, standard deviations and quantiles side by side."""
+    """Put ids, draws, means, quantiles and, if asked for, the moments of the served forecasts side by side."""
     quantiles = forecast.ppf(levels)
-    columns: dict[str, Any] = {"r": r, "mean": forecast.mean(), "std": forecast.std()}
+    columns: dict[str, Any] = {"r": r, "mean": mean}
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
+    if moments:
+        columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
     if id_column in columns:
         raise bad_input(f"the id column {id_column!r}", f"be none of {', '.join(columns)}", "one", "rename it")
     return pd.DataFrame({id_column: ids} | columns)
