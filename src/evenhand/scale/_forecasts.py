@@ -188,7 +188,7 @@ class _Job:
     context: str
     link: Link | None
     levels: tuple[float, ...]
-    moments: bool
+    moments: bool = False
 
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, People]]:
         """Yield the forecasts of each block of a part, and whose they are."""
