@@ -358,7 +358,7 @@ def test_a_price_from_a_bad_start_is_told_as_such() -> None:
 def test_a_selection_shows_itself_in_one_line_and_its_summary_as_text() -> None:
     X, y = data(300)
     found = randomize(law, X, y, max_group_error=0.4, random_state=0)
-    assert repr(found).startswith(f"Selection(alpha={found.alpha:.3g}, max_group_error=0.4, group_mass=0.2")
+    assert repr(found).startswith(f"Selection(alpha={found.alpha:.4g}, max_group_error=0.4, group_mass=0.2")
     assert "\n" not in repr(found)
     assert str(found) == found.summary()
     assert found._repr_html_().startswith("<pre>With 95% confidence")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import math
+import reprlib
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from typing import Literal
+from typing import Any, Literal
 
 Toward = Literal["nearest", "down", "up"]
 """Estimates go to the nearest; the lower end of a band goes down, the upper end up."""
@@ -26,6 +28,44 @@ UNKNOWN = "-"
 
 EXACT = Context(prec=1200)
 """Digits enough for any float64."""
+
+
+LONGEST_NAME = 60
+"""Most characters of a text in one line about a result."""
+
+
+class Summarized:
+    """A result with a summary: printed, it is that, and in a notebook, too."""
+
+    def summary(self) -> str:
+        """Return the result as text."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.summary())}</pre>"
+
+
+def one_line(of: object, **facts: Any) -> str:
+    """Write a result in one line: its type and what matters of it, numbers to four digits; None is left out.
+
+    Examples
+    --------
+    >>> one_line(Summarized(), n_samples=177, error=0.123456, name="b")
+    "Summarized(n_samples=177, error=0.1235, name='b')"
+    """
+    told = ", ".join(f"{name}={_fact(value)}" for name, value in facts.items() if value is not None)
+    return f"{type(of).__name__}({told})"
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    shown = reprlib.Repr()
+    shown.maxstring = shown.maxother = LONGEST_NAME
+    return shown.repr(value)
 
 
 def is_known(value: float | None) -> bool:

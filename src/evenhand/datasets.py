@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from evenhand._checks import bad_input
+from evenhand._format import one_line
 
 __all__ = ["Dataset", "load_credit", "load_crime", "load_diabetes"]
 
@@ -46,7 +47,7 @@ _CREDIT_REMEDY = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A table to forecast from and the outcome to forecast.
 
@@ -69,6 +70,11 @@ class Dataset:
     name: str
     groups: tuple[str, ...]
     description: str
+
+    def __repr__(self) -> str:
+        return one_line(
+            self, name=self.name, n=len(self.X), features=self.X.shape[1], target=self.y.name, groups=self.groups
+        )
 
 
 def load_diabetes() -> Dataset:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._checks import Floats, InputError, bad_input, check_finite, check_fraction
+from evenhand._format import one_line
 from evenhand.distributions import Distribution, Normal, Quantiles, Randomized, Rearranged, Samples
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
@@ -17,7 +18,7 @@ from evenhand.links._base import log1mexp
 __all__ = ["Forecast"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
     """Forecast distributions of `n` people, with the draw behind each.
 
@@ -53,6 +54,15 @@ class Forecast:
         shared = (1, *shape[1:]) if len(shape) == 2 else shape
         if self.r is not None and self.r.shape not in (shape, shared):
             raise bad_input("r", f"fit the batch {shape}", f"shape {self.r.shape}")
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            distribution=type(self.distribution).__name__,
+            n_samples=self.n_samples,
+            n_draws=self.distribution.batch_shape[-1] if self.r is not None and self.r.ndim == 2 else None,
+            is_randomized=self.is_randomized,
+        )
 
     @classmethod
     def from_normal(cls, mean: ArrayLike, std: ArrayLike) -> Forecast:

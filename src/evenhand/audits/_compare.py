@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import bad_input
-from evenhand._format import stated
+from evenhand._format import Summarized, one_line, stated
 from evenhand.audits._result import Audit
 from evenhand.report import comparison_text, difference_in_words
 
 COLUMNS = ("measure", "in_words")
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Summarized):
     """Two audits of the same rows, side by side.
 
     Parameters
@@ -29,6 +29,9 @@ class Comparison:
 
     table: pd.DataFrame
     names: tuple[str, str]
+
+    def __repr__(self) -> str:
+        return one_line(self, names=self.names, measures=len(self.table))
 
     def summary(self) -> str:
         """Return the table as text."""

@@ -16,13 +16,14 @@ import pandas as pd
 from evenhand import calibration
 from evenhand._checks import bad_input
 from evenhand._files import write_text
+from evenhand._format import Summarized, one_line
 from evenhand.report import audit_html, audit_text
 
 SCHEMA = "evenhand.audit/3"
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Summarized):
     """What an audit found.
 
     Parameters
@@ -93,6 +94,18 @@ class Audit:
     price: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     caveat: str | None = None
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            name=self.name,
+            n_samples=self.n_samples,
+            n_draws=self.n_draws,
+            average_error=self.score("average error"),
+            coverage_80=self.score("80% coverage"),
+            groups=len(self.groups) - 1,
+            is_certified=self.certificate is not None,
+        )
 
     def score(self, measure: str) -> float:
         """Return one measure of `scores`."""

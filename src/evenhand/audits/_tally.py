@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import Floats, bad_input
+from evenhand._format import one_line
 from evenhand.audits._subject import read_block
 from evenhand.calibration._exact import Wholes, exact
 from evenhand.calibration._scan_counts import ScanCounts, ScanLayout
@@ -57,7 +58,7 @@ class TallyPlan:
         return tuple({part.column: part for part in (*self.groups, *scanned) if part is not None}.values())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tally:
     """What an audit keeps of some rows; tallies of different rows add up to that of all of them.
 
@@ -81,6 +82,9 @@ class Tally:
     moments: dict[str, Wholes]
     bars: NDArray[np.int64]
     scan: ScanCounts | None
+
+    def __repr__(self) -> str:
+        return one_line(self, n_samples=self.counts.n_samples, groups=len(self.groups))
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, InputError, bad_input, check_groups
+from evenhand._checks import Floats, NotKeptError, bad_input, check_groups
+from evenhand._format import one_line
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.bands import (
     SurvivalBand,
@@ -89,7 +90,7 @@ class Values(NamedTuple):
         return int(hits.sum() if self.counts is None else self.counts[hits].sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowEvidence:
     """The PITs themselves.
 
@@ -112,6 +113,9 @@ class RowEvidence:
     one_draw: Floats
     gap: Floats | None
     masks: Mapping[str, NDArray[np.bool_]]
+
+    def __repr__(self) -> str:
+        return one_line(self, n_samples=self.n_samples, n_draws=self.n_draws, groups=len(self.masks))
 
     @classmethod
     def of(
@@ -200,7 +204,7 @@ class RowEvidence:
         return error_interval(self.one_draw, confidence) if self.n_samples else (0.0, WORST)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CountEvidence:
     """Counts of PITs in bins: values stand at the upper ends of their bins, so that no bound is understated.
 
@@ -214,6 +218,9 @@ class CountEvidence:
 
     counts: PITCounts
     by_group: Mapping[str, PITCounts]
+
+    def __repr__(self) -> str:
+        return one_line(self, n_samples=self.n_samples, n_draws=self.n_draws, groups=len(self.by_group))
 
     @classmethod
     def of(cls, counts: PITCounts, by_group: Mapping[str, PITCounts], is_randomized: bool) -> CountEvidence:
@@ -235,7 +242,7 @@ class CountEvidence:
     @property
     def pit(self) -> Floats:
         """Not kept: raises InputError."""
-        raise InputError("counts keep no PITs of each person; read evidence.counts, or use certify_pit")
+        raise NotKeptError("counts keep no PITs of each person; read evidence.counts, or use certify_pit")
 
     one_draw = pit
 

@@ -13,9 +13,9 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import expit
 
 from evenhand._checks import Floats, InputError, bad_input, check_fraction
-from evenhand._format import at_least, at_most, stated, stated_confidence
+from evenhand._format import Summarized, at_least, at_most, one_line, stated, stated_confidence
 from evenhand.calibration.bands import SurvivalBand, local_levels_band
-from evenhand.calibration.certificates import ASSUMPTIONS, ONE_ROW_EACH, WORST, not_covered
+from evenhand.calibration.certificates import ASSUMPTIONS, MASS, ONE_ROW_EACH, WORST, not_covered
 from evenhand.calibration.errors import check_pit
 from evenhand.draws import RandomState, nodes, one_row_each
 from evenhand.links import Link
@@ -58,8 +58,8 @@ PRICED = 1000
 """People, at equal steps in rank, over whom the price of a number of rows is averaged."""
 
 
-@dataclass(frozen=True)
-class LinkCertificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkCertificate(Summarized):
     """Bounds for every link around one deterministic forecaster; they hold together, so the link may be chosen freely.
 
     A person's error under a link grows with the distance of the forecaster's own PIT from 1/2. One upper band for the
@@ -91,6 +91,16 @@ class LinkCertificate:
 
     method = "local-levels"
     assumptions = (ASSUMPTIONS[0], "the deterministic forecaster was fixed before these rows were seen", ASSUMPTIONS[2])
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            link=self.link,
+            n_samples=self.n_samples,
+            confidence=self.confidence,
+            group_error=self.group_error(MASS),
+            group_mass=MASS,
+        )
 
     @property
     def not_covered(self) -> tuple[str, ...]:

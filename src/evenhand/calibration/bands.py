@@ -17,6 +17,7 @@ from scipy.special import betaincinv, gammaln, xlogy
 from scipy.stats import beta
 
 from evenhand._checks import Floats
+from evenhand._format import one_line
 from evenhand.draws import RandomState, generator
 
 Ranks = NDArray[np.intp]
@@ -48,7 +49,7 @@ BLOCK_GROWTH = 1.05
 """Bets are set anew whenever the rows seen have grown by this factor."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SurvivalBand:
     """An upper band for `P(V > t)`, a step function.
 
@@ -65,6 +66,9 @@ class SurvivalBand:
     starts: Floats
     upper: Floats
     top: float
+
+    def __repr__(self) -> str:
+        return one_line(self, steps=self.starts.size, top=self.top)
 
     def cvar(self, mass: float) -> float:
         """Upper bound for the mean of the worst `mass`, all masses at once."""

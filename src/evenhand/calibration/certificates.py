@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._checks import Floats, InputError, bad_input, check_choice, check_fraction
-from evenhand._format import at_least, at_most, stated, stated_confidence
+from evenhand._format import Summarized, at_least, at_most, one_line, stated, stated_confidence
 from evenhand.calibration import _evidence
 from evenhand.calibration._evidence import (
     ASSUMPTIONS,
@@ -35,6 +35,9 @@ AVERAGE_SHARE = 0.1
 LOW_SHARE = 0.9
 """Share of the risk of coverage that is spent on the lower bound, the one that people are harmed by."""
 
+
+MASS = 0.2
+"""Group size whose bound is shown in one line."""
 
 CHOSEN = "the choice of the randomization on these people, in bounds for named groups"
 """What bounds that account for a choice do not cover."""
@@ -65,8 +68,8 @@ class ChoiceBounds(Protocol):
         """Upper bound for the W1 error over everybody."""
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Summarized):
     """Bounds on the calibration of a forecaster, each of which holds with the stated confidence.
 
     A group here is any share of the people that is chosen without seeing the draws: by features, by outcomes, by
@@ -104,6 +107,19 @@ class Certificate:
     seed: int = 0
     one_row_each: bool = False
     choice: ChoiceBounds | None = None
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            method=self.method if self.choice is None else self.choice.method,
+            n_samples=self.n_samples,
+            n_draws=self.n_draws,
+            confidence=self.confidence,
+            average_error=self.average_error(),
+            group_error=self.group_error(self._shown_mass) if self.n_draws > 1 else None,
+            group_mass=self._shown_mass if self.n_draws > 1 else None,
+            groups=len(self.groups),
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -322,6 +338,10 @@ class Certificate:
             held = self.coverage(0.8, mass) if is_counted else (np.nan, np.nan)
             rows.append((mass, self.group_error(mass), chain, *held))
         return pd.DataFrame(rows, columns=columns)
+
+    @property
+    def _shown_mass(self) -> float:
+        return MASS if self.mass is None else self.mass
 
     @cached_property
     def _band(self) -> SurvivalBand:

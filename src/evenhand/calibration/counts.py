@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, InputError, bad_input, check_choice, check_count, check_fraction, check_groups
+from evenhand._format import one_line
 from evenhand.calibration._evidence import ERROR_BINS, GAP_BINS, CountEvidence
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.bands import binned_distance
@@ -35,7 +36,7 @@ BLOCK_PITS = 1 << 15
 """PITs worked on at once: these and what is made of them stay in the cache."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PITCounts:
     """Counts of the PITs of some people; those of two blocks of people add up to those of both.
 
@@ -83,6 +84,11 @@ class PITCounts:
             if counts.min() < 0 or counts.sum() != total * n:
                 rule = f"hold counts that add up to {total * n}, of {n} people"
                 raise bad_input(name, rule, f"a sum of {counts.sum()} and a least one of {counts.min()}")
+
+    def __repr__(self) -> str:
+        return one_line(
+            self, n_samples=self.n_samples, n_draws=self.n_draws, levels=self.levels, has_draws=self.gap is not None
+        )
 
     @property
     def n_samples(self) -> int:

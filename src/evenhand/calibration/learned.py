@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, InputError, bad_input, check_count, check_fraction, check_rows
-from evenhand._format import at_least, stated_confidence
+from evenhand._format import at_least, one_line, stated_confidence
 from evenhand.calibration._group_bound import mean_lower_bound
 from evenhand.calibration._group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
 from evenhand.calibration._group_patterns import Direction, direction_of, pattern_values
@@ -39,7 +39,7 @@ RULE_SHARE = 0.8
 """A rule in words is given if its error is at least this share of the learned group's."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FoundGroup:
     """A group that features define and that was judged on rows it was not learned from.
 
@@ -95,6 +95,19 @@ class FoundGroup:
     description: str | None
     description_share: float
     features: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            mass=self.mass,
+            n=self.n,
+            n_judged=self.n_judged,
+            error=self.error,
+            low=self.low,
+            p_value=self.p_value,
+            direction=self.direction,
+            description=self.description,
+        )
 
     def __str__(self) -> str:
         """One sentence."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._checks import Floats, bad_input, check_count
+from evenhand._format import one_line
 from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
 from evenhand.calibration.worst import check_masses, group_sizes, worst_group_curve
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
@@ -28,7 +29,7 @@ MATCHING_ROWS = 400
 LEAST_ALPHA = 0.002
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class NullCurve:
     """Errors of groups found in calibrated forecasts.
 
@@ -47,6 +48,9 @@ class NullCurve:
     mean: Floats
     low: Floats
     high: Floats
+
+    def __repr__(self) -> str:
+        return one_line(self, masses=self.masses.size, mean=(float(self.mean.min()), float(self.mean.max())))
 
 
 def null_curve(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, bad_input, check_count, check_fraction
+from evenhand._format import one_line
 from evenhand.calibration._cells import BLOCK, Cells, Counts, Mask
 from evenhand.calibration.errors import check_pit, quantile_distance
 from evenhand.draws import RandomState, generator
@@ -40,7 +41,7 @@ NO_GAIN = {np.dtype(np.float64): 1e-14, np.dtype(np.float32): 1e-5}
 """Errors closer than this are equal but for rounding."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class WorstGroupCurve:
     """The worst group of each size.
 
@@ -57,6 +58,9 @@ class WorstGroupCurve:
     masses: Floats
     errors: Floats
     rows: tuple[NDArray[np.intp], ...]
+
+    def __repr__(self) -> str:
+        return one_line(self, masses=self.masses.size, errors=(float(self.errors.min()), float(self.errors.max())))
 
 
 def worst_group_curve(

@@ -30,7 +30,7 @@ NO_CHANGE = 1e-12
 """Changes of a loss, as a share of its size, that are taken for rounding."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Decisions:
     """What was chosen for each forecast.
 

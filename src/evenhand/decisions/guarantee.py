@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import Floats, bad_input, check_finite, check_fraction, check_groups
-from evenhand._format import at_least, at_most, band, percent, plain_number, stated_confidence
+from evenhand._format import Summarized, at_least, at_most, band, one_line, percent, plain_number, stated_confidence
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.worst import check_masses
 from evenhand.decisions._seen import Seen
@@ -35,8 +35,8 @@ CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 """Losses are checked at quantiles of so many people's forecasts, and at so many outcomes in all."""
 
 
-@dataclass(frozen=True)
-class LossGuarantee:
+@dataclass(frozen=True, eq=False, repr=False)
+class LossGuarantee(Summarized):
     """How often the realized loss exceeds `k` times the promised one, and what the theorem allows.
 
     Parameters
@@ -117,8 +117,15 @@ class LossGuarantee:
         ends = f"{at_least(row['low'])}% to {at_most(row['high'])}%"
         return f"- more than {row['k']:g} times, {who}: {share} ({ends}), {bound}"
 
-    def __str__(self) -> str:
-        return self.summary()
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            n_samples=int(self.table["n"].max()),
+            bound=f"{self.factor}/k",
+            promised=self.promised,
+            realized=self.realized,
+            confidence=self.confidence,
+        )
 
 
 def loss_guarantee(

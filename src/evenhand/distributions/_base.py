@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._checks import Floats, bad_input
+from evenhand._format import one_line
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -57,6 +58,9 @@ class Distribution(ABC):
     @abstractmethod
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
         """Quantile whose lower tail (or upper tail, where `upper`) has the log probability `log_p`."""
+
+    def __repr__(self) -> str:
+        return one_line(self, shape=self.batch_shape)
 
     def take(self, rows: Any) -> Self:
         """Return the batch of the given rows: an index along the first axis."""

@@ -13,6 +13,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from evenhand._checks import Floats, bad_input
+from evenhand._format import one_line
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks, take_rows
@@ -24,7 +25,7 @@ POINT_ROWS = 1024
 """Rows whose means are taken at once: where a mean is no formula it goes through a table of quantiles for each row."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class State:
     """Everything needed to rebuild a fitted forecaster, in parts that can be stored without pickle.
 
@@ -44,6 +45,9 @@ class State:
     params: dict[str, Any]
     arrays: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return one_line(self, kind=self.kind, params=len(self.params), arrays=len(self.arrays), parts=len(self.parts))
 
 
 class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]

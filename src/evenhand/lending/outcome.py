@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._checks import Floats
+from evenhand._format import Summarized
 
 if TYPE_CHECKING:
     from evenhand.lending.game import LendingGame
@@ -18,8 +19,8 @@ __all__ = ["Round"]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, repr=False)
-class Round:
+@dataclass(frozen=True, eq=False, repr=False)
+class Round(Summarized):
     """What happened to each of n people.
 
     Parameters

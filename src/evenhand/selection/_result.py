@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._format import at_most, bound, points, stated, stated_confidence, whole_percent
+from evenhand._format import Summarized, at_most, bound, one_line, points, stated, stated_confidence, whole_percent
 from evenhand.calibration import Certificate
 from evenhand.calibration.any_link import LinkCertificate
 from evenhand.calibration.certificates import ASSUMPTIONS, ONE_ROW_EACH, WORST, ChoiceBounds
@@ -63,8 +62,8 @@ class TestedInOrder:
         return self.target
 
 
-@dataclass(frozen=True, repr=False)
-class Selection:
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection(Summarized):
     """A model with the least randomization that is certified, what proves it and what it costs.
 
     Parameters
@@ -230,15 +229,14 @@ class Selection:
             )
         return lines
 
-    def __str__(self) -> str:
-        return self.summary()
-
     def __repr__(self) -> str:
-        return (
-            f"Selection(alpha={self.alpha:.3g}, max_group_error={self.max_group_error:g}, "
-            f"group_mass={self.group_mass:g}, confidence={self.confidence:g}, price={self.price:.2f}, "
-            f"n_certifying={self.n_certifying})"
+        return one_line(
+            self,
+            alpha=self.alpha,
+            max_group_error=self.max_group_error,
+            group_mass=self.group_mass,
+            confidence=self.confidence,
+            group_error=self.group_error,
+            price=self.price,
+            n_certifying=self.n_certifying,
         )
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.summary())}</pre>"

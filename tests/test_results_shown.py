@@ -1,0 +1,149 @@
+"""How results show themselves: one line each, a summary in notebooks, comparable, and safe to ask for attributes."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import BayesianRidge
+
+import evenhand
+from evenhand import Forecast, InputError, RandomizedRegressor, audit, audit_pit, certify, randomize
+from evenhand.audits import compare
+from evenhand.calibration import (
+    certify_counts,
+    certify_link,
+    certify_pit,
+    count_pits,
+    find_group,
+    null_curve,
+    worst_group_curve,
+)
+from evenhand.calibration.bands import local_levels_band
+from evenhand.datasets import load_diabetes
+from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
+from evenhand.draws import jittered
+from evenhand.lending import LendingGame
+from evenhand.lending.outcome import Round
+from evenhand.links import Entropic
+
+N = 400
+LONGEST = 400
+"""Most characters of a line about a result."""
+
+HOSTILE = "<b>groups\n\x1b[31m</b>" + "x" * 500
+
+
+@cache
+def results() -> dict[str, Any]:
+    """Return one of every kind of result."""
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame({"a": rng.normal(size=N), "<b>": rng.normal(size=N)}), rng.normal(size=N)
+    stated = Forecast.from_normal(np.zeros(N), np.ones(N))
+    r = jittered(N, 16, rng)
+    served, half = stated.randomized(0.2, r=r), {"<half>": np.arange(N) < N // 2}
+    pit = served.pit(y)
+    counts, by_group = count_pits(pit, r, groups=half, random_state=0)
+    first = audit(stated, X, y, groups=half, random_state=0, name=HOSTILE)
+    second = audit(served, X, y, groups=half, random_state=0, name="served")
+    bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
+    mask = np.arange(N) < 100
+    return {
+        "audit": first,
+        "audit of draws": second,
+        "audit of PITs": audit_pit(pit, r, random_state=0),
+        "comparison": compare(first, second),
+        "certificate": certify(served, y=y, groups=half, random_state=0),
+        "certificate of one forecast": certify_pit(pit[:, 0], random_state=0),
+        "certificate by bets": certify_pit(pit, r, method="betting", mass=0.3, random_state=0),
+        "certificate of counts": certify_counts(counts, is_randomized=True, groups=by_group),
+        "certificate of links": certify_link(stated.pit(y), Entropic(0.2)),
+        "selection": randomize(BayesianRidge(), X, y, max_group_error=0.45, random_state=0),
+        "loss guarantee": loss_guarantee(bank, served, y, k=2, masses=0.5, random_state=0),
+        "decisions": bank.decide(served),
+        "counts": counts,
+        "evidence": certify_counts(counts, is_randomized=True).evidence,
+        "evidence of rows": certify_pit(pit, r).evidence,
+        "forecast": stated,
+        "forecast of draws": served,
+        "distribution": served.distribution,
+        "samples": Forecast.from_samples(rng.normal(size=(N, 50))),
+        "quantiles": Forecast.from_quantiles([0.1, 0.5, 0.9], np.sort(rng.normal(size=(N, 3)))),
+        "found group": find_group(pit, X, 0.3, random_state=0),
+        "worst group curve": worst_group_curve(pit, [0.1, 0.5]),
+        "null curve": null_curve(pit, [0.1, 0.5], n_simulations=3, random_state=0),
+        "band": local_levels_band(np.abs(pit[:, 0] - 0.5), 0.5, 0.95),
+        "link": Entropic(0.2),
+        "data set": load_diabetes(),
+        "round": Round(LendingGame(0.5), mask, mask, mask, mask.astype(np.intp)),
+        "model": RandomizedRegressor(BayesianRidge()).fit(X, y),
+        "model not fitted": RandomizedRegressor(BayesianRidge()),
+    }
+
+
+def test_a_result_is_one_line() -> None:
+    for name, result in results().items():
+        shown = repr(result)
+        assert shown.isprintable(), name  # no line break is
+        assert len(shown) <= LONGEST, name
+        assert " at 0x" not in shown, name
+
+
+def test_a_result_with_a_summary_shows_it_in_notebooks() -> None:
+    for name, result in results().items():
+        if hasattr(result, "summary"):
+            shown = result._repr_html_()
+            assert shown.startswith("<pre>"), name
+            assert shown.endswith("</pre>"), name
+            assert "<" not in shown.removeprefix("<pre>").removesuffix("</pre>"), name
+            assert str(result) == result.summary(), name
+
+
+def test_a_result_equals_itself_and_nothing_else() -> None:
+    for name, result in results().items():
+        same = result
+        assert (result == same) is True, name
+        assert (result != same) is False, name
+        assert (result == "another") is False, name
+        if dataclasses.is_dataclass(result):
+            # of equal values or another object: either is an answer, an error is none
+            assert (result == dataclasses.replace(result)) in {True, False}, name
+
+
+def test_asking_for_an_attribute_never_raises() -> None:
+    for name, result in results().items():
+        for attribute in [*dir(result), "no_such_attribute", "shape", "__array__", "_repr_png_"]:
+            assert hasattr(result, attribute) in {True, False}, (name, attribute)
+
+
+def test_what_counts_do_not_keep_is_an_input_error_all_the_same() -> None:
+    certificate = results()["certificate of counts"]
+    assert not hasattr(certificate, "pit")
+    with pytest.raises(InputError, match="counts keep no PITs of each person"):
+        _ = certificate.pit
+
+
+def test_the_line_of_an_audit_and_of_a_certificate_holds_what_matters() -> None:
+    found, proof = results()["audit of draws"], results()["certificate"]
+    assert repr(found).startswith("Audit(name='served', n_samples=400, n_draws=16, average_error=0.")
+    assert repr(proof).startswith("Certificate(method='local-levels', n_samples=400, n_draws=16, confidence=0.95")
+    assert f"group_error={proof.group_error(0.2):.4g}, group_mass=0.2" in repr(proof)
+
+
+def test_no_public_dataclass_compares_arrays() -> None:
+    arrays = ("Floats", "NDArray", "DataFrame", "Series", "Mask", "Ints", "PITCounts", "Distribution", "Evidence")
+    for module in pkgutil.walk_packages(evenhand.__path__, "evenhand."):
+        if any(part.startswith("_") or part == "experiments" for part in module.name.split(".")):
+            continue
+        loaded = importlib.import_module(module.name)
+        for public in map(vars(loaded).get, getattr(loaded, "__all__", ())):
+            if isinstance(public, type) and dataclasses.is_dataclass(public):
+                kinds = " ".join(str(field.type) for field in dataclasses.fields(public) if field.compare)
+                holds_arrays = any(kind in kinds for kind in arrays)
+                assert not (holds_arrays and public.__dataclass_params__.eq), public
