@@ -30,6 +30,7 @@ from evenhand.draws import KeyedDraws
 
 ROWS = 200
 KEY = b"a secret of enough bytes"
+FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").hexdigest()
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 QUANTILES = [f"q{level}" for level in LEVELS]
 
@@ -80,6 +81,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written(TABLE, folder / "people.csv")
     written(TABLE, folder / "people.parquet")
     (folder / "key").write_bytes(KEY + b"\n")
+    (folder / "key").chmod(0o600)
     base = MixtureMLPRegressor(n_members=2, hidden=(8,), max_steps=60, random_state=0)
     model = RandomizedRegressor(base, alpha=0.2, link="laplace")
     save(model.fit(TABLE[["income", "job", "since"]], TABLE["loss"]), folder / "model")
@@ -111,9 +113,10 @@ def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: 
 
     key = ("--id", "id", "--key-file", place / "key")
     made = process("predict", model, place / "people.parquet", *key, "--out", out)
-    assert (made.code, made.out, made.err) == (0, "", f"{ROWS} forecasts are in {out}\n")
+    told = f"{ROWS} forecasts are in {out}; the fingerprint of their key is {FINGERPRINT}\n"
+    assert (made.code, made.out, made.err) == (0, "", told)
     forecasts = pd.read_csv(out)
-    assert list(forecasts.columns) == ["id", "r", "mean", *QUANTILES]
+    assert list(forecasts.columns) == ["id", "r", "mean", *QUANTILES, "context", "key"]
     assert forecasts["id"].tolist() == TABLE["id"].tolist()
 
     audited = process("audit", model, place / "people.csv", "--target", "loss", "--json", "--groups", "job")
@@ -216,7 +219,7 @@ def test_what_belongs_to_max_group_error_is_refused_without_it(
 def test_rows_of_one_person_certify_once(place: Path, tmp_path: Path, evenhand: Command) -> None:
     twice = TABLE.assign(id=[f"p{i // 2}" for i in range(ROWS)])
     written(twice, tmp_path / "twice.csv")
-    args = ("fit", tmp_path / "twice.csv", "--target", "loss", "--id", "id", "--drop", "mu,sigma", "--seed", 0)
+    args = ("fit", tmp_path / "twice.csv", "--target", "loss", "--cluster", "id", "--drop", "mu,sigma", "--seed", 0)
     fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.45)
     assert fitted.code == 0
     # three in ten of 100 people; of the others both rows
@@ -235,7 +238,8 @@ def test_ids_that_repeat_are_told(place: Path, tmp_path: Path, evenhand: Command
         for args in (predict_args(place, table, out), randomize_args(place, table, out)):
             done = evenhand(*args)
             assert done.code == 0
-            assert f"warning: 3 rows share the id 'f' and so one draw{said}\n" in done.err
+            where = "the first in rows 6 and 7"
+            assert f"warning: 3 rows share the id 'f' and so one draw, {where}{said}\n" in done.err
     assert "warning" not in evenhand(*predict_args(place, place / "people.csv", out)).err
 
 
@@ -292,7 +296,7 @@ def test_levels_are_columns_named_by_all_their_digits(place: Path, tmp_path: Pat
     levels = ("--levels", "0.5, 0.9999999,0.99999991")
     assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *levels)).code == 0
     found = pd.read_csv(tmp_path / "out.csv")
-    assert list(found.columns[3:]) == ["q0.5", "q0.9999999", "q0.99999991"]
+    assert list(found.columns[3:-2]) == ["q0.5", "q0.9999999", "q0.99999991"]
     assert (found["q0.9999999"] < found["q0.99999991"]).all()
 
 
@@ -324,7 +328,8 @@ def test_draws_and_forecasts_do_not_depend_on_order_batch_or_type_of_the_id(
         out = tmp_path / f"out-{name}"
         assert evenhand(*predict_args(place, written(table, tmp_path / name), out)).code == 0
         found = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out, float_precision="round_trip")
-        found = found.assign(id=found["id"].astype(str)).set_index("id")
+        assert set(found["key"]) == {FINGERPRINT}
+        found = found.assign(id=found["id"].astype(str)).set_index("id").drop(columns=["context", "key"])
         assert found.index.tolist() == table["id"].astype(str).tolist()
         whole = found if whole is None else whole
         np.testing.assert_array_equal(found["r"], whole.loc[found.index, "r"])
@@ -372,7 +377,8 @@ def test_randomize_at_alpha_1_leaves_the_normal_forecasts_as_they_are(
 ) -> None:
     out = tmp_path / "out.csv"
     made = evenhand(*randomize_args(place, place / "people.csv", out, "--alpha", 1, "--moments"))
-    assert (made.code, made.out, made.err) == (0, "", f"{ROWS} randomized forecasts are in {out}\n")
+    told = f"{ROWS} randomized forecasts are in {out}; the fingerprint of their key is {FINGERPRINT}\n"
+    assert (made.code, made.out, made.err) == (0, "", told)
     found = pd.read_csv(out)
     mean, std = TABLE[["mu"]].to_numpy(), TABLE[["sigma"]].to_numpy()
     np.testing.assert_allclose(found[QUANTILES], mean + std * stats.norm.ppf(LEVELS), rtol=1e-6)

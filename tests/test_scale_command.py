@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from parts_examples import KEY, a_model, people, temporary, write_parts
 
 ROWS, SAMPLE = 2400, 600
 NORMAL = ("--mean", "mean", "--std", "std")
+FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").hexdigest()
 
 
 @pytest.fixture
@@ -39,6 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_parts(table, folder / "parts", [500, 501, 1700])
     table.to_parquet(folder / "whole.parquet", index=False)
     (folder / "key").write_bytes(KEY + b"\n")
+    (folder / "key").chmod(0o600)
     save(a_model(), folder / "model")
     return folder
 
@@ -202,7 +205,7 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
     for table, out in (("parts", "folder"), ("parts", "parts.parquet"), ("whole.parquet", "whole.parquet")):
         made = evenhand(*args_of(place, place / table, tmp_path / out, "--context", "2026-11"))
         assert (made.code, made.out) == (0, "")
-        assert made.err == f"{ROWS:,} {what} are in {tmp_path / out}\n"
+        assert made.err == f"{ROWS:,} {what} are in {tmp_path / out}; the fingerprint of their key is {FINGERPRINT}\n"
     assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == [f"part-{i}.parquet" for i in range(4)]
     whole = pd.read_parquet(tmp_path / "whole.parquet")
     joined = pd.concat([pd.read_parquet(path) for path in sorted((tmp_path / "folder").iterdir())], ignore_index=True)
@@ -223,7 +226,8 @@ def test_ids_repeated_in_other_parts_are_warned_of(place: Path, evenhand: Comman
     folder = write_parts(table, tmp_path / "in", [30, 60], ".csv")
     made = evenhand(*randomize_args(place, folder, tmp_path / "out"))
     assert made.code == 0
-    assert made.err.startswith("warning: 3 rows share the id '3' and so one draw; repeated ids in all: 2\n")
+    where = "the first in part-0.csv, row 4 and part-1.csv, row 11"
+    assert made.err.startswith(f"warning: 3 rows share the id '3' and so one draw, {where}; repeated ids in all: 2\n")
     joined = pd.concat([pd.read_csv(path) for path in sorted((tmp_path / "out").iterdir())])
     assert joined.loc[joined["id"] == 3, "r"].nunique() == 1
 
@@ -276,7 +280,7 @@ def test_forecasts_go_on_without_bad_parts_into_a_folder(place: Path, evenhand: 
     assert made.code == 0
     left, written = made.err.splitlines()
     assert left.startswith("warning: part left out: part-1.parquet: column 'std'")
-    assert written == f"600 randomized forecasts are in {tmp_path / 'out'}"
+    assert written.startswith(f"600 randomized forecasts are in {tmp_path / 'out'};")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-0.parquet", "part-2.parquet"]
 
 

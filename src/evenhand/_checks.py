@@ -203,22 +203,6 @@ def check_groups(
     return masks
 
 
-def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
-    """Return labels of people as numbers from 0, one per row; several rows may belong to one person."""
-    import pandas as pd  # slow to import, and seldom needed here
-
-    labels = np.asarray(cluster)
-    if labels.shape != (n_samples,):
-        raise bad_input("cluster", f"have one label per row ({n_samples})", f"shape {labels.shape}")
-    missing = np.asarray(pd.isna(labels))
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise bad_input(f"cluster[{row}]", "name a person", "a missing value", "give each row a label")
-    if labels.dtype == object:
-        labels = labels.astype(str)
-    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
-
-
 def largest_atom(y: Floats) -> tuple[float, float]:
     """Return the most frequent outcome and the share of rows that hold it."""
     values, counts = np.unique(y, return_counts=True)

@@ -10,17 +10,28 @@ import hashlib
 import numbers
 import unicodedata
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, bad_input, check_cluster, check_draws
+from evenhand._checks import Floats, bad_input, check_draws
+from evenhand._ids import check_cluster, check_id
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 MIN_KEY_BYTES = 16
 """Shortest secret key that is taken: 128 bits."""
+
+MIN_KEY_PAIRS = 12
+"""Fewest different pairs of neighbouring bytes in a key.
+
+Of random keys, 1 in 3,000 of 16 hexadecimal digits has fewer, and none of 32. One repeated byte, a repeated word of up
+to 11 bytes and a count such as 0123456789012345 always have fewer.
+"""
+
+MAKE_KEY = "python -c 'import secrets; print(secrets.token_hex(32))'"
 
 __all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes", "one_row_each"]
 
@@ -122,15 +133,31 @@ class KeyedDraws:
     Parameters
     ----------
     key : bytes
-        Secret of at least 16 bytes, fixed before ids are known.
+        Secret of at least 16 bytes, fixed before ids are known. A key with fewer than 12 different pairs of
+        neighbouring bytes, such as a repeated byte, is refused.
     context : str, default ""
         The decision that the draws are for, such as a period. One draw for life would make luck permanent:
         change the context with each new decision.
 
+    Attributes
+    ----------
+    fingerprint : str
+        Tells which key made a draw: 16 hexadecimal digits that depend on the key alone.
+
+    Raises
+    ------
+    InputError
+        If the key or the context cannot be used; on a call, if an id is a float, empty, or holds a hidden character.
+
     Notes
     -----
     BLAKE2b over the length-prefixed context and the id, of which 52 bits plus a half give `r`; so 0 and 1 cannot
-    occur. Ids are integers or text: `1` and `"1"` are one id, text is compared in its NFC form.
+    occur. Ids are integers or text: `1` and `"1"` are one id, text is compared in its NFC form. Control and format
+    characters, characters without a glyph and blanks other than the inner ordinary space are refused, since ids that
+    look alike would give one person two draws.
+
+    The fingerprint is BLAKE2b of nothing with the same key and another personalization. Whoever guesses keys can test
+    a guess with it as with one known draw, and learns no more.
 
     Examples
     --------
@@ -138,19 +165,16 @@ class KeyedDraws:
     >>> first, again = draws([17, "17"])
     >>> bool(first == again), bool(0 < first < 1)
     (True, True)
+    >>> draws.fingerprint == KeyedDraws(b"sixteen bytes or more", context="2026-12").fingerprint
+    True
     """
 
     def __init__(self, key: bytes, context: str = "") -> None:
-        if not isinstance(key, bytes | bytearray):
-            raise bad_input("key", "be bytes", type(key).__name__, "text.encode() turns text into bytes")
-        if len(key) < MIN_KEY_BYTES:
-            remedy = "make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
-            raise bad_input("key", f"have at least {MIN_KEY_BYTES} bytes", len(key), remedy)
+        secret = _secret(check_key(key))
         if not isinstance(context, str):
             raise bad_input("context", "be text", repr(context))
-        # a BLAKE2b key holds 64 bytes at most; a longer one is hashed first, as HMAC does
-        secret = bytes(key) if len(key) <= 64 else hashlib.blake2b(bytes(key)).digest()
         self.context = context
+        self.fingerprint = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").hexdigest()
         prefix = unicodedata.normalize("NFC", context).encode()
         self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
         self._hash.update(len(prefix).to_bytes(8, "big") + prefix)
@@ -175,18 +199,30 @@ def _listed(ids: Iterable[Any]) -> list[Any]:
 
 
 def _canonical(value: Any, position: int) -> bytes:
+    place = f"ids[{position}]"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | str):
         remedy = "write ids as integers or text: a float id changes with its formatting"
-        raise bad_input(f"ids[{position}]", "be an integer or text", f"{type(value).__name__} {value!r}", remedy)
-    text = unicodedata.normalize("NFC", str(value))
-    if not text.strip():
-        raise bad_input(f"ids[{position}]", "not be empty", repr(value))
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise bad_input(
-            f"ids[{position}]", "be text that UTF-8 can hold", ascii(value), "read the ids again"
-        ) from error
+        raise bad_input(place, "be an integer or text", f"{type(value).__name__} {value!r}", remedy)
+    return check_id(value if isinstance(value, str) else int(value), place).encode()
+
+
+def check_key(key: bytes) -> bytes:
+    """Return a key if it can be a secret; no message shows any of it."""
+    if not isinstance(key, bytes | bytearray):
+        raise bad_input("key", "be bytes", type(key).__name__, "text.encode() turns text into bytes")
+    whole = bytes(key)
+    if len(whole) < MIN_KEY_BYTES:
+        raise bad_input("key", f"have at least {MIN_KEY_BYTES} bytes", len(whole), f"make one with: {MAKE_KEY}")
+    n_pairs = len(set(pairwise(whole)))
+    if n_pairs < MIN_KEY_PAIRS:
+        rule = f"have at least {MIN_KEY_PAIRS} different pairs of neighbouring bytes"
+        raise bad_input("key", rule, n_pairs, f"it is easy to guess; make one with: {MAKE_KEY}")
+    return whole
+
+
+def _secret(key: bytes) -> bytes:
+    # a BLAKE2b key holds 64 bytes at most; a longer one is hashed first, as HMAC does
+    return key if len(key) <= 64 else hashlib.blake2b(key).digest()
 
 
 def _count(m: int) -> int:

@@ -15,13 +15,13 @@ from evenhand._checks import (
     Floats,
     InputError,
     bad_input,
-    check_cluster,
     check_count,
     check_finite,
     check_fraction,
     check_weights,
 )
 from evenhand._format import stated
+from evenhand._ids import check_cluster
 from evenhand.audits import _tables
 from evenhand.calibration.learned import GroupSearch
 from evenhand.draws import one_row_each

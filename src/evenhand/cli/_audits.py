@@ -105,7 +105,7 @@ def audit_in_memory(request: Request) -> Audit:
             X,
             y,
             groups=masks,
-            cluster=people,
+            cluster=people if request.cluster else None,
             features=data[searched] if searched else None,
             **request.options,
         )

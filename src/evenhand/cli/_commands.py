@@ -103,7 +103,12 @@ def fit(
     ] = None,
     confidence: Annotated[float | None, typer.Option(help="of what is certified; 0.95 by default")] = None,
     link: Link = "entropic",
-    id_column: Annotated[str | None, typer.Option("--id", help="column that names each person: not a feature")] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="column that names each person, not a feature; repeated ids are refused")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="column that names people who have several rows, not a feature")
+    ] = None,
     drop: Annotated[str | None, typer.Option(help="other columns that are not features, with commas between")] = None,
     seed: Seed = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
@@ -124,17 +129,24 @@ def fit(
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     _check_seed(seed)
     store.check_folder(out)
-    data = tables.read_table(table, text=[id_column] if id_column else [])
+    named = [name for name in (id_column, cluster) if name]
+    data = tables.read_table(table, text=named)
     y = tables.number_column(data, target, source=table.name)
-    unused = [target, *([id_column] if id_column else []), *listed_names(drop)]
+    people = people_of(data, id_column, cluster, table.name)
+    unused = [target, *named, *listed_names(drop)]
     X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
     if X.shape[1] == 0:
         raise InputError(f"{table.name}: no columns are left as features")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
     if max_group_error is not None:
-        people = people_of(data, None, id_column, table.name)
-        asked = {"max_group_error": max_group_error, "group_mass": group_mass, "confidence": confidence, "link": link}
+        asked = {
+            "max_group_error": max_group_error,
+            "group_mass": group_mass,
+            "confidence": confidence,
+            "link": link,
+            "cluster": people if cluster else None,
+        }
         fit_certified(base, X, y, people, asked, out, seed, table)
         return
     with about(table.name):
@@ -214,7 +226,7 @@ def audit(
         str | None, typer.Option(help="columns that groups are searched in; the model's own, or all others, by default")
     ] = None,
     id_column: Annotated[
-        str | None, typer.Option("--id", help="column that names each person; an id that comes twice is refused")
+        str | None, typer.Option("--id", help="column that names each person; repeated ids are refused")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(help="column that names people who have several rows; one row of each is audited")

@@ -51,7 +51,7 @@ def fit_certified(
 
     given = {name: value for name, value in asked.items() if value is not None}
     with about(table.name):
-        chosen = selection.randomize(base, X, y, cluster=people, on_discrete="ignore", random_state=seed, **given)
+        chosen = selection.randomize(base, X, y, on_discrete="ignore", random_state=seed, **given)
     save_uncertified(chosen.model, out)
     write_certificate(chosen, people, out)
     show(chosen.summary())

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
+import os
+import re
+import shlex
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._checks import InputError, bad_input, check_column
+from evenhand._checks import InputError, about, bad_input, check_column
 from evenhand.cli._talk import say
 
 if TYPE_CHECKING:
@@ -16,23 +21,35 @@ if TYPE_CHECKING:
     from evenhand.scale import Written
     from evenhand.selection import Selection
 
+MAKE_KEY_FILE = "python -c \"import os, secrets; os.umask(0o77); open('KEYFILE', 'x').write(secrets.token_hex(32))\""
+"""Writes the same bytes from any shell (some write `>` as UTF-16), for the owner alone, and never over another key."""
+
+# UTF-32 first: its mark begins with that of UTF-16
+MARKS = {
+    codecs.BOM_UTF8: "UTF-8",
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+
+OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+
 CERTIFICATE, REPORT = "certificate.json", "report.html"
 
 
-def people_of(data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str) -> Any:
-    """Labels of people who have several rows, or None; an id that comes twice is refused."""
+def people_of(data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str) -> list[str] | None:
+    """Labels of the people of the rows: from --cluster, or else from --id, which must not repeat; None without."""
     from evenhand import tables
+    from evenhand._ids import id_text
 
-    if id_column is not None and cluster is None:
-        ids = [str(value) for value in tables.id_column(data, id_column, source=source)]
-        first: dict[str, int] = {}
-        for row, value in enumerate(ids, start=1):
-            if value in first:
-                place = f"{source}: column {id_column!r}, row {row}"
-                remedy = f"rows of one person are not independent; to take one row of each: --cluster {id_column}"
-                raise InputError(f"{place}: {value} is the id of row {first[value]} too; {remedy}")
-            first[value] = row
-    return None if cluster is None else [str(value) for value in tables.id_column(data, cluster, source=source)]
+    column = cluster or id_column
+    if column is None:
+        return None
+    labels = tables.id_column(data, column, source=source)
+    if cluster is None:
+        tables.refuse_repeated(labels, column, source=source)
+    return [id_text(label) for label in labels]
 
 
 def listed_names(listed: str | None) -> list[str]:
@@ -64,16 +81,44 @@ def parse_levels(listed: str) -> list[float]:
 
 
 def read_key(path: Path) -> bytes:
-    from evenhand.draws import MIN_KEY_BYTES
+    """Return the key of a file that holds one line of printable ASCII; a final newline is not part of it.
+
+    Anything else can turn into other bytes when it is saved again, and other bytes are another draw for everybody.
+    """
+    from evenhand.draws import MIN_KEY_BYTES, check_key
 
     try:
-        key = path.read_bytes().strip(b"\r\n")
+        content, mode = path.read_bytes(), path.stat().st_mode
     except OSError as error:
         raise InputError(f"{path}: the key file cannot be read ({error.strerror})") from error
+    key = re.sub(rb"\r?\n\Z", b"", content)
+    remedy = f"make one with: {MAKE_KEY_FILE}"
+    if found := _unclear(key):
+        rule = "the key file must hold one line of printable ASCII characters without blanks around it"
+        raise InputError(f"{path}: {rule}, got {found}; write the key again so, or {remedy}")
     if len(key) < MIN_KEY_BYTES:
-        remedy = "make one with: python -c 'import secrets; print(secrets.token_hex(32))' > KEYFILE"
         raise InputError(f"{path}: the key has {len(key)} bytes and must have at least {MIN_KEY_BYTES}; {remedy}")
+    with about(str(path)):
+        check_key(key)
+    if os.name == "posix" and stat.S_ISREG(mode) and mode & OTHERS:
+        remedy = f"run: chmod 600 {shlex.quote(str(path))}"
+        say(f"warning: {path}: others than the owner can read or change the key; {remedy}")
     return key
+
+
+def _unclear(key: bytes) -> str | None:
+    """Name what a key file holds besides the key; the key itself is not shown."""
+    for mark, encoding in MARKS.items():
+        if key.startswith(mark):
+            return f"a byte order mark ({encoding})"
+    if b"\0" in key:
+        return "NUL bytes, as UTF-16 and binary keys have"
+    if b"\n" in key or b"\r" in key:
+        return "several lines"
+    if key != key.strip(b" \t"):
+        return "blanks at an end"
+    wrong = [place for place, byte in enumerate(key, start=1) if not 0x20 <= byte <= 0x7E]
+    return f"another character (byte {wrong[0]} of {len(key)})" if wrong else None
 
 
 def tell_written(done: Written, what: str, out: Path) -> None:
@@ -81,10 +126,10 @@ def tell_written(done: Written, what: str, out: Path) -> None:
     if done.repeated is not None:
         value, count, n_repeated = done.repeated
         others = f"; repeated ids in all: {n_repeated:,}" if n_repeated > 1 else ""
-        say(f"warning: {count:,} rows share the id {value!r} and so one draw{others}")
+        say(f"warning: {count:,} rows share the id {value!r} and so one draw, the first in {done.repeated_in}{others}")
     for why in done.skipped.values():
         say(f"warning: part left out: {why}")
-    say(f"{done.n_rows:,} {what} are in {out}")
+    say(f"{done.n_rows:,} {what} are in {out}; the fingerprint of their key is {done.key}")
 
 
 def write_certificate(chosen: Selection, people: list[str] | None, out: Path) -> None:

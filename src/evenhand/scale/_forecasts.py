@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,14 +16,23 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._checks import Floats, about, bad_input, check_column
+from evenhand._checks import Floats, InputError, bad_input, check_column
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.scale._engine import Advance, over_parts
 from evenhand.scale._people import People
 from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject, refusals
-from evenhand.tables import TABLE_ENDINGS, Parts, TableWriter, check_writable, id_column, open_parts
+from evenhand.tables import (
+    TABLE_ENDINGS,
+    Parts,
+    TableWriter,
+    check_writable,
+    id_column,
+    open_parts,
+    spreadsheet_safe,
+    unguarded,
+)
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 LIKE_AN_ENDING = re.compile(r"\.[A-Za-z]{2,5}")
@@ -41,11 +51,17 @@ class Written:
         An id that most rows share, how many, and how many ids come more than once: their rows share a draw.
     skipped : dict of str to str
         Parts that were left out, and why.
+    repeated_in : str or None
+        The first two rows that share that id.
+    key : str
+        Fingerprint of the key, as in each row.
     """
 
     n_rows: int
     repeated: tuple[str, int, int] | None
     skipped: dict[str, str]
+    repeated_in: str | None
+    key: str
 
 
 def forecast_parts(
@@ -125,6 +141,7 @@ def forecast_parts(
     (['id', 'r', 'mean', 'q0.05'], 2)
     """
     subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
+    fingerprint = KeyedDraws(key, context).fingerprint
     parts = table if isinstance(table, Parts) else open_parts(table, text=[id_column], skip_bad=skip_bad)
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
     source = parts.source
@@ -150,7 +167,13 @@ def forecast_parts(
     )
     people = (_to_file if _is_file(target) else _to_folder)(job, over, target)
     repeated = People.joined(people).repeated(parts, id_column)
-    return Written(sum(one.row.size for one in people), repeated, dict(sorted(skipped.items())))
+    return Written(
+        sum(one.row.size for one in people),
+        None if repeated is None else (repeated.label, repeated.n_rows, repeated.n_labels),
+        dict(sorted(skipped.items())),
+        None if repeated is None else repeated.where,
+        fingerprint,
+    )
 
 
 def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bool) -> Path:
@@ -197,13 +220,13 @@ class _Job:
         for start, table in parts.blocks(i, self.columns):
             ids = id_column(table, self.id_column, source=source, start=start)
             first, are_decimal = ids[0] if first is None else first, are_decimal and all(map(_is_decimal, ids))
-            with about(column if start == 0 else f"{column}, from row {start + 1}"):
-                r = draws(ids)
+            _warn_of_guarded(ids, column, start)
+            r = draws(ids)
             model_or_forecast, X = self.subject.of(table, source, start)
             with refusals(source, start, start + len(table) - 1):
                 forecast, mean = self._forecast(model_or_forecast, X, r)
             made = forecast_table(self.id_column, ids, r, mean, forecast, self.levels, moments=self.moments)
-            yield made, People.of(ids, i, start)
+            yield self._signed(made, draws.fingerprint), People.of(ids, i, start)
             advance(len(table))
         if are_decimal and first is not None:
             remedy = "write ids as whole numbers: as decimal numbers they lose digits"
@@ -217,6 +240,13 @@ class _Job:
         stated: Forecast = model_or_forecast
         served = stated if self.link is None else stated.randomized(self.link.alpha, self.link, r)
         return served, stated.mean()
+
+    def _signed(self, made: pd.DataFrame, key: str) -> pd.DataFrame:
+        """Add to each row what, besides the id, its draw is made of."""
+        sources = {"context": self.context, "key": key}
+        if self.id_column in sources:
+            raise _name_clash(self.id_column)
+        return made.assign(**sources)
 
 
 def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[People]:
@@ -254,8 +284,20 @@ def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advanc
 
 
 def _written(writer: TableWriter, table: pd.DataFrame, people: People) -> People:
-    writer.write(table)
+    is_parquet = writer.path.name.lower().endswith(".parquet")
+    writer.write(table if is_parquet else spreadsheet_safe(table))
     return people
+
+
+def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
+    for row, value in enumerate(ids, start=start + 1):
+        if isinstance(value, str) and value.startswith("'") and (original := unguarded(value)) != value:
+            warnings.warn(
+                f"{column}, row {row}: {value!r} is how csv files of evenhand write {original!r}; it is taken as it is "
+                "and has another draw: remove the apostrophe if it was added",
+                stacklevel=2,
+            )
+            return
 
 
 def _is_decimal(value: str | int) -> bool:
@@ -279,5 +321,9 @@ def forecast_table(
     if moments:
         columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
     if id_column in columns:
-        raise bad_input(f"the id column {id_column!r}", f"be none of {', '.join(columns)}", "one", "rename it")
+        raise _name_clash(id_column)
     return pd.DataFrame({id_column: ids} | columns)
+
+
+def _name_clash(id_column: str) -> InputError:
+    return InputError(f"id column {id_column!r} clashes with an output column of the same name; rename it")

@@ -1,4 +1,4 @@
-"""Who has which row of a table in parts: ids that come twice, and one row of each person."""
+"""People of the rows of a table in parts: repeated ids, and one row of each person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import InputError
-from evenhand.tables import Parts, id_column
+from evenhand._ids import id_text
+from evenhand.tables import Parts, id_column, repeated_id
 
 Ints = NDArray[np.intp]
 Hashes = NDArray[np.uint64]
@@ -40,7 +41,7 @@ class People:
         cls, labels: Sequence[str | int], part: int, start: int, chance: NDArray[np.float64] | None = None
     ) -> People:
         """Take the labels of some rows that follow each other; without chances the first row of a person is taken."""
-        text = np.array([str(label) for label in labels], dtype=object)
+        text = np.array([id_text(label) for label in labels], dtype=object)
         row = np.arange(start, start + text.size)
         chance = np.zeros(text.size) if chance is None else chance
         return cls(pd.util.hash_array(text, categorize=False), chance, np.full(text.size, part), row)
@@ -61,30 +62,54 @@ class People:
         rows = np.split(self.row[kept], np.searchsorted(self.part[kept], parts[1:]))
         return dict(zip(parts.tolist(), rows, strict=True))
 
-    def repeated(self, parts: Parts, column: str) -> tuple[str, int, int] | None:
-        """Return a label that most rows share, how many, and how many labels are shared; None if none is."""
+    def repeated(self, parts: Parts, column: str) -> Repeated | None:
+        """Return the label that most rows share; None if all are distinct."""
         order = np.lexsort((self.row, self.part, self.label))
         starts = np.flatnonzero(np.append(True, self.label[order][1:] != self.label[order][:-1]))
         counts = np.diff(starts, append=self.label.size)
         if self.label.size == 0 or counts.max() == 1:
             return None
-        first = order[starts[counts == counts.max()]]
-        at = first[np.lexsort((self.row[first], self.part[first]))[0]]
-        label = _label_at(parts, column, int(self.part[at]), int(self.row[at]))
-        return str(label), int(counts.max()), int((counts > 1).sum())
+        most = starts[counts == counts.max()]
+        first = order[most]
+        at = most[np.lexsort((self.row[first], self.part[first]))[0]]
+        places = [self._place(k) for k in order[at : at + 2]]
+        label = str(_label_at(parts, column, *places[0]))
+        return Repeated(label, int(counts.max()), int((counts > 1).sum()), _two_rows(parts, *places))
 
     def refuse_repeated(self, parts: Parts, column: str) -> None:
         """Raise InputError if a label comes twice."""
         order = np.lexsort((self.row, self.part, self.label))
         for at in np.flatnonzero(self.label[order][1:] == self.label[order][:-1]):
-            places = [(int(self.part[k]), int(self.row[k])) for k in order[at : at + 2]]
-            first, second = (str(_label_at(parts, column, *place)) for place in places)
-            if first == second:
-                (i, row), (j, again) = places
-                there = f"{parts.names[i]}, row {row + 1}" if i != j else f"row {row + 1}"
-                remedy = f"rows of one person are not independent; to take one row of each: --cluster {column}"
-                place = f"{parts.names[j]}: column {column!r}, row {again + 1}"
-                raise InputError(f"{place}: {second} is the id of {there} too; {remedy}")
+            first, again = (self._place(k) for k in order[at : at + 2])
+            label = _label_at(parts, column, *again)
+            if id_text(_label_at(parts, column, *first)) == id_text(label):
+                there = f"{parts.names[first[0]]}, row" if first[0] != again[0] else "row"
+                raise repeated_id(parts.names[again[0]], column, again[1] + 1, label, f"{there} {first[1] + 1}")
+
+    def _place(self, k: int) -> tuple[int, int]:
+        return int(self.part[k]), int(self.row[k])
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Ids that come more than once.
+
+    Parameters
+    ----------
+    label : str
+        One that most rows share.
+    n_rows : int
+        How many rows share it.
+    n_labels : int
+        How many ids are shared.
+    where : str
+        The first two rows that share it.
+    """
+
+    label: str
+    n_rows: int
+    n_labels: int
+    where: str
 
 
 @dataclass(frozen=True)
@@ -107,6 +132,13 @@ class RowSet:
         byte, skip = divmod(start, 8)
         bits = np.unpackbits(self.bits[part][byte : -(-(start + count) // 8)])
         return np.flatnonzero(bits[skip : skip + count])
+
+
+def _two_rows(parts: Parts, first: tuple[int, int], second: tuple[int, int]) -> str:
+    if first[0] == second[0]:
+        source = f"{parts.names[first[0]]}, " if parts.is_folder else ""
+        return f"{source}rows {first[1] + 1} and {second[1] + 1}"
+    return " and ".join(f"{parts.names[part]}, row {row + 1}" for part, row in (first, second))
 
 
 def _label_at(parts: Parts, column: str, part: int, row: int) -> str | int:

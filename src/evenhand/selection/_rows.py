@@ -14,8 +14,8 @@ from evenhand._checks import (
     Floats,
     InputError,
     bad_input,
-    check_cluster,
 )
+from evenhand._ids import check_cluster
 from evenhand.draws import one_row_each
 from evenhand.tables import take_rows
 

@@ -5,10 +5,19 @@ Complaints are one line: file, column, row, value, what to do. Rows are data row
 
 from __future__ import annotations
 
-from evenhand.tables._columns import column_of, id_column, number_column, row_blocks, take_rows
+from evenhand.tables._columns import (
+    column_of,
+    id_column,
+    number_column,
+    refuse_repeated,
+    repeated_id,
+    row_blocks,
+    take_rows,
+)
 from evenhand.tables._files import TABLE_ENDINGS
 from evenhand.tables._parts import Parts, open_parts
 from evenhand.tables._reading import read_table
+from evenhand.tables._spreadsheet import spreadsheet_safe, unguarded
 from evenhand.tables._writing import TableWriter, check_writable, write_table
 
 __all__ = [
@@ -21,7 +30,11 @@ __all__ = [
     "number_column",
     "open_parts",
     "read_table",
+    "refuse_repeated",
+    "repeated_id",
     "row_blocks",
+    "spreadsheet_safe",
     "take_rows",
+    "unguarded",
     "write_table",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._checks import Floats, bad_input, check_column
+from evenhand._checks import Floats, InputError, bad_input, check_column
+from evenhand._ids import check_id, id_text
 from evenhand.tables._files import short
 
 
@@ -56,12 +58,16 @@ def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) 
     """Return a column of ids, text or whole numbers, as they are in the table.
 
     For messages, `source` is the file name and `start` the number, from 0, of the table's first row in the file.
-    Raises InputError if there is no such column, or an id is missing, empty, a float or of another type.
+    Raises InputError if there is no such column, or an id is missing, empty, a float or of another type, or holds a
+    character that is not seen, so that it looks like another id.
 
     Examples
     --------
     >>> id_column(pd.DataFrame({"id": ["007", "008"]}), "id", source="loans.csv")
     ['007', '008']
+    >>> id_column(pd.DataFrame({"id": ["007", "008 "]}), "id", source="loans.csv")
+    Traceback (most recent call last):
+    evenhand._checks.InputError: loans.csv: column 'id', row 2 must not begin or end with a blank, got '008 '; remove it
     """
     values = column_of(table, column, source)
     place, remedy = f"{source}: column {column!r}, row ", "write ids as text: as decimal numbers they lose digits"
@@ -72,7 +78,31 @@ def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) 
         if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
             raise bad_input(f"{place}{row}", "hold text or a whole number", short(value), remedy)
         ids.append(value if isinstance(value, str) else int(value))
+        check_id(ids[-1], f"{place}{row}")
     return ids
+
+
+def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> None:
+    r"""Raise InputError if an id comes twice.
+
+    Examples
+    --------
+    >>> refuse_repeated(["a", "1", 1], "id", source="loans.csv")
+    Traceback (most recent call last):
+    evenhand._checks.InputError: loans.csv: column 'id', row 3: 1 is the id of row 2 too; rows of one person are not \
+independent: name people who have several rows with --cluster id
+    """
+    first: dict[str, int] = {}
+    for row, value in enumerate(ids, start=1):
+        before = first.setdefault(id_text(value), row)
+        if before != row:
+            raise repeated_id(source, column, row, value, f"row {before}")
+
+
+def repeated_id(source: str, column: str, row: int, value: str | int, first: str) -> InputError:
+    """Make the error for an id that comes twice: in `row` of `source`, counted from 1, and in a row before it."""
+    remedy = f"rows of one person are not independent: name people who have several rows with --cluster {column}"
+    return InputError(f"{source}: column {column!r}, row {row}: {value} is the id of {first} too; {remedy}")
 
 
 def take_rows(table: Any, rows: Any) -> Any:

@@ -1,0 +1,101 @@
+"""Ids of people: which texts are accepted, and when two of them name one person."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._checks import bad_input
+
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters, marks and symbols of Unicode that have no glyph, besides those that `str.isprintable` refuses."""
+
+LONGEST_SHOWN = 60
+
+
+def id_text(value: str | int) -> str:
+    """Return the text by which an id is compared: its digits or letters, accents in their composed form (NFC).
+
+    Examples
+    --------
+    >>> id_text(17) == id_text("17"), id_text("Zoe\u0308") == id_text("Zo\u00eb")
+    (True, True)
+    """
+    text = str(value)
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def check_id(value: str | int, place: str) -> str:
+    """Return the text by which an id is compared, or raise InputError if it can be mistaken for another.
+
+    Two ids that look alike would give one person two draws. So control and format characters, characters without a
+    glyph, and blanks other than the ordinary space are refused anywhere, and ordinary spaces at the ends.
+
+    Examples
+    --------
+    >>> check_id("ada", "ids[0]")
+    'ada'
+    >>> check_id("ada\u200b", "ids[1]")
+    Traceback (most recent call last):
+    evenhand._checks.InputError: ids[1] must have no hidden character, got 'ada\u200b' (U+200B ZERO WIDTH SPACE, \
+character 4); remove it
+    """
+    text = id_text(value)
+    # most ids; each check below takes several times as long
+    if text.isascii() and text.isprintable() and text and text[0] != " " and text[-1] != " ":
+        return text
+    if not text.strip():
+        raise bad_input(place, "not be empty", repr(text))
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise bad_input(place, "be text that UTF-8 can hold", ascii(text), "read the ids again") from error
+    for position, character in enumerate(text, start=1):
+        if not character.isprintable() or INVISIBLE.match(character):
+            got = f"{_shown(text)} ({_name(character)}, character {position})"
+            raise bad_input(place, "have no hidden character", got, "remove it")
+    if text != text.strip():
+        raise bad_input(place, "not begin or end with a blank", _shown(text), "remove it")
+    return text
+
+
+def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
+    """Return labels of people as numbers from 0, one per row; several rows may belong to one person.
+
+    Text and integers among text follow the rules of `check_id`; labels of one numeric type are taken as they are.
+    """
+    import pandas as pd  # slow to import, and seldom needed here
+
+    labels = np.asarray(cluster)
+    if labels.shape != (n_samples,):
+        raise bad_input("cluster", f"have one label per row ({n_samples})", f"shape {labels.shape}")
+    missing = np.asarray(pd.isna(labels))
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise bad_input(f"cluster[{row}]", "name a person", "a missing value", "give each row a label")
+    if labels.dtype.kind in "OU":
+        labels = np.array([_label(label, f"cluster[{row}]") for row, label in enumerate(labels.tolist())])
+    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
+
+
+def _label(label: Any, place: str) -> str:
+    if isinstance(label, float | np.floating):
+        remedy = "write labels as integers or text: a float changes with its formatting"
+        raise bad_input(place, "be an integer or text", f"float {label!r}", remedy)
+    return check_id(str(label), place)
+
+
+def _shown(text: str) -> str:
+    # `repr` escapes all that is not printable, but some that have no glyph are
+    shown = INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", repr(text))
+    return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
+
+
+def _name(character: str) -> str:
+    return f"U+{ord(character):04X} {unicodedata.name(character, 'control character')}"

@@ -1,0 +1,412 @@
+"""People and their draws: ids that look alike, repeated ids, key files, fingerprints, ids in spreadsheets."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command_outcome import Command
+from evenhand import audit
+from evenhand._checks import InputError
+from evenhand._ids import check_cluster
+from evenhand.draws import KeyedDraws
+from evenhand.forecast import Forecast
+from evenhand.scale import audit_parts, forecast_parts
+from evenhand.tables import id_column, read_table
+from evenhand.tables._spreadsheet import guarded, unguarded
+from parts_examples import ASKED, GIVEN, KEY, QUICK, people, write_parts
+
+HIDDEN = {
+    "zero-width space": ("a\u200b", "\\u200b", "ZERO WIDTH SPACE"),
+    "zero-width joiner inside": ("a\u200db", "\\u200d", "ZERO WIDTH JOINER"),
+    "byte order mark": ("\ufeffa", "\\ufeff", "ZERO WIDTH NO-BREAK SPACE"),
+    "right-to-left override": ("a\u202eb", "\\u202e", "RIGHT-TO-LEFT OVERRIDE"),
+    "soft hyphen": ("a\u00adb", "\\xad", "SOFT HYPHEN"),
+    "tab": ("a\tb", "\\t", "U+0009"),
+    "line end": ("a\n", "\\n", "U+000A"),
+    "escape": ("a\x1b[2J", "\\x1b", "U+001B"),
+    "no-break space inside": ("a\u00a0b", "\\xa0", "NO-BREAK SPACE"),
+    "thin space inside": ("a\u2009b", "\\u2009", "THIN SPACE"),
+    "ideographic space at the end": ("a\u3000", "\\u3000", "IDEOGRAPHIC SPACE"),
+    "line separator": ("a\u2028", "\\u2028", "LINE SEPARATOR"),
+    "private use": ("a\ue000", "\\ue000", "U+E000"),
+    "not assigned": ("a\u0378", "\\u0378", "U+0378"),
+    "variation selector": ("a\ufe0f", "\\ufe0f", "VARIATION SELECTOR-16"),
+    "grapheme joiner": ("a\u034fb", "\\u034f", "COMBINING GRAPHEME JOINER"),
+    "Hangul filler": ("a\u3164", "\\u3164", "HANGUL FILLER"),
+    "braille blank": ("a\u2800", "\\u2800", "BRAILLE PATTERN BLANK"),
+}
+BLANKS = {"blank before": (" a", "' a'"), "blank behind": ("a ", "'a '"), "two behind": ("a  ", "'a  '")}
+
+
+# Ids that look alike.
+
+
+def takers(value: str) -> dict[str, Any]:
+    """Return all that takes ids, as functions that are given `value` as the second id."""
+    table = pd.DataFrame({"id": ["ok", value]})
+    return {
+        "ids[1]": lambda: KeyedDraws(KEY)(["ok", value]),
+        "t.csv: column 'id', row 2": lambda: id_column(table, "id", source="t.csv"),
+        "cluster[1]": lambda: check_cluster(["ok", value], 2),
+    }
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_ids_with_a_hidden_character_are_refused_by_place_escape_and_name(case: str) -> None:
+    value, escape, name = HIDDEN[case]
+    for place, take in takers(value).items():
+        with pytest.raises(InputError) as caught:
+            take()
+        message = str(caught.value)
+        assert message.startswith(f"{place} must have no hidden character, got '")
+        assert escape in message
+        assert name in message
+        assert message.endswith("; remove it")
+        assert message.isprintable()
+
+
+@pytest.mark.parametrize("case", BLANKS)
+def test_ids_with_outer_blanks_are_refused(case: str) -> None:
+    value, shown = BLANKS[case]
+    for place, take in takers(value).items():
+        with pytest.raises(InputError) as caught:
+            take()
+        assert f"{place} must not begin or end with a blank, got {shown}; remove it" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value", ["ada b", "Zo\u00eb", "\u674e\u660e", "-5", "=1+1", "'t Hooft", "a  b", "\u0915\u094d\u0937"]
+)
+def test_ids_that_can_be_seen_are_taken(value: str) -> None:
+    for take in takers(value).values():
+        take()
+    assert id_column(pd.DataFrame({"id": [value]}), "id", source="t.csv") == [value]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.text(min_size=1))
+def test_an_id_is_taken_only_if_all_its_characters_are_seen(value: str) -> None:
+    composed = unicodedata.normalize("NFC", value)
+    hidden = any(
+        unicodedata.category(one)[0] == "C" or (unicodedata.category(one)[0] == "Z" and one != " ") for one in composed
+    )
+    try:
+        KeyedDraws(KEY)([value])
+    except InputError:
+        no_glyph = {unicodedata.lookup("VARIATION SELECTOR-16"), "\u034f", "\u3164", "\u2800"}
+        others = any(unicodedata.category(one) in {"Mn", "Lo", "So"} or one in no_glyph for one in composed)
+        assert hidden or composed != composed.strip() or others
+    else:
+        assert not hidden
+        assert composed == composed.strip()
+
+
+def test_labels_of_people_are_compared_as_ids_are() -> None:
+    labels = np.array(["1", 1, "Zo\u00eb", "Zoe\u0308"], dtype=object)
+    assert check_cluster(labels, 4).tolist() == [0, 0, 1, 1]
+    with pytest.raises(InputError, match=r"^cluster\[1\] must be an integer or text, got float 1\.0"):
+        check_cluster(np.array(["1", 1.0], dtype=object), 2)
+    assert check_cluster(np.array([2.5, 1.0, 2.5]), 3).tolist() == [1, 0, 1]
+    y = np.random.default_rng(0).normal(size=40)
+    with pytest.raises(InputError, match=r"cluster\[39\] must have no hidden character"):
+        audit(Forecast.from_normal(np.zeros(40), np.ones(40)), y=y, cluster=[*map(str, range(39)), "0\u200b"])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_hidden_character_in_a_part_is_one_line(place: Path, evenhand: Command, tmp_path: Path, ending: str) -> None:
+    table = people(90)
+    table["id"] = [f"p{i}" for i in range(90)]
+    table.loc[75, "id"] = "p3\u200b"
+    folder = write_parts(table, tmp_path / "in", [30, 60], ending)
+    told = (
+        f"part-2{ending}: column 'id', row 16 must have no hidden character, got 'p3\\u200b' (U+200B ZERO WIDTH SPACE"
+    )
+    assert told in evenhand(*randomize_args(place, folder, tmp_path / "out")).complaint()
+    for option in ("--id", "--cluster"):
+        assert told in evenhand("audit", folder, "--target", "y", *NORMAL, option, "id").complaint()
+
+
+# Repeated ids.
+
+NORMAL = ("--mean", "mean", "--std", "std")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a key."""
+    folder = tmp_path_factory.mktemp("people")
+    (folder / "key").write_bytes(KEY + b"\n")
+    (folder / "key").chmod(0o600)
+    return folder
+
+
+def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
+    return ("randomize", table, *NORMAL, "--id", "id", "--key-file", place / "key", "--out", out, *more)
+
+
+def repeated(ending: str, folder: Path) -> Path:
+    """Write a table in which rows 5 and 41 have one id: in parquet in two spellings."""
+    table = people(60)[["id", "mean", "std", "y", "age"]].astype({"id": object})
+    table["id"] = [f"p{i}" for i in range(60)]
+    table.loc[[4, 40], "id"] = ["Zo\u00eb", "Zoe\u0308"]
+    path = folder / f"t{ending}"
+    if ending == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        table.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
+    place: Path, evenhand: Command, tmp_path: Path, ending: str
+) -> None:
+    table = repeated(ending, tmp_path)
+    told = f"t{ending}: column 'id', row 41: Zoe\u0308 is the id of row 5 too; rows of one person are not independent"
+    fit = ("fit", table, "--target", "y", "--out", tmp_path / "model", "--id", "id")
+    for args in (fit, (*fit, "--max-group-error", 0.4), ("audit", table, "--target", "y", *NORMAL, "--id", "id")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("evenhand.forecasters.MixtureMLPRegressor.fit", lambda *_: pytest.fail("it was trained"))
+            complaint = evenhand(*args)
+        assert complaint.code == 2
+        assert told in complaint.err
+        assert "--cluster id" in complaint.err
+        assert not (tmp_path / "model").exists()
+    with pytest.raises(InputError, match=r"row 41: .* is the id of row 5 too"):
+        audit_parts(GIVEN, table, "y", id_column="id", **QUICK)
+    made = evenhand(*randomize_args(place, table, tmp_path / "out.parquet"))
+    assert made.code == 0
+    assert made.err.startswith("warning: 2 rows share the id 'Zo\u00eb' and so one draw, the first in rows 5 and 41\n")
+    r = read_table(tmp_path / "out.parquet")["r"]
+    assert r[4] == r[40]
+    assert r.nunique() == 59
+
+
+def test_fit_certifies_one_row_of_each_person_of_a_cluster(evenhand: Command, tmp_path: Path, monkeypatch: Any) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def stopped(*args: Any, **options: Any) -> None:
+        asked.append(options | {"columns": list(args[1].columns)})
+        raise InputError("enough")
+
+    monkeypatch.setattr("evenhand.selection.randomize", stopped)
+    table = people(60)[["id", "age", "score", "y"]].assign(who=[f"w{i // 2}" for i in range(60)])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "model", "--max-group-error", 0.4)
+    evenhand(*fit, "--id", "id", "--cluster", "who")
+    evenhand(*fit, "--id", "id", "--drop", "who")
+    evenhand(*fit, "--drop", "who,id")
+    assert [options.get("cluster") for options in asked] == [[f"w{i // 2}" for i in range(60)], None, None]
+    assert all(options["columns"] == ["age", "score"] for options in asked)
+    assert "must have a column 'nobody'" in evenhand(*fit, "--cluster", "nobody").complaint()
+
+
+# Keys.
+
+
+def read_with(content: bytes, place: Path, evenhand: Command, tmp_path: Path, mode: int = 0o600) -> Any:
+    key = tmp_path / "made.key"
+    key.write_bytes(content)
+    key.chmod(mode)
+    people(30)[["id", "mean", "std"]].to_parquet(tmp_path / "t.parquet")
+    return evenhand(*randomize_args(place, tmp_path / "t.parquet", tmp_path / "out.parquet", "--key-file", key))
+
+
+TEXT = "Vq3jw8-rQ0zLxN5t"
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (codecs.BOM_UTF8 + TEXT.encode(), "a byte order mark (UTF-8)"),
+        (TEXT.encode("utf-16"), "a byte order mark (UTF-16)"),
+        (TEXT.encode("utf-32"), "a byte order mark (UTF-32)"),
+        (TEXT.encode("utf-16-le"), "NUL bytes"),
+        (f"{TEXT} ".encode(), "blanks at an end"),
+        (f"{TEXT} \n".encode(), "blanks at an end"),
+        (f"\t{TEXT}\n".encode(), "blanks at an end"),
+        (f"{TEXT}\n\n".encode(), "several lines"),
+        (f"\n{TEXT}".encode(), "several lines"),
+        (f"{TEXT}\r".encode(), "several lines"),
+        (f"{TEXT}\n{TEXT}\n".encode(), "several lines"),
+        (f"{TEXT}\u00e9".encode(), "another character (byte 17 of 18)"),
+        (f"{TEXT}\u00a0".encode(), "another character (byte 17 of 18)"),
+        (bytes(range(128, 160)), "another character (byte 1 of 32)"),
+    ],
+)
+def test_key_files_that_are_not_plain_are_refused(
+    content: bytes, found: str, place: Path, evenhand: Command, tmp_path: Path
+) -> None:
+    told = read_with(content, place, evenhand, tmp_path).complaint()
+    assert "made.key: the key file must hold one line of printable ASCII characters" in told
+    assert f"got {found}" in told
+    assert "secrets.token_hex" in told
+    assert TEXT not in told
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n"])
+def test_one_final_newline_is_not_part_of_the_key(
+    ending: bytes, place: Path, evenhand: Command, tmp_path: Path
+) -> None:
+    assert read_with(TEXT.encode() + ending, place, evenhand, tmp_path).code == 0
+    made = read_table(tmp_path / "out.parquet")
+    np.testing.assert_array_equal(made["r"], KeyedDraws(TEXT.encode())(made["id"]))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [b"x" * 16, b"x" * 500, b"ab" * 40, b"0123456789012345", b"0123456789" * 9, b"passwordpassword", bytes(32)],
+)
+def test_keys_without_entropy_are_refused(key: bytes, place: Path, evenhand: Command, tmp_path: Path) -> None:
+    n_pairs = len({key[i : i + 2] for i in range(len(key) - 1)})
+    with pytest.raises(InputError, match=rf"^key must have at least 12 different pairs .* got {n_pairs}; it is easy"):
+        KeyedDraws(key)
+    told = read_with(key, place, evenhand, tmp_path).complaint()
+    assert "made.key: " in told
+    assert "secrets.token_hex" in told
+    assert key.decode() not in told
+
+
+def test_random_keys_have_enough_entropy() -> None:
+    # a key of 16 random bytes has fewer than 12 pairs with probability 8e-14; one of 32 hexadecimal digits with 1e-24
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        KeyedDraws(random.bytes(16))
+        KeyedDraws(random.bytes(16).hex().encode())
+
+
+@pytest.mark.skipif("os.name != 'posix'")
+@pytest.mark.parametrize(
+    ("mode", "is_warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True), (0o620, True)]
+)
+def test_a_key_file_that_others_can_read_is_warned_of(
+    mode: int, is_warned: bool, place: Path, evenhand: Command, tmp_path: Path
+) -> None:
+    made = read_with(TEXT.encode(), place, evenhand, tmp_path, mode)
+    assert made.code == 0
+    told = f"warning: {tmp_path / 'made.key'}: others than the owner can read or change the key; run: chmod 600 "
+    assert made.err.startswith(told) == is_warned
+    assert made.err.count("\n") == 1 + is_warned
+
+
+# Fingerprints.
+
+
+def fingerprint(key: bytes) -> str:
+    """Compute the fingerprint as documented."""
+    return hashlib.blake2b(b"", key=key, digest_size=8, person=b"evenhand key").hexdigest()
+
+
+def test_the_fingerprint_depends_on_the_key_alone_and_is_no_draw() -> None:
+    draws = KeyedDraws(KEY, "2026-11")
+    assert draws.fingerprint == KeyedDraws(KEY).fingerprint == fingerprint(KEY)
+    assert draws.fingerprint != KeyedDraws(KEY + b"x").fingerprint
+    assert draws.fingerprint != hashlib.blake2b(b"", key=KEY, digest_size=8, person=b"evenhand draw").hexdigest()
+    long = bytes(range(200))
+    assert KeyedDraws(long).fingerprint == fingerprint(hashlib.blake2b(long).digest())
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_each_row_names_its_context_and_key_so_that_it_can_be_replayed_after_a_rotation(
+    place: Path, evenhand: Command, tmp_path: Path, ending: str
+) -> None:
+    table = people(40)[["id", "mean", "std"]].astype({"id": str})
+    table[:20].to_parquet(tmp_path / "old.parquet")
+    table[20:].to_parquet(tmp_path / "new.parquet")
+    keys = {fingerprint(key): key for key in (KEY, TEXT.encode())}
+    (tmp_path / "new.key").write_text(TEXT)
+    (tmp_path / "new.key").chmod(0o600)
+    out = [tmp_path / f"out-{name}{ending}" for name in ("old", "new")]
+    first = evenhand(*randomize_args(place, tmp_path / "old.parquet", out[0], "--context", "2026-11"))
+    assert first.err.endswith(f"; the fingerprint of their key is {fingerprint(KEY)}\n")
+    rotated = ("--context", "2026-12", "--key-file", tmp_path / "new.key")
+    assert evenhand(*randomize_args(place, tmp_path / "new.parquet", out[1], *rotated)).code == 0
+    served = pd.concat(
+        [pd.read_csv(one, dtype={"id": str}) if ending == ".csv" else pd.read_parquet(one) for one in out]
+    )
+    assert list(served.columns[-2:]) == ["context", "key"]
+    for (key, context), rows in served.groupby(["key", "context"]):
+        np.testing.assert_allclose(KeyedDraws(keys[key], context)(rows["id"]), rows["r"], rtol=1e-12)
+    assert served["key"].nunique() == 2
+
+
+@pytest.mark.parametrize("name", ["r", "mean", "q0.5", "context", "key"])
+def test_an_id_column_with_the_name_of_an_output_is_refused_plainly(tmp_path: Path, name: str) -> None:
+    table = people(30)[["id", "mean", "std"]].assign(**{name: np.arange(30)})
+    table.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError) as caught:
+        forecast_parts(GIVEN, tmp_path / "t.parquet", tmp_path / "out.csv", **(ASKED | {"id_column": name}))
+    clash = f"id column {name!r} clashes with an output column of the same name; rename it"
+    assert clash in str(caught.value)
+    assert not (tmp_path / "out.csv").exists()
+
+
+# Spreadsheets.
+
+FORMULAS = ["=1+1", "+49 170", "-1+2", "@ada", "'=1+1", "''@ada", "-5", "'-5", "'t Hooft", "ada", "\uff1d1", "-"]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5), st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5))
+def test_guarding_a_cell_can_be_undone_and_never_makes_two_one(text: str, other: str) -> None:
+    assert unguarded(guarded(text)) == text
+    assert (guarded(text) == guarded(other)) == (text == other)
+    assert guarded(text)[:1] not in {"=", "+", "@", "\t", "\r"}
+    assert guarded(text)[:1] != "-" or guarded(text)[1:].isdigit()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(tmp_path: Path, ending: str) -> None:
+    table = people(len(FORMULAS))[["mean", "std"]].assign(id=FORMULAS)
+    table.to_parquet(tmp_path / "t.parquet")
+    options = ASKED | {"context": "=now()"}
+    with pytest.warns(UserWarning, match=r"row 5: \"'=1\+1\" is how csv files of evenhand write '=1\+1'"):
+        forecast_parts(GIVEN, tmp_path / "t.parquet", tmp_path / f"out{ending}", **options)
+    found = pd.read_csv(tmp_path / f"out{ending}", dtype=str, keep_default_na=False, float_precision="round_trip")
+    written = [
+        "'=1+1",
+        "'+49 170",
+        "'-1+2",
+        "'@ada",
+        "''=1+1",
+        "'''@ada",
+        "-5",
+        "''-5",
+        "'t Hooft",
+        "ada",
+        "'\uff1d1",
+        "'-",
+    ]
+    assert found["id"].tolist() == written
+    assert set(found["context"]) == {"'=now()"}
+    original = found["id"].str.replace(r"^'(?='*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])", "", regex=True)
+    assert original.tolist() == FORMULAS
+    assert found["r"].astype(float).tolist() == KeyedDraws(KEY, "=now()")(FORMULAS).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:.*is how csv files of evenhand write")
+def test_parquet_keeps_ids_as_they_are(tmp_path: Path) -> None:
+    people(len(FORMULAS))[["mean", "std"]].assign(id=FORMULAS).to_parquet(tmp_path / "t.parquet")
+    forecast_parts(GIVEN, tmp_path / "t.parquet", tmp_path / "out.parquet", **ASKED)
+    assert pd.read_parquet(tmp_path / "out.parquet")["id"].tolist() == FORMULAS
+
+
+def test_negative_integers_are_one_id_in_text_and_in_numbers(tmp_path: Path) -> None:
+    table = people(3)[["mean", "std"]].assign(id=[-5, 0, 7])
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for name in ("t.parquet", "t.csv"):
+        forecast_parts(GIVEN, tmp_path / name, tmp_path / "out.csv", **ASKED)
+        assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("-5,")
+        assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == [-5, 0, 7]
