@@ -83,7 +83,7 @@ def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) 
 
 
 def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> None:
-    r"""Raise InputError if an id comes twice.
+    """Raise InputError if an id comes twice.
 
     Examples
     --------
