@@ -41,10 +41,9 @@ def check_id(value: str | int, place: str) -> str:
     --------
     >>> check_id("ada", "ids[0]")
     'ada'
-    >>> check_id("ada\\u200b", "ids[1]")
+    >>> check_id("ada ", "ids[1]")
     Traceback (most recent call last):
-    evenhand._checks.InputError: ids[1] must have no hidden character, got 'ada\\u200b' (U+200B ZERO WIDTH SPACE, \
-character 4); remove it
+    evenhand._checks.InputError: ids[1] must not begin or end with a blank, got 'ada '; remove it
     """
     text = id_text(value)
     # most ids; each check below takes several times as long
