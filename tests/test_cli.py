@@ -281,7 +281,7 @@ def test_moments_are_those_of_the_forecast_at_the_draw_of_each_person(
 ) -> None:
     assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.parquet", "--moments")).code == 0
     found = pd.read_parquet(tmp_path / "out.parquet")
-    assert list(found.columns) == ["id", "r", "mean", *QUANTILES, "served_mean", "served_std"]
+    assert list(found.columns) == ["id", "r", "mean", *QUANTILES, "served_mean", "served_std", "context", "key"]
     forecast = load(place / "model").forecast(TABLE[["income", "job", "since"]], KeyedDraws(KEY)(TABLE["id"]))
     np.testing.assert_allclose(found["served_mean"], forecast.mean(), rtol=1e-9)
     np.testing.assert_allclose(found["served_std"], forecast.std(), rtol=1e-9)
@@ -289,7 +289,8 @@ def test_moments_are_those_of_the_forecast_at_the_draw_of_each_person(
     TABLE[50:51].to_csv(tmp_path / "one.csv", index=False)
     assert evenhand(*predict_args(place, tmp_path / "one.csv", tmp_path / "one.parquet", "--moments")).code == 0
     alone = pd.read_parquet(tmp_path / "one.parquet")
-    np.testing.assert_allclose(alone.drop(columns="id"), found[50:51].drop(columns="id"), rtol=1e-9)
+    texts = ["id", "context", "key"]
+    np.testing.assert_allclose(alone.drop(columns=texts), found[50:51].drop(columns=texts), rtol=1e-9)
 
 
 def test_levels_are_columns_named_by_all_their_digits(place: Path, tmp_path: Path, evenhand: Command) -> None:
