@@ -102,7 +102,7 @@ def crossing_quantiles(shape: Shape) -> Quantiles:
     """Return quantiles out of order and tied, each row its own."""
     values = np.random.default_rng(5).normal(0, 1, (*shape, 5))
     values[..., 3] = values[..., 1]
-    return Quantiles(frozen([0.06, 0.21, 0.46, 0.74, 0.93]), frozen(values))
+    return Quantiles(frozen([0.06, 0.21, 0.46, 0.74, 0.93]), frozen(values), sort=True)
 
 
 def samples(shape: Shape) -> Samples:

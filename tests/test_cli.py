@@ -453,6 +453,32 @@ def test_quantiles_and_samples_of_another_model_are_audited(tmp_path: Path, even
         assert found["certificate"]["n_draws"] == 1
 
 
+def test_crossing_quantiles_are_audited_as_their_sorted_rows_if_asked(tmp_path: Path, evenhand: Command) -> None:
+    levels = (0.05, 0.25, 0.5, 0.75, 0.95)
+    values = stats.norm(TABLE[["mu"]], TABLE[["sigma"]]).ppf(levels)
+    crossed = values.copy()
+    crossed[3:50:4] = crossed[3:50:4, ::-1]
+    names = [f"q{level}" for level in levels]
+    found = {}
+    for name, these in (("sorted", values), ("crossed", crossed)):
+        table = pd.concat([TABLE[["loss", "job"]], pd.DataFrame(these, columns=names)], axis=1)
+        folder = tmp_path / name
+        folder.mkdir()
+        table[:120].to_csv(folder / "part-0.csv", index=False)
+        table[120:].to_csv(folder / "part-1.csv", index=False)
+        path = written(table, tmp_path / f"{name}.csv")
+        more = ("--target", "loss", "--quantiles", "q", "--features", "job", "--json")
+        sort = ("--sort-quantiles",) if name == "crossed" else ()
+        for kind, place in (("whole", path), ("parts", folder)):
+            shown = evenhand("audit", place, *more, *sort)
+            assert (shown.code, shown.err) == (0, "")
+            found[name, kind] = json.loads(shown.out)["scores"]
+            if sort:
+                assert "row 4" in evenhand("audit", place, *more).complaint()
+    for kind in ("whole", "parts"):
+        assert found["crossed", kind] == found["sorted", kind]
+
+
 def test_a_gate_fails_with_code_one_and_says_by_how_much(place: Path, tmp_path: Path, evenhand: Command) -> None:
     args = ("audit", place / "model", place / "people.csv", "--target", "loss", "--json")
     report = tmp_path / "audit.json"
@@ -786,6 +812,14 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "audit, a quantile without its level": (
         lambda d: d.audit_alone(None, "--quantiles", "mu,sigma"),
         ("--quantiles", "'mu'", "q0.05"),
+    ),
+    "audit, quantiles that cross": (
+        lambda d: d.audit_alone(TABLE.assign(**{"q0.1": 1.0, "q0.9": 0.0}), "--quantiles", "q"),
+        ("given.csv", "'q0.9'", "row 1", "got 0 after 1", "--sort-quantiles"),
+    ),
+    "audit, sorted quantiles that are none": (
+        lambda d: d.audit_alone(None, *NORMAL, "--sort-quantiles"),
+        ("--sort-quantiles", "come with --quantiles"),
     ),
     "audit, no such feature": (lambda d: d.audit(None, "--features", "town"), ("people.csv", "'town'")),
     "audit, an id twice": (

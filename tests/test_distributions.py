@@ -6,6 +6,7 @@ seed were redrawn and the code were right.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -548,11 +549,20 @@ def test_moments_and_crps_of_quantiles_agree_with_brute_force() -> None:
         assert float(batch.crps(y)[0]) == pytest.approx(crps, abs=1e-9)
 
 
+def test_crossing_quantiles_are_refused_by_their_row() -> None:
+    levels, values = [0.1, 0.5, 0.9], [[[1.0, 2.0, 3.0], [1.0, 1.0, 3.0]], [[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]]]
+    told = "values[1, 1] must not fall from level to level, got 2 after 3 in column 2; correct the quantiles, or pass "
+    with pytest.raises(InputError, match=re.escape(told + "sort=True to sort each row")):
+        Quantiles(levels, values)
+    with pytest.raises(InputError, match=r"^values must not fall from level to level, got 1 after 2"):
+        Quantiles([[0.1, 0.5], [0.2, 0.6]], [2.0, 1.0])
+
+
 def test_crossing_quantiles_are_sorted_and_ties_are_spread_in_their_own_row_only() -> None:
     levels = [0.1, 0.5, 0.9]
     crossing, sorted_row, tied = [3.0, 1.0, 2.0], [1.0, 2.0, 3.0], [0.0, 0.0, 1.0]
-    np.testing.assert_array_equal(Quantiles(levels, [crossing]).values, [sorted_row])
-    batch = Quantiles(levels, [crossing, tied])
+    np.testing.assert_array_equal(Quantiles(levels, [crossing], sort=True).values, [sorted_row])
+    batch = Quantiles(levels, [crossing, tied], sort=True)
     np.testing.assert_array_equal(batch.values[0], sorted_row)
     np.testing.assert_allclose(batch.values[1], tied, atol=1e-8)
     np.testing.assert_array_equal(batch.take([1]).values, batch.values[1:])

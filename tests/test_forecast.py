@@ -93,6 +93,7 @@ def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
         (lambda: Forecast.from_normal([], 1.0), r"^distribution must be a batch of shape \(n,\) or \(n, m\), n >= 1"),
         (lambda: Forecast.from_normal([[1.0, 2.0]], 1.0), r"^r must be given for a batch over draws, got None"),
         (lambda: Forecast.from_quantiles([10, 90], [[1, 2]]), r"^levels must lie strictly between.*0.9, not 90"),
+        (lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2], [2, 1]]), r"^values\[1\] must not fall.*pass sort=True"),
         (lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2, 3]]), r"^values must have one column per level \(2\)"),
         (lambda: Forecast.from_samples([[1.0, 1.0]]), r"^values\[0\] must hold samples that differ"),
         (lambda: Forecast.from_samples([[1.0], [2.0]]), r"^values must hold at least two samples per row"),

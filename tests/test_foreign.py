@@ -26,6 +26,20 @@ def test_quantiles_are_put_in_the_order_of_their_levels(listed: str) -> None:
     np.testing.assert_allclose(forecast.ppf([0.1, 0.5, 0.9]), [[1.0, 5.0, 9.0]])
 
 
+def test_crossing_quantiles_are_sorted_where_asked() -> None:
+    table = pd.DataFrame({"q0.1": [1.0, 6.0], "q0.5": [5.0, 5.0], "q0.9": [9.0, 2.0]})
+    forecast, _ = forecast_from_columns(table, quantiles="q", sort_quantiles=True, source="t.csv")
+    np.testing.assert_allclose(forecast.ppf([0.1, 0.5, 0.9]), [[1.0, 5.0, 9.0], [2.0, 5.0, 6.0]])
+
+
+def test_equal_quantiles_are_taken_and_all_but_a_jump() -> None:
+    table = pd.DataFrame({"q0.1": [1.0], "q0.5": [3.0], "q0.9": [3.0]})
+    forecast, _ = forecast_from_columns(table, quantiles="q", source="t.csv")
+    np.testing.assert_allclose(forecast.cdf(2.999), 0.4998, rtol=1e-6)  # 0.1 + 0.4 * 1.999 / 2
+    assert forecast.cdf(3.001) > 0.9
+    np.testing.assert_allclose(forecast.ppf([0.5, 0.7, 0.9]), [[3.0, 3.0, 3.0]], rtol=1e-8)
+
+
 def test_samples_are_found_by_what_their_names_begin_with() -> None:
     draws = np.random.default_rng(0).normal(size=(3, 40))
     table = pd.DataFrame(draws, columns=[f"sample_{i}" for i in range(40)]).assign(sampled_by="x")
@@ -53,7 +67,7 @@ TABLE = pd.DataFrame({"mu": [0.0, 1.0], "sigma": [1.0, 0.0], "q0.1": [0.0, 2.0],
         (
             {"quantiles": "q"},
             "t.csv: column 'q0.9', row 2: quantiles must not fall with their level, got 1 after 2; "
-            "sort each row's quantiles",
+            "correct them, or sort each row with --sort-quantiles (in Python: sort_quantiles=True)",
         ),
         (
             {"quantiles": "mu,sigma"},

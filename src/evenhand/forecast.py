@@ -70,9 +70,13 @@ class Forecast:
         return cls(Normal(np.atleast_1d(mean), std))
 
     @classmethod
-    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike) -> Forecast:
-        """Make a deterministic forecast from quantiles: `levels` (q,) within (0, 1), `values` (n, q)."""
-        return cls(Quantiles(levels, np.atleast_2d(values)))
+    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike, *, sort: bool = False) -> Forecast:
+        """Make a deterministic forecast from quantiles: `levels` (q,) within (0, 1), `values` (n, q).
+
+        Quantiles that cross, which fall with their level, are refused, or sorted in each row with `sort`; equal ones
+        are moved apart by a billionth of the row's range, so that there is a density.
+        """
+        return cls(Quantiles(levels, np.atleast_2d(values), sort=sort))
 
     @classmethod
     def from_samples(cls, values: ArrayLike) -> Forecast:

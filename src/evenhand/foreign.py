@@ -25,6 +25,7 @@ def forecast_from_columns(
     std: str | None = None,
     quantiles: str | None = None,
     samples: str | None = None,
+    sort_quantiles: bool = False,
     source: str,
     start: int = 0,
 ) -> tuple[Forecast, list[str]]:
@@ -41,6 +42,8 @@ def forecast_from_columns(
         names begin with.
     samples : str, optional
         Columns with samples of the outcome, with commas between; or what all their names begin with.
+    sort_quantiles : bool, default False
+        Whether quantiles that fall with their level are sorted in each row; they are refused otherwise.
     source : str
         File name for messages.
     start : int, default 0
@@ -67,7 +70,7 @@ def forecast_from_columns(
     """
     names = forecast_columns(table.columns, mean=mean, std=std, quantiles=quantiles, samples=samples, source=source)
     if quantiles is not None:
-        return _from_quantiles(table, names, source, start), names
+        return _from_quantiles(table, names, source, start, sort=sort_quantiles), names
     if samples is not None:
         return Forecast.from_samples(_numbers(table, names, source, start)), names
     loc, scale = _numbers(table, names, source, start).T
@@ -125,15 +128,16 @@ def _level(name: str) -> float:
     return float(found.group(1))
 
 
-def _from_quantiles(table: pd.DataFrame, names: list[str], source: str, start: int) -> Forecast:
+def _from_quantiles(table: pd.DataFrame, names: list[str], source: str, start: int, *, sort: bool) -> Forecast:
     values = _numbers(table, names, source, start)
     falls = np.diff(values, axis=-1) < 0
-    if falls.any():
+    if falls.any() and not sort:
         row, column = (int(k) for k in np.argwhere(falls)[0])
         place = f"{source}: column {names[column + 1]!r}, row {start + row + 1}"
         raise InputError(f"{place}: quantiles must not fall with their level, got {values[row, column + 1]:g} "
-                         f"after {values[row, column]:g}; sort each row's quantiles")  # fmt: skip
-    return Forecast.from_quantiles([_level(name) for name in names], values)
+                         f"after {values[row, column]:g}; correct them, or sort each row with --sort-quantiles "
+                         "(in Python: sort_quantiles=True)")  # fmt: skip
+    return Forecast.from_quantiles([_level(name) for name in names], values, sort=sort)
 
 
 def _numbers(table: pd.DataFrame, names: list[str], source: str, start: int) -> Floats:

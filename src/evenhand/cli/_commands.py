@@ -221,6 +221,9 @@ def audit(
     samples: Annotated[
         str | None, typer.Option(help="without a model: columns with samples, or what their names begin with")
     ] = None,
+    sort_quantiles: Annotated[
+        bool, typer.Option("--sort-quantiles", help="sort the quantiles of rows where they cross, instead of refusing")
+    ] = False,
     groups: Annotated[str | None, typer.Option(help="columns that name groups, with commas between")] = None,
     features: Annotated[
         str | None, typer.Option(help="columns that groups are searched in; the model's own, or all others, by default")
@@ -257,8 +260,10 @@ def audit(
         tables.check_writable(out, (".html", ".json"))
     rows = source if table is None else table
     forecaster = None if table is None else store.load(source)
-    columns = scale.ColumnSubject(mean, std, quantiles, samples)
-    given = [name for name, value in vars(columns).items() if value is not None]
+    columns = scale.ColumnSubject(mean, std, quantiles, samples, sort_quantiles)
+    given = list(columns.named)
+    if sort_quantiles and quantiles is None:
+        raise bad_input("--sort-quantiles", "come with --quantiles", "none", "leave it out, or name the columns")
     if forecaster is None and not given:
         remedy = "--mean and --std, --quantiles or --samples columns of the table"
         raise InputError(f"{source}: give a model folder before the table, or {remedy}")

@@ -18,8 +18,8 @@ RELATIVE_GAP = 1e-9
 class Quantiles(Distribution):
     """Distributions whose CDF is linear between given quantiles, with exponential tails beyond the outermost.
 
-    The tails join on with the density of the outermost interval. Quantiles that cross are sorted, which never
-    makes a forecast worse (Chernozhukov, Fernandez-Val & Galichon 2010).
+    The tails join on with the density of the outermost interval. Equal quantiles of neighbouring levels, which would be
+    an atom, are moved apart by a billionth of the row's range, so that there is a density.
 
     Parameters
     ----------
@@ -27,6 +27,14 @@ class Quantiles(Distribution):
         Probabilities strictly between 0 and 1, increasing, at least two.
     values : array-like of shape (..., q)
         Quantiles at the levels; the axes before the last are the batch; units of `y`.
+    sort : bool, default False
+        Whether quantiles that cross, which fall with their level, are sorted in each row. Sorted quantiles are never
+        farther from the true ones (Chernozhukov, Fernandez-Val & Galichon 2010).
+
+    Raises
+    ------
+    InputError
+        If levels are not increasing probabilities, or quantiles cross and are not to be sorted.
 
     Examples
     --------
@@ -37,7 +45,7 @@ class Quantiles(Distribution):
     event_dims: ClassVar[dict[str, int]] = {"levels": 1, "values": 1}
     has_mean: ClassVar[bool] = True
 
-    def __init__(self, levels: ArrayLike, values: ArrayLike) -> None:
+    def __init__(self, levels: ArrayLike, values: ArrayLike, *, sort: bool = False) -> None:
         grid, knots = batch_array("levels", levels), batch_array("values", values)
         if grid.ndim < 1 or grid.shape[-1] < 2 or not (np.diff(grid, axis=-1) > 0).all():
             raise bad_input("levels", "be at least two increasing probabilities", f"{grid.tolist()}"[:80])
@@ -46,7 +54,11 @@ class Quantiles(Distribution):
             raise bad_input("levels", "lie strictly between 0 and 1", f"{grid.min():g} to {grid.max():g}", remedy)
         if knots.ndim < 1 or knots.shape[-1] != grid.shape[-1]:
             raise bad_input("values", f"have one column per level ({grid.shape[-1]})", f"shape {knots.shape}")
-        self.levels, self.values = broadcast(levels=grid, values=_spread_ties(np.sort(knots, axis=-1)))
+        if sort:
+            knots = np.sort(knots, axis=-1)
+        else:
+            _check_order(knots)
+        self.levels, self.values = broadcast(levels=grid, values=_spread_ties(knots))
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -146,6 +158,19 @@ def _tail_crps(mass: Floats, scale: Floats, distance: Floats) -> Floats:
     """
     at = mass * np.exp(-distance / scale)
     return np.asarray(mass**2 * scale / 2 - 2 * scale * (mass - at))
+
+
+def _check_order(values: Floats) -> None:
+    """Refuse quantiles that fall with their level, by their row."""
+    falls = np.diff(values, axis=-1) < 0
+    if falls.any():
+        *row, column = (int(i) for i in np.argwhere(falls)[0])
+        below, above = values[*row, column], values[*row, column + 1]
+        got = f"{above:g} after {below:g} in column {column + 1}"
+        place = f"values[{', '.join(map(str, row))}]" if row else "values"
+        raise bad_input(
+            place, "not fall from level to level", got, "correct the quantiles, or pass sort=True to sort each row"
+        )
 
 
 def _spread_ties(values: Floats) -> Floats:

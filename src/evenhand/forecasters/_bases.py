@@ -271,4 +271,4 @@ def residual_law(residuals: Floats, weight: Floats | None) -> Quantiles:
         order = np.argsort(residuals)
         share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
         values = np.interp(levels, share, residuals[order])
-    return Quantiles(levels, values[None, :])
+    return Quantiles(levels, values[None, :], sort=True)  # interpolated ones may fall by a rounding

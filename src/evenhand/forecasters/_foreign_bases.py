@@ -299,7 +299,7 @@ def from_ppf(ppf: Callable[[float], Any], n: int, name: str) -> Distribution:
     if (unit > 0).all() and all((np.abs(at(z) - centre - z * unit) <= near).all() for z in (-4.0, -1.5, 0.5, 3.0)):
         return Normal(centre, unit)
     scores = score_grid(TABLE_REACH, TABLE_STEP)
-    return Quantiles(special.ndtr(scores), np.column_stack([at(float(z)) for z in scores]))
+    return Quantiles(special.ndtr(scores), np.column_stack([at(float(z)) for z in scores]), sort=True)
 
 
 def spaced(levels: Floats, values: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pandas as pd
@@ -48,20 +48,31 @@ class ModelSubject:
 
 @dataclass(frozen=True)
 class ColumnSubject:
-    """Forecasts of another model: columns with means and standard deviations, with quantiles or with samples."""
+    """Forecasts of another model: columns with means and standard deviations, with quantiles or with samples.
+
+    Quantiles that fall with their level are refused, or sorted in each row with `sort_quantiles`.
+    """
 
     mean: str | None = None
     std: str | None = None
     quantiles: str | None = None
     samples: str | None = None
+    sort_quantiles: bool = False
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The columns that are named, by their kind."""
+        kinds = {"mean": self.mean, "std": self.std, "quantiles": self.quantiles, "samples": self.samples}
+        return {kind: name for kind, name in kinds.items() if name is not None}
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the columns that hold them."""
-        return forecast_columns(present, **asdict(self), source=source)
+        return forecast_columns(present, **self.named, source=source)
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
         """Return the forecasts."""
-        return forecast_from_columns(table, **asdict(self), source=source, start=start)[0], None
+        sort = self.sort_quantiles
+        return forecast_from_columns(table, sort_quantiles=sort, source=source, start=start, **self.named)[0], None
 
 
 def searched_columns(
