@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from evenhand import DiscreteOutcomeWarning, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
+from evenhand.columns import UnseenValuesWarning
 from evenhand.distributions import Normal, Recalibrated
 from evenhand.draws import nodes
 from evenhand.forecasters import _grouping as module
@@ -567,6 +568,161 @@ def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
     table, y = halves(400, 34)
     table = table.assign(own=np.where(np.arange(400) % 4 < 2, "yes", "no"))
     model = RecalibratedRegressor(Says(), by=["side", "own"], random_state=0).fit(table, y)
+    with pytest.warns(UnseenValuesWarning, match=r"column 'own': 40 of 40 values never occurred in training") as caught:
+        model.forecast(table[:40].assign(own=True))
+    assert len(caught) == 1
+    assert "training had 'no', 'yes'" in str(caught[0].message)
+    assert "\n" not in str(caught[0].message)
+    assert caught[0].filename == __file__
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
+    by_number = RecalibratedRegressor(Says(), by="score", random_state=0).fit(table, y)
+    on_array = RecalibratedRegressor(Says(), by=lambda rows: rows[:, 1] > 0, random_state=0).fit(
+        table[["x", "score"]].to_numpy(), y
+    )
+    expected = by_name.forecast(table).pit(y)
+    for model in (by_function, by_number):
+        np.testing.assert_array_equal(model.forecast(table).pit(y), expected)
+    np.testing.assert_array_equal(on_array.forecast(table[["x", "score"]].to_numpy()).pit(y), expected)
+    assert by_function.groups_["group"].tolist() == ["left", "right"]
+    assert on_array.groups_["group"].tolist() == ["False", "True"]
+
+
+# --- groups ----------------------------------------------------------------------------------------------------
+
+
+def mixed_groups(n: int, seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D")
+    return pd.DataFrame(
+        {
+            "age": np.where(random.uniform(size=n) < 0.1, np.nan, random.integers(18, 80, n)),
+            "score": np.round(random.exponential(size=n), 1),
+            "capped": np.minimum(random.integers(0, 30, n), 12).astype(float),
+            "sex": random.integers(1, 3, n),
+            "owner": random.uniform(size=n) < 0.4,
+            "job": pd.Series(random.choice(["cook", "nurse"], n)).where(random.uniform(size=n) > 0.1, None),
+            "city": pd.Categorical(random.choice(["x", "y", "z"], n)),
+            "since": day,
+            "born": day.tz_localize("UTC"),
+            "date": [dt.date(2020, 1, 1 + int(k)) for k in random.integers(0, 9, n)],
+        }
+    )
+
+
+@pytest.mark.parametrize("name", list(mixed_groups(2, 0)))
+@pytest.mark.parametrize("seed", [0, 1])
+def test_groups_in_training_are_those_of_an_audit_and_are_remembered(name: str, seed: int) -> None:
+    table = mixed_groups(401 + seed, seed)
+    column = module._GroupColumn.learn(table, name)
+    masks = group_columns(table, [name], source="X")
+    labels = column.labels(table)
+    assert list(column.groups) == list(masks)
+    for group, mask in masks.items():
+        np.testing.assert_array_equal(labels == group, mask)
+    # a few rows alone have the labels that they had among all, whatever their own median
+    part = table.iloc[5:40]
+    np.testing.assert_array_equal(column.labels(part), labels[5:40])
+    np.testing.assert_array_equal(column.labels(part.reset_index(drop=True)), labels[5:40])
+
+
+def test_a_cut_between_two_values_is_the_median() -> None:
+    table = pd.DataFrame({"age": np.arange(12.0)})  # median 5.5
+    column = module._GroupColumn.learn(table, "age")
+    assert column.groups == ("age <= 5.5", "age > 5.5")
+    found = column.labels(pd.DataFrame({"age": [5.4, 5.5, 5.6, np.nan]})).tolist()
+    assert found == ["age <= 5.5", "age <= 5.5", "age > 5.5", None]  # none was missing in training
+    # text that says a number is one; other text is unknown
+    assert column.labels(pd.DataFrame({"age": ["old", "5"]})).tolist() == [None, "age <= 5.5"]
+
+
+def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
+    table, y = halves(600, 7)
+    sides = table["side"].to_numpy(dtype=object)
+    sides[:30] = "few"
+    sides[30:200] = None
+    table = table.assign(side=sides)
+    model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
+    assert model.groups_["group"].tolist() == ["side = few", "side = left", "side = right", "side missing"]
+    assert model.groups_["map"].tolist() == ["pooled", "own", "own", "own"]
+    assert model.groups_["n_samples"].tolist() == [30, 200, 200, 170]
+    pooled = RecalibratedRegressor(Says(), random_state=0).fit(table, y)
+    fresh = table.assign(side="elsewhere")
+    with pytest.warns(UserWarning, match="column 'side': 600 of 600 rows have labels never seen in training"):
+        np.testing.assert_allclose(model.forecast(fresh).pit(y), pooled.forecast(fresh).pit(y), rtol=1e-12)
+    np.testing.assert_allclose(model.forecast(table[:30]).pit(y[:30]), pooled.forecast(table[:30]).pit(y[:30]))
+    # for a function a missing label is no group
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
+    assert by_function.groups_["group"].tolist() == ["few", "left", "right"]
+    missing = slice(30, 200)
+    expected = pooled.forecast(table[missing]).pit(y[missing])
+    np.testing.assert_allclose(by_function.forecast(table[missing]).pit(y[missing]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("trained", "given"),
+    [
+        ([True, False, True], [1, 0, 1]),
+        ([True, False, True], [1.0, 0.0, 1.0]),
+        ([True, False, True], ["1", "0", "1"]),
+        ([1, 0, 1], [True, False, True]),
+        ([1.0, 0.0, np.nan], pd.array([True, False, None], dtype="boolean")),
+        (pd.array([True, False, None], dtype="boolean"), [1.0, 0.0, np.nan]),
+        ([1, 2, 3], ["1.0", "2.0", "03"]),
+        ([0.1, 0.7, 0.3], np.float32([0.1, 0.7, 0.3])),
+        (np.float32([0.1, 0.7, 0.3]), [0.1, 0.7, 0.3]),
+        ([2, 1, 3], pd.Categorical([2, 1, 3])),
+        (pd.Categorical([2, 1, 3]), [2.0, 1.0, 3.0]),
+        (pd.date_range("2020-01-01", periods=3), ["2020-01-01", "2020-01-02T00:00", "2020-01-03"]),
+        (pd.date_range("2020-01-01", periods=3), [dt.date(2020, 1, day) for day in (1, 2, 3)]),
+        (np.arange(12.0), [str(k) for k in range(12)]),
+        (np.arange(12.0) / 10, np.float32(np.arange(12.0) / 10)),
+        (np.arange(13.0) / 10, np.float32(np.arange(13.0) / 10)),
+        (np.float32(np.arange(13.0) / 10), np.arange(13.0) / 10),
+        (pd.date_range("2020-01-01", periods=13), [f"2020-01-{day:02d}" for day in range(1, 14)]),
+        (pd.date_range("2020-01-01", periods=13), [dt.date(2020, 1, day) for day in range(1, 14)]),
+        (2**60 + np.arange(13), [str(2**60 + k) for k in range(13)]),
+    ],
+    ids=str,
+)
+def test_a_column_written_in_another_type_keeps_its_groups(trained: Any, given: Any) -> None:
+    table = pd.DataFrame({"v": trained})
+    column = module._GroupColumn.learn(table, "v")
+    assert column.labels(pd.DataFrame({"v": given})).tolist() == column.labels(table).tolist()
+
+
+@pytest.mark.parametrize(
+    ("trained", "given"),
+    [
+        ([True, False], [2, -1]),
+        ([0.1, 0.7], [0.1 + 1e-9, 0.7 - 1e-9]),  # not within rounding, as both hold 64 bits
+        (["01", "02"], [1, 2]),
+        ([2**60, 2**60 + 1], [2**60 + 2, 2**60 + 3]),
+        (np.arange(12.0), pd.date_range("2020-01-01", periods=12)),
+        (pd.date_range("2020-01-01", periods=12), np.arange(12)),
+        (pd.date_range("2020-01-01", periods=12), ["2020-01-01T00:00+01:00", "2020-01-02T00:00+02:00"]),
+        (pd.date_range("2020-01-01", periods=3), pd.to_timedelta([1, 2, 3], unit="D")),
+    ],
+    ids=str,
+)
+def test_what_is_another_value_stays_unknown(trained: Any, given: Any) -> None:
+    column = module._GroupColumn.learn(pd.DataFrame({"v": trained}), "v")
+    assert set(column.labels(pd.DataFrame({"v": given}))) == {None}
+
+
+def test_owners_written_as_numbers_keep_their_maps() -> None:
+    table, y = halves(400, 33)
+    table = table.assign(own=table["side"] == "left")
+    model = RecalibratedRegressor(Says(), by="own", random_state=0).fit(table, y)
+    expected = model.forecast(table).pit(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.forecast(table.assign(own=table["own"].astype(int))).pit(y), expected)
+
+
+def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
+    table, y = halves(400, 34)
+    table = table.assign(own=np.where(np.arange(400) % 4 < 2, "yes", "no"))
+    model = RecalibratedRegressor(Says(), by=["side", "own"], random_state=0).fit(table, y)
     with pytest.warns(UserWarning, match=r"column 'own': 40 of 40 rows have labels never seen in training") as caught:
         model.forecast(table[:40].assign(own=True))
     assert len(caught) == 1
@@ -577,9 +733,10 @@ def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
     with pytest.warns(UserWarning, match=r"by: 21 of 40 rows have labels never seen in training.*\(no, yes\)"):
         by_function.forecast(table[:40].assign(own=["maybe"] * 21 + ["yes"] * 19))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.forecast(table[:19].assign(own=True))  # few rows
-        model.forecast(table[:40].assign(own=["maybe"] * 20 + ["yes"] * 20))  # half of them
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", UnseenValuesWarning)
+        by_function.forecast(table[:19].assign(own="maybe"))  # few rows
+        by_function.forecast(table[:40].assign(own=["maybe"] * 20 + ["yes"] * 20))  # half of them
         by_function.forecast(table[:40].assign(own=None))  # a function's way to name no group
 
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self, final
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evenhand._checks import Floats, InputError, bad_input
+from evenhand.columns.values import booleans, dates, days, factorized, kind_of, missing, moments, numbers
 
 __all__ = ["KINDS", "BooleanColumn", "CategoryColumn", "DateColumn", "NumberColumn", "TableEncoder"]
 
@@ -59,7 +59,7 @@ class EncodedColumn(ABC):
     def transform(self, values: Column[Any]) -> Floats:
         """Return all outputs, shape (n_samples, n_outputs)."""
         encoded = self.encode(values)
-        return np.column_stack([encoded, _missing(values)]) if self.had_missing else encoded
+        return np.column_stack([encoded, missing(values)]) if self.had_missing else encoded
 
 
 @final
@@ -74,11 +74,11 @@ class NumberColumn(EncodedColumn):
     @classmethod
     def fit(cls, name: str, values: Column[Any]) -> Self:
         """Learn mean and standard deviation."""
-        return cls(name, bool(_missing(values).any()), *_mean_and_scale(_numbers(values, name)))
+        return cls(name, bool(missing(values).any()), *_mean_and_scale(numbers(values, f"column {name!r}")))
 
     def encode(self, values: Column[Any]) -> Floats:
         """Standardise."""
-        return _standardised(_numbers(values, self.name), self.mean, self.scale)[:, None]
+        return _standardised(numbers(values, f"column {self.name!r}"), self.mean, self.scale)[:, None]
 
 
 @final
@@ -91,13 +91,12 @@ class BooleanColumn(EncodedColumn):
     @classmethod
     def fit(cls, name: str, values: Column[Any]) -> Self:
         """Learn whether values are missing."""
-        return cls(name, bool(_missing(values).any()))
+        return cls(name, bool(missing(values).any()))
 
     def encode(self, values: Column[Any]) -> Floats:
         """Map booleans, and 0 and 1 where a file has them instead."""
-        numbers = _parsed_numbers(values)
-        _refuse(~np.isin(numbers, (0.0, 1.0)) & ~_missing(values), values, self.name, "be true or false")
-        return np.nan_to_num(2 * numbers - 1)[:, None]
+        flags = booleans(values, f"column {self.name!r}").to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(np.nan_to_num(2 * flags - 1)[:, None])
 
 
 @final
@@ -116,7 +115,7 @@ class CategoryColumn(EncodedColumn):
     @classmethod
     def fit(cls, name: str, values: Column[Any]) -> Self:
         """Learn the levels."""
-        codes, seen = _factorized(values, name)
+        codes, seen = factorized(values, f"column {name!r}")
         counts: Counter[str] = Counter()
         for level, count in zip(seen, np.bincount(codes[codes >= 0], minlength=len(seen)), strict=True):
             counts[level] += int(count)
@@ -129,7 +128,7 @@ class CategoryColumn(EncodedColumn):
 
     def encode(self, values: Column[Any]) -> Floats:
         """Set one output per row to 1: that of the level, or the last."""
-        codes, seen = _factorized(values, self.name)
+        codes, seen = factorized(values, f"column {self.name!r}")
         position = {level: i for i, level in enumerate(self.levels)}
         unknown = len(self.levels)
         # The last entry is reached by code -1, a missing value.
@@ -174,15 +173,7 @@ class DateColumn(EncodedColumn):
 KINDS: dict[str, type[EncodedColumn]] = {
     kind.kind: kind for kind in (NumberColumn, BooleanColumn, CategoryColumn, DateColumn)
 }
-"""Kinds of columns. A new one is a class, an entry here, and the names pandas has for it in `_KIND_OF`."""
-
-# What pandas.api.types.infer_dtype says, to kinds. Text among numbers is a number column, so that the text is named.
-_KIND_OF = {
-    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "mixed-integer"), "number"),
-    **dict.fromkeys(("string", "categorical", "empty", "time", "period", "interval"), "category"),
-    **dict.fromkeys(("datetime64", "datetime", "date"), "date"),
-    "boolean": "boolean",
-}
+"""Kinds of columns. A new one is a class, an entry here, and the types that pandas has for it in `columns`."""
 
 
 class TableEncoder:
@@ -304,47 +295,17 @@ def _as_table(X: Any) -> tuple[pd.DataFrame, bool]:
 
 def _kind(values: Column[Any], name: str) -> type[EncodedColumn]:
     """Return the kind that a column of the training data is."""
-    inferred = pd.api.types.infer_dtype(values, skipna=True)
-    if inferred == "mixed":  # numbers among other things, or things of several types without any number
-        types = {type(value) for value in values.dropna()} - {bool, np.bool_}
-        numbers = any(issubclass(one, float | int | np.number) for one in types)
-        inferred = "floating" if numbers else "categorical"
-    if inferred not in _KIND_OF:
+    kind = kind_of(values)
+    if kind != "other":
+        return KINDS[kind]
+    # text among numbers is a number column, so that the text is named; several types without a number are categories
+    held = pd.api.types.infer_dtype(values, skipna=True)
+    if not held.startswith("mixed"):
         remedy = "turn it into one of these first, or drop it"
-        raise bad_input(f"column {name!r}", "hold numbers, text, booleans or dates", inferred, remedy)
-    return KINDS[_KIND_OF[inferred]]
-
-
-def _missing(values: Column[Any]) -> NDArray[np.bool_]:
-    return values.isna().to_numpy(dtype=bool)
-
-
-def _plain(values: Column[Any]) -> Column[Any]:
-    return values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
-
-
-def _refuse(wrong: NDArray[np.bool_], values: Column[Any], name: str, rule: str) -> None:
-    """Name the first wrong row and its value."""
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        got = repr(values.tolist()[row])[:60]
-        raise bad_input(f"column {name!r}, row {row + 1}", rule, got, "correct it or leave it empty")
-
-
-def _parsed_numbers(values: Column[Any]) -> Floats:
-    """Return the numbers, NaN where there is none."""
-    plain = _plain(values)
-    if plain.dtype.kind in "mMc":  # pandas would count nanoseconds
-        return np.full(len(plain), np.nan)
-    return np.asarray(pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def _numbers(values: Column[Any], name: str) -> Floats:
-    """Return a column as floats, NaN where missing, and finite elsewhere."""
-    numbers = _parsed_numbers(values)
-    _refuse(np.isnan(numbers) & ~_missing(values), values, name, "hold a number")
-    _refuse(np.isinf(numbers), values, name, "be finite")
-    return numbers
+        raise bad_input(f"column {name!r}", "hold numbers, text, booleans or dates", held, remedy)
+    types = {type(value) for value in values.dropna()} - {bool, np.bool_}
+    has_numbers = any(issubclass(one, float | int | np.number) for one in types)
+    return NumberColumn if has_numbers else CategoryColumn
 
 
 def _mean_and_scale(numbers: Floats) -> tuple[float, float]:
@@ -367,33 +328,9 @@ def _standardised(numbers: Floats, mean: float, scale: float) -> Floats:
         return np.nan_to_num(np.clip((numbers - mean) / scale, -LIMIT, LIMIT))
 
 
-def _factorized(values: Column[Any], name: str) -> tuple[NDArray[np.intp], list[str]]:
-    """Return a code per row, -1 where missing, and the level of each code as text; two codes may have one level."""
-    try:
-        codes, distinct = pd.factorize(values)
-    except TypeError as error:
-        raise bad_input(f"column {name!r}", "hold single values", "lists or other containers", "drop it") from error
-    return np.asarray(codes, dtype=np.intp), [_level(value) for value in distinct]
-
-
-def _level(value: Any) -> str:
-    whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return str(int(value) if whole else value)
-
-
 def _days(values: Column[Any], name: str) -> tuple[Floats, Floats]:
     """Return days since 1970 and the fraction of the year that has passed, both NaN where missing."""
-    plain = _plain(values)
-    if plain.dtype.kind in "iufbm":  # pandas would take them for nanoseconds
-        plain = pd.Series(pd.NaT, index=plain.index)
-    elif pd.api.types.infer_dtype(plain, skipna=True) == "date":  # pandas 2 reads them as nanoseconds, until 2262
-        plain = pd.Series(plain.where(plain.notna(), None).to_numpy().astype("datetime64[s]"))
-    # Text of the ISO form is read too: one bad cell makes a csv column text, and that cell is then named.
-    options: dict[str, Any] = {} if plain.dtype.kind == "M" else {"format": "ISO8601"}
-    stamps = pd.to_datetime(plain, utc=True, errors="coerce", **options)
-    moments = stamps.dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
-    _refuse(np.isnat(moments) & ~_missing(values), values, name, "hold a date")
-    days = (moments - np.datetime64(0, "D")) / np.timedelta64(1, "D")
-    start = moments.astype("datetime64[Y]")
+    found = moments(dates(values, f"column {name!r}"))
+    start = found.astype("datetime64[Y]")
     length = (start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")
-    return days, (moments - start) / length
+    return days(found), (found - start) / length

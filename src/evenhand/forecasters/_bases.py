@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from evenhand._checks import Floats, InputError, bad_input
+from evenhand.columns import unreported
 from evenhand.distributions import Distribution, LocationScale, Normal, Quantiles
 from evenhand.draws import RandomState, generator
 from evenhand.tables import take_rows
@@ -90,7 +91,8 @@ class ForecasterBase(Base):
         return base
 
     def distribution(self, X: Any) -> Distribution:
-        forecast = self.estimator.forecast(X)
+        with unreported():  # the model around it reports values that training never had
+            forecast = self.estimator.forecast(X)
         if forecast.is_randomized:
             raise InputError(
                 f"estimator {type(self.estimator).__name__} is randomized already; randomization is the outermost "

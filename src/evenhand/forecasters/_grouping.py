@@ -67,22 +67,17 @@ class Grouping:
         joined = np.array([", ".join(map(str, row)) for row in parts], dtype=object)
         return np.where(known, joined, cast(Any, None))
 
-    def warn_unseen(self, X: Any, labels: Labels, seen: Sequence[str]) -> None:
-        """Warn if most rows of a forecast have labels that no row of the training had."""
-        is_new = ~pd.Series(labels, dtype=object).isin(list(seen)).to_numpy()
-        if callable(self.by):
-            is_new &= pd.notna(labels)  # a function leaves rows out by a missing label
-        if labels.size < WARN_ROWS or 2 * is_new.sum() <= labels.size:
+    def warn_unseen(self, labels: Labels, seen: Sequence[str]) -> None:
+        """Warn if a function gives most rows of a forecast labels that no row of the training had.
+
+        Columns need no such warning: the schema of the model reports values that training never had.
+        """
+        is_new = pd.notna(labels) & ~pd.Series(labels, dtype=object).isin(list(seen)).to_numpy()
+        if not callable(self.by) or labels.size < WARN_ROWS or 2 * is_new.sum() <= labels.size:
             return
-        named = []
-        for column in self.columns:
-            unseen = pd.isna(column.labels(_table(X)))
-            named += [column] if 2 * unseen.sum() > labels.size else []
-        place = ", ".join(f"column {column.name!r}" for column in named or self.columns) or "by"
-        shown = ", ".join([group for column in named for group in column.groups] or seen)
         warnings.warn(
-            f"{place}: {int(is_new.sum())} of {labels.size} rows have labels never seen in training and take the map "
-            f"of all rows; write them as in training ({shown[:80]}) or fit again with rows of these labels",
+            f"by: {int(is_new.sum())} of {labels.size} rows have labels never seen in training and take the map "
+            f"of all rows; write them as in training ({', '.join(seen)[:80]}) or fit again with rows of these labels",
             UserWarning,
             stacklevel=3,
         )

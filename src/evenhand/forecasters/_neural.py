@@ -144,7 +144,7 @@ class NeuralForecaster(Forecaster):
 
     def _encode(self, X: Any) -> Floats:
         check_is_fitted(self)
-        return np.asarray(self.encoder_.transform(self._check_rows(X, reset=False)))
+        return np.asarray(self.encoder_.transform(self._check_new_rows(X)))
 
     def to_state(self) -> State:
         from dataclasses import asdict

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from evenhand._checks import Floats, bad_input
 from evenhand._format import one_line
+from evenhand.columns import Schema, as_pandas, warn_unseen
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks, take_rows
@@ -109,13 +110,30 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return forecast, point_forecast(self.forecast(X, nodes(POINT_DRAWS)) if forecast.is_randomized else forecast)
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """Let scikit-learn check names and shape; a table stays a table, anything else becomes numbers."""
+        """Let scikit-learn check names and shape; a table is read by the schema, anything else becomes numbers."""
         if hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
                 raise bad_input("X", "have at least one row", "0 rows")
-            return X
+            if reset:
+                self.schema_ = Schema.learn(X)
+            return self._read(X)
+        if reset:
+            self.schema_ = Schema()
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+
+    def _read(self, X: Any) -> Any:
+        """Return a table with columns of the kinds of training; where it has them it stays as it is."""
+        table = as_pandas(X)
+        read = self.schema_.apply(table, "")
+        return X if read is table else read
+
+    def _check_new_rows(self, X: Any) -> Any:
+        """Check rows to forecast, and warn of values that training never had."""
+        rows = self._check_rows(X, reset=False)
+        if hasattr(rows, "columns"):
+            warn_unseen(self.schema_, rows)
+        return rows
 
     def _check_training(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, Floats, Floats]:
         """Check a training set: rows of positive weight, finite outcomes and weights, ones if None."""
@@ -143,10 +161,11 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         columns: dict[str, Any] = {"n_features_in": self.n_features_in_}
         if hasattr(self, "feature_names_in_"):
             columns["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        return columns
+        return columns | {"schema": self.schema_.to_state()}
 
     def _columns_from_state(self, learned: dict[str, Any]) -> None:
         self.n_features_in_ = learned["n_features_in"]
+        self.schema_ = Schema.from_state(learned["schema"])
         if "feature_names_in" in learned:
             self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
 

@@ -159,7 +159,7 @@ class BoostedDistributionRegressor(Forecaster):
 
     def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
         check_is_fitted(self)
-        features = self._features(self._check_rows(X, reset=False))
+        features = self._features(self._check_new_rows(X))
         loc, log_scale = (
             np.mean([self._output(one, features) for one in ensembles] or np.zeros((1, len(features))), axis=0)
             for ensembles in (self.mean_boosters_, self.scale_boosters_)

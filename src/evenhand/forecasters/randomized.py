@@ -156,7 +156,7 @@ class RandomizedRegressor(Forecaster):
     def base_forecast(self, X: Any) -> Forecast:
         """Forecast without randomization: what the model itself says, mended if asked, shape (n,)."""
         check_is_fitted(self)
-        return Forecast(self._base.distribution(self._check_rows(X, reset=False)))
+        return Forecast(self._base.distribution(self._check_new_rows(X)))
 
     def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
         return self.base_forecast(X).randomized(self.alpha, self.link, r, random_state=random_state)

@@ -141,22 +141,26 @@ class RecalibratedRegressor(Forecaster):
     def base_forecast(self, X: Any) -> Forecast:
         """Forecast as the model itself does, before the map, shape (n,)."""
         check_is_fitted(self)
-        return Forecast(self._base.distribution(self._check_rows(X, reset=False)))
+        return self._stated(self._check_new_rows(X))
+
+    def _stated(self, rows: Any) -> Forecast:
+        return Forecast(self._base.distribution(rows))
 
     def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
-        stated, labels = self.base_forecast(X), self._labels(X)
+        check_is_fitted(self)
+        rows = self._check_new_rows(X)
+        labels = self._labels(rows)
         if self._grouping is not None and labels is not None:
-            rows = self._check_rows(X, reset=False)
-            self._grouping.warn_unseen(rows, labels, self.groups_["group"].tolist())
-        return self._mapped(stated, labels)
+            self._grouping.warn_unseen(labels, self.groups_["group"].tolist())
+        return self._mapped(self._stated(rows), labels)
 
     def _mend(self, stated: Forecast, X: Any) -> Forecast:
         """Put the maps on what `base_forecast` has said of rows, for those who need both."""
-        return self._mapped(stated, self._labels(X))
+        return self._mapped(stated, self._labels(self._check_rows(X, reset=False)))
 
-    def _labels(self, X: Any) -> Any:
+    def _labels(self, rows: Any) -> Any:
         """Label of each row, shape (n,); None without groups."""
-        return None if self._grouping is None else self._grouping.labels(self._check_rows(X, reset=False))
+        return None if self._grouping is None else self._grouping.labels(rows)
 
     def _mapped(self, stated: Forecast, labels: Any) -> Forecast:
         base = stated.distribution

@@ -19,22 +19,38 @@ from evenhand.tables._parts import Parts, open_parts
 from evenhand.tables._reading import read_table
 from evenhand.tables._spreadsheet import spreadsheet_safe, unguarded
 from evenhand.tables._writing import TableWriter, check_writable, write_table
+from evenhand.tables.cells import (
+    MISSING_WORDS,
+    as_mask,
+    is_text,
+    missing_words,
+    parse_numbers,
+    parse_text_numbers,
+    text_array,
+)
 
 __all__ = [
+    "MISSING_WORDS",
     "TABLE_ENDINGS",
     "Parts",
     "TableWriter",
+    "as_mask",
     "check_writable",
     "column_of",
     "id_column",
+    "is_text",
+    "missing_words",
     "number_column",
     "open_parts",
+    "parse_numbers",
+    "parse_text_numbers",
     "read_table",
     "refuse_repeated",
     "repeated_id",
     "row_blocks",
     "spreadsheet_safe",
     "take_rows",
+    "text_array",
     "unguarded",
     "write_table",
 ]

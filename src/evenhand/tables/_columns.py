@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand._checks import Floats, InputError, bad_input, check_column
 from evenhand._ids import check_id, id_text
 from evenhand.tables._files import short
+from evenhand.tables.cells import parse_numbers
 
 
 def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
@@ -43,10 +44,9 @@ def number_column(table: pd.DataFrame, column: str, *, source: str, start: int =
     place = f"{source}: column {column!r}"
     if values.dtype.kind in "mM":
         raise bad_input(place, "hold numbers", str(values.dtype), "turn dates into numbers, such as days, first")
-    missing = values.isna().to_numpy(dtype=bool)
-    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
-    numbers: Floats = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    _refuse_row(np.isnan(numbers) & ~missing, values, place, "hold a number", start)
+    numbers, wrong = parse_numbers(values)
+    _refuse_row(wrong, values, place, "hold a number", start)
+    missing = np.isnan(numbers)
     if missing.any():
         got = f"{int(missing.sum())} (the first in row {start + int(np.argmax(missing)) + 1})"
         raise bad_input(place, "have no missing values", got, "fill them or drop those rows")

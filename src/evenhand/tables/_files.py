@@ -67,11 +67,11 @@ def check_part(path: Path) -> bool:
     return ending == ".parquet"
 
 
-def read_part(path: Path, text: tuple[str, ...]) -> pa.Table:
-    """Read one file, with checks of its header; its types are those of `plain_schema`."""
+def read_part(path: Path) -> pa.Table:
+    """Read one file, with checks of its header; parquet has the types of `plain_schema`, csv holds text."""
     with readable(path):
         is_parquet = check_part(path)
-        table = _read_parquet(path) if is_parquet else _read_csv(path, text)
+        table = _read_parquet(path) if is_parquet else _read_csv(path)
     check_header(table.column_names, path, is_csv=not is_parquet)
     return table
 
@@ -119,23 +119,51 @@ def _parse_csv(path: Path, **options: Any) -> pa.Table:
         return csv.read_csv(stream, **options)
 
 
-def _read_csv(path: Path, text: tuple[str, ...]) -> pa.Table:
-    # As bytes first: a column that is no UTF-8 is then noticed here, where the row can be named.
-    convert = csv.ConvertOptions(column_types={name: pa.binary() for name in text}, strings_can_be_null=False)
+def _read_csv(path: Path) -> pa.Table:
+    """Read every cell as the text that is written; an empty one is missing.
+
+    No cell is read as a number here: what a column is depends on the model, or on all parts, never on one file.
+    """
+    names, _ = csv_head(path)
+    # as bytes first: a column that is no UTF-8 is then noticed here, where the row can be named
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary()), strings_can_be_null=False)
     try:
         table = _parse_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
     except pa.ArrowInvalid:
         _refuse_ragged_row(path)
         raise
-    for i, field in enumerate(table.schema):
-        values = table.column(i)
-        if pa.types.is_binary(field.type):
-            values = _decode(values, f"{path}: column {field.name!r}")
-        if pa.types.is_string(values.type):
-            # Only an empty field is missing text; "NA" may be Namibia.
-            values = compute.if_else(compute.equal(values, ""), pa.scalar(None, pa.string()), values)
-        table = table.set_column(i, field.name, values)
+    for i, name in enumerate(table.column_names):
+        place = f"{path}: column {name!r}"
+        values = _decode(table.column(i), place)
+        _refuse_cell(compute.match_substring(values, "\0"), values, place, "hold text without NUL characters",
+                     "write the file again")  # fmt: skip
+        _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
+        values = compute.if_else(compute.equal(values, ""), pa.scalar(None, pa.string()), values)
+        table = table.set_column(i, name, values)
     return table
+
+
+def _refuse_cell(wrong: Any, values: pa.ChunkedArray, place: str, rule: str, remedy: str) -> None:
+    row = compute.index(wrong, value=True).as_py()
+    if row >= 0:
+        raise bad_input(f"{place}, row {row + 1}", rule, short(values[row].as_py()), remedy)
+
+
+def _refuse_swallowed_rows(values: pa.ChunkedArray, place: str, *, column: int, n_columns: int) -> None:
+    """Refuse a cell with rows of the table in it: two stray quotes turn all between them into one cell."""
+    if n_columns == 1:
+        return
+    has_lines = compute.match_substring_regex(values, "[\n\r]")
+    for row in compute.indices_nonzero(has_lines).to_pylist():
+        cell = values[row].as_py()
+        commas = [line.count(",") for line in cell.splitlines()]
+        # what is before the first line and behind the last one makes them whole rows
+        rows = [n_columns - 1 - column, *([n_columns - 1] * (len(commas) - 2)), column]
+        is_short = len(commas) == 2 and n_columns == 2  # any remark with one comma
+        if (commas == rows and not is_short) or (n_columns > 2 and n_columns - 1 in commas[1:-1]):
+            got = f"{short(cell)}, {len(commas)} lines that look like rows of the table"
+            remedy = "look for a quote that is never closed, and write quotes inside values twice"
+            raise bad_input(f"{place}, row {row + 1}", "hold one value", got, remedy)
 
 
 def _refuse_ragged_row(path: Path) -> None:

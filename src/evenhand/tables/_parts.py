@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -29,6 +29,13 @@ STREAM_BYTES = 1 << 16
 """Bytes of a column that are read ahead; without a limit it would be the column's share of a row group, or more."""
 
 
+class Typing(Protocol):
+    """What gives the columns of a block their kinds; can be pickled."""
+
+    def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
+        """Return the block with typed columns; `source` and `start`, the number of its first row, are for messages."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """The parts of a table, to be read block by block; made by `open_parts`. Can be pickled; holds no open file.
@@ -41,16 +48,17 @@ class Parts:
         Names of the columns that all parts have, in the order of the first part.
     skipped : dict of str
         By file name, why a part was left out, in one line.
-    text : tuple of str
-        Columns of csv files that are read as text.
     schema : pyarrow.Schema or None
         The types that every block of a parquet part has, whatever the part's own; None if no parquet part has rows.
+        Blocks of a csv part hold text.
     counts : tuple of int or None
         Rows of each part; None for csv, whose rows are only counted by reading them.
     source : str
         Name of the folder or file, for messages.
     is_folder : bool
         Whether it is a folder.
+    kinds : Typing or None
+        What gives columns their kinds, in csv and parquet parts alike; see `typed`.
 
     Examples
     --------
@@ -68,11 +76,11 @@ class Parts:
     paths: tuple[Path, ...]
     columns: tuple[str, ...]
     skipped: dict[str, str]
-    text: tuple[str, ...]
     schema: Any
     counts: tuple[int | None, ...]
     source: str
     is_folder: bool
+    kinds: Typing | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -87,6 +95,10 @@ class Parts:
         """Rows of all parts together; None if a part is csv."""
         known = [count for count in self.counts if count is not None]
         return sum(known) if len(known) == len(self.counts) else None
+
+    def typed(self, kinds: Typing) -> Parts:
+        """Return the same parts, whose blocks hold columns of these kinds."""
+        return replace(self, kinds=kinds)
 
     def n_rows(self, i: int) -> int | None:
         """Rows of part `i`, counted from 0; None if it is csv."""
@@ -110,9 +122,10 @@ class Parts:
         -------
         iterator of (int, DataFrame)
             The number, from 0, that the block's first row has in the part, and the block; none for a part without
-            rows. Values are as `read_table` gives them, but for two things that pandas knows only of a block: whole
-            numbers are floats in blocks where some are missing, and categories are those met so far. Memory stays that
-            of a block and one page of each column for parquet; a csv part is read whole and has to fit in memory.
+            rows. Values are as `read_table` gives them, or of the `kinds`, but for two things that pandas knows only
+            of a block of parquet: whole numbers are floats in blocks where some are missing, and categories are those
+            met so far. Memory stays that of a block and one page of each column for parquet; a csv part is read whole
+            and has to fit in memory.
 
         Raises
         ------
@@ -131,16 +144,17 @@ class Parts:
         if self.counts[i] == 0:
             return iter(())
         read = self._csv_blocks if self.counts[i] is None else self._parquet_blocks
-        return read(i, wanted, size)
+        return self._typed_blocks(i, read(i, wanted, size))
+
+    def _typed_blocks(self, i: int, blocks: Iterator[tuple[int, pd.DataFrame]]) -> Iterator[tuple[int, pd.DataFrame]]:
+        for start, block in blocks:
+            yield start, block if self.kinds is None else self.kinds.apply(block, self.names[i], start)
 
     def _csv_blocks(self, i: int, wanted: list[str], size: int) -> Iterator[tuple[int, pd.DataFrame]]:
         path = self.paths[i]
-        table = read_part(path, self.text)
+        table = read_part(path)
         check_same_columns(table.column_names, self.columns, str(path), self.names[0])
         table = table.select(wanted)
-        for j, field in enumerate(table.schema):
-            if pa.types.is_null(field.type):  # all missing here, and most likely numbers elsewhere
-                table = table.set_column(j, field.name, table.column(j).cast(pa.float64()))
         with readable(path):
             for rows in row_blocks(table.num_rows, size):
                 yield rows.start, to_pandas(table.slice(rows.start, size))
@@ -180,19 +194,17 @@ def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Tabl
         yield pa.Table.from_batches(held)
 
 
-def open_parts(path: str | os.PathLike[str], *, text: Iterable[str] = (), skip_bad: bool = False) -> Parts:
+def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts:
     r"""Open a folder of parts, or one file, to be read block by block.
 
     Only heads are read: of parquet parts names, types and number of rows; of csv parts names. So damage further on
-    shows while blocks are read. Types of csv parts are found for each part alone and are not compared.
+    shows while blocks are read. Blocks of csv parts hold text until they are given kinds (`Parts.typed`).
 
     Parameters
     ----------
     path : path
         A file ending in .csv, .csv.gz or .parquet, or a folder of them. Parts come in the order of their names;
         names that begin with a dot or an underscore are passed over.
-    text : iterable of str
-        Columns of csv files that are read as text, so that an id `007` stays `007`.
     skip_bad : bool, default False
         Leave bad parts out, and say why in `skipped`, instead of refusing all. The first good part tells the columns.
 
@@ -212,7 +224,7 @@ def open_parts(path: str | os.PathLike[str], *, text: Iterable[str] = (), skip_b
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("id,income\n007,1200\n")
     ...     _ = Path(folder, "b.csv").write_text("id\n008\n")
-    ...     parts = open_parts(folder, text=["id"], skip_bad=True)
+    ...     parts = open_parts(folder, skip_bad=True)
     >>> parts.names, list(parts.skipped)
     (('a.csv',), ['b.csv'])
     """
@@ -241,7 +253,7 @@ def open_parts(path: str | os.PathLike[str], *, text: Iterable[str] = (), skip_b
     if not any(head.has_rows for head in good.values()):
         raise no_rows(place)
     counts = tuple(head.n_rows for head in good.values())
-    return Parts(tuple(good), tuple(columns), skipped, tuple(text), schema, counts, place.name, place.is_dir())
+    return Parts(tuple(good), tuple(columns), skipped, schema, counts, place.name, place.is_dir())
 
 
 @dataclass(frozen=True)

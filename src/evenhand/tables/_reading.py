@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -13,27 +13,29 @@ from evenhand._checks import InputError, bad_input
 from evenhand.tables._files import TABLE_ENDINGS, cast_columns, read_part
 
 
-def read_table(path: str | os.PathLike[str], *, text: Iterable[str] = ()) -> pd.DataFrame:
+def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     r"""Read a csv file, a parquet file or a folder of such parts.
+
+    Cells of csv files are text, as written; `columns.Schema` says which columns hold numbers, dates or booleans.
 
     Parameters
     ----------
     path : path
         A file ending in .csv, .csv.gz or .parquet, or a folder of them. Parts are read in the order of their names;
         names that begin with a dot or an underscore are passed over.
-    text : iterable of str
-        Columns of csv files that are read as text, so that an id `007` stays `007`. Their empty fields are missing.
 
     Returns
     -------
     DataFrame
-        At least one row. Dates and timestamps are datetimes, numbers with missing values are floats with NaN.
+        At least one row. From csv files: text, missing where the field is empty. From parquet: dates and timestamps
+        are datetimes, numbers with missing values are floats with NaN.
 
     Raises
     ------
     InputError
         If there is no such file or it is damaged, empty, of an unknown ending, without rows or header, not UTF-8, has
-        a column twice or a row of the wrong length; or if the parts of a folder differ in their columns.
+        a column twice, a row of the wrong length, a NUL character or a cell that holds rows (a quote that is never
+        closed); or if the parts of a folder differ in their columns.
 
     Examples
     --------
@@ -41,11 +43,11 @@ def read_table(path: str | os.PathLike[str], *, text: Iterable[str] = ()) -> pd.
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "loans.csv")
     ...     _ = file.write_text("id,income\n007,1200\n")
-    ...     read_table(file, text=["id"])["id"].tolist()
-    ['007']
+    ...     read_table(file).values.tolist()
+    [['007', '1200']]
     """
     place, paths = table_paths(path)
-    table = _read_parts(paths, tuple(text))
+    table = _read_parts(paths)
     if table.num_rows == 0:
         raise no_rows(place)
     return to_pandas(table)
@@ -77,15 +79,17 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     return pd.DataFrame(plain.to_pandas(date_as_object=False, ignore_metadata=True))
 
 
-def _read_parts(paths: list[Path], text: tuple[str, ...]) -> pa.Table:
-    parts = {path: read_part(path, text) for path in paths}
+def _read_parts(paths: list[Path]) -> pa.Table:
+    parts = {path: read_part(path) for path in paths}
     first = parts[paths[0]]
     for path, part in parts.items():
         check_same_columns(part.column_names, first.column_names, str(path), paths[0].name)
     # a part without rows tells nothing of the types: pandas gives its columns any
     filled = {path: part.select(first.column_names) for path, part in parts.items() if part.num_rows}
+    # csv holds text; beside parquet it takes the types that are found there
+    typed = {path: part for path, part in filled.items() if path.suffix.lower() == ".parquet"}
     schema = None
-    for path, part in filled.items():
+    for path, part in (typed or filled).items():
         schema = unify_types(schema, part.schema, path)
     return pa.concat_tables([cast_columns(part, schema, str(path)) for path, part in filled.items()] or [first])
 

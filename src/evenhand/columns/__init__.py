@@ -1,0 +1,25 @@
+"""What a column of a table says of a row: its kind, the values it had in training, and values that are new."""
+
+from __future__ import annotations
+
+from evenhand.columns.evidence import Evidence, found_schema, schema_of_text
+from evenhand.columns.schema import Column, Schema, as_pandas
+from evenhand.columns.unseen import (
+    UnseenValues,
+    UnseenValuesWarning,
+    unreported,
+    warn_unseen,
+)
+
+__all__ = [
+    "Column",
+    "Evidence",
+    "Schema",
+    "UnseenValues",
+    "UnseenValuesWarning",
+    "as_pandas",
+    "found_schema",
+    "schema_of_text",
+    "unreported",
+    "warn_unseen",
+]

@@ -1,0 +1,139 @@
+"""What the cells of a column say of its kind, counted over all parts of a table; csv files name no types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from pyarrow import compute
+
+from evenhand.columns.schema import Column, Schema
+from evenhand.columns.values import Kind, kind_of, missing, text_dates, text_flags
+from evenhand.tables import as_mask, column_of, missing_words, parse_text_numbers, text_array
+
+CODE = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"
+"""Text that is a code although it can be read as a number: a plus sign, a leading zero or more than 15 digits, which
+floats do not keep."""
+
+MOSTLY = 0.9
+"""Share of numbers in a column of text from which it is reported that some cells are none."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Counts of the cells of a column, of all rows or some; those of different rows add up.
+
+    Parameters
+    ----------
+    n_values : int
+        Cells that hold anything.
+    n_words : int
+        Those with a word for a missing value, such as `NA`; in a column of text it is a text.
+    n_numbers, n_booleans, n_dates, n_other : int
+        Those that can be read so; the last count values that are neither these nor text.
+    odd : tuple of (int, str) or None
+        The first cell that is no number: its row, counted from 0, and what it holds.
+
+    Examples
+    --------
+    >>> zips, sizes = Evidence.of_text(pd.Series(["01234", "5"])), Evidence.of_text(pd.Series(["1.5", "NA"]))
+    >>> zips.kind, sizes.kind
+    ('category', 'number')
+    """
+
+    n_values: int = 0
+    n_words: int = 0
+    n_numbers: int = 0
+    n_booleans: int = 0
+    n_dates: int = 0
+    n_other: int = 0
+    odd: tuple[int, str] | None = None
+
+    @classmethod
+    def of_text(cls, values: pd.Series[Any], start: int = 0) -> Self:
+        """Count the cells of a csv file, which are text; `start` is the number of the first row."""
+        text = text_array(values)
+        is_word = missing_words(text)
+        there = as_mask(compute.is_valid(text)) & ~is_word
+        is_code = as_mask(compute.match_substring_regex(text, CODE))
+        is_number = there & ~parse_text_numbers(text)[1] & ~is_code
+        odd = np.flatnonzero(there & ~is_number)
+        if odd.size == 0:
+            return cls(int(there.sum() + is_word.sum()), int(is_word.sum()), int(is_number.sum()))
+        is_true, is_false = text_flags(values)
+        return cls(
+            int(there.sum() + is_word.sum()),
+            int(is_word.sum()),
+            int(is_number.sum()),
+            int((is_true | is_false).sum()),
+            int((~missing(text_dates(values)[0])).sum()),
+            odd=(start + int(odd[0]), str(values.iloc[int(odd[0])])),
+        )
+
+    @classmethod
+    def of_typed(cls, values: pd.Series[Any]) -> Self:
+        """Count the values of a column whose type is known: text is text there, whatever it looks like."""
+        n, kind = int((~missing(values)).sum()), kind_of(values)
+        flags = [int(kind == one) for one in ("number", "boolean", "date", "other")]
+        n_numbers, n_booleans, n_dates, n_other = (n * flag for flag in flags)
+        return cls(n, 0, n_numbers, n_booleans, n_dates, n_other)
+
+    def __add__(self, other: Evidence) -> Evidence:
+        return Evidence(
+            self.n_values + other.n_values,
+            self.n_words + other.n_words,
+            self.n_numbers + other.n_numbers,
+            self.n_booleans + other.n_booleans,
+            self.n_dates + other.n_dates,
+            self.n_other + other.n_other,
+            self.odd or other.odd,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no cell holds anything."""
+        return self.n_values == 0
+
+    @property
+    def kind(self) -> Kind:
+        """The kind that all cells have; a column without any cell is one of numbers."""
+        if self.is_empty:
+            return "number"
+        counts: dict[Kind, int] = {
+            "number": self.n_numbers,
+            "boolean": self.n_booleans,
+            "date": self.n_dates,
+            "other": self.n_other,
+        }
+        n = self.n_values - self.n_words
+        return next((kind for kind, count in counts.items() if count == n > 0), "category")
+
+    def remark(self, name: str) -> str | None:
+        """Return a warning if nearly all cells of a column of text are numbers; None otherwise."""
+        n_odd = self.n_values - self.n_words - self.n_numbers
+        if self.kind != "category" or self.odd is None or self.n_numbers < MOSTLY * (self.n_numbers + n_odd):
+            return None
+        row, value = self.odd
+        return (
+            f"column {name!r} is read as categories: {n_odd:,} of its {self.n_values:,} values are not numbers or are "
+            f"codes, the first in row {row + 1}, {value[:40]!r}; leave unknown values empty"
+        )
+
+
+def found_schema(found: Mapping[str, Evidence]) -> Schema:
+    """Return the kinds of columns of which nothing else is known."""
+    return Schema(tuple(Column(name, evidence.kind) for name, evidence in found.items()))
+
+
+def schema_of_text(table: pd.DataFrame, names: Iterable[str], *, source: str) -> tuple[Schema, list[str]]:
+    """Return the kinds of some columns of a whole table, and warnings.
+
+    Text in a table is what cells of csv files are: a column is one of numbers, booleans or dates only if all its cells
+    can be read so. Text of a parquet file is text, so give the table of such a file only to what knows its types.
+    """
+    found = {name: Evidence.of_text(column_of(table, name, source)) for name in names}
+    remarks = [remark for name, one in found.items() if (remark := one.remark(name)) is not None]
+    return found_schema(found), remarks

@@ -1,0 +1,246 @@
+"""The columns of a model's training table: their kinds, levels and ranges, and tables read by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from evenhand._checks import bad_input
+from evenhand.columns.values import (
+    Kind,
+    booleans,
+    dates,
+    days,
+    factorized,
+    kind_of,
+    level,
+    missing,
+    moments,
+    numbers,
+    texts,
+)
+from evenhand.tables import parse_numbers
+
+MAX_LEVELS = 1000
+"""Most levels of a column that are stored: of more, values that are new are not noticed."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known of a column.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    kind : {"number", "category", "boolean", "date", "other"}
+        What it holds.
+    n : int
+        Rows of the training table; 0 if only the kind is known.
+    n_missing : int
+        Those without a value.
+    least, greatest : float or None
+        Range of numbers, or of dates in days since 1970.
+    levels : tuple of str or None
+        Levels of categories and booleans, sorted; None if they are more than 1,000.
+    dtype : str
+        Type of a column of text in memory: "object", "str", "string" or "category".
+    categories : tuple or None
+        The categories of a column of that type, in their order.
+    """
+
+    name: str
+    kind: Kind
+    n: int = 0
+    n_missing: int = 0
+    least: float | None = None
+    greatest: float | None = None
+    levels: tuple[str, ...] | None = None
+    dtype: str = "object"
+    categories: tuple[Any, ...] | None = None
+
+    @classmethod
+    def learn(cls, values: pd.Series[Any], name: str) -> Self:
+        """Learn all of a column of a training table."""
+        kind, n, n_missing = kind_of(values), len(values), int(missing(values).sum())
+        if kind in ("number", "date"):
+            found = parse_numbers(values)[0] if kind == "number" else days(moments(values))
+            finite = found[np.isfinite(found)]
+            ends = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+            return cls(name, kind, n, n_missing, *ends)
+        if kind == "other":
+            return cls(name, kind, n, n_missing)
+        is_categorical = isinstance(values.dtype, pd.CategoricalDtype)
+        dtype = str(values.dtype) if is_categorical or isinstance(values.dtype, pd.StringDtype) else "object"
+        codes, levels = factorized(values, f"column {name!r}")
+        distinct = sorted({*levels} - {""})
+        kept = tuple(distinct) if len(distinct) <= MAX_LEVELS else None
+        n_missing = int(np.append([not shown for shown in levels], True)[codes].sum())
+        return cls(name, kind, n, n_missing, levels=kept, dtype=dtype, categories=_categories(values, dtype))
+
+    def read(self, values: pd.Series[Any], place: str, start: int = 0) -> pd.Series[Any]:
+        """Return a column with values of this kind; those that have it already stay as they are."""
+        if self.kind == "number":
+            is_number = values.dtype.kind in "iuf" and values.dtype != object
+            return values if is_number else _like(numbers(values, place, start), values)
+        if self.kind == "boolean":
+            return values if values.dtype in (np.bool_, pd.BooleanDtype()) else booleans(values, place, start)
+        if self.kind == "date":
+            return dates(values, place, start)
+        if self.kind == "category":
+            return self._read_levels(values, place)
+        return values
+
+    def _read_levels(self, values: pd.Series[Any], place: str) -> pd.Series[Any]:
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            return values if self.dtype == "category" else _as(texts(values, place), self.dtype)
+        found = texts(values, place)
+        if self.dtype != "category":
+            return _as(found, self.dtype)
+        known = {level(value): value for value in self.categories or ()}
+        held = pd.Series([self._category(value, known) for value in found], index=values.index, dtype=object)
+        # new values stay values: they are not missing
+        new = [value for value in dict.fromkeys(held.dropna()) if value not in set(known.values())]
+        return pd.Series(pd.Categorical(held, [*known.values(), *new]), index=values.index, name=values.name)
+
+    def _category(self, value: Any, known: Mapping[str, Any]) -> Any:
+        if not isinstance(value, str) or value in known:
+            return known.get(value, value)
+        number, wrong = parse_numbers(pd.Series([value]))
+        if any(not isinstance(one, str) for one in known.values()) and not wrong[0]:
+            return known.get(level(float(number[0])), value) if np.isfinite(number[0]) else np.nan
+        return value
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the column as JSON can hold it."""
+        entry = asdict(self)
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
+
+    @classmethod
+    def from_state(cls, entry: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_state`."""
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+        }
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns of a table: whatever reads rows for a model reads them by the schema of its training table.
+
+    So a value means the same alone, in a batch, in csv, in parquet and in Python; a value that does not fit its column
+    is refused with its row.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns.
+
+    Examples
+    --------
+    >>> schema = Schema.learn(pd.DataFrame({"zip": ["01234", "98765"], "age": [30, 40]}))
+    >>> schema.apply(pd.DataFrame({"zip": ["01234"], "age": ["35"]}), "new.csv").values.tolist()
+    [['01234', 35.0]]
+    """
+
+    columns: tuple[Column, ...] = ()
+
+    @classmethod
+    def learn(cls, X: Any) -> Self:
+        """Learn the columns of a training table, a DataFrame of any library."""
+        table = as_pandas(X)
+        return cls(tuple(Column.learn(table[name], str(name)) for name in table.columns))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def with_others(self, other: Schema) -> Schema:
+        """Return these columns, and those of another schema that are not among them."""
+        return Schema((*self.columns, *(column for column in other.columns if column.name not in self)))
+
+    def only(self, names: Iterable[str]) -> Schema:
+        """Return the columns of these names."""
+        wanted = set(names)
+        return Schema(tuple(column for column in self.columns if column.name in wanted))
+
+    def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
+        """Return a table with the columns of the schema, as far as it has them, read by their kinds.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Rows; other columns stay as they are.
+        source : str
+            Name of the file for messages; "" for a table in memory.
+        start : int, default 0
+            Number, from 0, that the first row has in the file.
+
+        Raises
+        ------
+        InputError
+            If a value does not fit its column, with the file, column, row and value.
+        """
+        known = {column.name: column for column in self.columns}
+        changed: dict[int, pd.Series[Any]] = {}
+        for i, name in enumerate(map(str, frame.columns)):
+            if name in known:
+                values = frame.iloc[:, i]
+                place = f"{source}: column {name!r}" if source else f"column {name!r}"
+                read = known[name].read(values, place, start)
+                if read is not values:
+                    changed[i] = read
+        if not changed:
+            return frame
+        parts = {i: changed.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])}
+        return pd.DataFrame(parts, index=frame.index).set_axis(frame.columns, axis="columns")
+
+    def to_state(self) -> list[dict[str, Any]]:
+        """Return the schema as JSON can hold it."""
+        return [column.to_state() for column in self.columns]
+
+    @classmethod
+    def from_state(cls, state: Iterable[Mapping[str, Any]]) -> Self:
+        """Rebuild from `to_state`; raises InputError if it is not what that gives."""
+        try:
+            return cls(tuple(Column.from_state(entry) for entry in state))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise bad_input("schema", "be what Schema.to_state gives", f"{type(error).__name__}: {error}") from error
+
+
+def as_pandas(X: Any) -> pd.DataFrame:
+    """Return a table of any library as one of pandas."""
+    return X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
+
+
+def _categories(values: pd.Series[Any], dtype: str) -> tuple[Any, ...] | None:
+    if dtype != "category":
+        return None
+    held = values.cat.categories
+    plain = [value.item() if isinstance(value, np.generic) else value for value in held]
+    can_be_stored = all(isinstance(value, str | int | float | bool) for value in plain)
+    return tuple(plain if can_be_stored else [level(value) for value in plain])
+
+
+def _as(values: pd.Series[Any], dtype: str) -> pd.Series[Any]:
+    if str(values.dtype) == dtype:
+        return values
+    types: dict[str, Any] = {"string": "string", "str": pd.StringDtype(na_value=np.nan)}
+    return values.astype(types.get(dtype, object))
+
+
+def _like(found: Any, values: pd.Series[Any]) -> pd.Series[Any]:
+    return pd.Series(found, index=values.index, name=values.name)

@@ -1,0 +1,217 @@
+"""Values that a model's training table never had, counted per column."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from evenhand.columns.schema import Column, Schema, as_pandas
+from evenhand.columns.values import Kind, days, factorized, missing, moments
+from evenhand.tables import parse_numbers
+
+RARE = 0.05
+"""Share of values outside the range of training up to which nothing is reported, if none is far outside: of fresh
+values of the same distribution, 2 in n + 1 lie outside the range of n."""
+
+SURPRISING = 1e-3
+"""Probability below which missing values are reported: that all are, at the share of training."""
+
+MOST_SHOWN = 5
+"""Levels of training that a warning lists."""
+
+
+class UnseenValuesWarning(UserWarning):
+    """A column holds values that the model's training table never had."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Values of a column that training never had; tallies of different rows add up.
+
+    Parameters
+    ----------
+    n : int
+        Values looked at.
+    n_missing : int
+        Those that are missing.
+    n_unseen : int
+        Those with a level that is not one of training, or outside its range.
+    example : str or None
+        The first unseen level.
+    least, greatest : float
+        Range of the numbers, or of the dates in days since 1970; infinite if there are none.
+    """
+
+    n: int
+    n_missing: int
+    n_unseen: int
+    example: str | None = None
+    least: float = np.inf
+    greatest: float = -np.inf
+
+    @classmethod
+    def of(cls, column: Column, values: pd.Series[Any]) -> Self:
+        """Count the values of a column that was read by its schema."""
+        is_missing = missing(values)
+        n, n_missing = len(values), int(is_missing.sum())
+        if column.kind in ("number", "date"):
+            found = parse_numbers(values)[0] if column.kind == "number" else days(moments(values))
+            found = found[np.isfinite(found)]
+            if found.size == 0 or column.least is None or column.greatest is None:
+                return cls(n, n_missing, int(found.size) if column.least is None else 0)
+            outside = int(((found < column.least) | (found > column.greatest)).sum())
+            return cls(n, n_missing, outside, None, float(found.min()), float(found.max()))
+        if column.levels is None or column.kind == "other":
+            return cls(n, n_missing, 0)
+        codes, levels = factorized(values, f"column {column.name!r}")
+        known = set(column.levels)
+        is_new = np.array([*(shown not in known for shown in levels), False], dtype=np.bool_)[codes]
+        first = next((shown for shown in levels if shown not in known), None)
+        return cls(n, n_missing, int(is_new.sum()), first)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.n + other.n,
+            self.n_missing + other.n_missing,
+            self.n_unseen + other.n_unseen,
+            self.example if self.example is not None else other.example,
+            min(self.least, other.least),
+            max(self.greatest, other.greatest),
+        )
+
+
+@dataclass(frozen=True)
+class UnseenValues:
+    """Values that a training table never had, by column; those of different rows add up.
+
+    Examples
+    --------
+    >>> schema = Schema.learn(pd.DataFrame({"sex": ["f", "m"], "age": [30.0, 60.0]}))
+    >>> found = UnseenValues.of(schema, pd.DataFrame({"sex": ["F", "m"], "age": [31.0, 45000.0]}))
+    >>> for line in found.lines():
+    ...     print(line)
+    column 'sex': 1 of 2 values never occurred in training, such as 'F'; training had 'f', 'm'
+    column 'age': 1 of 2 values lie outside the range of training, 30 to 60, up to 45000; check the units
+    """
+
+    columns: tuple[Column, ...]
+    tallies: tuple[Tally, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, X: Any) -> Self:
+        """Count the values of a table that was read by the schema, in the columns that both have."""
+        table = as_pandas(X)
+        columns = tuple(column for column in schema.columns if column.n and column.name in table.columns)
+        return cls(columns, tuple(Tally.of(column, table[column.name]) for column in columns))
+
+    def __add__(self, other: UnseenValues) -> UnseenValues:
+        pairs = zip(self.tallies, other.tallies, strict=True)
+        return UnseenValues(self.columns, tuple(one + another for one, another in pairs))
+
+    def lines(self) -> list[str]:
+        """Return a sentence for each column with values that should be looked at."""
+        found = zip(self.columns, self.tallies, strict=True)
+        return [f"column {column.name!r}: {line}" for column, tally in found for line in _lines(column, tally)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the counts of each column with values that should be looked at, as JSON can hold them."""
+        return [
+            {
+                "column": column.name,
+                "kind": column.kind,
+                "n": tally.n,
+                "n_missing": tally.n_missing,
+                "n_unseen": tally.n_unseen,
+                "example": tally.example,
+                "least": shown(tally.least, column.kind),
+                "greatest": shown(tally.greatest, column.kind),
+                "training_least": shown(column.least, column.kind),
+                "training_greatest": shown(column.greatest, column.kind),
+                "training_missing": column.n_missing / column.n,
+            }
+            for column, tally in zip(self.columns, self.tallies, strict=True)
+            if _lines(column, tally)
+        ]
+
+
+def shown(value: float | None, kind: Kind) -> float | str | None:
+    """Return an end of a range: a number, or the day of a date in ISO form."""
+    if value is None or not np.isfinite(value):
+        return None
+    return value if kind == "number" else str(np.datetime64(int(np.floor(value)), "D"))
+
+
+def _lines(column: Column, tally: Tally) -> list[str]:
+    return [line for line in (_missing_line(column, tally), _unseen_line(column, tally)) if line]
+
+
+def _missing_line(column: Column, tally: Tally) -> str:
+    if tally.n_missing == 0:
+        return ""
+    if column.n_missing == 0:
+        return f"{tally.n_missing:,} of {tally.n:,} values are missing; training had no missing ones"
+    share = column.n_missing / column.n
+    if tally.n_missing == tally.n and share**tally.n < SURPRISING:
+        return f"all {tally.n:,} values are missing; in training {share:.1%} were"
+    return ""
+
+
+def _unseen_line(column: Column, tally: Tally) -> str:
+    if tally.n_unseen == 0:
+        return ""
+    count = f"{tally.n_unseen:,} of {tally.n:,} values"
+    if column.kind in ("category", "boolean"):
+        listed = ", ".join(repr(level) for level in (column.levels or ())[:MOST_SHOWN])
+        more = f" and {len(column.levels or ()) - MOST_SHOWN:,} more" if len(column.levels or ()) > MOST_SHOWN else ""
+        return f"{count} never occurred in training, such as {tally.example!r}; training had {listed or 'none'}{more}"
+    if column.least is None or column.greatest is None:
+        return f"{count} are there; in training all were missing"
+    width = column.greatest - column.least
+    is_far = tally.least < column.least - width or tally.greatest > column.greatest + width
+    if not is_far and tally.n_unseen <= RARE * tally.n:
+        return ""
+    ends = " to ".join(_text(end, column.kind) for end in (column.least, column.greatest))
+    low = f"down to {_text(tally.least, column.kind)}" if tally.least < column.least else ""
+    high = f"up to {_text(tally.greatest, column.kind)}" if tally.greatest > column.greatest else ""
+    reach = " and ".join(one for one in (low, high) if one)
+    return f"{count} lie outside the range of training, {ends}, {reach}; check the units"
+
+
+def _text(value: float, kind: Kind) -> str:
+    return f"{value:.6g}" if kind == "number" else str(shown(value, kind))
+
+
+_REPORTED: ContextVar[bool] = ContextVar("reports_unseen", default=True)
+
+
+@contextmanager
+def unreported() -> Iterator[None]:
+    """Give no warnings of unseen values: a model inside another one, or rows that are counted elsewhere."""
+    token = _REPORTED.set(False)
+    try:
+        yield
+    finally:
+        _REPORTED.reset(token)
+
+
+def warn_unseen(schema: Schema, X: Any) -> None:
+    """Warn of values that training never had, one warning for each column, where our code was called."""
+    if _REPORTED.get():
+        for line in UnseenValues.of(schema, X).lines():
+            warnings.warn(line, UnseenValuesWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """Return the stack level, for the function that asks, of the first frame outside this package."""
+    level, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("evenhand."):
+        level, frame = level + 1, frame.f_back
+    return level + 1

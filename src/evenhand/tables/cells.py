@@ -1,0 +1,107 @@
+"""Text cells of a table as numbers, and what text says of the kind of its column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute
+
+from evenhand._checks import Floats
+
+Mask = NDArray[np.bool_]
+
+MISSING_WORDS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "Null", "null", "None", "<NA>")
+"""Words for a missing value in columns of numbers, booleans and dates; in a column of text each is a text."""
+
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
+"""Infinite numbers: number columns refuse them, which is clearer than a column that turns into text."""
+
+
+def is_text(values: pd.Series[Any]) -> bool:
+    """Whether all values that are there are text.
+
+    Examples
+    --------
+    >>> is_text(pd.Series(["a", None])), is_text(pd.Series(["a", 1]))
+    (True, False)
+    """
+    if isinstance(values.dtype, pd.StringDtype):
+        return True
+    return values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) == "string"
+
+
+def text_array(values: pd.Series[Any]) -> pa.Array:
+    """Return text as an Arrow array, without the blanks around it; null where missing or empty."""
+    text = pa.array(values, type=pa.string(), from_pandas=True)
+    trimmed = compute.utf8_trim_whitespace(text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text)
+    return compute.if_else(compute.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
+
+
+def as_mask(flags: pa.Array) -> Mask:
+    """Return booleans of Arrow as an array, false where null."""
+    filled = compute.fill_null(flags, fill_value=False)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def missing_words(text: pa.Array) -> Mask:
+    """Return which texts are words for a missing value."""
+    return as_mask(compute.is_in(text, value_set=pa.array(MISSING_WORDS)))
+
+
+def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
+    """Return the numbers that texts state, NaN where there is none, and which texts are neither number nor missing.
+
+    Numbers are rounded correctly, as Python's `float` does, so that a number is the same from any kind of file.
+
+    Examples
+    --------
+    >>> parse_text_numbers(pa.array(["007", "-1.5e3", "NA", "12 kg", None]))
+    (array([    7., -1500.,    nan,    nan,    nan]), array([False, False, False,  True, False]))
+    """
+    is_finite = as_mask(compute.match_substring_regex(text, NUMBER))
+    is_infinite = as_mask(compute.match_substring_regex(text, INFINITE))
+    is_number = is_finite | is_infinite
+    # Arrow reads no plus sign
+    unsigned = compute.replace_substring_regex(text, r"^\+", "")
+    chosen = compute.if_else(pa.array(is_number), unsigned, pa.scalar(None, pa.string()))
+    numbers = np.array(chosen.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    is_there = as_mask(compute.is_valid(text))
+    return numbers, is_there & ~is_number & ~missing_words(text)
+
+
+def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
+    """Return a column as numbers, NaN where there is none, and which values are neither a number nor missing.
+
+    Text is read as `parse_text_numbers` does, booleans are 0 and 1, dates are no numbers.
+
+    Examples
+    --------
+    >>> parse_numbers(pd.Series([1, " 5", "", "?"], dtype=object))
+    (array([ 1.,  5., nan, nan]), array([False, False, False,  True]))
+    """
+    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    if is_text(plain):
+        return parse_text_numbers(text_array(plain))
+    missing = plain.isna().to_numpy(dtype=bool)
+    if plain.dtype.kind in "mMc":  # pandas would count nanoseconds
+        return np.full(len(plain), np.nan), ~missing
+    if plain.dtype == object and any(isinstance(value, str) for value in plain):
+        return _parse_mixed(plain)
+    numbers: Floats = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers, np.isnan(numbers) & ~missing
+
+
+def _parse_mixed(values: pd.Series[Any]) -> tuple[Floats, Mask]:
+    """Read text among other values."""
+    text = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
+    numbers, wrong = np.empty(len(values)), np.empty(len(values), dtype=np.bool_)
+    numbers[text], wrong[text] = parse_text_numbers(text_array(values[text]))
+    if not text.all():
+        numbers[~text], wrong[~text] = parse_numbers(values[~text].infer_objects())
+    return numbers, wrong
