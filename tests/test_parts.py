@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand._checks import InputError
+from evenhand.columns import Column, Schema
 from evenhand.tables import TABLE_ENDINGS, Parts, TableWriter, id_column, number_column, open_parts, read_table
 from evenhand.tables._parts import _in_blocks
 
@@ -88,8 +89,8 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
             frame.to_parquet(file, row_group_size=row_group)
         else:
             frame.to_csv(file, index=False)
-    parts = open_parts(folder, text=["id"])
-    whole = read_table(folder, text=["id"])
+    parts = open_parts(folder)
+    whole = read_table(folder)
     assert parts.columns == tuple(whole.columns)
     assert parts.total_rows == (sum(lengths) if ending == ".parquet" else None)
     found = joined(parts, size=size)
@@ -125,7 +126,9 @@ def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_pat
     (tmp_path / ".1.crc").touch()
     parts = open_parts(tmp_path)
     assert parts.names == ("1.parquet", "2.parquet", "3.csv")
-    assert joined(parts).to_dict("list") == {"a": [1, 4, 6], "b": [2, 3, 5]}
+    assert joined(parts).to_dict("list") == {"a": [1, 4, "6"], "b": [2, 3, "5"]}
+    numbers = Schema((Column("a", "number"), Column("b", "number")))
+    assert joined(parts.typed(numbers)).to_dict("list") == {"a": [1, 4, 6], "b": [2, 3, 5]}
     assert joined(parts, ["b", "a"]).columns.tolist() == ["b", "a"]
     assert [parts.n_rows(i) for i in range(3)] == [1, 1, None]
     assert parts.total_rows is None
@@ -346,7 +349,7 @@ def test_a_part_that_changed_or_went_since_it_was_opened_is_named(tmp_path: Path
 
 def test_parts_can_be_pickled(tmp_path: Path) -> None:
     damaged(tmp_path)
-    parts = open_parts(tmp_path, text=["id"], skip_bad=True)
+    parts = open_parts(tmp_path, skip_bad=True)
     again = pickle.loads(pickle.dumps(parts))
     assert again == parts
     pd.testing.assert_frame_equal(joined(again), joined(parts))

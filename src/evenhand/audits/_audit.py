@@ -27,6 +27,7 @@ from evenhand.audits._pictures import calibration_table, example_table, pit_tabl
 from evenhand.audits._provenance import draws_in_words, provenance_of
 from evenhand.audits._result import Audit
 from evenhand.audits._subject import check_rows, draws_like, read_subject
+from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 
@@ -118,7 +119,9 @@ def audit(
     subject_of = model_or_forecast
     if held.kept.size < outcomes.size and isinstance(subject_of, Forecast):
         subject_of = subject_of.take(held.kept)
-    subject = read_subject(subject_of, held.X, outcomes[held.kept], random)
+    with unreported():  # they are counted for the audit
+        subject = read_subject(subject_of, held.X, outcomes[held.kept], random)
+        examples = example_table(subject_of, held.X, subject.outcomes, held.kept)
     if subject.scored.size < held.kept.size:
         held.notes.append(f"scores are taken on {subject.scored.size:,} rows chosen at random")
     title, is_given = name or _default_name(model_or_forecast), isinstance(model_or_forecast, Forecast)
@@ -136,10 +139,19 @@ def audit(
     )
     return replace(
         found,
-        examples=example_table(subject_of, held.X, subject.outcomes, held.kept),
+        examples=examples,
         price=price_of(model_or_forecast),
         provenance=provenance_of(title, type(model_or_forecast).__name__, outcomes, random_state, draws),
+        unseen=_unseen(model_or_forecast, held.X),
     )
+
+
+def _unseen(model_or_forecast: Any, X: Any) -> UnseenValues | None:
+    """Count the values of a table that the forecaster's training never had; None where that is not known."""
+    schema = getattr(model_or_forecast, "schema_", None)
+    if not isinstance(schema, Schema) or not hasattr(X, "columns"):
+        return None
+    return UnseenValues.of(schema, schema.apply(as_pandas(X), "X"))
 
 
 def audit_pit(

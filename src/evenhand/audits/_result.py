@@ -17,6 +17,7 @@ from evenhand import calibration
 from evenhand._checks import bad_input
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
+from evenhand.columns import UnseenValues
 from evenhand.report import audit_html, audit_text
 
 SCHEMA = "evenhand.audit/3"
@@ -74,6 +75,9 @@ class Audit(Summarized):
         Versions, command, seed, model, data and where the draws come from; see docs/audit-schema.rst.
     caveat : str or None
         What a reader must know before all else, such as that the randomization was chosen on these rows.
+    unseen : UnseenValues or None
+        Values of the rows that the forecaster's training table never had, by column; None without a forecaster of
+        which the training table is known.
     """
 
     name: str
@@ -94,6 +98,7 @@ class Audit(Summarized):
     price: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     caveat: str | None = None
+    unseen: UnseenValues | None = None
 
     def __repr__(self) -> str:
         return one_line(
@@ -138,8 +143,11 @@ class Audit(Summarized):
         }
         tables = ("scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples")
         records = {key: _plain_records(getattr(self, key)) for key in tables}
-        rest = {"certificate": deepcopy(self._plain_proof), "notes": list(self.notes), "caveat": self.caveat}
-        more = {"pit": _plain_histogram(self.histogram), "price": self.price, "provenance": self.provenance}
+        unseen = self.unseen or UnseenValues()
+        notes = [*unseen.lines(), *self.notes]
+        rest = {"certificate": deepcopy(self._plain_proof), "notes": notes, "caveat": self.caveat}
+        more: dict[str, Any] = {"pit": _plain_histogram(self.histogram), "price": self.price, "provenance": self.provenance}
+        more["unseen"] = unseen.records()
         return head | records | rest | deepcopy(more)
 
     @cached_property

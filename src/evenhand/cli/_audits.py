@@ -87,11 +87,13 @@ class Request:
 
 def audit_in_memory(request: Request) -> Audit:
     """Read the table whole."""
-    from evenhand import audits, tables
+    from evenhand import audits, columns, tables
     from evenhand.groups import group_columns
 
     source = request.rows.name
-    data = tables.read_table(request.rows, text=request.texts)
+    data, remarks = columns.read_typed(request.rows, schema=request.subject.schema, text=request.texts)
+    for remark in remarks:
+        say(f"warning: {source}: {remark}")
     y = tables.number_column(data, request.target, source=source)
     check_continuous(y, name=f"{source}: column {request.target!r}")
     people = people_of(data, request.id_column, request.cluster, source)
@@ -116,7 +118,7 @@ def audit_in_parts(request: Request, scheduler: str | None, workers: int | None,
     from evenhand import scale, tables
     from evenhand.scale._audit import LEFT_OUT
 
-    parts = tables.open_parts(request.rows, text=request.texts, skip_bad=skip_bad)
+    parts = tables.open_parts(request.rows, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
     levels = {condition.arguments[0] for condition in request.conditions if condition.quantity == "coverage"}
     with scale.dask_client(scheduler, workers) as client:

@@ -114,7 +114,7 @@ def fit(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder."""
-    from evenhand import store, tables
+    from evenhand import columns, store, tables
     from evenhand._checks import check_choice, check_continuous
     from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
     from evenhand.links import make_link
@@ -130,13 +130,15 @@ def fit(
     _check_seed(seed)
     store.check_folder(out)
     named = [name for name in (id_column, cluster) if name]
-    data = tables.read_table(table, text=named)
+    data, remarks = columns.read_typed(table, text=named)
     y = tables.number_column(data, target, source=table.name)
     people = people_of(data, id_column, cluster, table.name)
     unused = [target, *named, *listed_names(drop)]
     X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
     if X.shape[1] == 0:
         raise InputError(f"{table.name}: no columns are left as features")
+    for remark in remarks:
+        say(f"warning: {table.name}: {remark}")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
     if max_group_error is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand.columns.evidence import Evidence, found_schema, schema_of_text
+from evenhand.columns.evidence import Evidence, found_schema
+from evenhand.columns.reading import read_typed
 from evenhand.columns.schema import Column, Schema, as_pandas
 from evenhand.columns.unseen import (
     UnseenValues,
@@ -19,7 +20,7 @@ __all__ = [
     "UnseenValuesWarning",
     "as_pandas",
     "found_schema",
-    "schema_of_text",
+    "read_typed",
     "unreported",
     "warn_unseen",
 ]

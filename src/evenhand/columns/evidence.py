@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from pyarrow import compute
 
 from evenhand.columns.schema import Column, Schema
 from evenhand.columns.values import Kind, kind_of, missing, text_dates, text_flags
-from evenhand.tables import as_mask, column_of, missing_words, parse_text_numbers, text_array
+from evenhand.tables import as_mask, missing_words, parse_text_numbers, text_array
 
 CODE = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"
 """Text that is a code although it can be read as a number: a plus sign, a leading zero or more than 15 digits, which
@@ -126,14 +126,3 @@ class Evidence:
 def found_schema(found: Mapping[str, Evidence]) -> Schema:
     """Return the kinds of columns of which nothing else is known."""
     return Schema(tuple(Column(name, evidence.kind) for name, evidence in found.items()))
-
-
-def schema_of_text(table: pd.DataFrame, names: Iterable[str], *, source: str) -> tuple[Schema, list[str]]:
-    """Return the kinds of some columns of a whole table, and warnings.
-
-    Text in a table is what cells of csv files are: a column is one of numbers, booleans or dates only if all its cells
-    can be read so. Text of a parquet file is text, so give the table of such a file only to what knows its types.
-    """
-    found = {name: Evidence.of_text(column_of(table, name, source)) for name in names}
-    remarks = [remark for name, one in found.items() if (remark := one.remark(name)) is not None]
-    return found_schema(found), remarks

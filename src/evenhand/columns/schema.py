@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -172,10 +172,9 @@ class Schema:
         """Return these columns, and those of another schema that are not among them."""
         return Schema((*self.columns, *(column for column in other.columns if column.name not in self)))
 
-    def only(self, names: Iterable[str]) -> Schema:
-        """Return the columns of these names."""
-        wanted = set(names)
-        return Schema(tuple(column for column in self.columns if column.name in wanted))
+    def without(self, names: Collection[str]) -> Schema:
+        """Return the columns of other names."""
+        return Schema(tuple(column for column in self.columns if column.name not in names))
 
     def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
         """Return a table with the columns of the schema, as far as it has them, read by their kinds.

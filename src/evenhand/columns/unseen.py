@@ -102,8 +102,8 @@ class UnseenValues:
     column 'age': 1 of 2 values lie outside the range of training, 30 to 60, up to 45000; check the units
     """
 
-    columns: tuple[Column, ...]
-    tallies: tuple[Tally, ...]
+    columns: tuple[Column, ...] = ()
+    tallies: tuple[Tally, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, X: Any) -> Self:

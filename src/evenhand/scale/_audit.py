@@ -41,10 +41,11 @@ from evenhand.calibration._scan_counts import ScanLayout
 from evenhand.draws import RandomState, generator
 from evenhand.groups import Partition, partition_of
 from evenhand.scale._engine import Advance, over_parts
+from evenhand.scale._kinds import typed_parts
 from evenhand.scale._people import RowSet
 from evenhand.scale._sample import Choice, Sample, take_part
 from evenhand.scale._subjects import ColumnSubject, ModelSubject, Subject, refusals, searched_columns
-from evenhand.scale._survey import SCORES, Survey, SurveyPlan, block_generator, misfits, survey_part
+from evenhand.scale._survey import SCORES, Survey, SurveyPlan, block_generator, survey_part
 from evenhand.tables import Parts, number_column, open_parts
 
 SAMPLE_SIZE = 20_000
@@ -157,10 +158,12 @@ def audit_parts(
     seed = int(random_state) if isinstance(random_state, numbers.Integral) else int(random.integers(2**32))
     subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
     person = cluster or id_column
-    parts = table if isinstance(table, Parts) else open_parts(table, text=filter(None, [person]), skip_bad=skip_bad)
+    parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
     wanted = _Wanted.of(subject, parts, target, groups, features, (id_column, cluster))
     skipped = dict(parts.skipped) if skip_bad else None
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
+    parts = typed_parts(over, parts, wanted.grouping, subject.schema, skipped)
+    over = partial(over, parts=parts)
     survey = _survey(over, wanted, parts, skipped, person, seed)
     if survey.people is not None and cluster is None and id_column is not None:
         survey.people.refuse_repeated(parts, id_column)
@@ -182,7 +185,8 @@ def audit_parts(
         notes.append(one_row_note(found.n_samples, rows))
     if cluster is not None and found.certificate is not None:
         found = replace(found, certificate=replace(found.certificate, one_row_each=True))
-    return _sourced(replace(found, notes=(*notes, *found.notes)), survey, sample, good)
+    found = replace(found, notes=(*notes, *found.notes), unseen=survey.unseen)
+    return _sourced(found, survey, sample, good)
 
 
 @dataclass(frozen=True)
@@ -240,11 +244,7 @@ def _survey(
 ) -> Survey:
     plan = SurveyPlan(wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, seed)
     found: dict[int, Survey] = {i: one for i, one in over(survey_part, plan, description="reading") if one is not None}
-    for i, error in misfits(found, parts):
-        if skipped is None:
-            raise error
-        skipped[parts.names[i]] = str(error)
-        del found[i]
+    found = {i: one for i, one in found.items() if parts.names[i] not in (skipped or {})}
     if not found:
         raise bad_input(wanted.source, "have at least one row of data", "none")
     # in their order, whichever was done first: where values of two types meet, it tells how they are written

@@ -142,7 +142,7 @@ def forecast_parts(
     """
     subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
     fingerprint = KeyedDraws(key, context).fingerprint
-    parts = table if isinstance(table, Parts) else open_parts(table, text=[id_column], skip_bad=skip_bad)
+    parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
     source = parts.source
     used = subject.columns(parts.columns, source)

@@ -10,12 +10,17 @@ from typing import Any, Protocol
 import pandas as pd
 
 from evenhand._checks import InputError
+from evenhand.columns import Schema, unreported
 from evenhand.forecast import Forecast
 from evenhand.foreign import forecast_columns, forecast_from_columns
 
 
 class Subject(Protocol):
     """What makes forecasts of the rows of a table; `source` is its file name for messages."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that rows must be read by; none where nothing is known of them."""
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the columns that it needs, or raise InputError if one is not there."""
@@ -29,6 +34,12 @@ class ModelSubject:
     """A fitted forecaster that was trained on a table."""
 
     forecaster: Any
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of its training table."""
+        schema = getattr(self.forecaster, "schema_", None)
+        return schema if isinstance(schema, Schema) else Schema()
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the columns that it was trained on."""
@@ -65,6 +76,11 @@ class ColumnSubject:
         kinds = {"mean": self.mean, "std": self.std, "quantiles": self.quantiles, "samples": self.samples}
         return {kind: name for kind, name in kinds.items() if name is not None}
 
+    @property
+    def schema(self) -> Schema:
+        """Nothing is known of the rows."""
+        return Schema()
+
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the columns that hold them."""
         return forecast_columns(present, **self.named, source=source)
@@ -93,9 +109,13 @@ def searched_columns(
 
 @contextmanager
 def refusals(source: str, first: int, last: int) -> Iterator[None]:
-    """Name the part, and what rows it may be, where a forecaster refuses them; rows are counted from 0."""
+    """Name the part, and what rows it may be, where a forecaster refuses them; rows are counted from 0.
+
+    Values that training never had are counted over all parts, not warned of in each.
+    """
     try:
-        yield
+        with unreported():
+            yield
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
     except (TypeError, ValueError) as error:  # so models of other libraries say it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,8 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._checks import MILD_ATOM, Floats, InputError, bad_input
+from evenhand._checks import MILD_ATOM, Floats
 from evenhand.calibration.scores import grid_step
+from evenhand.columns import UnseenValues
 from evenhand.groups import Seen
 from evenhand.scale._engine import Advance
 from evenhand.scale._people import People
@@ -129,6 +129,8 @@ class Survey:
         Hash of the outcomes of each part.
     people : People or None
         Who has which row.
+    unseen : UnseenValues
+        Values that the forecaster's training never had.
     """
 
     n_rows: dict[int, int]
@@ -136,6 +138,7 @@ class Survey:
     seen: dict[str, Seen]
     digests: dict[int, bytes]
     people: People | None
+    unseen: UnseenValues
 
     def __add__(self, other: Survey) -> Survey:
         return Survey.joined([self, other])
@@ -153,6 +156,7 @@ class Survey:
             {name: reduce(add, (one.seen[name] for one in surveys)) for name in surveys[0].seen},
             {part: digest for one in surveys for part, digest in one.digests.items()},
             People.joined(people) if people else None,
+            reduce(add, (one.unseen for one in surveys)),
         )
 
     def chosen(self, kept: Mapping[int, Ints] | None, size: int, seed: int) -> dict[int, Ints]:
@@ -187,7 +191,8 @@ def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Sur
             people = People.of(labels, i, start, block_generator(plan.seed, SURVEY, i, block).random(y.size))
         outcomes = Outcomes.of(y, are_many=last is not None and last.outcomes.values is None)
         seen = {name: _seen(table[name], last.seen[name] if last else None) for name in plan.groups}
-        found.append(Survey({i: y.size}, outcomes, seen, {}, people))
+        unseen = UnseenValues.of(plan.subject.schema, table)
+        found.append(Survey({i: y.size}, outcomes, seen, {}, people, unseen))
         if plan.person is None:  # people are joined at the end: each time would copy them all
             found = [Survey.joined(found)]
         advance(len(table))
@@ -199,26 +204,3 @@ def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
     if before is None or before.labels is not None:
         return Seen.of(values)
     return before if before.has_missing else replace(before, has_missing=bool(values.isna().any()))
-
-
-def misfits(found: Mapping[int, Survey], parts: Parts) -> list[tuple[int, InputError]]:
-    """Return the parts with text in a column of numbers or dates of most parts: csv files do not say their types."""
-    wrong: dict[int, InputError] = {}
-    for name in next(iter(found.values())).seen if found else ():
-        kinds = Counter(one.seen[name].kind for one in found.values())
-        for i in sorted(found):
-            if found[i].seen[name].kind == "text" and 2 * (kinds["number"] + kinds["date"]) > len(found):
-                wrong.setdefault(i, _misfit(parts, i, name))
-    return sorted(wrong.items())
-
-
-def _misfit(parts: Parts, i: int, name: str) -> InputError:
-    for start, table in parts.blocks(i, [name]):
-        values = table[name]
-        is_text = pd.to_numeric(values, errors="coerce").isna() & values.notna()
-        if is_text.any():
-            row = int(np.argmax(is_text))
-            place = f"{parts.names[i]}: column {name!r}, row {start + row + 1}"
-            rule, remedy = "hold a number or a date as in most parts", "correct it or drop the row"
-            return bad_input(place, rule, repr(values.iloc[row]), remedy)
-    return bad_input(f"{parts.names[i]}: column {name!r}", "hold what it holds in most parts", "text")

@@ -16,7 +16,7 @@ from evenhand.tables._columns import (
 )
 from evenhand.tables._files import TABLE_ENDINGS
 from evenhand.tables._parts import Parts, open_parts
-from evenhand.tables._reading import read_table
+from evenhand.tables._reading import holds_text, read_table
 from evenhand.tables._spreadsheet import spreadsheet_safe, unguarded
 from evenhand.tables._writing import TableWriter, check_writable, write_table
 from evenhand.tables.cells import (
@@ -37,6 +37,7 @@ __all__ = [
     "as_mask",
     "check_writable",
     "column_of",
+    "holds_text",
     "id_column",
     "is_text",
     "missing_words",

@@ -53,6 +53,11 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     return to_pandas(table)
 
 
+def holds_text(path: str | os.PathLike[str]) -> bool:
+    """Whether a table names no types: all its files are csv."""
+    return all(part.suffix.lower() != ".parquet" for part in table_paths(path)[1])
+
+
 def table_paths(path: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     """Return a path and the files to read there: itself, or the parts of a folder by name."""
     place = Path(path)
