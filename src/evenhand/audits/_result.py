@@ -146,7 +146,11 @@ class Audit(Summarized):
         unseen = self.unseen or UnseenValues()
         notes = [*unseen.lines(), *self.notes]
         rest = {"certificate": deepcopy(self._plain_proof), "notes": notes, "caveat": self.caveat}
-        more: dict[str, Any] = {"pit": _plain_histogram(self.histogram), "price": self.price, "provenance": self.provenance}
+        more: dict[str, Any] = {
+            "pit": _plain_histogram(self.histogram),
+            "price": self.price,
+            "provenance": self.provenance,
+        }
         more["unseen"] = unseen.records()
         return head | records | rest | deepcopy(more)
 

@@ -89,7 +89,7 @@ class Evidence:
             self.n_booleans + other.n_booleans,
             self.n_dates + other.n_dates,
             self.n_other + other.n_other,
-            self.odd or other.odd,
+            min((one.odd for one in (self, other) if one.odd is not None), default=None),
         )
 
     @property

@@ -17,12 +17,9 @@ from evenhand.columns.schema import Column, Schema, as_pandas
 from evenhand.columns.values import Kind, days, factorized, missing, moments
 from evenhand.tables import parse_numbers
 
-RARE = 0.05
-"""Share of values outside the range of training up to which nothing is reported, if none is far outside: of fresh
-values of the same distribution, 2 in n + 1 lie outside the range of n."""
-
 SURPRISING = 1e-3
-"""Probability below which missing values are reported: that all are, at the share of training."""
+"""Probability, for rows like those of training, below which a count is reported: of values outside the range of
+training (beta-binomial: the share outside the range of n values is Beta(2, n - 1)), and that all values are missing."""
 
 MOST_SHOWN = 5
 """Levels of training that a warning lists."""
@@ -45,7 +42,7 @@ class Tally:
     n_unseen : int
         Those with a level that is not one of training, or outside its range.
     example : str or None
-        The first unseen level.
+        The first unseen level, in the order of text.
     least, greatest : float
         Range of the numbers, or of the dates in days since 1970; infinite if there are none.
     """
@@ -74,15 +71,15 @@ class Tally:
         codes, levels = factorized(values, f"column {column.name!r}")
         known = set(column.levels)
         is_new = np.array([*(shown not in known for shown in levels), False], dtype=np.bool_)[codes]
-        first = next((shown for shown in levels if shown not in known), None)
-        return cls(n, n_missing, int(is_new.sum()), first)
+        example = min((shown for shown in levels if shown not in known), default=None)
+        return cls(n, n_missing, int(is_new.sum()), example)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             self.n + other.n,
             self.n_missing + other.n_missing,
             self.n_unseen + other.n_unseen,
-            self.example if self.example is not None else other.example,
+            min((one.example for one in (self, other) if one.example is not None), default=None),
             min(self.least, other.least),
             max(self.greatest, other.greatest),
         )
@@ -176,13 +173,21 @@ def _unseen_line(column: Column, tally: Tally) -> str:
         return f"{count} are there; in training all were missing"
     width = column.greatest - column.least
     is_far = tally.least < column.least - width or tally.greatest > column.greatest + width
-    if not is_far and tally.n_unseen <= RARE * tally.n:
+    if not is_far and _chance_outside(tally, column.n - column.n_missing) >= SURPRISING:
         return ""
     ends = " to ".join(_text(end, column.kind) for end in (column.least, column.greatest))
     low = f"down to {_text(tally.least, column.kind)}" if tally.least < column.least else ""
     high = f"up to {_text(tally.greatest, column.kind)}" if tally.greatest > column.greatest else ""
     reach = " and ".join(one for one in (low, high) if one)
     return f"{count} lie outside the range of training, {ends}, {reach}; check the units"
+
+
+def _chance_outside(tally: Tally, n: int) -> float:
+    """Probability of so many values outside the range of n others, all of one continuous distribution."""
+    from scipy.stats import betabinom  # slow to import
+
+    present = tally.n - tally.n_missing
+    return float(betabinom.sf(tally.n_unseen - 1, present, 2, n - 1)) if n > 1 else 1.0
 
 
 def _text(value: float, kind: Kind) -> str:

@@ -243,7 +243,9 @@ def _survey(
     seed: int,
 ) -> Survey:
     plan = SurveyPlan(wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, seed)
-    found: dict[int, Survey] = {i: one for i, one in over(survey_part, plan, description="reading") if one is not None}
+    numbers = [i for i in range(len(parts)) if parts.names[i] not in (skipped or {})]
+    surveys = over(survey_part, plan, numbers=numbers, description="reading")
+    found: dict[int, Survey] = {i: one for i, one in surveys if one is not None}
     found = {i: one for i, one in found.items() if parts.names[i] not in (skipped or {})}
     if not found:
         raise bad_input(wanted.source, "have at least one row of data", "none")

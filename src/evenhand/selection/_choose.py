@@ -29,6 +29,7 @@ from evenhand.calibration import (
     pathwise_errors,
 )
 from evenhand.calibration.any_link import certify_link
+from evenhand.columns import unreported
 from evenhand.draws import RandomState, fresh, generator, jittered
 from evenhand.forecast import cell_ends
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RandomizedRegressor, RecalibratedRegressor
@@ -61,6 +62,7 @@ ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
 """Of a path of trained networks, in the order in which they are tested."""
 
 
+@unreported()  # the rows are those that the table is split into
 def randomize(
     estimator: Any,
     X: Any,
