@@ -127,6 +127,8 @@ def tell_written(done: Written, what: str, out: Path) -> None:
         value, count, n_repeated = done.repeated
         others = f"; repeated ids in all: {n_repeated:,}" if n_repeated > 1 else ""
         say(f"warning: {count:,} rows share the id {value!r} and so one draw, the first in {done.repeated_in}{others}")
+    for line in done.unseen.lines():
+        say(f"warning: {line}")
     for why in done.skipped.values():
         say(f"warning: part left out: {why}")
     say(f"{done.n_rows:,} {what} are in {out}; the fingerprint of their key is {done.key}")

@@ -17,6 +17,7 @@ from evenhand.columns.values import (
     dates,
     days,
     factorized,
+    is_plain_text,
     kind_of,
     level,
     missing,
@@ -99,6 +100,8 @@ class Column:
     def _read_levels(self, values: pd.Series[Any], place: str) -> pd.Series[Any]:
         if isinstance(values.dtype, pd.CategoricalDtype):
             return values if self.dtype == "category" else _as(texts(values, place), self.dtype)
+        if str(values.dtype) == self.dtype and is_plain_text(values):
+            return values
         found = texts(values, place)
         if self.dtype != "category":
             return _as(found, self.dtype)

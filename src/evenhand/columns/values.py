@@ -152,6 +152,13 @@ def days(found: NDArray[np.datetime64]) -> Floats:
     return np.asarray((found - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
 
 
+def is_plain_text(values: Values[Any]) -> bool:
+    """Whether values are text without empty ones; in a column of objects, without missing ones as well."""
+    if not is_text(values) or (values == "").any():
+        return False
+    return isinstance(values.dtype, pd.StringDtype) or not missing(values).any()
+
+
 def texts(values: Values[Any], place: str) -> Values[Any]:
     """Return a column as text, or missing where empty: numbers, dates and booleans as their levels are called."""
     if isinstance(values.dtype, pd.StringDtype):

@@ -9,14 +9,20 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+<<<<<<< HEAD
 from evenhand._checks import Floats, InputError, bad_input, check_column
+=======
+from evenhand._checks import Floats, about, bad_input, check_column
+from evenhand.columns import UnseenValues
+>>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link
@@ -51,17 +57,26 @@ class Written:
         An id that most rows share, how many, and how many ids come more than once: their rows share a draw.
     skipped : dict of str to str
         Parts that were left out, and why.
+<<<<<<< HEAD
     repeated_in : str or None
         The first two rows that share that id.
     key : str
         Fingerprint of the key, as in each row.
+=======
+    unseen : UnseenValues
+        Values that the forecaster's training table never had.
+>>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
     """
 
     n_rows: int
     repeated: tuple[str, int, int] | None
     skipped: dict[str, str]
+<<<<<<< HEAD
     repeated_in: str | None
     key: str
+=======
+    unseen: UnseenValues
+>>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
 
 
 def forecast_parts(
@@ -143,6 +158,7 @@ def forecast_parts(
     subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
     fingerprint = KeyedDraws(key, context).fingerprint
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
+    parts = parts.typed(subject.schema)
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
     source = parts.source
     used = subject.columns(parts.columns, source)
@@ -165,6 +181,7 @@ def forecast_parts(
         verbose=verbose,
         description="forecasting",
     )
+<<<<<<< HEAD
     people = (_to_file if _is_file(target) else _to_folder)(job, over, target)
     repeated = People.joined(people).repeated(parts, id_column)
     return Written(
@@ -174,6 +191,12 @@ def forecast_parts(
         None if repeated is None else repeated.where,
         fingerprint,
     )
+=======
+    kept = (_to_file if _is_file(target) else _to_folder)(job, over, target)
+    people = People.joined([one.people for one in kept])
+    unseen = reduce(add, (one.unseen for one in kept))
+    return Written(people.row.size, people.repeated(parts, id_column), dict(sorted(skipped.items())), unseen)
+>>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
 
 
 def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bool) -> Path:
@@ -201,6 +224,14 @@ def _is_file(target: Path) -> bool:
 
 
 @dataclass(frozen=True)
+class _Kept:
+    """What is kept of a block that is written: who it is about, and values that training never had."""
+
+    people: People
+    unseen: UnseenValues
+
+
+@dataclass(frozen=True)
 class _Job:
     """What forecasting a part takes: it goes to every worker."""
 
@@ -213,8 +244,8 @@ class _Job:
     levels: tuple[float, ...]
     moments: bool = False
 
-    def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, People]]:
-        """Yield the forecasts of each block of a part, and whose they are."""
+    def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, _Kept]]:
+        """Yield the forecasts of each block of a part, and what is kept of it."""
         draws, source = KeyedDraws(self.key, self.context), parts.names[i]
         column, first, are_decimal = f"{source}: column {self.id_column!r}", None, True
         for start, table in parts.blocks(i, self.columns):
@@ -226,7 +257,11 @@ class _Job:
             with refusals(source, start, start + len(table) - 1):
                 forecast, mean = self._forecast(model_or_forecast, X, r)
             made = forecast_table(self.id_column, ids, r, mean, forecast, self.levels, moments=self.moments)
+<<<<<<< HEAD
             yield self._signed(made, draws.fingerprint), People.of(ids, i, start)
+=======
+            yield made, _Kept(People.of(ids, i, start), UnseenValues.of(self.subject.schema, table))
+>>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
             advance(len(table))
         if are_decimal and first is not None:
             remedy = "write ids as whole numbers: as decimal numbers they lose digits"
@@ -249,20 +284,20 @@ class _Job:
         return made.assign(**sources)
 
 
-def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[People]:
+def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[_Kept]:
     with TableWriter(target) as writer:
 
-        def write(job: _Job, parts: Parts, i: int, advance: Advance) -> list[People]:
+        def write(job: _Job, parts: Parts, i: int, advance: Advance) -> list[_Kept]:
             return [_written(writer, *block) for block in job.blocks(parts, i, advance)]
 
-        return [one for _, people in over(write, job) for one in people]
+        return [one for _, kept in over(write, job) for one in kept]
 
 
-def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[People]:
+def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[_Kept]:
     partial_folder = target.absolute().with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     partial_folder.mkdir()
     try:
-        found = [one for _, people in over(_write_part, (job, partial_folder)) for one in people]
+        found = [one for _, kept in over(_write_part, (job, partial_folder)) for one in kept]
         for half in partial_folder.glob(".*"):  # of a worker that died as it wrote
             half.unlink()
         if target.exists():
@@ -273,7 +308,7 @@ def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[People
     return found
 
 
-def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advance) -> list[People]:
+def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advance) -> list[_Kept]:
     job, folder = shared
     blocks = job.blocks(parts, i, advance)
     first = next(blocks, None)
@@ -283,10 +318,16 @@ def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advanc
         return [_written(writer, *block) for block in chain([first], blocks)]
 
 
+<<<<<<< HEAD
 def _written(writer: TableWriter, table: pd.DataFrame, people: People) -> People:
     is_parquet = writer.path.name.lower().endswith(".parquet")
     writer.write(table if is_parquet else spreadsheet_safe(table))
     return people
+=======
+def _written(writer: TableWriter, table: pd.DataFrame, kept: _Kept) -> _Kept:
+    writer.write(table)
+    return kept
+>>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
 
 
 def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:

@@ -1,0 +1,342 @@
+"""One person, one forecast: what a cell means depends on the model and on the cell, never on the rest of the file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from command_outcome import Command
+from evenhand import BoostedDistributionRegressor, MixtureMLPRegressor, RandomizedRegressor, load, save
+from evenhand._checks import InputError
+from evenhand.columns import Evidence, Schema, UnseenValues, UnseenValuesWarning, read_typed
+from evenhand.draws import KeyedDraws
+from evenhand.scale import forecast_parts
+from evenhand.tables import read_table
+
+KEY = b"a key of 16 bytes or more"
+
+HOSTILE = (
+    "01234", "1234", "1.0", "1e5", " 5", "5 ", "true", "TRUE", "false", "2020-01-01", "20200101", "NA", "nan", "null",
+    "N/A", "None", "inf", "12345678901234567890", "98765432109876543210", "-0", "+49170", "0x1F", "1_000", "12,5",
+    'say "so"', "é", "e\u0301", "'=1+1", "?", "-", "", "two\nlines",
+)  # fmt: skip
+"""Forms of cells that readers take for numbers, dates, booleans or missing values, each a level of its own."""
+
+
+def rows(n: int = 400, seed: int = 0) -> pd.DataFrame:
+    """Return people with columns of all kinds; `code` holds every hostile form."""
+    rng = np.random.default_rng(seed)
+    day = pd.Timestamp("2019-03-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")
+    return pd.DataFrame(
+        {
+            "id": [f"{i:05d}" for i in range(n)],
+            "code": np.array(HOSTILE, dtype=object)[np.arange(n) % len(HOSTILE)],
+            "size": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n) * 1e3),
+            "count": rng.integers(0, 9, n),
+            "member": rng.random(n) < 0.5,
+            "since": day,
+        }
+    ).replace({"code": {"": None}})
+
+
+def fitted(table: pd.DataFrame) -> Any:
+    """Fit boosted trees, for which every level matters, and put a link around them."""
+    rng = np.random.default_rng(1)
+    level = pd.factorize(table["code"])[0]
+    y = level + 0.5 * rng.normal(size=len(table))
+    base = BoostedDistributionRegressor(n_estimators=20, min_child_samples=2, random_state=0)
+    return RandomizedRegressor(base, alpha=0.2, on_discrete="ignore").fit(table.drop(columns="id"), y)
+
+
+TABLE = rows()
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return fitted(TABLE)
+
+
+def written(table: pd.DataFrame, path: Path) -> Path:
+    """Write a table as csv, packed csv or parquet by the ending."""
+    if path.suffix == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        table.to_csv(path, index=False)
+    return path
+
+
+def served(model: Any, table: Path, folder: Path) -> pd.DataFrame:
+    """Forecast the people of a file as the command does; without row order."""
+    out = folder / "out.parquet"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnseenValuesWarning)
+        forecast_parts(model, table, out, id_column="id", key=KEY, context="test")
+    return read_table(out).set_index("id").select_dtypes("number")
+
+
+def in_python(model: Any, table: pd.DataFrame) -> np.ndarray:
+    r = KeyedDraws(KEY, "test")(table["id"].tolist())
+    forecast, mean = model.forecast_and_predict(table.drop(columns="id"), r)
+    return np.column_stack([r, mean, forecast.ppf([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])])
+
+
+def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    assert (found["r"] == expected.loc[found.index, "r"]).all()
+    np.testing.assert_allclose(found, expected.loc[found.index, found.columns], rtol=1e-9)
+
+
+def test_alone_in_a_batch_in_any_file_and_in_python_a_person_has_one_forecast(model: Any, tmp_path: Path) -> None:
+    """Every hostile form, alone in a csv of its own, is the level that it is in the batch."""
+    expected = served(model, written(TABLE, tmp_path / "batch.parquet"), tmp_path)
+    for name in ("batch.csv", "batch.csv.gz"):
+        same(served(model, written(TABLE, tmp_path / name), tmp_path), expected)
+    np.testing.assert_allclose(in_python(model, TABLE), expected.iloc[:, :9], rtol=1e-9)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i, start in enumerate(range(0, len(TABLE), 37)):
+        written(TABLE[start : start + 37], folder / f"part-{i:02d}{('.csv', '.csv.gz')[i % 2]}")
+    same(served(model, folder, tmp_path), expected)
+    for row in range(2 * len(HOSTILE)):
+        one = TABLE.iloc[[row]]
+        same(served(model, written(one, tmp_path / "one.csv"), tmp_path), expected)
+        np.testing.assert_allclose(in_python(model, one), expected.loc[one["id"]].iloc[:, :9], rtol=1e-9)
+
+
+def test_every_hostile_form_is_a_level_of_its_own(model: Any) -> None:
+    levels = set(model.schema_["code"].levels)
+    assert levels == {form for form in HOSTILE if form}
+    table = TABLE.iloc[: len(HOSTILE)].assign(size=0.0, count=1, member=True, since=pd.Timestamp("2020-01-01"))
+    base = model.base_forecast(table.drop(columns="id")).mean()
+    assert len(np.unique(base.round(9))) > len(HOSTILE) // 2
+
+
+cell = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=4),
+    st.integers(-(10**20), 10**20).map(str),
+    st.floats(allow_nan=False).map(repr),
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(cell, min_size=2, max_size=8))
+def test_a_column_read_by_a_schema_is_the_same_in_every_file(tmp_path: Path, cells: list[str]) -> None:
+    """Text of any form: the column of each row alone, of all rows, packed and not, parquet and Python."""
+    table = pd.DataFrame({"id": [f"p{i}" for i in range(len(cells))], "v": pd.array(cells, dtype="str")})
+    schema = Schema.learn(pd.DataFrame({"v": ["some", "text"]}))
+
+    def held(path: Path) -> list[Any]:
+        values = read_typed(path, schema=schema, text=["id"])[0]["v"]
+        return [None if pd.isna(value) else value for value in values]
+
+    expected = [value or None for value in cells]
+    assert held(written(table, tmp_path / "t.csv")) == expected
+    assert held(written(table, tmp_path / "t.csv.gz")) == expected
+    assert held(written(table, tmp_path / "t.parquet")) == expected
+    assert [held(written(table.iloc[[i]], tmp_path / "t.csv"))[0] for i in range(len(cells))] == expected
+    in_memory = schema.apply(table.astype({"v": object}), "")["v"]
+    assert [None if pd.isna(value) else value for value in in_memory] == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1", "2.5", "-3", "1e5", " 7", ".5", "0", "0.25", ""], "number"),
+        (["1", "NA", "nan", "null"], "number"),
+        (["1", "inf"], "number"),
+        (["", ""], "number"),
+        (["01234", "5"], "category"),
+        (["+49170", "5"], "category"),
+        (["1234567890123456", "5"], "category"),
+        (["1", "x"], "category"),
+        (["NA", ""], "category"),
+        (["true", "FALSE", "NA", ""], "boolean"),
+        (["true", "1"], "category"),
+        (["2020-01-01", "2020-02-29T10:30:00Z", ""], "date"),
+        (["2020-01-01", "2020-02-30"], "category"),
+        (["2020", "2021"], "number"),
+    ],
+)
+def test_without_a_model_all_cells_of_a_column_decide_its_kind(cells: list[str], kind: str) -> None:
+    values = pd.Series(cells, dtype="str").replace("", np.nan)
+    assert Evidence.of_text(values).kind == kind
+    halves = [Evidence.of_text(values[:1]), Evidence.of_text(values[1:])]
+    assert (halves[0] + halves[1]).kind == (halves[1] + halves[0]).kind == kind
+
+
+def test_a_column_that_is_nearly_all_numbers_is_remarked_on(tmp_path: Path) -> None:
+    table = pd.DataFrame({"age": [*map(str, range(30)), "?"]})
+    found, remarks = read_typed(written(table, tmp_path / "t.csv"))
+    assert found["age"].tolist()[-1] == "?"
+    assert len(remarks) == 1
+    assert "column 'age' is read as categories: 1 of its 31 values are not numbers" in remarks[0]
+    assert "the first in row 31, '?'" in remarks[0]
+
+
+def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_value(
+    model: Any, tmp_path: Path
+) -> None:
+    cases = {"size": "12 kg", "member": "maybe", "since": "soon", "count": "inf"}
+    rules = ("hold a number", "be true or false", "hold a date", "be finite")
+    for (column, value), rule in zip(cases.items(), rules, strict=True):
+        table = TABLE[:9].astype(str)
+        table.loc[4, column] = value
+        with pytest.raises(InputError) as caught:
+            served(model, written(table.replace({"nan": None, "None": None}), tmp_path / "t.csv"), tmp_path)
+        assert f"t.csv: column {column!r}, row 5 must {rule}, got" in str(caught.value)
+        assert value in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_schema_comes_back_from_its_state(model: Any, tmp_path: Path) -> None:
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.schema_ == model.schema_
+    assert Schema.from_state(model.schema_.to_state()) == model.schema_
+    with pytest.raises(InputError, match="must be what Schema"):
+        Schema.from_state([{"name": "x"}])
+
+
+@pytest.mark.parametrize("make", [lambda: pd.Categorical(["a", "b"] * 40), lambda: pd.Categorical([1, 2] * 40)])
+def test_columns_of_a_category_type_are_read_back_as_such(make: Any) -> None:
+    schema = Schema.learn(pd.DataFrame({"v": make()}))
+    first, second = make().categories[:2]
+    for cells in (
+        [str(first), str(second), "new", None],
+        [first, f"{second}.0" if second == 2 else second, "new", None],
+    ):
+        found = schema.apply(pd.DataFrame({"v": pd.Series(cells, dtype=object)}), "")["v"]
+        assert isinstance(found.dtype, pd.CategoricalDtype)
+        assert found.tolist()[:3] == [first, second, "new"]
+        assert found.isna().tolist() == [False, False, False, True]
+
+
+def test_tables_of_other_libraries_and_types_stay_as_they_are() -> None:
+    import polars as pl
+
+    frame = pd.DataFrame({"x": [0.5, 1.5] * 40, "s": ["a", "b"] * 40})
+    y = np.random.default_rng(0).normal(size=80)
+    seen: list[type] = []
+
+    def base(X: Any) -> tuple[np.ndarray, np.ndarray]:
+        seen.append(type(X))
+        return np.zeros(len(X)), np.ones(len(X))
+
+    model = RandomizedRegressor(base).fit(pl.from_pandas(frame), y)
+    model.forecast(pl.from_pandas(frame), 0.5)
+    assert set(seen) == {pl.DataFrame}
+    model.forecast(frame.astype({"x": str}), 0.5)
+    assert seen[-1] is pd.DataFrame
+
+
+# Values that training never had.
+
+
+def unseen(column: Any, values: Any) -> list[str]:
+    schema = Schema.learn(pd.DataFrame({"v": column}))
+    return UnseenValues.of(schema, schema.apply(pd.DataFrame({"v": values}), "")).lines()
+
+
+def test_values_that_training_never_had_are_counted_with_an_example() -> None:
+    assert unseen(["f", "m"] * 50, ["F"] * 9 + ["m"]) == [
+        "column 'v': 9 of 10 values never occurred in training, such as 'F'; training had 'f', 'm'"
+    ]
+    age = np.arange(20.0, 91.0)
+    assert unseen(age, age * 1000) == [
+        "column 'v': 71 of 71 values lie outside the range of training, 20 to 90, up to 90000; check the units"
+    ]
+    days = pd.date_range("2010-01-01", periods=100, freq="ME")
+    assert unseen(days, pd.Series(["2012-05-01", "9999-12-31"])) == [
+        "column 'v': 1 of 2 values lie outside the range of training, 2010-01-31 to 2018-04-30, up to 9999-12-31; "
+        "check the units"
+    ]
+    assert unseen(age, [np.nan] * 5) == ["column 'v': 5 of 5 values are missing; training had no missing ones"]
+    gaps = np.where(np.arange(71) % 4 == 0, np.nan, age)
+    assert unseen(gaps, [np.nan] * 8) == ["column 'v': all 8 values are missing; in training 25.4% were"]
+    assert unseen([True, True], [False]) == [
+        "column 'v': 1 of 1 values never occurred in training, such as 'False'; training had 'True'"
+    ]
+
+
+def test_values_like_those_of_training_are_not_remarked_on() -> None:
+    """False-alarm rate: at most 1e-3 a table by the beta-binomial law, so 2,000 tables give 12 or more w.p. 1e-6."""
+    rng = np.random.default_rng(0)
+    alarms = sum(bool(unseen(rng.uniform(size=60), rng.uniform(size=40))) for _ in range(2000))
+    assert alarms < 12
+    assert unseen(np.arange(100.0), [104.0]) == []  # one value a little outside
+    assert unseen(["a", None], [None]) == []
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5, 9])
+def test_counts_of_blocks_add_up_to_those_of_the_whole(cut: int) -> None:
+    schema = Schema.learn(pd.DataFrame({"s": ["f", "m"], "x": [0.0, 1.0]}))
+    table = pd.DataFrame({"s": list("fmFMfxfmab"), "x": np.arange(10.0)})
+    one, two = UnseenValues.of(schema, table[:cut]), UnseenValues.of(schema, table[cut:])
+    assert one + two == two + one == UnseenValues.of(schema, table)
+    assert {record["column"] for record in (one + two).records()} == {"s", "x"}
+
+
+def test_a_forecast_warns_once_for_each_column_where_it_was_asked_for() -> None:
+    table = TABLE.drop(columns="id")
+    model = fitted(TABLE)
+    with pytest.warns(UnseenValuesWarning) as caught:
+        model.forecast(table.assign(code="F", size=1e9), 0.5)
+    assert sorted(str(one.message).partition(":")[0] for one in caught) == ["column 'code'", "column 'size'"]
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_the_command_reports_unseen_values_in_forecasts_and_audits(evenhand: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"id": np.arange(300), "age": rng.integers(20, 90, 300), "sex": rng.choice(["f", "m"], 300)})
+    table["y"] = table["age"] + rng.normal(size=300)
+    model = RandomizedRegressor(
+        MixtureMLPRegressor(n_members=1, max_steps=20, random_state=0), alpha=0.2, on_discrete="ignore"
+    ).fit(table[["age", "sex"]], table["y"])
+    save(model, tmp_path / "model")
+    (tmp_path / "key").write_bytes(b"0f1e2d3c4b5a69788796a5b4c3d2e1f0")
+    wrong = written(table.assign(age=table["age"] * 1000, sex="F"), tmp_path / "wrong.csv")
+    done = evenhand(
+        "predict", tmp_path / "model", wrong, "--id", "id", "--key-file", tmp_path / "key", "--out", tmp_path / "f.csv"
+    )
+    warned = [line for line in done.err.splitlines() if "training" in line]
+    assert done.code == 0
+    assert len(warned) == 2
+    assert warned[0].startswith("warning: column 'age': 300 of 300 values lie outside the range of training")
+    assert warned[1].startswith("warning: column 'sex': 300 of 300 values never occurred in training, such as 'F'")
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i in range(3):
+        written(table.assign(sex="F")[100 * i : 100 * i + 100], folder / f"{i}.csv")
+    for place in (wrong, folder):
+        audit = evenhand("audit", tmp_path / "model", place, "--target", "y", "--id", "id", "--json")
+        assert audit.code == 0
+        found = {record["column"]: record for record in json.loads(audit.out)["unseen"]}
+        assert (found["sex"]["n"], found["sex"]["n_unseen"], found["sex"]["example"]) == (300, 300, "F")
+        assert any("column 'sex': 300 of 300 values never occurred" in note for note in json.loads(audit.out)["notes"])
+
+
+@pytest.mark.parametrize("sizes", [[300], [120, 180]])
+def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path, sizes: list[int]) -> None:
+    """Codes with leading zeros are groups of their own in a folder, in a file, and where a part holds no zero."""
+    from evenhand.scale import audit_parts
+
+    rng = np.random.default_rng(0)
+    zips = np.where(np.arange(300) < 150, "123", "0123")
+    table = pd.DataFrame({"zip": zips, "x": rng.normal(size=300), "y": rng.normal(size=300)})
+    model = RandomizedRegressor(lambda X: (np.zeros(len(X)), np.ones(len(X))), alpha=0.3)
+    model.fit(table[["zip", "x"]], table["y"])
+    ends = np.cumsum([0, *sizes])
+    for i, (start, end) in enumerate(itertools.pairwise(ends)):
+        written(table[start:end], tmp_path / f"{i}.csv")
+    found = audit_parts(model, tmp_path, "y", groups=["zip"], random_state=0)
+    assert found.groups["group"].tolist() == ["everyone", "zip = 0123", "zip = 123"]
+    assert found.groups["n"].tolist() == [300, 150, 150]
