@@ -17,12 +17,8 @@ from typing import Any
 
 import pandas as pd
 
-<<<<<<< HEAD
 from evenhand._checks import Floats, InputError, bad_input, check_column
-=======
-from evenhand._checks import Floats, about, bad_input, check_column
 from evenhand.columns import UnseenValues
->>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link
@@ -57,26 +53,20 @@ class Written:
         An id that most rows share, how many, and how many ids come more than once: their rows share a draw.
     skipped : dict of str to str
         Parts that were left out, and why.
-<<<<<<< HEAD
     repeated_in : str or None
         The first two rows that share that id.
     key : str
         Fingerprint of the key, as in each row.
-=======
     unseen : UnseenValues
         Values that the forecaster's training table never had.
->>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
     """
 
     n_rows: int
     repeated: tuple[str, int, int] | None
     skipped: dict[str, str]
-<<<<<<< HEAD
     repeated_in: str | None
     key: str
-=======
     unseen: UnseenValues
->>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
 
 
 def forecast_parts(
@@ -181,22 +171,17 @@ def forecast_parts(
         verbose=verbose,
         description="forecasting",
     )
-<<<<<<< HEAD
-    people = (_to_file if _is_file(target) else _to_folder)(job, over, target)
-    repeated = People.joined(people).repeated(parts, id_column)
+    kept = (_to_file if _is_file(target) else _to_folder)(job, over, target)
+    people = People.joined([one.people for one in kept])
+    repeated = people.repeated(parts, id_column)
     return Written(
-        sum(one.row.size for one in people),
+        people.row.size,
         None if repeated is None else (repeated.label, repeated.n_rows, repeated.n_labels),
         dict(sorted(skipped.items())),
         None if repeated is None else repeated.where,
         fingerprint,
+        reduce(add, (one.unseen for one in kept)),
     )
-=======
-    kept = (_to_file if _is_file(target) else _to_folder)(job, over, target)
-    people = People.joined([one.people for one in kept])
-    unseen = reduce(add, (one.unseen for one in kept))
-    return Written(people.row.size, people.repeated(parts, id_column), dict(sorted(skipped.items())), unseen)
->>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
 
 
 def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bool) -> Path:
@@ -257,11 +242,8 @@ class _Job:
             with refusals(source, start, start + len(table) - 1):
                 forecast, mean = self._forecast(model_or_forecast, X, r)
             made = forecast_table(self.id_column, ids, r, mean, forecast, self.levels, moments=self.moments)
-<<<<<<< HEAD
-            yield self._signed(made, draws.fingerprint), People.of(ids, i, start)
-=======
-            yield made, _Kept(People.of(ids, i, start), UnseenValues.of(self.subject.schema, table))
->>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
+            kept = _Kept(People.of(ids, i, start), UnseenValues.of(self.subject.schema, table))
+            yield self._signed(made, draws.fingerprint), kept
             advance(len(table))
         if are_decimal and first is not None:
             remedy = "write ids as whole numbers: as decimal numbers they lose digits"
@@ -318,16 +300,10 @@ def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advanc
         return [_written(writer, *block) for block in chain([first], blocks)]
 
 
-<<<<<<< HEAD
-def _written(writer: TableWriter, table: pd.DataFrame, people: People) -> People:
+def _written(writer: TableWriter, table: pd.DataFrame, kept: _Kept) -> _Kept:
     is_parquet = writer.path.name.lower().endswith(".parquet")
     writer.write(table if is_parquet else spreadsheet_safe(table))
-    return people
-=======
-def _written(writer: TableWriter, table: pd.DataFrame, kept: _Kept) -> _Kept:
-    writer.write(table)
     return kept
->>>>>>> bd5bf8b (Predictions and audits report values that training never had; a person has one forecast alone, in a batch, in any file and in Python)
 
 
 def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
