@@ -30,7 +30,7 @@ from evenhand.draws import KeyedDraws
 
 ROWS = 200
 KEY = b"a secret of enough bytes"
-FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").hexdigest()
+FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 QUANTILES = [f"q{level}" for level in LEVELS]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import json
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -305,14 +306,16 @@ def test_a_key_file_that_others_can_read_is_warned_of(
 
 def fingerprint(key: bytes) -> str:
     """Compute the fingerprint as documented."""
-    return hashlib.blake2b(b"", key=key, digest_size=8, person=b"evenhand key").hexdigest()
+    return hashlib.blake2b(b"", key=key, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
 
 
 def test_the_fingerprint_depends_on_the_key_alone_and_is_no_draw() -> None:
     draws = KeyedDraws(KEY, "2026-11")
     assert draws.fingerprint == KeyedDraws(KEY).fingerprint == fingerprint(KEY)
     assert draws.fingerprint != KeyedDraws(KEY + b"x").fingerprint
-    assert draws.fingerprint != hashlib.blake2b(b"", key=KEY, digest_size=8, person=b"evenhand draw").hexdigest()
+    assert draws.fingerprint != hashlib.blake2b(b"", key=KEY, digest_size=8, person=b"evenhand draw").digest().hex(
+        "-", 2
+    )
     long = bytes(range(200))
     assert KeyedDraws(long).fingerprint == fingerprint(hashlib.blake2b(long).digest())
 
@@ -350,6 +353,29 @@ def test_an_id_column_with_the_name_of_an_output_is_refused_plainly(tmp_path: Pa
     clash = f"id column {name!r} clashes with an output column of the same name; rename it"
     assert clash in str(caught.value)
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
+    place: Path, evenhand: Command, tmp_path: Path, is_folder: bool
+) -> None:
+    table = people(400)
+    table["id"] = table["id"].astype(str)
+    out = [tmp_path / f"out-{month}.parquet" for month in (11, 12)]
+    table.to_parquet(tmp_path / "in.parquet", index=False)
+    for month, path in zip((11, 12), out, strict=True):
+        assert evenhand(*randomize_args(place, tmp_path / "in.parquet", path, "--context", f"2026-{month}")).code == 0
+    served = pd.concat([pd.read_parquet(out[0])[:200], pd.read_parquet(out[1])[200:]])
+    joined = served.drop(columns="mean").merge(table[["id", "y", "age"]], on="id")
+    cuts = [150] if is_folder else []
+    audited = write_parts(joined, tmp_path / "joined", cuts)
+    audited = audited if is_folder else audited / "part-0.parquet"
+    shown = evenhand("audit", audited, "--target", "y", "--quantiles", "q", "--id", "id", "--json")
+    assert shown.code == 0
+    found = json.loads(shown.out)
+    pairs = ", ".join(f"context '2026-{month}' with key {fingerprint(KEY)}" for month in (11, 12))
+    assert found["provenance"]["draws"] == f"keyed hashes of ids, one per row: {pairs}"
+    assert "groups were looked for in 1 feature: age" in found["notes"]
 
 
 # Spreadsheets.

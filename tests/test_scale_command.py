@@ -21,7 +21,7 @@ from parts_examples import KEY, a_model, people, temporary, write_parts
 
 ROWS, SAMPLE = 2400, 600
 NORMAL = ("--mean", "mean", "--std", "std")
-FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").hexdigest()
+FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ class KeyedDraws:
     Attributes
     ----------
     fingerprint : str
-        Tells which key made a draw: 16 hexadecimal digits that depend on the key alone.
+        Tells which key made a draw: 16 hexadecimal digits, with dashes between, that depend on the key alone.
 
     Raises
     ------
@@ -174,7 +174,8 @@ class KeyedDraws:
         if not isinstance(context, str):
             raise bad_input("context", "be text", repr(context))
         self.context = context
-        self.fingerprint = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").hexdigest()
+        # without dashes a csv reader may take it for a number: 1 in 1,000 is one, such as 12345678e1234567
+        self.fingerprint = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
         prefix = unicodedata.normalize("NFC", context).encode()
         self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
         self._hash.update(len(prefix).to_bytes(8, "big") + prefix)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._checks import DiscreteOutcomeWarning, about, check_continuous
+from evenhand._checks import DiscreteOutcomeWarning, InputError, about, check_continuous
 from evenhand.cli._reports import masses
 from evenhand.cli._tables import chosen_columns, people_of
 from evenhand.cli._talk import say
@@ -15,8 +17,16 @@ from evenhand.cli._talk import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from evenhand.audits import Audit, Condition
     from evenhand.scale import ColumnSubject, ModelSubject
+    from evenhand.tables import Parts
+
+FINGERPRINT = re.compile("[0-9a-f]{4}(-[0-9a-f]{4}){3}")
+
+MOST_KEYS = 5
+"""Most pairs of context and key that a provenance lists."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ def audit_in_memory(request: Request) -> Audit:
     subject, X = request.subject.of(data, source)
     with about(source), warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
-        return audits.audit(
+        found = audits.audit(
             subject,
             X,
             y,
@@ -111,6 +121,7 @@ def audit_in_memory(request: Request) -> Audit:
             features=data[searched] if searched else None,
             **request.options,
         )
+    return _with_keys(found, request, data.columns, [data])
 
 
 def audit_in_parts(request: Request, scheduler: str | None, workers: int | None, *, skip_bad: bool) -> Audit:
@@ -139,4 +150,28 @@ def audit_in_parts(request: Request, scheduler: str | None, workers: int | None,
     for note in found.notes:
         if note.startswith(LEFT_OUT):
             say(f"warning: {note}")
-    return found
+    blocks = (block for i in range(len(parts)) for block in _readable_blocks(parts, i))
+    return _with_keys(found, request, parts.columns, blocks)
+
+
+def _with_keys(found: Audit, request: Request, present: Iterable[str], tables: Iterable[pd.DataFrame]) -> Audit:
+    """Name the contexts and keys of draws in the provenance, where the audited forecasts are those evenhand wrote."""
+    from evenhand.scale import ColumnSubject, has_sources
+
+    if not isinstance(request.subject, ColumnSubject) or not has_sources(present):
+        return found
+    pairs = {pair for table in tables for pair in zip(*table[["context", "key"]].fillna("").to_numpy().T, strict=True)}
+    if not all(FINGERPRINT.fullmatch(str(key)) for _, key in pairs):
+        return found
+    listed = [f"context {str(context)!r} with key {key}" for context, key in sorted(pairs, key=str)]
+    more = f" and {len(listed) - MOST_KEYS:,} more" if len(listed) > MOST_KEYS else ""
+    draws = f"keyed hashes of ids, one per row: {', '.join(listed[:MOST_KEYS])}{more}"
+    return replace(found, provenance=found.provenance | {"draws": draws})
+
+
+def _readable_blocks(parts: Parts, i: int) -> Iterator[pd.DataFrame]:
+    try:
+        for _, block in parts.blocks(i, ["context", "key"]):
+            yield block
+    except InputError:  # named already, and left out of the audit
+        return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenhand.scale._audit import audit_parts
 from evenhand.scale._engine import dask_client
 from evenhand.scale._forecasts import Written, forecast_parts
-from evenhand.scale._subjects import ColumnSubject, ModelSubject, searched_columns
+from evenhand.scale._subjects import ColumnSubject, ModelSubject, has_sources, searched_columns
 
 __all__ = [
     "ColumnSubject",
@@ -14,5 +14,6 @@ __all__ = [
     "audit_parts",
     "dask_client",
     "forecast_parts",
+    "has_sources",
     "searched_columns",
 ]

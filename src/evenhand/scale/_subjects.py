@@ -14,6 +14,12 @@ from evenhand.columns import Schema, unreported
 from evenhand.forecast import Forecast
 from evenhand.foreign import forecast_columns, forecast_from_columns
 
+SOURCES = ("r", "context", "key")
+"""Columns of forecasts that evenhand wrote which tell how a draw was made."""
+
+SERVED = (*SOURCES, "served_mean", "served_std")
+"""Columns that depend on the draw: in groups by these, no randomized forecast is calibrated."""
+
 
 class Subject(Protocol):
     """What makes forecasts of the rows of a table; `source` is its file name for messages."""
@@ -96,7 +102,8 @@ def searched_columns(
 ) -> list[str]:
     """Return the columns that groups are searched in by default, without those that have another part in an audit.
 
-    They are those of a forecaster, and beside forecasts of another model all others. Raises InputError if the target
+    They are those of a forecaster, and beside forecasts of another model all others; beside forecasts that evenhand
+    wrote without the draw and what depends on it. Raises InputError if the target
     is one of its own forecasts.
     """
     used = subject.columns(present, source)
@@ -104,7 +111,13 @@ def searched_columns(
         return [name for name in used if name not in apart]
     if target in used:
         raise InputError(f"{source}: column {target!r} is the target and cannot be its own forecast")
-    return [name for name in present if name not in used and name not in apart]
+    left_out = {*used, *apart, *(SERVED if has_sources(present) else ())}
+    return [name for name in present if name not in left_out]
+
+
+def has_sources(present: Iterable[str]) -> bool:
+    """Return whether a table has the columns that come with forecasts that evenhand wrote."""
+    return set(SOURCES) <= set(present)
 
 
 @contextmanager
