@@ -523,7 +523,7 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
     X, y = table()
     holed = np.where(np.arange(N) == 3, np.nan, y)
     assert complaint(audit, Stub(), X) == "y must be given: an audit needs outcomes, got None"
-    assert complaint(audit, Stub(), X, holed) == "y[3] must be finite, got nan; drop or fill the 1 such value(s)"
+    assert complaint(audit, Stub(), X, holed) == "y[3] must be finite, got nan; drop the 1 such value(s)"
     assert complaint(audit, Stub(), X, y[:, None]) == f"y must have 1 dimension, got shape ({N}, 1)"
     assert complaint(audit, Stub(), None, y) == "X must be given with a forecaster, got None"
     assert complaint(audit, Stub(), X[:50], y) == f"y must have one outcome per row of X (50), got {N} outcomes"
@@ -557,7 +557,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
-    head = {"schema": "evenhand.audit/3", "name": "naïve", "n_samples": N, "n_draws": 64}
+    head = {"schema": "evenhand.audit/3", "name": "naïve", "target": None, "n_samples": N, "n_draws": 64}
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     tables = ["scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples"]
@@ -695,6 +695,20 @@ def test_forecasts_through_a_link_have_its_price_and_others_that_of_the_entropic
         assert price is not None
         assert (price["link"], price["chosen"]) == ("entropic", None)
         assert len(price["curve"]) == 30
+
+
+def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
+    X, y = table(300)
+    named = pd.Series(y, name="loan, GBP")
+    for found, target in (
+        (audit(Stub(0.8), X, named, random_state=0), "loan, GBP"),
+        (audit(Stub(0.8), X, named, target_name="loss", random_state=0), "loss"),
+        (audit(Stub(0.8), X, y, random_state=0), None),
+        (audit_pit(np.full((300, 1), 0.3), residual=named, random_state=0), "loan, GBP"),
+    ):
+        assert found.to_dict()["target"] == found.target == target
+        units = {row["unit"] for row in found.to_dict()["scores"]} - {"nats", "share", "probability"}
+        assert units <= {f"units of {'y' if target is None else target}"}
 
 
 def test_pits_alone_have_no_examples_and_no_price() -> None:

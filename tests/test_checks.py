@@ -29,6 +29,7 @@ from evenhand._checks import (
     largest_atom,
     require_extra,
 )
+from evenhand.tables import number_column
 
 
 def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
@@ -148,10 +149,10 @@ def test_numbers_of_any_container_become_floats(values: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "ndim", "said"),
     [
-        ([1.0, math.nan, math.inf], 1, "y[1] must be finite, got nan; drop or fill the 2 such value(s)"),
-        ([-math.inf], 1, "y[0] must be finite, got -inf; drop or fill the 1 such value(s)"),
-        (pd.Series([1.0, None], index=["a", "b"]), 1, "y[1] must be finite, got nan; drop or fill the 1 such value(s)"),
-        ([[1.0, 2.0], [3.0, math.nan]], 2, "y[1, 1] must be finite, got nan; drop or fill the 1 such value(s)"),
+        ([1.0, math.nan, math.inf], 1, "y[1] must be finite, got nan; drop the 2 such value(s)"),
+        ([-math.inf], 1, "y[0] must be finite, got -inf; drop the 1 such value(s)"),
+        (pd.Series([1.0, None], index=["a", "b"]), 1, "y[1] must be finite, got nan; drop the 1 such value(s)"),
+        ([[1.0, 2.0], [3.0, math.nan]], 2, "y[1, 1] must be finite, got nan; drop the 1 such value(s)"),
         ([[1.0]], 1, "y must have 1 dimension, got shape (1, 1)"),
         (3.0, 1, "y must have 1 dimension, got shape ()"),
         ([1.0], 2, "y must have 2 dimensions, got shape (1,)"),
@@ -188,7 +189,7 @@ def test_weights_are_scaled_to_mean_one_in_equal_proportion(values: list[float])
         ([1.0, 2.0], "sample_weight must have one value per row (3), got shape (2,)"),
         ([1.0, -2.0, -3.0], "sample_weight[1] must be at least 0, got -2.0"),
         ([0.0, 0.0, 0.0], "sample_weight must have a positive sum, got zeros only"),
-        ([1.0, math.nan, 1.0], "sample_weight[1] must be finite, got nan; drop or fill the 1 such value(s)"),
+        ([1.0, math.nan, 1.0], "sample_weight[1] must be finite, got nan; drop the 1 such value(s)"),
         ([[1.0, 1.0, 1.0]], "sample_weight must have 1 dimension, got shape (1, 3)"),
     ],
 )
@@ -302,3 +303,15 @@ def test_discrete_outcomes_are_refused_warned_about_or_passed_as_asked(y: Any) -
 def test_an_unknown_way_to_treat_discrete_outcomes_is_refused() -> None:
     message = complaint(check_continuous, np.arange(50.0), on_discrete="skip")
     assert message == "on_discrete must be one of 'raise', 'warn', 'ignore', got 'skip'"
+
+
+def test_nobody_is_told_to_fill_in_outcomes() -> None:
+    holed = pd.DataFrame({"loan": [1.0, np.nan]})
+    for refused in (
+        lambda: number_column(holed, "loan", source="a.csv"),
+        lambda: check_finite("y", holed["loan"]),
+    ):
+        with pytest.raises(InputError) as said:
+            refused()
+        assert "fill" not in str(said.value)
+        assert "; drop th" in str(said.value)

@@ -185,6 +185,8 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     assert found.provenance["data"] == data
     command = shlex.join(["evenhand", *map(str, args), "--out", str(out), "--max-group-error", "0.4"])
     assert found.provenance["command"] == f"{command} --confidence 0.9"
+    assert found.target == "loss"
+    assert found.examples["id"].to_list() == [str(TABLE["id"][row]) for row in found.examples["row"]]
     # its people are among those of the certificate, and examples are named by their rows in the table
     assert {str(TABLE["id"][row]) for row in found.examples["row"]} < set(proof["certified_on"]["ids"])
     np.testing.assert_array_equal(found.examples["outcome"], TABLE["loss"].to_numpy()[found.examples["row"]])

@@ -220,7 +220,10 @@ def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages)
     assert (
         "In all 1 of 3 named groups and 5 of 31 scanned groups are surely off" in text
     )  # the surest, and p = 0.01, 0.02, 0.03, 0.04
-    assert "20% of people that features define (nearly: age > 44 and sex = f, 21% of people) (180 rows)" in text
+    assert (
+        "In a group of 20% of people, nearly those with age > 44 and sex = f (180 rows), "
+        "outcomes are lower than forecast"
+    ) in text
     assert "off by an estimated 21.4 points, surely by at least 15.2." in text
     assert "with one forecast per person no data can prove calibration for groups of up to half of the people" in text
     assert "For every group of at least" not in text
@@ -729,7 +732,7 @@ def test_five_bullets_of_groups_at_most(make):
         audit["scan"].insert(0, scanned(f"age > {i} and sex = f", 99 + i, 0.2, "mixed", -0.1, 1e-6))
         audit["scan"][0]["features"] = ["age", "sex"]
     said = [str(sentence) for sentence in verdict(audit)[1]]
-    of_groups = [s for s in said if s.startswith(("Named group", "Group", "Of ", "In all"))]
+    of_groups = [s for s in said if s.startswith(("Named group", "Group", "In a group", "In all"))]
     assert len(of_groups) == 5
     assert of_groups[-1].endswith("overlap with age > 8 and sex = f; others may only reflect it.")
 
@@ -769,3 +772,55 @@ def real_size(n):
 def test_thirty_times_the_rows_make_no_larger_a_page():
     small, large = real_size(2_000), real_size(60_000)
     assert abs(large - small) < 0.02 * small
+
+
+@pytest.mark.parametrize(("direction", "bias"), [("higher", -7951.0), ("lower", 7951.0)])
+def test_a_mean_that_errs_the_other_way_does_not_contradict_its_sentence(direction, bias):
+    opposed = {"below": "higher", "above": "lower"}
+    side = next(side for side, way in opposed.items() if way == direction)
+    audit = deterministic()
+    audit["scan"][0] |= {"direction": f"outcomes {direction} than forecast", "bias": bias}
+    shown = text_of(audit_html(audit)) + " ".join(audit_text(audit).split())
+    told = f"outcomes rank {direction} than forecast, but their mean is 7,950 units of y {side} the mean forecast"
+    assert told in shown
+    assert f"outcomes {direction} than forecast; on average" not in shown
+
+
+def test_the_outcome_goes_by_its_name():
+    audit = full_deterministic() | {"target": "progression"}
+    for row in audit["scores"]:
+        row["unit"] = row["unit"].replace("units of y", "units of progression")
+    page, text = audit_html(audit), audit_text(audit)
+    assert "(0.03 to 0.23) in units of progression" in text_of(page)
+    assert "Outcome minus forecast is in units of progression" in text_of(page)
+    assert "Units of progression" in page  # the axis of the examples
+    assert "nits of y" not in page + text
+    assert "units of progression" in text
+
+
+def test_the_name_of_an_outcome_does_not_fill_a_sentence():
+    audit = full_deterministic() | {"target": "y" * 500}
+    assert "y" * 59 + "…" in audit_html(audit)
+    assert "y" * 60 not in audit_html(audit)
+
+
+def test_example_people_go_by_their_rows_of_the_table_that_is_named():
+    page = text_of(audit_html(full_deterministic()))
+    data = full_deterministic()["provenance"]["data"]
+    first = full_deterministic()["examples"][0]
+    assert f"named by their rows of {data['name']} ({data['n_rows']:,} rows), counted from 1" in page
+    assert f"row {first['row'] + 1:,}" in page
+    audit = full_deterministic()
+    del audit["provenance"]
+    assert "named by their rows of the table that was given, counted from 1" in text_of(audit_html(audit))
+
+
+def test_example_people_go_by_their_ids_where_they_have_some():
+    audit = full_deterministic()
+    audit["examples"] = [row | {"id": f"P-{row['row']:05d}"} for row in audit["examples"]]
+    page = audit_html(audit)
+    section = page.partition('id="examples"')[2].partition("</section>")[0]
+    assert "named by their ids" in section
+    assert f"P-{audit['examples'][0]['row']:05d}" in section
+    assert ">row " not in section
+    assert "Row " not in section

@@ -641,6 +641,16 @@ def test_examples_are_rows_of_the_whole_table(rich: Path) -> None:
     rows = whole.iloc[found.examples["row"].to_numpy(dtype=int)]
     assert np.array_equal(rows["y"], found.examples["outcome"])
     assert found.provenance["data"]["n_rows"] == 2600
+    assert found.target == "y"
+    assert found.examples["id"].isna().all()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_examples_go_by_their_ids_where_they_have_some(tmp_path: Path) -> None:
+    table = people(600, seed=1).assign(who=[f"{i:05d}" for i in range(600)])
+    folder = write_parts(table, tmp_path / "parts", (200, 400))
+    found = audit_parts(GIVEN, folder, "y", id_column="who", sample_size=200, random_state=0, **QUICK)
+    assert found.examples["id"].to_list() == [f"{row:05d}" for row in found.examples["row"]]
 
 
 @pytest.mark.usefixtures("small_blocks")

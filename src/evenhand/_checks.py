@@ -159,7 +159,7 @@ def check_finite(name: str, values: ArrayLike, *, ndim: int = 1) -> Floats:
         first = np.argwhere(wrong)[0]
         place = f"{name}[{', '.join(str(i) for i in first)}]"
         count = int(wrong.sum())
-        raise bad_input(place, "be finite", float(array[tuple(first)]), f"drop or fill the {count} such value(s)")
+        raise bad_input(place, "be finite", float(array[tuple(first)]), f"drop the {count} such value(s)")
     return array
 
 

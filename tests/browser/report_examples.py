@@ -245,7 +245,8 @@ def hostile():
     """Put markup, and what breaks out of attributes, wherever a text comes from data."""
     audit = full_deterministic()
     worse = "\"><svg onload=alert(1)>'</title></text></style>"
-    audit |= {"name": EVIL, "notes": [EVIL, worse]}
+    audit |= {"name": EVIL, "notes": [EVIL, worse], "target": worse}
+    audit["examples"] = [row | {"id": worse} for row in audit["examples"]]
     audit["scores"][0] |= {"measure": EVIL, "unit": worse}
     for i, row in enumerate(audit["groups"][1:3] + audit["scan"] + audit["certificate"]["groups"]):
         row["group"] = EVIL if i % 2 else worse

@@ -7,6 +7,7 @@ from evenhand.audits._compare import Comparison, compare
 from evenhand.audits._conditions import Condition, parse_condition
 from evenhand.audits._held_out import check_search, one_row_note
 from evenhand.audits._partitioned import audit_of
+from evenhand.audits._provenance import with_people
 from evenhand.audits._result import Audit
 from evenhand.audits._tally import Tally, TallyPlan, tally
 
@@ -28,4 +29,5 @@ __all__ = [
     "one_row_note",
     "parse_condition",
     "tally",
+    "with_people",
 ]

@@ -30,6 +30,7 @@ from evenhand.audits._subject import check_rows, draws_like, read_subject
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
+from evenhand.report import units_of
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 LEARNED_MASSES = (0.1, 0.2, 0.5)
@@ -52,6 +53,7 @@ def audit(
     n_simulations: int = 20,
     random_state: RandomState = None,
     name: str | None = None,
+    target_name: str | None = None,
 ) -> Audit:
     """Audit a forecaster, or anybody's forecasts, on rows that it was not trained on.
 
@@ -86,6 +88,8 @@ def audit(
         Seed of draws, of PITs within rounding cells, of bands and searches.
     name : str, optional
         What to call the forecaster in what people see.
+    target_name : str, optional
+        What to call the outcome there; by default the name of `y` where it is a Series, else "y".
 
     Returns
     -------
@@ -114,6 +118,7 @@ def audit(
         raise bad_input("y", "be given: an audit needs outcomes", "None")
     search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
     random, outcomes = generator(random_state), check_finite("y", y)
+    target = name_of(y) if target_name is None else target_name
     table = check_rows(model_or_forecast, X, outcomes.size)
     held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random)
     subject_of = model_or_forecast
@@ -131,11 +136,12 @@ def audit(
         subject.pit,
         subject.r,
         subject.residual,
-        _tables.score_table(subject, held.weight, random),
+        _tables.score_table(subject, held.weight, random, units_of(target)),
         held,
         search,
         random,
         step=subject.step,
+        target=target,
     )
     return replace(
         found,
@@ -170,6 +176,7 @@ def audit_pit(
     n_simulations: int = 20,
     random_state: RandomState = None,
     name: str = "PITs",
+    target_name: str | None = None,
 ) -> Audit:
     """Audit a forecaster of which only PITs are known; sharpness is then not judged.
 
@@ -182,9 +189,11 @@ def audit_pit(
     X : DataFrame or array-like of shape (n, n_features), optional
         Features that groups are scanned and learned from.
     residual : array-like of shape (n,), optional
-        Outcome minus mean forecast, for the bias of groups in units of y.
+        Outcome minus mean forecast, for the bias of groups in units of the outcome.
     groups, sample_weight, cluster, masses, learned_masses, min_size, confidence, n_simulations, random_state, name
         As in `audit`.
+    target_name : str, optional
+        What to call the outcome in what people see; by default the name of `residual` where it is a Series, else "y".
 
     Returns
     -------
@@ -220,6 +229,7 @@ def audit_pit(
         held,
         search,
         random,
+        target=name_of(residual) if target_name is None else target_name,
     )
     words = draws_in_words(True, draws is not None, matrix.shape[1])
     return replace(found, provenance=provenance_of(name, None, given, random_state, words))
@@ -299,6 +309,7 @@ def _audit_pits(
     random: np.random.Generator,
     *,
     step: float | None = None,
+    target: str | None = None,
 ) -> Audit:
     proof = certificate(pit, r, held, search.confidence, random)
     groups = _tables.group_table(pit, residual, held.groups, held.weight, random)
@@ -321,7 +332,14 @@ def _audit_pits(
         notes=tuple(held.notes),
         histogram=pit_table(pit, held.weight),
         calibration=calibration_table(pit, held.weight),
+        target=target,
     )
+
+
+def name_of(values: Any) -> str | None:
+    """Return the name of a Series as text; None of what has none."""
+    name = getattr(values, "name", None)
+    return None if name is None or not str(name).strip() else str(name)
 
 
 def _default_name(model: Any) -> str:

@@ -25,7 +25,7 @@ EXAMPLE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Where the outcomes of the people shown stand among all."""
 
 EXAMPLE_DRAWS = (0.1, 0.35, 0.65, 0.9)
-EXAMPLE_COLUMNS = ("row", "draw", "low", "high", "median", "outcome")
+EXAMPLE_COLUMNS = ("row", "id", "draw", "low", "high", "median", "outcome")
 PRICE_MASS = 0.2
 PRICE_ALPHAS = np.geomspace(0.01, 1.0, 30)
 
@@ -70,7 +70,7 @@ def example_table(model_or_forecast: Any, X: Any, outcomes: Floats, kept: NDArra
         forecast = model_or_forecast.forecast(take_rows(X, rows), draws)
     records: list[dict[str, Any]] = []
     for row, shown in zip(rows, _shown(forecast), strict=True):
-        person = {"row": int(kept[row]), "outcome": float(outcomes[row])}
+        person = {"row": int(kept[row]), "id": None, "outcome": float(outcomes[row])}
         records += [person | interval for interval in shown]
     return pd.DataFrame(records, columns=list(EXAMPLE_COLUMNS))
 

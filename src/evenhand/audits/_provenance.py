@@ -7,6 +7,7 @@ import json
 import numbers
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -104,6 +105,14 @@ def with_sources(
     if rows is not None and not examples.empty:
         examples = examples.assign(row=rows[examples["row"].to_numpy()])
     return replace(found, provenance=known | sources, examples=examples)
+
+
+def with_people(found: Audit, ids: Sequence[object]) -> Audit:
+    """Name the example people of an audit by the ids of the rows of its table."""
+    examples = found.examples
+    if examples.empty:
+        return found
+    return replace(found, examples=examples.assign(id=[str(ids[row]) for row in examples["row"]]))
 
 
 def _packages() -> dict[str, str]:

@@ -43,8 +43,9 @@ class Audit(Summarized):
         One row per measure: `measure`, `value`, `low`, `high` (95%), `unit`.
     groups : DataFrame
         One row per named group, "everyone" first: `group`, `n`, `error` with its 95% band, the mean PIT (below 1/2
-        the outcomes are lower than forecast), `bias` (outcome minus forecast, units of y) and, for each interval, its
-        coverage, all with 95% bands, and whether the group is `too_small` to tell (under 30 rows).
+        the outcomes are lower than forecast), `bias` (outcome minus forecast, units of the outcome) and,
+        for each interval, its coverage, all with 95% bands, each group by itself, and whether the group is
+        `too_small` to tell (under 30 rows).
     scan : DataFrame
         Features' halves, values and their intersections, the surest deviations first: see
         `calibration.scan_groups`. Empty without features.
@@ -65,14 +66,17 @@ class Audit(Summarized):
         Calibration curve: `level`, the share `observed` of outcomes at or below the forecast quantile of that level,
         and its 95% band from `low` to `high`, which holds at all levels at once.
     examples : DataFrame
-        Five people spread over the outcomes: `row` in the table given, counted from 0, `draw` (None without one), the
-        80% interval from `low` to `high`, the `median` and the `outcome`, units of y. Empty where only PITs are known.
+        Five people spread over the outcomes: `row` in the table given, counted from 0, `id` (None if none was given),
+        `draw` (None without one), the 80% interval from `low` to `high`, the `median` and the `outcome`, units of the
+        outcome. Empty where only PITs are known.
     price : dict or None
         What calibration of every group of a mass costs in log score around a calibrated model: `link`, `mass`, `curve`
         (list of `alpha`, `group_error`, `price` in nats) and the model's own point `chosen`, None without a link.
         None where only PITs are known.
     provenance : dict
         Versions, command, seed, model, data and where the draws come from; see docs/audit-schema.rst.
+    target : str or None
+        Name of the outcome; None where it is not known.
     caveat : str or None
         What a reader must know before all else, such as that the randomization was chosen on these rows.
     unseen : UnseenValues or None
@@ -99,6 +103,7 @@ class Audit(Summarized):
     provenance: dict[str, Any] = field(default_factory=dict)
     caveat: str | None = None
     unseen: UnseenValues | None = None
+    target: str | None = None
 
     def __repr__(self) -> str:
         return one_line(
@@ -136,6 +141,7 @@ class Audit(Summarized):
         head = {
             "schema": SCHEMA,
             "name": self.name,
+            "target": self.target,
             "n_samples": self.n_samples,
             "n_draws": self.n_draws,
             "is_randomized": self.is_randomized,

@@ -67,18 +67,18 @@ def named_groups(groups: Any, X: Any, n: int) -> Masks:
     return group_columns(nw.from_native(X).to_pandas(), list(groups), source="X")
 
 
-def score_table(subject: Subject, weight: Floats, random: np.random.Generator) -> pd.DataFrame:
-    """Scores with 95% bands, one row per measure."""
+def score_table(subject: Subject, weight: Floats, random: np.random.Generator, unit: str) -> pd.DataFrame:
+    """Scores with 95% bands, one row per measure; `unit` is that of the outcome."""
     y, w = subject.outcomes[subject.scored], weight[subject.scored]
     measured = [("log score", calibration.log_score(subject.wide, y), "nats")]
     if subject.step is not None:
         cells = calibration.cell_log_score(subject.wide, y, subject.step)
         measured.append((f"log score, cells of {subject.step:g}", cells, "nats"))
     scores, spreads = crps_and_spread(subject.few, y)
-    measured += [("CRPS", scores, "units of y"), ("mean std", spreads, "units of y")]
+    measured += [("CRPS", scores, unit), ("mean std", spreads, unit)]
     for level in LEVELS:
         width = calibration.interval_width(subject.few, level)
-        measured.append((f"{stated(level)} interval width", width, "units of y"))
+        measured.append((f"{stated(level)} interval width", width, unit))
     rows = [{"measure": name, **_mean_band(values, w), "unit": unit} for name, values, unit in measured]
     return pd.DataFrame(rows + pit_scores(subject.pit, weight, random))
 

@@ -119,8 +119,10 @@ def audit_in_memory(request: Request) -> Audit:
             groups=masks,
             cluster=people if request.cluster else None,
             features=data[searched] if searched else None,
+            target_name=request.target,
             **request.options,
         )
+    found = found if people is None else audits.with_people(found, people)
     return _with_keys(found, request, data.columns, [data])
 
 

@@ -149,7 +149,7 @@ def fit(
             "link": link,
             "cluster": people if cluster else None,
         }
-        fit_certified(base, X, y, people, asked, out, seed, table)
+        fit_certified(base, X, y, people, asked, out, seed, table, target)
         return
     with about(table.name):
         model = RandomizedRegressor(base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed)

@@ -44,10 +44,19 @@ def masses(conditions: list[Condition], quantity: str, usual: tuple[float, ...])
 
 
 def fit_certified(
-    base: Any, X: Any, y: Any, people: list[str] | None, asked: dict[str, Any], out: Path, seed: int | None, table: Path
+    base: Any,
+    X: Any,
+    y: Any,
+    people: list[str] | None,
+    asked: dict[str, Any],
+    out: Path,
+    seed: int | None,
+    table: Path,
+    target: str,
 ) -> None:
     """Fit, take the least randomization that is certified, and save the certificate and a report with the model."""
     from evenhand import selection
+    from evenhand.audits import with_people
 
     given = {name: value for name, value in asked.items() if value is not None}
     with about(table.name):
@@ -58,13 +67,14 @@ def fit_certified(
     learned = f"learned from {chosen.n_learning:,} rows and {X.shape[1]} columns"
     say(f"{learned}, certified on {chosen.n_certifying:,} other people; the model and certificate.json are in {out}")
     try:
-        _audit_of_fit(chosen, X, y, out, seed, table).to_html(out / REPORT)
+        found = _audit_of_fit(chosen, X, y, out, seed, table, target)
+        (found if people is None else with_people(found, people)).to_html(out / REPORT)
         say(f"the audit of those people is in {out / REPORT}")
     except InputError as refusal:  # fewer rows may be unfit for an audit, as where many outcomes are the same
         say(f"no report: {refusal}")
 
 
-def _audit_of_fit(chosen: Selection, X: Any, y: Any, out: Path, seed: int | None, table: Path) -> Audit:
+def _audit_of_fit(chosen: Selection, X: Any, y: Any, out: Path, seed: int | None, table: Path, target: str) -> Audit:
     """Audit the model on the rows that it is certified on, which it has not learned from."""
     from evenhand.audits import audit
     from evenhand.audits._provenance import with_sources
@@ -80,6 +90,7 @@ def _audit_of_fit(chosen: Selection, X: Any, y: Any, out: Path, seed: int | None
             confidence=chosen.confidence,
             random_state=seed,
             name=out.name,
+            target_name=target,
         )
     found = chosen.audited(found)
     return with_sources(found, command=command_line(), model=out, data=table, rows=held, n_rows=len(X))

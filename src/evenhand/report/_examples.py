@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from evenhand._format import number
-from evenhand.report._chart import Frame, axes, chart, known, line_sign, mark, nice_ticks, plain, shape, titled_chart
-from evenhand.report._page import Cell, Section, paragraph, section, table
-from evenhand.report._said import Values
+from evenhand._format import count, number
+from evenhand.report._chart import (
+    Frame,
+    axes,
+    chart,
+    known,
+    line_sign,
+    mark,
+    nice_ticks,
+    plain,
+    shape,
+    tip_name,
+    titled_chart,
+)
+from evenhand.report._page import Cell, Section, escape, paragraph, section, short, table
+from evenhand.report._said import Values, unit_of
+
+ON_CHART = 14
+"""Most characters of a name beside the picture."""
 
 LINE, GAP = 17.0, 26.0
 """Heights of a forecast and of a person's head in the picture of examples."""
@@ -20,9 +35,10 @@ def examples_section(audit: Values) -> Section | None:
     if not rows:
         return None
     several = any(row["draw"] is not None for row in rows)
+    unit = unit_of(audit)
     text = (
-        "People from the lowest outcomes to the highest, rows counted from 1. Each line is an 80% interval: two in ten "
-        "outcomes lie outside one, so a miss is no fault by itself."
+        f"People from the lowest outcomes to the highest, {_named_by(audit, rows)}. Each line is an 80% "
+        "interval: two in ten outcomes lie outside one, so a miss is no fault by itself."
     )
     if several:
         text += (
@@ -37,7 +53,7 @@ def examples_section(audit: Values) -> Section | None:
     header = ["person", *(["#draw"] if several else []), "#80% interval from", "#median", "#to", "#outcome"]
     cells: list[list[Cell]] = [
         [
-            f"row {row['row'] + 1:,}",
+            person_name(row),
             *([_draw(row["draw"])] if several else []),
             *(number(row[name]) for name in ("low", "median", "high", "outcome")),
         ]
@@ -45,9 +61,9 @@ def examples_section(audit: Values) -> Section | None:
     ]
     drawn = titled_chart(
         "Example people and their forecasts",
-        _examples_chart(rows),
+        _examples_chart(rows, unit),
         key,
-        "In units of y.",
+        f"In {unit}.",
         table("Example people", header, cells),
     )
     return section(
@@ -55,6 +71,25 @@ def examples_section(audit: Values) -> Section | None:
         f'<div class="pair"><div>{drawn}</div><div class="aside">{paragraph(text)}</div></div>',
         key="examples",
     )
+
+
+def person_name(row: Values) -> str:
+    """Name a person: by the id if it was given, else by the row of the table, counted from 1."""
+    return f"row {row['row'] + 1:,}" if row.get("id") is None else tip_name(row["id"])
+
+
+def _named_by(audit: Values, rows: Sequence[Values]) -> str:
+    """Say what names people, and of which table rows are counted."""
+    if all(row.get("id") is not None for row in rows):
+        return "named by their ids"
+    data = (audit.get("provenance") or {}).get("data") or {}
+    table = tip_name(data["name"]) if data.get("name") else "the table that was given"
+    size = f" ({count(data['n_rows'], 'row')})" if data.get("n_rows") else ""
+    return f"named by their rows of {table}{size}, counted from 1"
+
+
+def _capital(text: str) -> str:
+    return text.replace("row ", "Row ", 1) if text.startswith("row ") else text
 
 
 def _missed_sign() -> str:
@@ -65,14 +100,14 @@ def _draw(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _examples_chart(rows: Sequence[Values]) -> str:
+def _examples_chart(rows: Sequence[Values], unit: str) -> str:
     ends = [row[key] for row in rows for key in ("low", "high", "outcome")]
     room = max(ends) / 40 - min(ends) / 40 or 1.0
     people = [list(group) for _, group in groupby(rows, key=lambda row: row["row"])]
     height = sum(_height(person) for person in people) + 56
     frame = Frame((min(ends) - room, max(ends) + room), (0, 1), height=height, left=92, top=4, bottom=46)
     ticks = nice_ticks(*frame.x_range, 4)
-    parts = [axes(frame, x="Units of y", y="", x_ticks=ticks, x_text=plain)]
+    parts = [axes(frame, x=unit[:1].upper() + unit[1:], y="", x_ticks=ticks, x_text=plain)]
     top = frame.top
     for person in people:
         parts.append(_person(frame, person, top))
@@ -94,8 +129,8 @@ def _person(frame: Frame, person: Sequence[Values], top: float) -> str:
     first, head = person[0], _head(person)
     x, end = frame.x(first["outcome"]), top + _height(person) - 4
     name_at = top + (16 if head == GAP else head + LINE * 0.3 + 4)
-    name = f'<text x="4" y="{name_at:.1f}" aria-hidden="true">row {first["row"] + 1:,}</text>'
-    says = f"Row {first['row'] + 1:,}: outcome {number(first['outcome'])}."
+    name = f'<text x="4" y="{name_at:.1f}" aria-hidden="true">{escape(short(person_name(first), ON_CHART))}</text>'
+    says = f"{_capital(person_name(first))}: outcome {number(first['outcome'])}."
     hit = f'<rect class="hit" x="{x - 6:.1f}" y="{top + 4:.1f}" width="12" height="{end - top - 4:.1f}"/>'
     fact = mark(says, f'{hit}<path class="fact" d="M{x:.1f} {top + 8:.1f}V{end:.1f}"/>')
     lines = [_interval(frame, row, top + head + LINE * (i + 0.3)) for i, row in enumerate(person)]
@@ -115,7 +150,7 @@ def _interval(frame: Frame, row: Values, y: float) -> str:
         drawing += shape("hollow", frame.x(row["median"]), y)
     draw = "" if row["draw"] is None else f", draw {_draw(row['draw'])}"
     says = (
-        f"Row {row['row'] + 1:,}{draw}: 80% interval {number(row['low'])} to {number(row['high'])}, median "
+        f"{_capital(person_name(row))}{draw}: 80% interval {number(row['low'])} to {number(row['high'])}, median "
         f"{number(row['median'])}; the outcome {number(row['outcome'])} is {'inside' if holds else 'outside'}."
     )
     label = "" if row["draw"] is None else f"draw {_draw(row['draw'])}"

@@ -7,7 +7,20 @@ from typing import Any
 
 from evenhand._format import at_least, count, is_known, p_value, plain_number, points, stated, whole_percent
 from evenhand.report._numbers import or_zero
-from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, SURE, WIDE, Said, Values
+from evenhand.report._said import (
+    HIGHER,
+    LEAST_TOLD,
+    LOWER,
+    NARROW,
+    RANK_HIGHER,
+    RANK_LOWER,
+    SURE,
+    WIDE,
+    Said,
+    Values,
+    clause,
+    unit_of,
+)
 
 NAMED_TOLD, TOLD = 2, 3
 """Most named groups, and most groups named or scanned, that are told of one by one."""
@@ -46,8 +59,8 @@ def is_mean_off(row: Values) -> bool:
     return is_known(row["bias"]) and (low > 0 or high < 0)
 
 
-def how_off(row: Values, *, is_off: bool) -> str:
-    """Say in which direction a group is off and by how many units, by one rule for all tables.
+def how_off(row: Values, *, is_off: bool, unit: str) -> str:
+    """Say in which direction a group is off and by how much in a unit, by one rule for all tables.
 
     A mean that is surely off is told of also where stated chances, judged over all levels, are not.
     """
@@ -57,23 +70,37 @@ def how_off(row: Values, *, is_off: bool) -> str:
         mean = f"chances: {NOT_OFF}; mean: surely {'lower' if or_zero(row['bias']) < 0 else 'higher'}"
         return mean if is_mean_off(row) else NOT_OFF
     direction = _direction(row)
+    if is_mean_opposed(row, direction):
+        # levels and mean disagree where a few large misses weigh most: one sentence must not say both of outcomes
+        ranks, side = (RANK_LOWER, "above") if direction == LOWER else (RANK_HIGHER, "below")
+        return f"{ranks}, but their mean is {plain_number(abs(row['bias']))} {unit} {side} the mean forecast"
     words = "in no one direction" if direction in {None, "mixed", "as forecast"} else str(direction)
-    return words + by_units(row, direction)
+    return words + by_units(row, direction, unit)
 
 
 def _direction(row: Values) -> str | None:
     return row["direction"] if "direction" in row else lean(row)
 
 
-def by_units(row: Values, direction: str | None) -> str:
-    """Say by how much outcomes miss forecasts, of a named group only where its band leaves out 0."""
+def is_bias_told(row: Values) -> bool:
+    """Whether the mean of outcome minus forecast is told of; of a named group only where its band leaves out 0."""
     bias = row["bias"]
-    if not is_known(bias) or bias == 0 or ("bias_low" in row and not is_mean_off(row)):
+    return is_known(bias) and bias != 0 and ("bias_low" not in row or is_mean_off(row))
+
+
+def is_mean_opposed(row: Values, direction: str | None) -> bool:
+    """Whether outcomes lie on one side of the forecasts at most levels, and their mean on the other."""
+    return direction in {LOWER, HIGHER} and is_bias_told(row) and (row["bias"] < 0) != (direction == LOWER)
+
+
+def by_units(row: Values, direction: str | None, unit: str) -> str:
+    """Say by how much outcomes miss forecasts on average; nothing where that is not told."""
+    if not is_bias_told(row):
         return ""
-    if direction in {LOWER, HIGHER} and (bias < 0) == (direction == LOWER):
-        return f", by {plain_number(abs(bias))} units of y on average"
-    side = "below" if bias < 0 else "above"
-    return f"; on average outcomes are {plain_number(abs(bias))} units of y {side} forecast"
+    size = f"{plain_number(abs(row['bias']))} {unit}"
+    if direction in {LOWER, HIGHER}:
+        return f", by {size} on average"
+    return f"; on average outcomes are {size} {'below' if row['bias'] < 0 else 'above'} forecast"
 
 
 def least_named(audit: Values) -> dict[Any, float]:
@@ -150,7 +177,7 @@ def group_sentences(audit: Values) -> list[Said]:
 
 
 def _finding(audit: Values, before: str, row: Values) -> Said:
-    text = f" ({count(row['n'], 'row')}): {how_off(row, is_off=True)}"
+    text = f" ({count(row['n'], 'row')}): {how_off(row, is_off=True, unit=unit_of(audit))}"
     return Said(
         before, str(row["group"]), f"{text}; off by an estimated {points(row['error'])} points, {how_sure(audit, row)}."
     )
@@ -161,8 +188,10 @@ def _learned_sentences(audit: Values) -> list[Said]:
     if not off:
         return []
     row = max(off, key=lambda row: row["low"])
-    told = f"Of {stated(row['mass'])} of people that features define ({in_words(row)}) ({count(row['n'], 'row')}): "
-    told += f"{how_off(row, is_off=True)}; off by an estimated {points(row['error'])} points, "
+    told = f"In a group of {stated(row['mass'])} of people, {_defined(row)} ({count(row['n'], 'row')}), "
+    told += (
+        f"{clause(how_off(row, is_off=True, unit=unit_of(audit)))}; off by an estimated {points(row['error'])} points, "
+    )
     return [Said(f"{told}surely by at least {at_least(row['low'])}.")]
 
 
@@ -191,6 +220,16 @@ def in_words(row: Values) -> str:
     if row["description"]:
         return f"nearly: {row['description']}, {whole_percent(or_zero(row['description_share']))} of people"
     return "by " + ", ".join(map(str, row["features"])) if row["features"] else "no short rule"
+
+
+def _defined(row: Values) -> str:
+    """Say in a sentence how a learned group is defined."""
+    if row["description"]:
+        return f"nearly those with {row['description']}"
+    names = list(map(str, row["features"]))
+    if not names:
+        return "which features define by no short rule"
+    return f"defined by {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
 
 
 def scan_note(audit: Values) -> str:

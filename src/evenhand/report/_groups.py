@@ -23,7 +23,7 @@ from evenhand.report._findings import by_size, how_off, in_words, is_sure, n_sca
 from evenhand.report._numbers import or_zero
 from evenhand.report._page import Cell, Section, Value, paragraph, section, table
 from evenhand.report._plots import off_by_drawing
-from evenhand.report._said import SURE, Values
+from evenhand.report._said import SURE, Values, unit_of
 
 SCANNED, NAMED = 100, 400
 """Most rows shown of the scan and of the named groups."""
@@ -49,23 +49,24 @@ def named_section(audit: Values) -> Section | None:
         "#rows",
     ]
     text = (
-        "Estimates with 95% bands, each group looked at by itself. Outcome minus forecast is in units of y: below 0, "
-        "outcomes are lower than forecast."
+        "Estimates with 95% bands, each group looked at by itself. Outcome minus forecast is in "
+        f"{unit_of(audit)}: below 0, outcomes are lower than forecast."
     )
     if rows[NAMED + 1 :]:
         text += f" Shown are the {NAMED} of {whole(len(rows) - 1)} groups, those off by most for sure first."
     dim = [i for i, row in enumerate(rows) if row["too_small"]]
-    cells = [_named_cells(row, top) for row in rows[: NAMED + 1]]
+    unit = unit_of(audit)
+    cells = [_named_cells(row, top, unit) for row in rows[: NAMED + 1]]
     written = table("Named groups", header, cells, dim, search="Find a group")
     return section("Named groups", paragraph(text), written, key="groups")
 
 
-def _named_cells(row: Values, top: float) -> list[Cell]:
+def _named_cells(row: Values, top: float, unit: str) -> list[Cell]:
     is_small = bool(row["too_small"])
     errors = "-" if is_small else points(row["error"])
     reach = "-" if is_small else band(points, row["error_low"], row["error_high"])
     is_off = not is_small and or_zero(row["error_low"]) > 0
-    how = how_off(row, is_off=is_off)
+    how = how_off(row, is_off=is_off, unit=unit)
     says = f"{tip_name(row['group'])}: off by {errors} points (95% band {reach}), {how}."
     drawing = "" if is_small else _with_band(row, says, is_off=is_off, top=top)
     return [
@@ -120,14 +121,15 @@ def scanned_section(audit: Values) -> Section | None:
         "#adjusted p",
         "#rows",
     ]
-    cells = [_scanned_cells(row, top) for row in rows[:SCANNED]]
+    unit = unit_of(audit)
+    cells = [_scanned_cells(row, top, unit) for row in rows[:SCANNED]]
     dim = [i for i, row in enumerate(rows[:SCANNED]) if not is_sure(row)]
     written = table("Groups by features", header, cells, dim, search="Find a group by its features")
     return section("Groups by features", paragraph(text), written, key="features")
 
 
-def _scanned_cells(row: Values, top: float) -> list[Cell]:
-    how = how_off(row, is_off=is_sure(row)) if is_known(row["p_adjusted"]) else row["direction"] or "-"
+def _scanned_cells(row: Values, top: float, unit: str) -> list[Cell]:
+    how = how_off(row, is_off=is_sure(row), unit=unit) if is_known(row["p_adjusted"]) else row["direction"] or "-"
     surely = p_value(row["p_adjusted"], "= ")
     says = f"{tip_name(row['group'])}: off by {points(row['error'])} points, {how} (adjusted p {surely})."
     return [
@@ -167,7 +169,7 @@ def learned_section(audit: Values) -> Section | None:
             stated(row["mass"]),
             points(row["error"]),
             bound(at_least, row["low"]),
-            how_off(row, is_off=or_zero(row["low"]) > 0),
+            how_off(row, is_off=or_zero(row["low"]) > 0, unit=unit_of(audit)),
             number(row["bias"]),
             percent(row["coverage_80"]),
             p_value(row["p_value"]),

@@ -19,6 +19,32 @@ LOWER, HIGHER = "outcomes lower than forecast", "outcomes higher than forecast"
 NARROW, WIDE = "intervals too narrow", "intervals too wide"
 
 
+RANK_LOWER, RANK_HIGHER = "outcomes rank lower than forecast", "outcomes rank higher than forecast"
+"""Of groups whose mean errs the other way than most of their levels."""
+
+LONGEST_TARGET = 60
+"""Most characters of the name of an outcome in a sentence."""
+
+
+def units_of(target: str | None) -> str:
+    """Return the unit of an outcome, by its name where that is known."""
+    name = "y" if target is None else " ".join(target.split())
+    return f"units of {name if len(name) <= LONGEST_TARGET else name[: LONGEST_TARGET - 1] + '…'}"
+
+
+def unit_of(audit: Values) -> str:
+    """Return the unit of the outcome that was audited."""
+    return units_of(audit.get("target"))
+
+
+def clause(how: str) -> str:
+    """Make a clause with a verb of a direction."""
+    for subject in ("outcomes ", "intervals "):
+        if how.startswith(subject) and not how.startswith((RANK_LOWER, RANK_HIGHER)):
+            return f"{subject}are {how.removeprefix(subject)}"
+    return f"stated chances are off {how}" if how.startswith("in no one") else how
+
+
 @dataclass(frozen=True)
 class Said:
     """A sentence; the name of a group in it stands apart, as a page makes it stand out."""

@@ -28,7 +28,7 @@ from evenhand.report._findings import (
     mending,
 )
 from evenhand.report._numbers import or_zero
-from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, WIDE, Said, Values
+from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, WIDE, Said, Values, clause, unit_of
 
 MASS = 0.2
 """Share of the people whose bounds for every group are told of in words."""
@@ -86,7 +86,8 @@ def everybody_off(audit: Values) -> str:
         if is_mean_off(row):
             ends = sorted((abs(or_zero(row["bias_low"])), abs(or_zero(row["bias_high"]))))
             way, reach = "high" if row["bias"] < 0 else "low", band(plain_number, *ends)
-            return f"Forecasts are too {way} on average, by {plain_number(abs(row['bias']))} ({reach}) in units of y."
+            off = plain_number(abs(row["bias"]))
+            return f"Forecasts are too {way} on average, by {off} ({reach}) in {unit_of(audit)}."
         if low > LEAST_TOLD:
             return _chances_off(row, low)
     return ""
@@ -107,10 +108,7 @@ def _group_lead(audit: Values) -> str:
     row = farthest_off(audit)
     if row is None:
         return "Some groups are surely off."
-    how = how_off(row, is_off=True)
-    for word in ("outcomes ", "intervals "):
-        if how.startswith(word):
-            how = f"{word}are {how.removeprefix(word)}"
+    how = clause(how_off(row, is_off=True, unit=unit_of(audit)))
     off = f"stated chances are off by an estimated {points(row['error'])} percentage points, {how_sure(audit, row)}"
     return f"Some groups are surely off. For one, {row['group']}: {how}; {off}."
 

@@ -186,7 +186,7 @@ def audit_parts(
     if cluster is not None and found.certificate is not None:
         found = replace(found, certificate=replace(found.certificate, one_row_each=True))
     found = replace(found, notes=(*notes, *found.notes), unseen=survey.unseen)
-    return _sourced(found, survey, sample, good)
+    return _sourced(found, survey, sample, good, wanted)
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,7 @@ class _Wanted:
     used: tuple[str, ...]
     named: tuple[str, ...]
     searched: tuple[str, ...]
+    person: str | None
 
     @classmethod
     def of(
@@ -221,7 +222,9 @@ class _Wanted:
         apart = {target, *filter(None, people)}
         own = searched_columns(subject, parts.columns, target, apart, source)
         searched = own if features is None else features
-        return cls(subject, source, target, tuple(used), tuple(dict.fromkeys(groups)), tuple(searched))
+        named = tuple(dict.fromkeys(groups))
+        person = next(filter(None, people), None)
+        return cls(subject, source, target, tuple(used), named, tuple(searched), person)
 
     @property
     def grouping(self) -> tuple[str, ...]:
@@ -254,7 +257,8 @@ def _survey(
 
 
 def _sample(over: Callable[..., Any], wanted: _Wanted, rows: dict[int, NDArray[np.intp]]) -> Sample:
-    choice = Choice(wanted.subject, wanted.columns, rows)
+    columns = [*wanted.columns, *filter(None, [wanted.person])]
+    choice = Choice(wanted.subject, list(dict.fromkeys(columns)), rows)
     numbers = [i for i in rows if rows[i].size]
     return Sample.joined(dict(over(take_part, choice, numbers=numbers, description="taking rows")), rows)
 
@@ -286,6 +290,7 @@ def _search(wanted: _Wanted, sample: Sample, known: dict[str, Partition], **opti
             y,
             groups={name: mask for name, mask in masks.items() if mask.any()},
             features=table[list(wanted.searched)] if wanted.searched else None,
+            target_name=wanted.target,
             **options,
         )
 
@@ -347,8 +352,8 @@ def tally_part(shared: _Scoring, parts: Parts, i: int, advance: Advance) -> Tall
     return total
 
 
-def _sourced(found: Audit, survey: Survey, sample: Sample, good: Sequence[int]) -> Audit:
-    """Name examples by their rows in the parts used, and the outcomes by the hash of the hashes of these."""
+def _sourced(found: Audit, survey: Survey, sample: Sample, good: Sequence[int], wanted: _Wanted) -> Audit:
+    """Name examples by ids or by rows in the parts used, and the outcomes by the hash of the hashes of these."""
     ends = dict(zip(good, np.cumsum([survey.n_rows[i] for i in good]).tolist(), strict=True))
     first = {i: end - survey.n_rows[i] for i, end in ends.items()}
     at = found.examples["row"].to_numpy(dtype=np.intp)
@@ -356,4 +361,7 @@ def _sourced(found: Audit, survey: Survey, sample: Sample, good: Sequence[int]) 
     data = {"n_rows": sum(survey.n_rows[i] for i in good), "n_parts": len(good), "n_searched": len(sample)}
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
-    return replace(found, examples=found.examples.assign(row=rows), provenance=known)
+    examples = found.examples.assign(row=rows)
+    if wanted.person is not None:
+        examples = examples.assign(id=sample.table[wanted.person].iloc[at].astype(str).to_list())
+    return replace(found, examples=examples, provenance=known)

@@ -160,6 +160,7 @@ class Selection(Summarized):
         if found.certificate is None:
             return replace(found, caveat=self.caveat)
         proof = found.certificate.accounting_for(self._bounds)
+        proof = replace(proof, one_row_each=self.certificate.one_row_each)
         if isinstance(self._bounds, TestedInOrder):
             proof = replace(proof, mass=self.group_mass)  # nothing is proven for smaller groups
         certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]

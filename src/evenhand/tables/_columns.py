@@ -49,7 +49,7 @@ def number_column(table: pd.DataFrame, column: str, *, source: str, start: int =
     missing = np.isnan(numbers)
     if missing.any():
         got = f"{int(missing.sum())} (the first in row {start + int(np.argmax(missing)) + 1})"
-        raise bad_input(place, "have no missing values", got, "fill them or drop those rows")
+        raise bad_input(place, "have no missing values", got, "drop those rows")
     _refuse_row(np.isinf(numbers), values, place, "be finite", start)
     return numbers
 
