@@ -291,6 +291,19 @@ def test_a_row_is_forecast_the_same_alone_and_among_others(name: str, fitted: Ca
 
 
 @EVERY
+def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(name: str, fitted: Callable[[str], Any]) -> None:
+    model, r = fitted(name), R[:, 0].copy()
+    r[7:9] = 1e-13, 1 - 1e-14  # draws as extreme as these must not matter to others
+
+    def numbers(rows: slice) -> Floats:
+        forecast, mean = model.forecast_and_predict(X[rows], r[rows])
+        return np.column_stack([mean, forecast.ppf([0.05, 0.5, 0.95]), forecast.mean(), forecast.std()])
+
+    alone = np.concatenate([numbers(slice(i, i + 1)) for i in range(9)])
+    np.testing.assert_allclose(alone, numbers(slice(None))[:9], rtol=1e-9)
+
+
+@EVERY
 def test_scores_say_that_something_was_learned(name: str, fitted: Callable[[str], Any]) -> None:
     fresh, outcomes = linear_task(400, seed=5)
     # the noise has 0.25 of a variance of 1.5: R^2 is 0.83 at best
