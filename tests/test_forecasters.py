@@ -35,6 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from evenhand import DiscreteOutcomeWarning, InputError
+from evenhand.columns import UnseenValuesWarning
 from evenhand.distributions import Distribution, Normal
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
@@ -205,6 +206,15 @@ def test_forecast_and_predict_are_those_of_the_two_methods(name: str, fitted: Ca
     first, second = (model.forecast_and_predict(X, random_state=seed) for seed in (1, 2))
     np.testing.assert_allclose(first[1], second[1], rtol=1e-12)
     assert EXAMPLES[name].is_randomized == (not np.allclose(first[0].pit(Y), second[0].pit(Y)))
+
+
+@NEURAL
+def test_predict_reports_values_that_training_never_had_once(name: str) -> None:
+    table = TABLE.assign(town=np.where(np.arange(N) % 2, "here", "there"))
+    model = EXAMPLES[name].make().fit(table, Y)
+    with pytest.warns(UnseenValuesWarning) as caught:
+        model.predict(table.assign(town="elsewhere"))
+    assert len(caught) == 1
 
 
 class LogNormal(Distribution):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from evenhand._checks import Floats, bad_input
 from evenhand._format import one_line
-from evenhand.columns import Schema, as_pandas, warn_unseen
+from evenhand.columns import Schema, as_pandas, unreported, warn_unseen
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks, take_rows
@@ -107,7 +107,10 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The point forecasts.
         """
         forecast = self.forecast(X, r, random_state=random_state)
-        return forecast, point_forecast(self.forecast(X, nodes(POINT_DRAWS)) if forecast.is_randomized else forecast)
+        if not forecast.is_randomized:
+            return forecast, point_forecast(forecast)
+        with unreported():  # what is unusual about the rows has been reported above
+            return forecast, point_forecast(self.forecast(X, nodes(POINT_DRAWS)))
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """Let scikit-learn check names and shape; a table is read by the schema, anything else becomes numbers."""
