@@ -125,4 +125,5 @@ class Evidence:
 
 def found_schema(found: Mapping[str, Evidence]) -> Schema:
     """Return the kinds of columns of which nothing else is known."""
-    return Schema(tuple(Column(name, evidence.kind) for name, evidence in found.items()))
+    as_read = str(pd.Series(["text"]).dtype)  # "object" before pandas 3
+    return Schema(tuple(Column(name, evidence.kind, dtype=as_read) for name, evidence in found.items()))
