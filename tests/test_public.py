@@ -22,7 +22,14 @@ ROOMS = evenhand._ROOMS
 COMMANDS = ("demo", "fit", "predict", "randomize", "audit", "reproduce")
 
 # handed to people or raised, never called by them
-NOT_CALLED = {"Audit", "Certificate", "DiscreteOutcomeWarning", "InputError", "MissingExtraError"}
+NOT_CALLED = {
+    "Audit",
+    "Certificate",
+    "DiscreteOutcomeWarning",
+    "InputError",
+    "MissingExtraError",
+    "UnseenValuesWarning",
+}
 
 
 def fresh(code: str) -> str:

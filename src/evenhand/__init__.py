@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from evenhand._checks import DiscreteOutcomeWarning, InputError, MissingExtraError
     from evenhand.audits import Audit, audit, audit_pit, certify, compare
     from evenhand.calibration import Certificate, certify_pit
+    from evenhand.columns import UnseenValuesWarning
     from evenhand.forecast import Forecast
     from evenhand.forecasters import (
         BoostedDistributionRegressor,
@@ -38,6 +39,7 @@ _HOMES = {
     "RandomizedRegressor": "forecasters",
     "RecalibratedRegressor": "forecasters",
     "Selection": "selection",
+    "UnseenValuesWarning": "columns",
     "audit": "audits",
     "audit_pit": "audits",
     "certify": "audits",
@@ -74,6 +76,7 @@ __all__ = [
     "RandomizedRegressor",
     "RecalibratedRegressor",
     "Selection",
+    "UnseenValuesWarning",
     "audit",
     "audit_pit",
     "certify",
