@@ -7,7 +7,7 @@ import importlib
 import math
 import numbers
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Literal
@@ -184,23 +184,23 @@ def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
     return np.asarray(weights / weights.mean())
 
 
-def check_groups(
-    groups: Mapping[str, ArrayLike], n_samples: int, *, may_be_empty: bool = False
-) -> dict[str, NDArray[np.bool_]]:
-    """Return named groups as masks over the rows, each with a name of its own and, unless told, at least one row."""
-    if not isinstance(groups, Mapping):
-        raise bad_input("groups", "be masks by name", type(groups).__name__)
-    masks: dict[str, NDArray[np.bool_]] = {}
-    for name, mask in groups.items():
-        array = np.asarray(mask)
-        if array.shape != (n_samples,) or array.dtype != np.bool_:
-            raise bad_input(f"groups[{name!r}]", f"be {n_samples} booleans", f"{array.dtype} of shape {array.shape}")
-        if str(name) == "everyone" or str(name) in masks:
-            raise bad_input(f"groups[{name!r}]", "have a name of its own", f"{str(name)!r} twice")
-        if not may_be_empty and not array.any():
-            raise bad_input(f"groups[{name!r}]", "hold at least one row", "none")
-        masks[str(name)] = array
-    return masks
+def coded(values: Any, place: str) -> tuple[NDArray[np.intp], Any]:
+    """Return a code per row, -1 where missing, and the value of each code; InputError of lists, structs and maps."""
+    import pandas as pd  # slow to import, and seldom needed here
+
+    try:
+        codes, distinct = pd.factorize(values)
+    except TypeError as error:
+        kind = next((type(value).__name__ for value in values if is_container(value)), "containers")
+        got = {"list": "lists", "ndarray": "lists", "dict": "structs or maps"}.get(kind, kind)
+        remedy = "leave the column out, or write its parts as columns of their own"
+        raise bad_input(place, "hold single values", got, remedy) from error
+    return np.asarray(codes, dtype=np.intp), distinct
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value holds several, such as a list or a struct of a parquet file."""
+    return isinstance(value, list | dict | set | np.ndarray)
 
 
 def largest_atom(y: Floats) -> tuple[float, float]:

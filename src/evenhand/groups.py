@@ -1,19 +1,23 @@
-"""Named groups of rows that the columns of a table make: values, halves, missing."""
+"""Named groups of rows: masks, labels, and what the columns of a table make (values, halves, missing)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Self
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._checks import Floats, bad_input
+from evenhand._checks import Floats, about, bad_input, coded, is_container
 from evenhand.tables import column_of
 
-__all__ = ["Partition", "Seen", "cut_name", "group_columns", "label", "partition_of"]
+__all__ = ["Group", "Groups", "Partition", "Seen", "check_groups", "cut_name", "group_columns", "label", "partition_of"]
+
+Mask = NDArray[np.bool_]
+Operator = Literal["=", "<=", ">", "missing"]
 
 MAX_VALUES = 10  # most distinct values with which a number or date column gives one group per value
 MAX_GROUPS = 100  # the same for text, where more are most likely ids
@@ -22,7 +26,79 @@ KINDS = {"i": "number", "u": "number", "f": "number", "M": "date"}
 MAX_PLAIN = 1e15  # whole numbers below this are written without an exponent
 
 
-def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> dict[str, NDArray[np.bool_]]:
+@dataclass(frozen=True)
+class Group:
+    """What a named group is.
+
+    Parameters
+    ----------
+    name : str
+        As people read it; no code reads it back.
+    column : str or None
+        The column that makes the group; None of a mask.
+    operator : {"=", "<=", ">", "missing"} or None
+        How its values are compared.
+    value : str or None
+        The value compared with, as it is shown; None for missing values.
+
+    Examples
+    --------
+    >>> Group.where("age", "<=", "50").name, Group.where("hours > 40", "=", "True").column
+    ('age <= 50', 'hours > 40')
+    """
+
+    name: str
+    column: str | None = None
+    operator: Operator | None = None
+    value: str | None = None
+
+    @classmethod
+    def where(cls, column: str, operator: Operator, value: str | None = None) -> Self:
+        """Return a group that a column makes."""
+        name = f"{column} {operator}" if value is None else f"{column} {operator} {value}"
+        return cls(name, column, operator, value)
+
+
+class Groups(Mapping[str, Mask]):
+    """Named groups of the same rows: masks by name, and what each group is.
+
+    Parameters
+    ----------
+    pairs : iterable of (Group, ndarray of bool)
+        Groups and their rows; names differ.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[Group, Mask]] = ()) -> None:
+        self._pairs = {group.name: (group, mask) for group, mask in pairs}
+
+    def __getitem__(self, name: str) -> Mask:
+        return self._pairs[name][1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def what(self, name: str) -> Group:
+        """Return what a group is."""
+        return self._pairs[name][0]
+
+    def pairs(self) -> Iterable[tuple[Group, Mask]]:
+        """Return groups and their rows."""
+        return self._pairs.values()
+
+    def take(self, rows: NDArray[Any]) -> Groups:
+        """Return the groups among some rows, without those that have none there."""
+        return Groups((group, mask[rows]) for group, mask in self.pairs() if mask[rows].any())
+
+    def without(self, names: Iterable[str]) -> Groups:
+        """Return the other groups."""
+        left_out = set(names)
+        return Groups(pair for name, pair in self._pairs.items() if name not in left_out)
+
+
+def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> Groups:
     """Return the named groups that some columns make, for an audit; `source` is the file name for messages.
 
     Text, booleans, categories, and numbers or dates with at most 10 distinct values give one group per value,
@@ -38,11 +114,142 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
     >>> {name: rows.tolist() for name, rows in groups.items()}
     {'sex = 1': [False, True, False], 'sex = 2': [True, False, False], 'sex missing': [False, False, True]}
     """
-    groups: dict[str, NDArray[np.bool_]] = {}
+    return Groups(pair for name in names for pair in label_groups(name, column_of(table, name, source), source))
+
+
+def label_groups(name: str, values: pd.Series[Any], source: str) -> Iterable[tuple[Group, Mask]]:
+    """Return the groups that the values of a column make."""
+    with about(source):
+        seen = Seen.of(values)
+    partition = partition_of(name, seen, values, source=source)
+    return partition.masks(values).pairs()
+
+
+def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool = False) -> Groups:
+    """Return named groups of rows, by one rule for every function that takes groups.
+
+    Parameters
+    ----------
+    groups : None, DataFrame, Series, mapping, or sequence of column names
+        A DataFrame or Series of any library, or a dict of name to values: booleans are a mask, one group of that
+        name; other values are labels, which make the groups of `group_columns`. Names stand for columns of X, and
+        make the groups of `group_columns` too. Rows are matched by position.
+    n_samples : int
+        Rows.
+    X : table, optional
+        What columns are taken from, and whose index those of pandas must have.
+    is_block : bool, default False
+        Whether the rows are a block of more: then a group may be empty, and labels are refused, as the groups that
+        they make would depend on the block.
+
+    Raises
+    ------
+    InputError
+        If a mask has a missing value, a length or an index does not fit, or two groups have one name.
+    """
+    found: dict[str, tuple[Group, Mask]] = {}
+    for place, group, mask in _formed(groups, n_samples, X, is_block):
+        if group.name == "everyone" or group.name in found:
+            raise bad_input(place, "have a name of its own", f"{group.name!r} twice")
+        if not is_block and not mask.any():
+            raise bad_input(place, "hold at least one row", "none")
+        found[group.name] = group, mask
+    return Groups(found.values())
+
+
+def _formed(groups: Any, n: int, X: Any, is_block: bool) -> Iterator[tuple[str, Group, Mask]]:
+    """Yield where each group is from, what it is and its rows."""
+    named = _values_by_name(groups, n, X)
+    if named is None:
+        for group, mask in group_columns(_table_of(groups, n, X), _column_names(groups), source="X").pairs():
+            yield "groups", group, mask
+        return
+    for name, values in named:
+        place = f"groups[{name!r}]"
+        column = _one_column(values, place, n, X, "booleans" if is_block else "booleans or labels")
+        if _is_mask(column):
+            is_own = isinstance(groups, Groups)
+            yield place, groups.what(name) if is_own else Group(str(name)), _mask(column, place)
+        elif is_block:
+            got = f"{column.dtype} of shape ({n},)"
+            raise bad_input(place, f"be {n} booleans", got, "labels of a block may lack those of other blocks")
+        else:
+            for group, mask in label_groups(str(name), column, "groups"):
+                yield place, group, mask
+
+
+def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | None:
+    """Return the values of each name, if there are any; None of names alone."""
+    if groups is None:
+        return ()
+    if isinstance(groups, Mapping):
+        return groups.items()
+    if isinstance(groups, str):
+        raise bad_input("groups", "be a list of column names or masks by name", repr(groups), f"write [{groups!r}]")
+    frame = nw.from_native(groups, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.Series):
+        if frame.name in (None, ""):
+            raise bad_input("groups", "have a name", "a Series without one", "write {'name': series}")
+        return [(frame.name, groups)]
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    table = frame.to_pandas()
+    _check_match("groups", groups, n, X)
+    return [(name, table.iloc[:, j].array) for j, name in enumerate(table.columns)]
+
+
+def _check_match(place: str, values: Any, n: int, X: Any) -> None:
+    """Refuse values of another length, or with another index than X, as rows are matched by position."""
+    if len(values) != n:
+        raise bad_input(place, f"have one row per row that is judged ({n})", f"{len(values)} rows")
+    is_indexed = isinstance(values, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame)
+    if is_indexed and not values.index.equals(X.index):
+        remedy = "order it by .loc[X.index], or give .to_numpy() if the rows are in the order of X"
+        raise bad_input(place, "have the index of X, as rows are matched by position", "another index", remedy)
+
+
+def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Series[Any]:
+    """Return values of any library as a column without an index."""
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        _check_match(place, values, n, X)
+        return pd.Series(series.to_pandas().array, name=series.name)
+    array = values if isinstance(values, pd.api.extensions.ExtensionArray) else np.asarray(values)
+    if array.shape != (n,):
+        raise bad_input(place, f"be {n} {kinds}", f"{array.dtype} of shape {array.shape}")
+    return pd.Series(array)
+
+
+def _is_mask(column: pd.Series[Any]) -> bool:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    return bool(pd.api.types.is_bool_dtype(column.dtype)) or pd.api.types.infer_dtype(column, skipna=True) == "boolean"
+
+
+def _mask(column: pd.Series[Any], place: str) -> Mask:
+    missing = column.isna().to_numpy(dtype=bool)
+    if missing.any():
+        got = f"{int(missing.sum())} (the first in row {int(np.argmax(missing))}, counted from 0)"
+        remedy = "fill them, or make labels of them by .astype('category'): then they are a group of their own"
+        raise bad_input(place, "have no missing values, as it is a mask", got, remedy)
+    return column.to_numpy(dtype=np.bool_)
+
+
+def _column_names(groups: Any) -> list[Any]:
+    names = list(groups)
     for name in names:
-        values = column_of(table, name, source)
-        groups |= partition_of(name, Seen.of(values), values, source=source).masks(values)
-    return groups
+        if isinstance(name, bool | np.bool_) or not isinstance(name, str | int | np.integer):
+            raise bad_input("groups", "hold names of columns", type(name).__name__, "give masks as {'name': mask}")
+    return names
+
+
+def _table_of(groups: Any, n: int, X: Any) -> pd.DataFrame:
+    if X is None or not hasattr(X, "columns"):
+        raise bad_input("groups", "be masks by name where X is not a table", type(groups).__name__)
+    if len(X) != n:
+        raise bad_input("X", f"have one row per outcome ({n})", f"{len(X)} rows")
+    table: pd.DataFrame = nw.from_native(X).to_pandas()
+    return table
 
 
 @dataclass(frozen=True)
@@ -65,8 +272,9 @@ class Seen:
 
     @classmethod
     def of(cls, values: pd.Series[Any]) -> Seen:
-        """Look at some or all values of a column."""
-        has_missing, distinct = bool(values.isna().any()), values.dropna().unique()
+        """Look at some or all values of a column; InputError if they are lists, structs or maps."""
+        codes, distinct = _coded(values, f"column {values.name!r}")
+        has_missing = bool((codes < 0).any())
         kind = "none" if len(distinct) == 0 else KINDS.get(values.dtype.kind, "text")
         if kind != "text" and len(distinct) > MAX_GROUPS:  # as text two of them may look alike
             return cls(None, has_missing, kind)
@@ -113,23 +321,26 @@ class Partition:
     has_missing: bool
 
     @property
-    def names(self) -> list[str]:
-        """Names of the groups, such as `age <= 50`."""
-        cut = () if self.cut is None else (f"{self.column} <= {self.shown}", f"{self.column} > {self.shown}")
-        return [*cut, *(f"{self.column} = {shown}" for shown in self.labels), *self._missing]
+    def groups(self) -> list[Group]:
+        """The groups, in the order of their masks."""
+        operators: tuple[Operator, ...] = () if self.cut is None else ("<=", ">")
+        halves = [Group.where(self.column, operator, self.shown) for operator in operators]
+        values = [Group.where(self.column, "=", shown) for shown in self.labels]
+        return halves + values + ([Group.where(self.column, "missing")] if self.has_missing else [])
 
     @property
-    def _missing(self) -> list[str]:
-        return [f"{self.column} missing"] if self.has_missing else []
+    def names(self) -> list[str]:
+        """Names of the groups, such as `age <= 50`."""
+        return [group.name for group in self.groups]
 
-    def masks(self, values: pd.Series[Any]) -> dict[str, NDArray[np.bool_]]:
+    def masks(self, values: pd.Series[Any]) -> Groups:
         """Return the rows of each group; a value that no group is for is in none."""
         missing = values.isna().to_numpy(dtype=bool)
         groups = self._by_value(values) if self.cut is None else self._halves(values, missing)
-        return dict(zip(self.names, [*groups, missing], strict=False))
+        return Groups(zip(self.groups, [*groups, missing], strict=False))
 
     def _by_value(self, values: pd.Series[Any]) -> list[NDArray[np.bool_]]:
-        codes, distinct = pd.factorize(values)  # missing values have the code -1
+        codes, distinct = _coded(values, f"column {self.column!r}")  # missing values have the code -1
         place = {shown: i for i, shown in enumerate(self.labels)}
         group = np.array([*(place.get(label(value), -1) for value in distinct), -1], dtype=np.intp)[codes]
         return [group == i for i in range(len(self.labels))]
@@ -166,6 +377,13 @@ def partition_of(name: str, seen: Seen, values: pd.Series[Any], *, source: str) 
     shown = cut_name(cut, rising[at - 1], above)
     # what the name says is what is done, with rows that were not seen here too
     return Partition(name, (), cut if isinstance(cut, np.integer) else float(shown), shown, seen.has_missing)
+
+
+def _coded(values: pd.Series[Any], place: str) -> tuple[NDArray[np.intp], Any]:
+    """Return a code per row, -1 where missing, and the distinct values as groups are named by them."""
+    codes, distinct = coded(values, place)
+    # an index would turn floats of 32 bits into Python's, which are written with other digits
+    return codes, np.asarray(distinct) if getattr(distinct.dtype, "kind", "") == "f" else distinct
 
 
 def _comparable(present: pd.Series[Any]) -> NDArray[Any]:
@@ -217,13 +435,15 @@ def cut_name(cut: Any, last: Any, first: Any) -> str:
 
 
 def label(value: Any) -> str:
-    """Return a value as groups are named: 2.0 as `2`, a midnight as its date.
+    """Return a value as groups are named: 2.0 as `2`, a midnight as its date; InputError of a list or a struct.
 
     Examples
     --------
     >>> label(2.0), label(pd.Timestamp("2020-01-31"))
     ('2', '2020-01-31')
     """
+    if is_container(value):
+        raise bad_input("the value of a group", "be a single value", repr(value)[:80], "make one label of it")
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     if isinstance(value, pd.Timestamp):

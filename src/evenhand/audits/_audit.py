@@ -30,6 +30,7 @@ from evenhand.audits._subject import check_rows, draws_like, read_subject
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
+from evenhand.groups import check_groups
 from evenhand.report import units_of
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -283,7 +284,7 @@ def certify(
     if y is None:
         raise bad_input("y", "be given: a certificate needs outcomes", "None")
     random, outcomes = generator(random_state), check_finite("y", y)
-    masks = _tables.named_groups(groups, X, outcomes.size)
+    masks = check_groups(groups, outcomes.size, X)
     subject = read_subject(model_or_forecast, check_rows(model_or_forecast, X, outcomes.size), outcomes, random)
     return calibration.certify_pit(
         subject.pit,

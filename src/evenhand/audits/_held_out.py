@@ -26,6 +26,7 @@ from evenhand.audits import _tables
 from evenhand.calibration.learned import GroupSearch
 from evenhand.draws import one_row_each
 from evenhand.encoding import TableEncoder
+from evenhand.groups import Groups, check_groups
 from evenhand.tables import take_rows
 
 NO_CERTIFICATE = "no certificate"
@@ -73,7 +74,7 @@ class HeldOut:
     features: Any
     weight: Floats
     is_weighted: bool
-    groups: _tables.Masks
+    groups: Groups
     one_row_each: bool
     notes: list[str]
 
@@ -84,10 +85,10 @@ def hold_out(
     """Choose the rows that every part of the audit then sees: those with a weight, one per person."""
     searched = _searched(X, n, "X") if features is None else _searched(features, n, "features")
     weight = check_weights(sample_weight, n)
-    masks = _tables.named_groups(groups, searched if X is None else X, n)
+    masks = check_groups(groups, n, searched if X is None else X)
     kept, notes = _kept(weight, cluster, random)
     if kept.size < n:
-        left = {name: mask[kept] for name, mask in masks.items() if mask[kept].any()}
+        left = masks.take(kept)
         notes += [f"no row of group {name!r} is left" for name in masks if name not in left]
         X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
         weight, masks = check_weights(weight[kept], kept.size), left

@@ -20,6 +20,7 @@ from evenhand.calibration.bands import binned_error_interval
 from evenhand.calibration.counts import BINS, PITCounts, binned_error
 from evenhand.figures._histogram import BINS as BARS
 from evenhand.figures._histogram import band
+from evenhand.groups import Group
 from evenhand.report import says_no_scan
 
 CONFIDENCE = 0.95
@@ -49,7 +50,7 @@ def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, 
         proof = calibration.certify_counts(
             tally.counts, groups=groups, is_randomized=tally.counts.gap is not None, confidence=confidence
         )
-    table = _group_table(tally, groups, plan.centre, found.groups)
+    table = _group_table(tally, groups, plan, found.groups)
     scan, old = found.scan, found.notes
     if tally.scan is not None and plan.layout is not None:
         scan = tally.scan.frame(plan.layout, min_size)
@@ -100,12 +101,13 @@ def _scores(scores: pd.DataFrame, everyone: pd.Series[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=scores.columns)
 
 
-def _group_table(tally: Tally, groups: dict[str, PITCounts], centre: float, some: pd.DataFrame) -> pd.DataFrame:
+def _group_table(tally: Tally, groups: dict[str, PITCounts], plan: TallyPlan, some: pd.DataFrame) -> pd.DataFrame:
     """Everybody and the named groups; `some` is the same table of the rows chosen at random."""
     margins = {row["group"]: _margin(dict(row)) for row in some.to_dict("records")}
+    known = {group.name: group for partition in plan.groups for group in partition.groups}
     return pd.DataFrame(
         [
-            _row(name, counts, tally.moments[name], centre, margins.get(name))
+            _row(known.get(name, Group(name)), counts, tally.moments[name], plan.centre, margins.get(name))
             for name, counts in ({"everyone": tally.counts} | groups).items()
         ]
     )
@@ -116,14 +118,14 @@ def _margin(row: dict[Any, Any]) -> float | None:
     return None if row["too_small"] else (row["error_high"] - row["error"]) * np.sqrt(row["n"])
 
 
-def _row(name: str, counts: PITCounts, sums: Wholes, centre: float, margin: float | None) -> dict[str, Any]:
+def _row(group: Group, counts: PITCounts, sums: Wholes, centre: float, margin: float | None) -> dict[str, Any]:
     n = counts.n_samples
     mean_pit, excess, square = rounded(sums) / n
     variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan
     coverage = {level: _coverage(counts, level) for level in _tables.LEVELS}
     bias = _tables.mean_band(float(centre + excess), float(variance))
     is_small = n < _tables.SMALL_GROUP
-    return _tables.group_row(name, n, _error(counts, margin), float(mean_pit), bias, coverage, is_small)
+    return _tables.group_row(group, n, _error(counts, margin), float(mean_pit), bias, coverage, is_small)
 
 
 def _error(counts: PITCounts, margin: float | None) -> tuple[float, float, float]:

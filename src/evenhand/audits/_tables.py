@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evenhand import calibration
-from evenhand._checks import Floats, bad_input, check_groups
+from evenhand._checks import Floats
 from evenhand._format import stated
 from evenhand.audits._subject import Subject
 from evenhand.calibration.errors import error_with_band, n_effective
 from evenhand.calibration.scores import crps_and_spread
-from evenhand.groups import group_columns
+from evenhand.groups import Group, Groups
 
 LEVELS = (0.8, 0.9)
 Z95 = 1.959964
@@ -46,25 +45,6 @@ LEARNED_COLUMNS = (
     "description_share",
     "features",
 )
-
-Masks = dict[str, NDArray[np.bool_]]
-
-
-def named_groups(groups: Any, X: Any, n: int) -> Masks:
-    """Return the named groups as masks, from masks or from columns of X."""
-    if groups is None:
-        return {}
-    if isinstance(groups, Mapping):
-        return check_groups(groups, n)
-    if isinstance(groups, str):
-        raise bad_input("groups", "be a list of column names or masks by name", repr(groups), f"write [{groups!r}]")
-    if X is None or not hasattr(X, "columns"):
-        raise bad_input("groups", "be masks by name where X is not a table", type(groups).__name__)
-    if len(X) != n:
-        raise bad_input("X", f"have one row per outcome ({n})", f"{len(X)} rows")
-    import narwhals as nw
-
-    return group_columns(nw.from_native(X).to_pandas(), list(groups), source="X")
 
 
 def score_table(subject: Subject, weight: Floats, random: np.random.Generator, unit: str) -> pd.DataFrame:
@@ -133,17 +113,17 @@ def share_band(mean: float, variance: float, n: float) -> dict[str, float]:
 
 
 def group_table(
-    pit: Floats, residual: Floats | None, groups: Masks, weight: Floats, random: np.random.Generator
+    pit: Floats, residual: Floats | None, groups: Groups, weight: Floats, random: np.random.Generator
 ) -> pd.DataFrame:
     """Error, lean and coverage of everybody and of each named group."""
-    everyone = {"everyone": np.ones(pit.shape[0], dtype=np.bool_)}
+    everyone = Group("everyone"), np.ones(pit.shape[0], dtype=np.bool_)
     rows = []
-    for name, mask in (everyone | groups).items():
+    for group, mask in (everyone, *groups.pairs()):
         part, w = pit[mask], weight[mask]
         bias = {"value": np.nan, "low": np.nan, "high": np.nan} if residual is None else _mean_band(residual[mask], w)
         rows.append(
             group_row(
-                name,
+                group,
                 int(mask.sum()),
                 error_with_band(part, sample_weight=w, random_state=random),
                 float(np.average(part.mean(axis=-1), weights=w)),
@@ -156,7 +136,7 @@ def group_table(
 
 
 def group_row(
-    name: str,
+    group: Group,
     n: int,
     error: tuple[float, float, float],
     mean_pit: float,
@@ -165,13 +145,13 @@ def group_row(
     too_small: bool,
 ) -> dict[str, Any]:
     """Row of the table of groups; errors come with their band, bias and coverage as `value`, `low`, `high`."""
-    row: dict[str, Any] = {"group": name, "n": n}
+    row: dict[str, Any] = {"group": group.name, "n": n}
     row |= dict(zip(("error", "error_low", "error_high"), error, strict=True)) | {"mean_pit": mean_pit}
     row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
     for level, band in coverage.items():
         key = f"coverage_{level * 100:.0f}"
         row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
-    return row | {"too_small": too_small}
+    return row | {"too_small": too_small, "column": group.column}
 
 
 def worst_group_table(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, NotKeptError, bad_input, check_groups
+from evenhand._checks import Floats, NotKeptError, bad_input
 from evenhand._format import one_line
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.bands import (
@@ -26,6 +26,7 @@ from evenhand.calibration.bands import (
 from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
 from evenhand.calibration.scores import covered
 from evenhand.draws import one_row_each
+from evenhand.groups import check_groups
 
 if TYPE_CHECKING:
     from evenhand.calibration.counts import PITCounts
@@ -122,7 +123,7 @@ class RowEvidence:
         cls,
         pit: ArrayLike,
         r: ArrayLike | None,
-        groups: Mapping[str, ArrayLike],
+        groups: Any,
         cluster: ArrayLike | None,
         random: np.random.Generator,
     ) -> RowEvidence:
@@ -132,7 +133,7 @@ class RowEvidence:
             matrix = matrix[:, :1]  # one forecast each, said several times
         n, m = matrix.shape
         draws = None if r is None else check_own_draws(r, n, m)
-        masks = check_groups(groups, n)
+        masks: Mapping[str, NDArray[np.bool_]] = check_groups(groups, n)
         if cluster is not None:
             rows = one_row_each(cluster, n, random)
             matrix, draws = matrix[rows], None if draws is None else draws[rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,11 +97,16 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
     in two as another does. A named group that a feature makes too, that is named twice or that holds all rows counts
     once.
     """
+    return assemble(len(table), feature_groups(table), groups)
+
+
+def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Mapping[str, Bools] | str]]:
+    """Yield each feature with its groups, or with the reason why there are none."""
     halves = _fast_halves(table)
-    return assemble(len(table), ((str(name), _parts(table, j, halves)) for j, name in enumerate(table.columns)), groups)
+    return ((str(name), _parts(table, j, halves)) for j, name in enumerate(table.columns))
 
 
-def _parts(table: pd.DataFrame, j: int, halves: dict[int, tuple[str, Bools]]) -> dict[str, Bools] | str:
+def _parts(table: pd.DataFrame, j: int, halves: dict[int, tuple[str, Bools]]) -> Mapping[str, Bools] | str:
     """Return the groups of one feature, or why there are none."""
     name = table.columns[j]
     if j in halves:

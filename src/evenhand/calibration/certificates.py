@@ -448,6 +448,6 @@ def certify_pit(
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
     random = generator(random_state)
-    rows = RowEvidence.of(pit, r, groups or {}, cluster, random)
+    rows = RowEvidence.of(pit, r, groups, cluster, random)
     seed = int(random.integers(2**31))
     return Certificate(float(confidence), method, mass, rows.is_randomized, rows, seed, cluster is not None)

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, InputError, bad_input, check_choice, check_count, check_fraction, check_groups
+from evenhand._checks import Floats, InputError, bad_input, check_choice, check_count, check_fraction
 from evenhand._format import one_line
 from evenhand.calibration._evidence import ERROR_BINS, GAP_BINS, CountEvidence
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
@@ -22,6 +22,7 @@ from evenhand.calibration.bands import binned_distance
 from evenhand.calibration.certificates import Certificate
 from evenhand.calibration.errors import check_pit
 from evenhand.draws import RandomState, generator
+from evenhand.groups import check_groups
 
 __all__ = ["BINS", "ERROR_BINS", "GAP_BINS", "PITCounts", "binned_error", "certify_counts", "count_pits"]
 
@@ -196,7 +197,7 @@ def count_pits(
     """
     matrix = check_pit(pit)
     n, m = matrix.shape
-    masks = check_groups({} if groups is None else groups, n, may_be_empty=True)  # other blocks may have some
+    masks = check_groups(groups, n, is_block=True)  # other blocks may have some
     shares = [check_fraction("level", level) for level in levels]
     draws = None if r is None else _check_draws(r, n, m)
     place = np.arange(n), generator(random_state).integers(m, size=n)

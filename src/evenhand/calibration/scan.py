@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
 from scipy import special
 
-from evenhand._checks import Floats, bad_input, check_choice, check_count, check_groups, check_rows, check_weights
+from evenhand._checks import Floats, bad_input, check_choice, check_count, check_rows, check_weights
 from evenhand.calibration._masks import Ints, Masks, as_table, make_masks
 from evenhand.calibration._pairs import ALL_ROWS, BINS, BLOCK, Found, Rows, scan_pairs
 from evenhand.calibration.errors import check_pit
 from evenhand.calibration.scores import covered
 from evenhand.draws import RandomState, generator
+from evenhand.groups import Groups, check_groups
 
 __all__ = ["scan_groups"]
 
@@ -126,13 +127,13 @@ def scan_groups(
     check_choice("correction", correction, ("holm", "by"))
     matrix = check_pit(pit)
     n = matrix.shape[0]
-    table, named = as_table(X, n), check_groups(groups or {}, n)
+    table, named = as_table(X, n), check_groups(groups, n, X)
     residuals = None if residual is None else check_rows("residual", residual, n)
     weights = None if sample_weight is None else check_weights(sample_weight, n)
     if weights is not None and not weights.all():
         some = weights > 0
         matrix, table, weights = matrix[some], table.loc[some], weights[some]
-        named = {name: mask[some] for name, mask in named.items()}
+        named = Groups((group, mask[some]) for group, mask in named.pairs())
         residuals = None if residuals is None else residuals[some]
     _check_size(min_size, matrix.shape[0])
     masks = make_masks(table, named)

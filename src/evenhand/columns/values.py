@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._checks import Floats, bad_input
+from evenhand._checks import Floats, bad_input, coded
 from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, text_array
 
 Kind = Literal["number", "category", "boolean", "date", "other"]
@@ -66,11 +66,8 @@ def level(value: Any) -> str:
 
 def factorized(values: Values[Any], place: str) -> tuple[NDArray[np.intp], list[str]]:
     """Return a code per row, -1 where missing, and the level of each code; two codes may have one level."""
-    try:
-        codes, distinct = pd.factorize(values)
-    except TypeError as error:
-        raise bad_input(place, "hold single values", "lists or other containers", "drop it") from error
-    return np.asarray(codes, dtype=np.intp), [level(value) for value in distinct]
+    codes, distinct = coded(values, place)
+    return codes, [level(value) for value in distinct]
 
 
 def refuse(wrong: Mask, values: Values[Any], place: str, rule: str, start: int = 0) -> None:

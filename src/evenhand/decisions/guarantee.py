@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, bad_input, check_finite, check_fraction, check_groups
+from evenhand._checks import Floats, bad_input, check_finite, check_fraction
 from evenhand._format import Summarized, at_least, at_most, band, one_line, percent, plain_number, stated_confidence
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
 from evenhand.calibration.worst import check_masses
@@ -25,6 +25,7 @@ from evenhand.decisions._seen import Seen
 from evenhand.decisions.bayes import BayesDecision, check_forecast
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
+from evenhand.groups import check_groups
 
 __all__ = ["LossGuarantee", "loss_guarantee"]
 
@@ -208,7 +209,7 @@ def loss_guarantee(
     multiples = _check_multiples(k)
     shares = check_masses(masses)
     check_fraction("confidence", confidence)
-    masks = check_groups({} if groups is None else groups, n)
+    masks = check_groups(groups, n, x)
     random = generator(random_state)
     rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
     _check_draws(forecast, rows)

@@ -117,10 +117,9 @@ class _GroupColumn:
 
     @classmethod
     def learn(cls, table: pd.DataFrame, name: str) -> _GroupColumn:
-        names = tuple(group_columns(table, [name], source="X"))
-        low = f"{name} <= "
-        cut = names[0].removeprefix(low) if names[0].startswith(low) else None
-        return cls(name, names, _kind(table[name]), cut)
+        groups = group_columns(table, [name], source="X")
+        cut = next((group.value for group, _ in groups.pairs() if group.operator == "<="), None)
+        return cls(name, tuple(groups), _kind(table[name]), cut)
 
     def labels(self, table: pd.DataFrame) -> Labels:
         """Name of each row's group; None where no row of the training had that value."""

@@ -39,7 +39,7 @@ from evenhand.audits import (
 )
 from evenhand.calibration._scan_counts import ScanLayout
 from evenhand.draws import RandomState, generator
-from evenhand.groups import Partition, partition_of
+from evenhand.groups import Groups, Partition, partition_of
 from evenhand.scale._engine import Advance, over_parts
 from evenhand.scale._kinds import typed_parts
 from evenhand.scale._people import RowSet
@@ -281,14 +281,14 @@ def _search(wanted: _Wanted, sample: Sample, known: dict[str, Partition], **opti
     y = number_column(table, wanted.target, source=wanted.source)
     check_continuous(y, name=f"{wanted.source}: column {wanted.target!r}")
     model_or_forecast, X = wanted.subject.of(table, wanted.source)
-    masks = {name: mask for column in wanted.named for name, mask in known[column].masks(table[column]).items()}
+    masks = [pair for column in wanted.named for pair in known[column].masks(table[column]).pairs()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given above, with the column's name
         return audit(
             model_or_forecast,
             X,
             y,
-            groups={name: mask for name, mask in masks.items() if mask.any()},
+            groups=Groups((group, mask) for group, mask in masks if mask.any()),
             features=table[list(wanted.searched)] if wanted.searched else None,
             target_name=wanted.target,
             **options,

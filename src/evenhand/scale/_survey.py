@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._checks import MILD_ATOM, Floats
+from evenhand._checks import MILD_ATOM, Floats, about
 from evenhand.calibration.scores import grid_step
 from evenhand.columns import UnseenValues
 from evenhand.groups import Seen
@@ -190,7 +190,8 @@ def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Sur
             labels = id_column(table, plan.person, source=source, start=start)
             people = People.of(labels, i, start, block_generator(plan.seed, SURVEY, i, block).random(y.size))
         outcomes = Outcomes.of(y, are_many=last is not None and last.outcomes.values is None)
-        seen = {name: _seen(table[name], last.seen[name] if last else None) for name in plan.groups}
+        with about(source):
+            seen = {name: _seen(table[name], last.seen[name] if last else None) for name in plan.groups}
         unseen = UnseenValues.of(plan.subject.schema, table)
         found.append(Survey({i: y.size}, outcomes, seen, {}, people, unseen))
         if plan.person is None:  # people are joined at the end: each time would copy them all
