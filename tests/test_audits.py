@@ -411,9 +411,8 @@ def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
     ("groups", "said"),
     [
         ({"none": np.zeros(N, dtype=bool)}, "groups['none'] must hold at least one row, got none"),
-        ({"short": np.ones(3, dtype=bool)}, f"groups['short'] must be {N} booleans, got bool of shape (3,)"),
-        ({"ints": np.ones(N, dtype=int)}, f"groups['ints'] must be {N} booleans, got int64 of shape ({N},)"),
-        ({"flat": True}, f"groups['flat'] must be {N} booleans, got bool of shape ()"),
+        ({"short": np.ones(3, dtype=bool)}, f"groups['short'] must be {N} booleans or labels, got bool of shape (3,)"),
+        ({"flat": True}, f"groups['flat'] must be {N} booleans or labels, got bool of shape ()"),
         ({"everyone": np.arange(N) < 9}, "groups['everyone'] must have a name of its own, got 'everyone' twice"),
         (
             {1: np.arange(N) < 9, "1": np.arange(N) > 9},

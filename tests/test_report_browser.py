@@ -64,7 +64,9 @@ def real_audit(is_randomized):
     forecast = evenhand.Forecast.from_normal(mean, np.ones(n))
     if is_randomized:
         forecast = forecast.randomized(0.2, "entropic", r=jittered(n, 8, random_state=1))
-    return evenhand.audit(forecast, X=X, y=y, groups=groups, random_state=0)
+    found = evenhand.audit(forecast, X=X, y=y, groups=groups, random_state=0)
+    assert found.groups["group"].tolist() == ["everyone", "sex = f", "sex = m", EVIL]  # a mask, not halves of a column
+    return found
 
 
 @pytest.fixture(scope="module")

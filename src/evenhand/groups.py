@@ -120,7 +120,7 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
 def label_groups(name: str, values: pd.Series[Any], source: str) -> Iterable[tuple[Group, Mask]]:
     """Return the groups that the values of a column make."""
     with about(source):
-        seen = Seen.of(values)
+        seen = Seen.of(values.rename(name))
     partition = partition_of(name, seen, values, source=source)
     return partition.masks(values).pairs()
 
@@ -186,14 +186,16 @@ def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | 
         return groups.items()
     if isinstance(groups, str):
         raise bad_input("groups", "be a list of column names or masks by name", repr(groups), f"write [{groups!r}]")
-    frame = nw.from_native(groups, eager_only=True, allow_series=True, pass_through=True)
+    frame = groups
+    if not isinstance(groups, pd.DataFrame):  # narwhals refuses names that come twice, in words of its own
+        frame = nw.from_native(groups, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(frame, nw.Series):
         if frame.name in (None, ""):
             raise bad_input("groups", "have a name", "a Series without one", "write {'name': series}")
         return [(frame.name, groups)]
-    if not isinstance(frame, nw.DataFrame):
+    if not isinstance(frame, pd.DataFrame | nw.DataFrame):
         return None
-    table = frame.to_pandas()
+    table = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()
     _check_match("groups", groups, n, X)
     return [(name, table.iloc[:, j].array) for j, name in enumerate(table.columns)]
 

@@ -1,0 +1,181 @@
+"""Named groups: one rule for masks, labels and columns in every function that takes groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from command_outcome import Command
+from evenhand import Forecast, audit, audit_pit, certify
+from evenhand._checks import InputError
+from evenhand.calibration import certify_pit, count_pits, scan_groups
+from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
+from evenhand.groups import Group, Seen, check_groups, group_columns, label
+from evenhand.scale import ColumnSubject, audit_parts
+
+N = 240
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"age": RNG.uniform(20, 80, N), "sex": RNG.choice(["f", "m"], N), "score": RNG.normal(size=N)})
+PIT, Y = RNG.random(N), RNG.normal(size=N)
+OLD = X["age"] > 60
+LABELLED = {
+    "old": OLD.to_numpy(),
+    "sex = f": (X["sex"] == "f").to_numpy(),
+    "sex = m": (X["sex"] == "m").to_numpy(),
+}
+
+FORMS = {
+    "dict": {"old": OLD.tolist(), "sex": X["sex"].to_numpy()},
+    "dict of Series": {"old": OLD, "sex": X["sex"]},
+    "DataFrame": pd.DataFrame({"old": OLD, "sex": X["sex"]}),
+    "nullable": pd.DataFrame({"old": OLD.astype("boolean"), "sex": X["sex"].astype("category")}),
+    "objects": pd.DataFrame({"old": OLD.astype(object), "sex": X["sex"]}),
+    "polars": pl.DataFrame({"old": OLD.to_numpy(), "sex": X["sex"].to_list()}),
+    "polars in a dict": {"old": pl.Series(OLD.to_numpy()), "sex": pl.Series(X["sex"].to_list())},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_booleans_are_masks_and_other_values_labels(form: str) -> None:
+    found = check_groups(FORMS[form], N, X)
+    assert list(found) == list(LABELLED)
+    for name, mask in LABELLED.items():
+        np.testing.assert_array_equal(found[name], mask)
+    assert found.what("old") == Group("old")
+    assert found.what("sex = f") == Group("sex = f", "sex", "=", "f")
+
+
+@pytest.mark.parametrize("series", [OLD.rename("old"), pl.Series("old", OLD.to_numpy())], ids=["pandas", "polars"])
+def test_a_series_is_one_mask_under_its_name(series: Any) -> None:
+    found = check_groups(series, N, X)
+    assert list(found) == ["old"]
+    np.testing.assert_array_equal(found["old"], OLD)
+
+
+def test_numbers_are_labels_as_in_a_column() -> None:
+    table = pd.DataFrame({"age": X["age"]})
+    found, expected = check_groups(table, N), group_columns(X, ["age"], source="X")
+    assert list(found) == list(expected)
+    assert [found.what(name).operator for name in found] == ["<=", ">"]
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+FORECAST = Forecast.from_normal(np.zeros(N), np.ones(N))
+DECISION = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
+TAKERS = {
+    "audit": lambda groups: audit(FORECAST, X=X, y=Y, groups=groups, random_state=0).groups["group"][1:],
+    "audit_pit": lambda groups: audit_pit(PIT, X=X, groups=groups, random_state=0).groups["group"][1:],
+    "certify": lambda groups: certify(FORECAST, X, Y, groups=groups, random_state=0).named_table()["group"],
+    "certify_pit": lambda groups: certify_pit(PIT, groups=groups, random_state=0).named_table()["group"],
+    "scan_groups": lambda groups: [
+        name for name in scan_groups(PIT, X[["score"]], 20, groups=groups)["group"] if name in LABELLED
+    ],
+    "loss_guarantee": lambda groups: (
+        loss_guarantee(DECISION, FORECAST, Y, k=2, masses=0.5, groups=groups, random_state=0)
+        .table.query("kind == 'named'")["group"]
+        .unique()
+    ),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+@pytest.mark.parametrize("form", ["DataFrame", "polars", "dict"])
+def test_every_function_audits_the_groups_that_it_was_given(taker: str, form: str) -> None:
+    assert sorted(TAKERS[taker](FORMS[form])) == sorted(LABELLED)
+
+
+def test_a_table_of_masks_is_audited_and_not_columns_of_its_names() -> None:
+    # a column of X of the same name made halves of the scores in place of the mask
+    masks = pd.DataFrame({"score": OLD})
+    found = audit(FORECAST, X=X, y=Y, groups=masks, random_state=0).groups
+    assert found["group"].tolist() == ["everyone", "score"]
+    assert found["n"].tolist() == [N, int(OLD.sum())]
+    proof = certify(FORECAST, X, Y, groups=masks, random_state=0).named_table()
+    assert (proof["group"].tolist(), proof["n"].tolist()) == (["score"], [int(OLD.sum())])
+
+
+def test_blocks_of_counts_take_masks_alone() -> None:
+    _, by_group = count_pits(PIT, groups=pd.DataFrame({"old": OLD}), random_state=0)
+    assert by_group["old"].n_samples == OLD.sum()
+    with pytest.raises(InputError, match=r"groups\['sex'\] must be 240 booleans, got .* labels of a block may lack"):
+        count_pits(PIT, groups=FORMS["DataFrame"], random_state=0)
+
+
+MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        (pd.DataFrame({"old": OLD})[:9], r"groups must have one row per row that is judged \(240\), got 9 rows"),
+        (pd.DataFrame({"old": OLD})[::-1], "groups must have the index of X, .* got another index; order it by"),
+        ({"old": OLD[::-1]}, r"groups\['old'\] must have the index of X"),
+        ({"old": OLD[:9]}, r"groups\['old'\] must have one row per row that is judged \(240\), got 9 rows"),
+        ({"old": np.ones((N, 2), dtype=bool)}, r"groups\['old'\] must be 240 booleans or labels, got bool of shape"),
+        (OLD.rename(None), "groups must have a name, got a Series without one"),
+        (pd.DataFrame({"old": MIXED}), r"groups\['old'\] must have no missing values, as it is a mask, got"),
+        ({"old": MIXED.to_numpy(dtype=object)}, r"groups\['old'\] must have no missing values"),
+        (OLD.to_numpy(), "groups must hold names of columns, got bool"),
+        ([OLD.to_numpy()], "groups must hold names of columns, got ndarray; give masks as"),
+        (pd.DataFrame({"id": [f"p{i}" for i in range(N)]}), "groups: column 'id' must have at most 100 distinct"),
+        (pd.DataFrame(np.ones((N, 2), bool), columns=["a", "a"]), r"groups\['a'\] must have a name of its own"),
+        ({"sex": X["sex"], "sex = f": OLD}, r"groups\['sex = f'\] must have a name of its own"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused_in_one_line(groups: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        check_groups(groups, N, X)
+    assert "\n" not in str(caught.value)
+
+
+def test_labels_may_be_missing_and_are_a_group_then() -> None:
+    found = check_groups({"old": MIXED.astype("category")}, N, X)
+    assert list(found) == ["old = False", "old = True", "old missing"]
+    np.testing.assert_array_equal(found["old missing"], X["sex"] == "m")
+
+
+def test_floats_of_32_bits_make_groups_that_hold_their_rows() -> None:
+    values = pd.Series(np.tile(np.array([0.1, 0.3], dtype=np.float32), 5))
+    found = group_columns(pd.DataFrame({"x": values}), ["x"], source="t")
+    assert {name: int(mask.sum()) for name, mask in found.items()} == {"x = 0.1": 5, "x = 0.3": 5}
+
+
+# --- lists, structs and maps -----------------------------------------------------------------------------------
+
+NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_nested_values_make_no_groups(kind: str) -> None:
+    table = pd.DataFrame({"tags": NESTED[kind] * 50})
+    rule = f"column 'tags' must hold single values, got {kind}; leave the column out"
+    with pytest.raises(InputError, match=rule):
+        Seen.of(table["tags"])
+    with pytest.raises(InputError, match=f"loans.parquet: {rule}"):
+        group_columns(table, ["tags"], source="loans.parquet")
+    with pytest.raises(InputError, match=f"groups: {rule}"):
+        check_groups(table, 100)
+    with pytest.raises(InputError, match="the value of a group must be a single value"):
+        label(NESTED[kind][0])
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize("part", ["groups", "features"])
+def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
+    kind: str, part: str, tmp_path: Path, evenhand: Command
+) -> None:
+    table = pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0, "tags": NESTED[kind] * (N // 2)})
+    table.to_parquet(tmp_path / "a.parquet")
+    rule = f"a.parquet: column 'tags' must hold single values, got {kind}; leave the column out"
+    subject = ColumnSubject(mean="mean", std="std")
+    chosen = {"groups": ["tags"], "features": []} if part == "groups" else {"features": ["tags"]}
+    with pytest.raises(InputError, match=rule):
+        audit_parts(subject, tmp_path, "y", **chosen)
+    forecasts = ("--target", "y", "--mean", "mean", "--std", "std")
+    assert rule in evenhand("audit", tmp_path / "a.parquet", *forecasts, f"--{part}", "tags").complaint()
