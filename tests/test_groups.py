@@ -15,7 +15,8 @@ from evenhand import Forecast, audit, audit_pit, certify
 from evenhand._checks import InputError
 from evenhand.calibration import certify_pit, count_pits, scan_groups
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
-from evenhand.groups import Group, Seen, check_groups, group_columns, label
+from evenhand.given_groups import check_groups
+from evenhand.groups import Group, Seen, group_columns, label
 from evenhand.scale import ColumnSubject, audit_parts
 
 N = 240

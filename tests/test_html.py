@@ -638,11 +638,11 @@ def test_chances_off_over_everybody_are_told_where_the_mean_is_not():
     assert verdict(everybody(0.01, 0.0004))[0].startswith("No group is surely off")
 
 
-def test_a_mean_that_is_surely_off_is_told_beside_chances_that_are_not():
+def test_a_mean_that_its_own_band_tells_from_0_is_told_of_beside_a_group_that_is_not_off():
     audit = deterministic()
     audit["groups"][1] |= {"bias_low": 0.01}
     listed = text_of(audit_html(audit)).partition("Named groups Estimates")[2]
-    assert "chances: not surely off; mean: surely higher" in listed
+    assert "not surely off; mean higher, by its own band alone" in listed
     # surely off as a group, and by intervals: the mean is told of as well
     audit["groups"][2] |= {"mean_pit": 0.5}
     assert "intervals too narrow; on average outcomes are 0.31 units of y below forecast" in text_of(audit_html(audit))
@@ -718,10 +718,59 @@ def test_deterministic_lead_says_direction_units_and_how_surely():
 
 def test_a_named_group_of_one_column_is_mended_by_it():
     audit = deterministic()
-    audit["groups"][2]["group"] = audit["certificate"]["groups"][0]["group"] = "sex = f"
+    audit["groups"][2] |= {"group": "sex = f", "column": "sex"}
+    audit["certificate"]["groups"][0]["group"] = "sex = f"
     assert "guides on mending" in str(verdict(audit)[1][-1])  # no column of that name is known
     audit["scan"].append(scanned("sex = m", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": ["sex"]})
     assert 'by="sex"' in str(verdict(audit)[1][-1])
+
+
+def test_a_column_whose_name_looks_like_a_group_is_mended_by_its_whole_name():
+    # a boolean column of this name was cut at its " > " and the advice named a column `hours` that there was not
+    audit = deterministic()
+    audit["groups"][2] |= {"group": "hours > 40 = True", "column": "hours > 40"}
+    audit["certificate"]["groups"][0]["group"] = "hours > 40 = True"
+    for name in ("hours", "hours > 40"):
+        audit["scan"].append(scanned(f"{name} <= 30", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": [name]})
+    assert 'by="hours > 40"' in str(verdict(audit)[1][-1])
+
+
+def painted_off(audit):
+    """Names of the groups that the table of named groups draws as off."""
+    listed = audit_html(audit).partition('<section id="groups">')[2].partition("</section>")[0]
+    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', listed, flags=re.S)
+    return {html.unescape(name) for name, row in rows if re.search(r'class="[^"]*\bred\b', row)}
+
+
+def test_table_and_drawing_call_those_groups_off_that_the_verdict_does():
+    # by its own band alone sex=f is off, by the bounds that hold for all groups at once it is not
+    audit = deterministic() | {"scan": [], "learned": []}
+    audit["groups"][0] |= {"error_low": 0.0, "bias_low": -0.3, "bias_high": 0.1}
+    assert painted_off(audit) == {"sex=f"}
+    audit["certificate"]["groups"][0]["low"] = 0.0
+    assert verdict(audit)[0].startswith("No group is surely off")
+    assert painted_off(audit) == set()
+    assert painted_off(audit | {"certificate": None}) == {"sex=f"}
+    # too little to be told of in points is not off anywhere
+    audit["learned"] = [found(0.2, 180, 0.01, 0.0002, None)]
+    assert verdict(audit)[0].startswith("No group is surely off")
+    in_page = text_of(audit_html(audit)).partition("Worst groups learned from features")[2].partition("by age, sex")[0]
+    in_text = audit_text(audit).partition("learned worst group of")[2].partition("by age, sex")[0]
+    for shown in (in_page, in_text):
+        assert "outcomes lower than forecast" not in shown
+        assert "not surely off" in shown
+
+
+def test_possible_leaks_are_named_and_are_no_findings():
+    audit = deterministic() | {"scan": [], "learned": [], "certificate": None}
+    audit["groups"][2] |= {"possible_leak": True}
+    leak = {"kind": "group", "name": "sex=f", "column": None, "apart": 0.004}
+    audit["possible_leaks"] = [leak | {"rank_correlation": None, "forecast_rank_correlation": None}]
+    lead, sentences = verdict(audit)
+    assert "No group is surely off: 2 named groups looked at" in lead
+    assert str(sentences[-1]).startswith("Possible leak: group sex=f may be defined by the outcome: it differs")
+    assert painted_off(audit) <= {"everyone"}
+    assert "possible leak" in text_of(audit_html(audit)).partition("Named groups Estimates")[2]
 
 
 @pytest.mark.parametrize("make", [deterministic, randomized])

@@ -22,6 +22,7 @@ from evenhand.audits._held_out import (
     learn_groups,
     note_features,
     scan_groups,
+    without_leaks,
 )
 from evenhand.audits._pictures import calibration_table, example_table, pit_table, price_of
 from evenhand.audits._provenance import draws_in_words, provenance_of
@@ -30,7 +31,7 @@ from evenhand.audits._subject import check_rows, draws_like, read_subject
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.groups import check_groups
+from evenhand.given_groups import check_groups
 from evenhand.report import units_of
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -130,6 +131,7 @@ def audit(
         examples = example_table(subject_of, held.X, subject.outcomes, held.kept)
     if subject.scored.size < held.kept.size:
         held.notes.append(f"scores are taken on {subject.scored.size:,} rows chosen at random")
+    held = without_leaks(held, subject)
     title, is_given = name or _default_name(model_or_forecast), isinstance(model_or_forecast, Forecast)
     draws = draws_in_words(is_given, subject.r is not None, subject.pit.shape[1])
     found = _audit_pits(
@@ -313,10 +315,10 @@ def _audit_pits(
     target: str | None = None,
 ) -> Audit:
     proof = certificate(pit, r, held, search.confidence, random)
-    groups = _tables.group_table(pit, residual, held.groups, held.weight, random)
+    groups = _tables.group_table(pit, residual, held.groups, held.leaks, held.weight, random)
     scan = scan_groups(pit, residual, held, search, random)
     learned = learn_groups(pit, residual, held, search, random)
-    if len(scan) or len(learned):
+    if held.searched is not None and (len(scan) or len(learned)):
         note_features(held)
     return Audit(
         name=name,
@@ -330,6 +332,7 @@ def _audit_pits(
         learned=learned,
         worst_groups=_tables.worst_group_table(pit, search.masses, proof, search.n_simulations, random),
         certificate=proof,
+        leaks=held.leaks,
         notes=tuple(held.notes),
         histogram=pit_table(pit, held.weight),
         calibration=calibration_table(pit, held.weight),

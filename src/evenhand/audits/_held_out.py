@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,21 @@ from evenhand._checks import (
 from evenhand._format import stated
 from evenhand._ids import check_cluster
 from evenhand.audits import _tables
+from evenhand.audits._subject import Subject
+from evenhand.calibration._leaks import COLUMNS, find_leaks
+from evenhand.calibration._masks import as_table
 from evenhand.calibration.learned import GroupSearch
 from evenhand.draws import one_row_each
 from evenhand.encoding import TableEncoder
-from evenhand.groups import Groups, check_groups
+from evenhand.given_groups import check_groups
+from evenhand.groups import Groups
 from evenhand.tables import take_rows
 
 NO_CERTIFICATE = "no certificate"
 """How the note begins that says why there is none."""
+
+POSSIBLE_LEAK = "possible leak"
+"""Direction, in a scan, of a group that the outcome may define."""
 
 MOST_NAMED = 8
 """Features that are named in a note."""
@@ -67,7 +75,10 @@ def _shares(name: str, values: ArrayLike) -> list[float]:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The rows of an audit: one per person, with features, weights and named groups."""
+    """The rows of an audit: one per person, with features, weights and named groups.
+
+    `leaks` names the groups and features that the outcome may define: see `find_leaks`. Nothing is searched in them.
+    """
 
     kept: NDArray[np.intp]
     X: Any
@@ -77,6 +88,30 @@ class HeldOut:
     groups: Groups
     one_row_each: bool
     notes: list[str]
+    leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(COLUMNS)))
+
+    @cached_property
+    def searched(self) -> Any:
+        """Features that groups are searched in; None if there are none."""
+        return self._features(is_leak=False) if self._leaked("feature") else self.features
+
+    @property
+    def judged(self) -> Groups:
+        """Named groups that are scanned."""
+        return self.groups.without(self._leaked("group"))
+
+    @property
+    def leaking(self) -> tuple[Any, Groups]:
+        """Features and named groups that the outcome may define."""
+        return self._features(is_leak=True), self.groups.without(self.judged)
+
+    def _leaked(self, kind: str) -> set[str]:
+        return set(self.leaks.loc[self.leaks["kind"] == kind, "name"])
+
+    def _features(self, *, is_leak: bool) -> Any:
+        table, leaked = as_table(self.features, self.weight.size), self._leaked("feature")
+        some = table.loc[:, [(str(name) in leaked) == is_leak for name in table.columns]]
+        return some if is_leak or some.shape[1] else None
 
 
 def hold_out(
@@ -97,6 +132,14 @@ def hold_out(
         parts = "learned groups, worst groups in hindsight and the tests of scanned groups"
         notes.append(f"{parts} count each row once, whatever its weight")
     return HeldOut(kept, X, searched, weight, is_weighted, masks, cluster is not None, notes)
+
+
+def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
+    """Look for groups and features that the outcome may define, on the rows that are scored."""
+    rows, quantile = subject.scored, subject.few.ppf(0.5)
+    median = quantile.mean(axis=-1) if quantile.ndim == 2 else quantile
+    features = None if held.features is None else take_rows(held.features, rows)
+    return replace(held, leaks=find_leaks(subject.outcomes[rows], median, held.groups.take(rows), features))
 
 
 def _kept(weight: Floats, cluster: Any, random: np.random.Generator) -> tuple[NDArray[np.intp], list[str]]:
@@ -162,20 +205,39 @@ def scan_groups(
     if n < search.min_size:
         held.notes.append(f"{search.min_size} rows are needed to scan for groups, got {n}")
         return empty
-    found = calibration.scan_groups(
-        pit,
-        held.features,
-        search.min_size,
-        groups=held.groups,
-        residual=residual,
-        sample_weight=held.weight if held.is_weighted else None,
-        random_state=random,
-    )
-    left_out = found.attrs["left_out"]
+
+    def scanned(features: Any, groups: Groups) -> pd.DataFrame:
+        weight = held.weight if held.is_weighted else None
+        return calibration.scan_groups(
+            pit,
+            features,
+            search.min_size,
+            groups=groups,
+            residual=residual,
+            sample_weight=weight,
+            random_state=random,
+        )
+
+    found = empty if held.searched is None else scanned(held.searched, held.judged)
+    left_out = found.attrs.get("left_out", {})
     held.notes.extend(f"column {column!r} was not scanned: {why}" for column, why in left_out.items())
-    if not (found["n"] >= search.min_size).any():
+    if held.searched is None:
+        held.notes.append("the outcome may define every feature: nothing was scanned")
+    elif not (found["n"] >= search.min_size).any():
         held.notes.append(f"no group has at least {search.min_size} rows: nothing was scanned")
-    return found
+    return found if held.leaks.empty else with_leaks(found, _as_leaks(scanned(*held.leaking)))
+
+
+def with_leaks(found: pd.DataFrame, leaks: pd.DataFrame) -> pd.DataFrame:
+    """Put groups that the outcome may define below those that were scanned."""
+    some = [table for table in (found, leaks) if len(table)]
+    return pd.concat(some, ignore_index=True) if some else found
+
+
+def _as_leaks(found: pd.DataFrame) -> pd.DataFrame:
+    """Keep the numbers of single groups, without tests: these would be no findings."""
+    single = found[found["features"].map(len) == 1]
+    return single.assign(direction=POSSIBLE_LEAK, p_value=np.nan, p_adjusted=np.nan)
 
 
 def unlearned(mass: float) -> str:
@@ -188,7 +250,7 @@ def learn_groups(
 ) -> pd.DataFrame:
     found: list[calibration.FoundGroup] = []
     learner = GroupSearch(pit, _without_names(held), random_state=random)
-    for mass in search.learned_masses if held.features is not None else ():
+    for mass in search.learned_masses if held.searched is not None else ():
         try:
             found.append(learner.find(mass, confidence=search.confidence, residual=residual))
         except InputError as error:
@@ -199,7 +261,7 @@ def learn_groups(
 
 def _without_names(held: HeldOut) -> Any:
     """Features without text that differs in every row: a learner finds people by it, not groups."""
-    features = held.features
+    features = held.searched
     if not hasattr(features, "columns"):
         return features
     named = [
@@ -217,7 +279,7 @@ def _without_names(held: HeldOut) -> Any:
 
 def note_features(held: HeldOut) -> None:
     """Say which features groups were looked for in: in another model's table they are whatever else is there."""
-    names = [str(name) for name in getattr(held.features, "columns", ())]
-    names = names or [f"x{i}" for i in range(held.features.shape[1])]
+    names = [str(name) for name in getattr(held.searched, "columns", ())]
+    names = names or [f"x{i}" for i in range(held.searched.shape[1])]
     listed = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" * (len(names) > MOST_NAMED))
     held.notes.append(f"groups were looked for in {len(names)} feature{'s' * (len(names) > 1)}: {listed}")

@@ -12,6 +12,7 @@ import pandas as pd
 from evenhand import calibration
 from evenhand._format import stated
 from evenhand.audits import _tables
+from evenhand.audits._held_out import POSSIBLE_LEAK, with_leaks
 from evenhand.audits._pictures import LEVELS, curve_table
 from evenhand.audits._result import Audit
 from evenhand.audits._tally import Tally, TallyPlan
@@ -50,10 +51,11 @@ def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, 
         proof = calibration.certify_counts(
             tally.counts, groups=groups, is_randomized=tally.counts.gap is not None, confidence=confidence
         )
-    table = _group_table(tally, groups, plan, found.groups)
+    table = _group_table(tally, groups, plan, found)
     scan, old = found.scan, found.notes
     if tally.scan is not None and plan.layout is not None:
-        scan = tally.scan.frame(plan.layout, min_size)
+        leaks = found.scan[found.scan["direction"] == POSSIBLE_LEAK]
+        scan = with_leaks(tally.scan.frame(plan.layout, min_size), leaks)
         old = tuple(note for note in found.notes if not says_no_scan(note))
     return replace(
         found,
@@ -65,13 +67,14 @@ def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, 
         certificate=proof,
         histogram=_histogram(tally),
         calibration=_curve(tally.counts),
-        notes=(*_notes(tally, groups, found.n_samples), *old),
+        notes=(*_notes(tally, groups, found.n_samples, has_leaks=len(found.leaks) > 0), *old),
     )
 
 
-def _notes(tally: Tally, groups: Container[str], searched: int) -> list[str]:
+def _notes(tally: Tally, groups: Container[str], searched: int, *, has_leaks: bool) -> list[str]:
     of_all, of_some = ["averages", "named groups"], ["scores", "learned groups", "worst groups in hindsight"]
     (of_some if tally.scan is None else of_all).append("scanned groups")
+    of_some += ["possible leaks"] if has_leaks else []
     notes = [
         f"{', '.join(of_all)} and what is proven are of all {tally.counts.n_samples:,} rows; errors of averages and "
         f"named groups are counted in bins, within {1 / (2 * BINS):.5f} of the exact ones",
@@ -101,15 +104,16 @@ def _scores(scores: pd.DataFrame, everyone: pd.Series[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=scores.columns)
 
 
-def _group_table(tally: Tally, groups: dict[str, PITCounts], plan: TallyPlan, some: pd.DataFrame) -> pd.DataFrame:
-    """Everybody and the named groups; `some` is the same table of the rows chosen at random."""
-    margins = {row["group"]: _margin(dict(row)) for row in some.to_dict("records")}
+def _group_table(tally: Tally, groups: dict[str, PITCounts], plan: TallyPlan, found: Audit) -> pd.DataFrame:
+    """Everybody and the named groups; `found` is of the rows chosen at random."""
+    margins = {row["group"]: _margin(dict(row)) for row in found.groups.to_dict("records")}
     known = {group.name: group for partition in plan.groups for group in partition.groups}
-    return pd.DataFrame(
+    return _tables.group_frame(
         [
             _row(known.get(name, Group(name)), counts, tally.moments[name], plan.centre, margins.get(name))
             for name, counts in ({"everyone": tally.counts} | groups).items()
-        ]
+        ],
+        found.leaks,
     )
 
 

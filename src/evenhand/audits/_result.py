@@ -17,6 +17,7 @@ from evenhand import calibration
 from evenhand._checks import bad_input
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
+from evenhand.calibration._leaks import COLUMNS as LEAK_COLUMNS
 from evenhand.columns import UnseenValues
 from evenhand.report import audit_html, audit_text
 
@@ -82,6 +83,10 @@ class Audit(Summarized):
     unseen : UnseenValues or None
         Values of the rows that the forecaster's training table never had, by column; None without a forecaster of
         which the training table is known.
+    leaks : DataFrame
+        Groups and features that the outcome may define, which are no findings: `kind` ("group" or "feature"), `name`,
+        `column`, `apart` (share of rows on which the group differs from a range of outcomes), `rank_correlation` with
+        the outcomes and `forecast_rank_correlation`, that of the forecasts' medians. Empty where only PITs are known.
     """
 
     name: str
@@ -104,6 +109,7 @@ class Audit(Summarized):
     caveat: str | None = None
     unseen: UnseenValues | None = None
     target: str | None = None
+    leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
 
     def __repr__(self) -> str:
         return one_line(
@@ -157,6 +163,7 @@ class Audit(Summarized):
             "price": self.price,
             "provenance": self.provenance,
         }
+        more["possible_leaks"] = _plain_records(self.leaks)
         more["unseen"] = unseen.records()
         return head | records | rest | deepcopy(more)
 

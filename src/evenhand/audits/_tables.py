@@ -113,7 +113,12 @@ def share_band(mean: float, variance: float, n: float) -> dict[str, float]:
 
 
 def group_table(
-    pit: Floats, residual: Floats | None, groups: Groups, weight: Floats, random: np.random.Generator
+    pit: Floats,
+    residual: Floats | None,
+    groups: Groups,
+    leaks: pd.DataFrame,
+    weight: Floats,
+    random: np.random.Generator,
 ) -> pd.DataFrame:
     """Error, lean and coverage of everybody and of each named group."""
     everyone = Group("everyone"), np.ones(pit.shape[0], dtype=np.bool_)
@@ -132,7 +137,15 @@ def group_table(
                 n_effective(w) < SMALL_GROUP,
             )
         )
-    return pd.DataFrame(rows)
+    return group_frame(rows, leaks)
+
+
+def group_frame(rows: Sequence[Mapping[str, Any]], leaks: pd.DataFrame) -> pd.DataFrame:
+    """Table of groups from its rows, those that the outcome may define marked."""
+    # as objects: pandas would make NaN of a missing column
+    column = pd.Series([row["column"] for row in rows], dtype=object)
+    leaked = set(leaks.loc[leaks["kind"] == "group", "name"])
+    return pd.DataFrame(rows).assign(column=column, possible_leak=[row["group"] in leaked for row in rows])
 
 
 def group_row(

@@ -26,7 +26,7 @@ from evenhand.calibration.bands import (
 from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
 from evenhand.calibration.scores import covered
 from evenhand.draws import one_row_each
-from evenhand.groups import check_groups
+from evenhand.given_groups import check_groups
 
 if TYPE_CHECKING:
     from evenhand.calibration.counts import PITCounts

@@ -22,7 +22,7 @@ from evenhand.calibration.bands import binned_distance
 from evenhand.calibration.certificates import Certificate
 from evenhand.calibration.errors import check_pit
 from evenhand.draws import RandomState, generator
-from evenhand.groups import check_groups
+from evenhand.given_groups import check_groups
 
 __all__ = ["BINS", "ERROR_BINS", "GAP_BINS", "PITCounts", "binned_error", "certify_counts", "count_pits"]
 

@@ -18,7 +18,8 @@ from evenhand.calibration._pairs import ALL_ROWS, BINS, BLOCK, Found, Rows, scan
 from evenhand.calibration.errors import check_pit
 from evenhand.calibration.scores import covered
 from evenhand.draws import RandomState, generator
-from evenhand.groups import Groups, check_groups
+from evenhand.given_groups import check_groups
+from evenhand.groups import Groups
 
 __all__ = ["scan_groups"]
 

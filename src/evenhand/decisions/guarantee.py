@@ -25,7 +25,7 @@ from evenhand.decisions._seen import Seen
 from evenhand.decisions.bayes import BayesDecision, check_forecast
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
-from evenhand.groups import check_groups
+from evenhand.given_groups import check_groups
 
 __all__ = ["LossGuarantee", "loss_guarantee"]
 

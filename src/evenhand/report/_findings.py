@@ -25,12 +25,19 @@ from evenhand.report._said import (
 NAMED_TOLD, TOLD = 2, 3
 """Most named groups, and most groups named or scanned, that are told of one by one."""
 
-NOT_OFF = "not surely off"
+NOT_OFF, POSSIBLE_LEAK = "not surely off", "possible leak"
+
+LEAKS_TOLD = 3
+"""Most possible leaks that are named one by one."""
 
 
 def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
-    """Put groups that are large enough first, then those that are off by most for sure, then those that seem to be."""
-    return sorted(rows, key=lambda row: (bool(row.get("too_small")), -or_zero(row[low]), -or_zero(row["error"])))
+    """Put groups that are judged first, then those that are off by most for sure, then those that seem to be."""
+
+    def place(row: Values) -> tuple[bool, bool, float, float]:
+        return bool(row.get("too_small")), bool(row.get("possible_leak")), -or_zero(row[low]), -or_zero(row["error"])
+
+    return sorted(rows, key=place)
 
 
 def is_sure(row: Values) -> bool:
@@ -62,13 +69,15 @@ def is_mean_off(row: Values) -> bool:
 def how_off(row: Values, *, is_off: bool, unit: str) -> str:
     """Say in which direction a group is off and by how much in a unit, by one rule for all tables.
 
-    A mean that is surely off is told of also where stated chances, judged over all levels, are not.
+    A mean that is off by the group's own band is told of also where the group, judged with all others, is not off.
     """
     if row.get("too_small"):
         return "too few rows to tell"
+    if row.get("possible_leak"):
+        return POSSIBLE_LEAK
     if not is_off:
-        mean = f"chances: {NOT_OFF}; mean: surely {'lower' if or_zero(row['bias']) < 0 else 'higher'}"
-        return mean if is_mean_off(row) else NOT_OFF
+        side = "lower" if or_zero(row["bias"]) < 0 else "higher"
+        return f"{NOT_OFF}; mean {side}, by its own band alone" if is_mean_off(row) else NOT_OFF
     direction = _direction(row)
     if is_mean_opposed(row, direction):
         # levels and mean disagree where a few large misses weigh most: one sentence must not say both of outcomes
@@ -108,20 +117,44 @@ def least_named(audit: Values) -> dict[Any, float]:
     return {row["group"]: or_zero(row["low"]) for row in (audit["certificate"] or {}).get("groups", [])}
 
 
+def is_learned_off(row: Values) -> bool:
+    """Whether a learned group is surely off."""
+    return or_zero(row["low"]) >= LEAST_TOLD
+
+
 def off_named(audit: Values) -> list[Values]:
-    """Named groups that are surely off, those that are off by most for sure first."""
+    """Named groups that are surely off, those that are off by most for sure first.
+
+    The one judgement of named groups: of the verdict, of every table and of its drawings.
+    """
     least = least_named(audit)
     scanned = {row["group"] for row in audit["scan"] if is_sure(row)}
     judged = {row["group"] for row in audit["scan"]} | set(least)
 
     def is_off(row: Values) -> bool:
+        if row["too_small"] or row.get("possible_leak"):
+            return False
         if row["group"] in judged:
             return row["group"] in scanned or least.get(row["group"], 0.0) >= LEAST_TOLD
         # a band of a group alone counts only where no judgement of all groups at once is known
         return or_zero(row["error_low"]) >= LEAST_TOLD
 
-    off = [row for row in audit["groups"][1:] if not row["too_small"] and is_off(row)]
+    off = [row for row in audit["groups"][1:] if is_off(row)]
     return sorted(off, key=lambda row: (-sure_least(audit, row), -or_zero(row["error"])))
+
+
+def off_everybody(audit: Values) -> float:
+    """Lower bound by which forecasts are surely off over everybody; 0 if they are not, or by too little to tell."""
+    for row in audit["groups"][:1]:
+        low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
+        return low if low > LEAST_TOLD else 0.0
+    return 0.0
+
+
+def off_names(audit: Values) -> set[Any]:
+    """Names of the groups in the table of named groups that are surely off, everyone among them."""
+    everyone = {row["group"] for row in audit["groups"][:1] if off_everybody(audit)}
+    return everyone | {row["group"] for row in off_named(audit)}
 
 
 def sure_least(audit: Values, row: Values) -> float:
@@ -184,7 +217,7 @@ def _finding(audit: Values, before: str, row: Values) -> Said:
 
 
 def _learned_sentences(audit: Values) -> list[Said]:
-    off = [row for row in audit["learned"] if or_zero(row["low"]) >= LEAST_TOLD]
+    off = list(filter(is_learned_off, audit["learned"]))
     if not off:
         return []
     row = max(off, key=lambda row: row["low"])
@@ -252,7 +285,8 @@ def no_scan(audit: Values) -> str:
 
 def looked_at(audit: Values) -> str:
     """Say how many groups were looked at, and whether a scan ran."""
-    counts = {"named": max(len(audit["groups"]) - 1, 0), "scanned": n_scanned(audit), "learned": len(audit["learned"])}
+    named = sum(not row.get("possible_leak") for row in audit["groups"][1:])
+    counts = {"named": named, "scanned": n_scanned(audit), "learned": len(audit["learned"])}
     told = [count(n, f"{kind} group") for kind, n in counts.items() if n or kind == "named"]
     no = "" if counts["scanned"] else f"; no scan: {no_scan(audit)}"
     return f"{', '.join(told)} looked at, none surely off{no}"
@@ -273,8 +307,26 @@ def _column_of(audit: Values, row: Values) -> str | None:
     if row["group"] not in named:
         features = row.get("features") or []
         return str(features[0]) if len(features) == 1 else None
-    column = str(row["group"])
-    for between in (" = ", " <= ", " > "):
-        column = column.partition(between)[0]
     columns = {str(name) for other in audit["scan"] if other["group"] not in named for name in other["features"]}
-    return column if column in columns else None
+    column = row.get("column")
+    return str(column) if column in columns else None
+
+
+def leak_sentences(audit: Values) -> list[Said]:
+    """Name the groups and features that the outcome may define, each column once."""
+    leaks: dict[Any, Values] = {}
+    for row in sorted(audit.get("possible_leaks") or [], key=lambda row: not is_known(row["apart"])):
+        leaks.setdefault(row["column"] or (row["name"],), row)
+    told = [_leak_sentence(row) for row in list(leaks.values())[:LEAKS_TOLD]]
+    others = len(leaks) - len(told)
+    return [*told, Said(f"Possible leaks besides these: {others:,}.")] if others else told
+
+
+def _leak_sentence(row: Values) -> Said:
+    kind = "feature" if row["column"] else "group"
+    if is_known(row["rank_correlation"]):
+        why = "its rank correlation with the outcome is above 0.99 and above that of the forecasts"
+    else:
+        why = f"it differs from a range of outcomes in {whole_percent(row['apart'])} of the rows"
+    rest = f" may be defined by the outcome: {why}. Groups must be known before the outcome, so it is no finding."
+    return Said(f"Possible leak: {kind} ", str(row["column"] or row["name"]), rest)

@@ -19,8 +19,17 @@ from evenhand._format import (
     whole,
 )
 from evenhand.report._chart import tip_name
-from evenhand.report._findings import by_size, how_off, in_words, is_sure, n_scanned, no_scan, scan_note
-from evenhand.report._numbers import or_zero
+from evenhand.report._findings import (
+    by_size,
+    how_off,
+    in_words,
+    is_learned_off,
+    is_sure,
+    n_scanned,
+    no_scan,
+    off_names,
+    scan_note,
+)
 from evenhand.report._page import Cell, Section, Value, paragraph, section, table
 from evenhand.report._plots import off_by_drawing
 from evenhand.report._said import SURE, Values, unit_of
@@ -54,18 +63,18 @@ def named_section(audit: Values) -> Section | None:
     )
     if rows[NAMED + 1 :]:
         text += f" Shown are the {NAMED} of {whole(len(rows) - 1)} groups, those off by most for sure first."
-    dim = [i for i, row in enumerate(rows) if row["too_small"]]
+    dim = [i for i, row in enumerate(rows) if row["too_small"] or row.get("possible_leak")]
     unit = unit_of(audit)
-    cells = [_named_cells(row, top, unit) for row in rows[: NAMED + 1]]
+    off = off_names(audit)
+    cells = [_named_cells(row, top, unit, is_off=row["group"] in off) for row in rows[: NAMED + 1]]
     written = table("Named groups", header, cells, dim, search="Find a group")
     return section("Named groups", paragraph(text), written, key="groups")
 
 
-def _named_cells(row: Values, top: float, unit: str) -> list[Cell]:
+def _named_cells(row: Values, top: float, unit: str, *, is_off: bool) -> list[Cell]:
     is_small = bool(row["too_small"])
     errors = "-" if is_small else points(row["error"])
     reach = "-" if is_small else band(points, row["error_low"], row["error_high"])
-    is_off = not is_small and or_zero(row["error_low"]) > 0
     how = how_off(row, is_off=is_off, unit=unit)
     says = f"{tip_name(row['group'])}: off by {errors} points (95% band {reach}), {how}."
     drawing = "" if is_small else _with_band(row, says, is_off=is_off, top=top)
@@ -169,7 +178,7 @@ def learned_section(audit: Values) -> Section | None:
             stated(row["mass"]),
             points(row["error"]),
             bound(at_least, row["low"]),
-            how_off(row, is_off=or_zero(row["low"]) > 0, unit=unit_of(audit)),
+            how_off(row, is_off=is_learned_off(row), unit=unit_of(audit)),
             number(row["bias"]),
             percent(row["coverage_80"]),
             p_value(row["p_value"]),

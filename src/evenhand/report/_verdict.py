@@ -22,13 +22,14 @@ from evenhand.report._findings import (
     how_off,
     how_sure,
     is_mean_off,
+    leak_sentences,
     lean,
-    least_named,
     looked_at,
     mending,
+    off_everybody,
 )
 from evenhand.report._numbers import or_zero
-from evenhand.report._said import HIGHER, LEAST_TOLD, LOWER, NARROW, WIDE, Said, Values, clause, unit_of
+from evenhand.report._said import HIGHER, LOWER, NARROW, WIDE, Said, Values, clause, unit_of
 
 MASS = 0.2
 """Share of the people whose bounds for every group are told of in words."""
@@ -76,19 +77,19 @@ def verdict(audit: Values) -> tuple[str, list[Said]]:
         lead = " ".join(part for part in (everybody, _group_lead(audit) if sure else _no_group_off(audit)) if part)
         said = [*sure, *map(Said, [*average, _no_proof_sentence(audit)])]
         said += [Said(mending(audit))] if sure and not audit["is_randomized"] else []
-    return lead, [*warning, *said]
+    return lead, [*warning, *said, *leak_sentences(audit)]
 
 
 def everybody_off(audit: Values) -> str:
     """Say in which direction forecasts are surely off over everybody, and by how much; nothing if they are not."""
     for row in audit["groups"][:1]:
-        low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
+        low = off_everybody(audit)
         if is_mean_off(row):
             ends = sorted((abs(or_zero(row["bias_low"])), abs(or_zero(row["bias_high"]))))
             way, reach = "high" if row["bias"] < 0 else "low", band(plain_number, *ends)
             off = plain_number(abs(row["bias"]))
             return f"Forecasts are too {way} on average, by {off} ({reach}) in {unit_of(audit)}."
-        if low > LEAST_TOLD:
+        if low:
             return _chances_off(row, low)
     return ""
 

@@ -20,8 +20,8 @@ from evenhand._format import (
     stated,
     whole_percent,
 )
-from evenhand.report._findings import NOT_OFF, by_size, in_words, is_sure
-from evenhand.report._numbers import or_zero, without_nan
+from evenhand.report._findings import NOT_OFF, by_size, in_words, is_learned_off, is_sure
+from evenhand.report._numbers import without_nan
 from evenhand.report._said import Values
 from evenhand.report._verdict import (
     SCALE,
@@ -124,7 +124,7 @@ def _learned(audit: Values) -> str:
             f"{row['n']} of {row['n_judged']}",
             number(row["error"]),
             bound(lambda low: at_least(low, 3, unit=1), row["low"]),
-            (row["direction"] or "-") if or_zero(row["low"]) > 0 else NOT_OFF,
+            (row["direction"] or "-") if is_learned_off(row) else NOT_OFF,
             number(row["bias"]),
             whole_percent(row["coverage_80"]),
             in_words(row),

@@ -303,11 +303,15 @@ def _tally_plan(
     levels: tuple[float, ...],
     found: Audit,
 ) -> TallyPlan:
-    layout = ScanLayout.planned(sample.table, wanted.searched, known)
+    # what the outcome may define, on the rows chosen at random, is scanned in no row
+    leaked = set(found.leaks["column"])
+    searched = [name for name in wanted.searched if name not in leaked]
+    scanned = {name: partition for name, partition in known.items() if name not in leaked}
+    layout = ScanLayout.planned(sample.table, searched, scanned)
     outcomes = survey.outcomes
     return TallyPlan(
         tuple(known[name] for name in wanted.named),
-        layout if layout.is_small and wanted.searched else None,
+        layout if layout.is_small and searched else None,
         levels,
         outcomes.spread_step,
         (outcomes.least, outcomes.greatest),
