@@ -562,7 +562,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     tables = ["scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples"]
-    rest = ["certificate", "notes", "caveat", "pit", "price", "provenance", "unseen"]
+    rest = ["certificate", "notes", "caveat", "pit", "price", "provenance", "possible_leaks", "unseen"]
     assert list(held) == [*head, "is_randomized", "rounding_step", *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
         # every digit

@@ -27,7 +27,7 @@ NAMED_TOLD, TOLD = 2, 3
 
 NOT_OFF, POSSIBLE_LEAK = "not surely off", "possible leak"
 
-LEAKS_TOLD = 3
+LEAKS_TOLD = 5
 """Most possible leaks that are named one by one."""
 
 

@@ -1,0 +1,193 @@
+"""Groups and features that the outcome defines: named as possible leaks, and no findings."""
+
+from __future__ import annotations
+
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtr
+
+from evenhand import Forecast, audit
+from evenhand.calibration._leaks import find_leaks
+from evenhand.given_groups import check_groups
+from evenhand.scale import ColumnSubject, audit_parts
+
+N = 2000
+QUICK: dict[str, Any] = {"learned_masses": (0.2,), "masses": (0.2,), "n_simulations": 2, "random_state": 0}
+
+PARTS = {name: value for name, value in QUICK.items() if name != "n_simulations"}
+
+
+def world(seed: int, n: int = N) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two features that are known beforehand, and outcomes that the first shifts by its value."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.normal(size=n), "kind": rng.choice(["a", "b"], n)})
+    return X, X["x"].to_numpy() + rng.normal(size=n)
+
+
+def leaking(X: pd.DataFrame, y: np.ndarray) -> pd.DataFrame:
+    rng = np.random.default_rng(99)
+    return X.assign(after=y + 1e-3 * rng.normal(size=y.size), third=pd.qcut(y, 3, labels=["low", "mid", "high"]))
+
+
+def leaks_of(y: Any, groups: Any = None, features: Any = None, median: Any = None) -> set[str]:
+    outcomes = np.asarray(y, dtype=float)
+    forecast = np.zeros(outcomes.size) if median is None else median
+    return set(find_leaks(outcomes, forecast, check_groups(groups, outcomes.size), features)["name"])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines(seed: int) -> None:
+    # of all tables chance raises an alarm on 5% in the scan and 5% among learned groups: not with these seeds
+    X, y = world(seed)
+    given = {"high": y > np.median(y), "tails": np.abs(y) > 1.5}
+    found = audit(Forecast.from_normal(X["x"], np.ones(N)), X=leaking(X, y), y=y, groups=given, **QUICK)
+    text = found.summary()
+    assert "No group is surely off" in text
+    for name in ("group high", "group tails", "feature after", "feature third"):
+        assert f"Possible leak: {name}" in " ".join(text.split())
+    named = found.groups.set_index("group")
+    assert named["possible_leak"].tolist() == [False, True, True]
+    assert named.loc["high", "error"] > 0.1  # the numbers stay
+    tested = found.scan[found.scan["p_adjusted"].notna()]
+    assert {name for features in tested["features"] for name in features} == {"x", "kind"}
+    listed = found.scan[found.scan["direction"] == "possible leak"]
+    assert {"third = low", "third = mid", "third = high"} < set(listed["group"])
+    assert {row["name"] for row in found.to_dict()["possible_leaks"]} == {"high", "tails", "after", "third"}
+    assert not {"after", "third"} & {name for features in found.learned["features"] for name in features}
+
+
+def test_a_blind_spot_beside_a_leak_is_found() -> None:
+    X, y = world(0)
+    y = y + 0.8 * (X["kind"] == "a").to_numpy()
+    groups = {"high": y > np.median(y), "kind a": X["kind"] == "a"}
+    found = audit(Forecast.from_normal(X["x"], np.ones(N)), X=leaking(X, y), y=y, groups=groups, **QUICK)
+    assert found.scan.iloc[0]["features"] == ("kind",) or "kind" in found.scan.iloc[0]["features"]
+    assert found.scan.iloc[0]["p_adjusted"] < 1e-6
+    assert "Some groups are surely off" in found.summary()
+    assert "Possible leak: group high" in found.summary()
+
+
+def test_a_leak_takes_no_part_in_the_correction_for_many_tests() -> None:
+    X, y = world(1)
+    forecast = Forecast.from_normal(X["x"], np.ones(N))
+    plain = audit(forecast, X=X, y=y, **QUICK).scan
+    found = audit(forecast, X=leaking(X, y), y=y, groups={"high": y > 0}, **QUICK).scan
+    beside = found[found["p_adjusted"].notna()]
+    pd.testing.assert_frame_equal(plain, beside)
+
+
+def test_leaks_are_told_in_parts(tmp_path: Path) -> None:
+    X, y = world(2, 6000)
+    table = leaking(X, y).assign(
+        y=y, mean=X["x"], std=1.0, third=pd.qcut(y, 3, labels=["low", "mid", "high"]).astype(str)
+    )
+    for i in range(3):
+        table[2000 * i : 2000 * (i + 1)].to_parquet(tmp_path / f"{i}.parquet")
+    subject = ColumnSubject(mean="mean", std="std")
+    found = audit_parts(subject, tmp_path, "y", groups=["third", "kind"], sample_size=1500, **PARTS)
+    assert set(found.leaks["column"]) == {"after", "third"}
+    assert found.n_samples == 6000
+    tested = found.scan[found.scan["p_adjusted"].notna()]
+    assert {name for features in tested["features"] for name in features} == {"x", "kind"}
+    assert found.groups.set_index("group")["possible_leak"].sum() == 3
+    assert "No group is surely off" in found.summary()
+
+
+# --- the rule --------------------------------------------------------------------------------------------------
+
+
+def brute_force(mask: np.ndarray, y: np.ndarray) -> int:
+    ends = [-np.inf, *np.unique(y)]
+    ranges = [(y > low) & (y <= high) for low in ends for high in ends]
+    return min(min((mask != inside).sum(), (mask == inside).sum()) for inside in ranges)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_nearest_range_is_found(seed: int) -> None:
+    from evenhand.calibration._leaks import _Ranges
+
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 12, 30).astype(float)
+    mask = rng.random(30) < rng.random()
+    assert _Ranges.of(y).apart(mask) == brute_force(mask, y)
+
+
+@pytest.mark.parametrize(("wrong", "is_leak"), [(0, True), (10, True), (11, False)])
+def test_a_group_may_differ_from_a_range_on_one_percent_of_the_rows(wrong: int, is_leak: bool) -> None:
+    y = np.arange(1000.0)
+    mask = y > 499.5
+    mask[np.linspace(5, 450, wrong).astype(int)] = True
+    assert ("high" in leaks_of(y, {"high": mask})) == is_leak
+    assert ("low" in leaks_of(y, {"low": ~mask})) == is_leak
+
+
+def test_rare_groups_are_not_excused_by_the_rows_that_they_lack() -> None:
+    # 8 of 1,000 rows differ from no range at all on less than 1% of the rows: that alone would name every rare group
+    y = np.arange(1000.0)
+    rng = np.random.default_rng(0)
+    for size in (1, 5, 9, 10, 30, 80):
+        some = np.isin(np.arange(1000), rng.choice(1000, size, replace=False))
+        assert leaks_of(y, {"rare": some, "all but": ~some}) == set()
+    assert leaks_of(y, {"top": y > 989.5}) == {"top"}
+    assert leaks_of(y, {"top": y > 990.5}) == set()  # 9 rows
+
+
+def chance(n: int, size: int) -> float:
+    """Bound on the probability that a random group of `size` of n rows is a range, or not one, as nearly as allowed."""
+    off = min(n // 100, min(size, n - size) // 10)
+    # a range of j rows, of which b are lacking, and a rows besides it
+    count = sum(
+        (n - (size - a + b) + 1) * comb(n - (size - a + b), a) * comb(size - a + b, b)
+        for a in range(off + 1)
+        for b in range(off + 1 - a)
+        if 0 <= size - a + b <= n
+    )
+    return count / comb(n, size)
+
+
+@pytest.mark.parametrize(("n", "most"), [(20, 2e-4), (30, 2e-6), (100, 1e-9), (1000, 1e-15)])
+def test_the_probability_of_naming_a_group_by_chance_is_as_stated(n: int, most: float) -> None:
+    sizes = list(range(10, min(n - 10, 60) + 1))
+    # a range or the rows outside of one: each at most the count for the group and for its complement
+    assert max(chance(n, size) + chance(n, n - size) for size in sizes) < most
+
+
+def test_halves_are_told_apart_from_4_65_standard_deviations_on() -> None:
+    assert ndtr(-4.65 / 2) == pytest.approx(0.01, abs=1e-4)
+    rng = np.random.default_rng(0)
+    mask = np.arange(20_000) % 2 == 0
+    noise = rng.normal(size=mask.size)
+    assert leaks_of(4.0 * mask + noise, {"far": mask}) == set()
+    assert leaks_of(5.5 * mask + noise, {"far": mask}) == {"far"}
+    # the same outcomes are no leak where forecasts know the group
+    assert leaks_of(5.5 * mask + noise, {"far": mask}, median=5.5 * mask) == set()
+
+
+def test_a_feature_that_a_sharp_model_ranks_by_is_no_leak() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    y = x + 0.01 * rng.normal(size=2000)
+    X = pd.DataFrame({"x": x})
+    assert leaks_of(y, features=X, median=x) == set()  # as well ranked by the forecast
+    assert leaks_of(y, features=X.assign(after=-y), median=x) == {"after"}
+    assert leaks_of(y, features=X.assign(day=pd.Timestamp("2020-01-01") + pd.to_timedelta(y, "D")), median=x) == {"day"}
+
+
+def test_missing_values_are_left_out_of_rank_correlations() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=400)
+    some = pd.DataFrame(
+        {"after": np.where(np.arange(400) % 5, np.nan, y), "few": np.where(np.arange(400) < 15, y, np.nan)}
+    )
+    assert leaks_of(y, features=some) == {"after"}
+
+
+def test_one_group_of_a_column_takes_the_others_along() -> None:
+    y = np.arange(300.0)
+    labels = np.where(y > 200, "top", np.where(np.arange(300) % 2, "odd", "even"))
+    assert leaks_of(y, {"label": labels}) == {"label = even", "label = odd", "label = top"}
