@@ -142,7 +142,7 @@ def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> N
     ]
     bands = [f"coverage_{level}{end}" for level in (80, 90) for end in ("", "_low", "_high")]
     head = ["group", "n", "error", "error_low", "error_high", "mean_pit", "bias", "bias_low", "bias_high"]
-    assert list(found.groups.columns) == [*head, *bands, "too_small"]
+    assert list(found.groups.columns) == [*head, *bands, "too_small", "column", "possible_leak"]
     assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
     null = ["null_mean", "null_low", "null_high"]
     assert list(found.worst_groups.columns) == ["mass", "n", "error", *null, "certified"]
