@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from evenhand._format import percent
 from evenhand.columns.schema import Column, Schema, as_pandas
 from evenhand.columns.values import Kind, days, factorized, missing, moments
 from evenhand.tables import parse_numbers
@@ -157,7 +158,7 @@ def _missing_line(column: Column, tally: Tally) -> str:
         return f"{tally.n_missing:,} of {tally.n:,} values are missing; training had no missing ones"
     share = column.n_missing / column.n
     if tally.n_missing == tally.n and share**tally.n < SURPRISING:
-        return f"all {tally.n:,} values are missing; in training {share:.1%} were"
+        return f"all {tally.n:,} values are missing; in training {percent(share)} were"
     return ""
 
 
