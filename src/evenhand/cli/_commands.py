@@ -1,7 +1,8 @@
 """The command `evenhand`: parses, calls one thing below, prints.
 
-Results go to standard output, messages to standard error. Exit codes: 0 done, 1 a `--fail-if`
-held, 2 bad input, told in one line, 70 a fault of evenhand, 130 interrupted.
+Results go to standard output, messages to standard error. Exit codes: 0 done, 1 a `--fail-if` condition holds, 2 bad
+input or a condition that cannot be judged, 70 a fault of evenhand, 74 results that cannot be written to standard
+output, 130 interrupted, 143 terminated. A gate has the code of its verdict whatever becomes of the streams.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from evenhand import __version__
 from evenhand._checks import InputError, about, bad_input, check_column
+from evenhand._escape import one_line
 from evenhand.cli._audits import Request, audit_in_memory, audit_in_parts
 from evenhand.cli._reports import command_line, fit_certified, report
 from evenhand.cli._tables import (
-    listed_names,
     parse_levels,
     people_of,
     read_key,
     save_uncertified,
     tell_written,
 )
-from evenhand.cli._talk import say, show, tell, warn
+from evenhand.cli._options import check_apart, check_not_among, listed_names, refuse_blank
+from evenhand.cli._streams import safe_streams
+from evenhand.cli._talk import code_of, say, show, stopped_by_signals, tell, warn
 
 
 class Commands(TyperGroup):
@@ -37,6 +41,17 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except (EOFError, OSError, KeyboardInterrupt) as error:
             tell(error)
+        except Exception as error:
+            if isinstance(getattr(error, "message", None), str):  # typer's: it names arguments, such as file names
+                error.message = one_line(error.message)  # type: ignore[attr-defined]
+            raise
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Choose the command by the first argument; refuse values that are empty."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            refuse_blank(rest, {option for one in command.params if getattr(one, "is_flag", False) for option in one.opts})
+        return name, command, rest
 
 
 app = typer.Typer(
@@ -46,7 +61,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Forecasts that are calibrated for each person, not only on average.",
     epilog="Exit codes: 0 done, 1 a --fail-if condition holds, 2 bad input or a condition that cannot be judged, "
-    "70 a fault of evenhand, 130 interrupted.",
+    "70 a fault of evenhand, 74 results that cannot be written to standard output, 130 interrupted, 143 terminated.",
 )
 
 Table = Annotated[Path, typer.Argument(help="csv, parquet, or a folder of such parts")]
@@ -72,6 +87,22 @@ Scheduler = Annotated[
 SkipBadParts = Annotated[
     bool, typer.Option("--skip-bad-parts", help="go on without parts that cannot be used, and name them")
 ]
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        show(f"evenhand {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="print the version and exit")
+    ] = False,
+) -> None:
+    pass
+
 
 DEFAULT_ALPHA = 0.1
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
@@ -128,12 +159,13 @@ def fit(
     make_link(link, chosen_alpha)
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     _check_seed(seed)
+    check_apart(out, {"the table": table})
     store.check_folder(out)
     named = [name for name in (id_column, cluster) if name]
     data, remarks = columns.read_typed(table, text=named)
     y = tables.number_column(data, target, source=table.name)
     people = people_of(data, id_column, cluster, table.name)
-    unused = [target, *named, *listed_names(drop)]
+    unused = [target, *named, *listed_names("--drop", drop)]
     X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
     if X.shape[1] == 0:
         raise InputError(f"{table.name}: no columns are left as features")
@@ -176,6 +208,7 @@ def predict(
     """Forecast each person of a table; a person's draw is a keyed hash of the id, the same every time."""
     from evenhand import scale, store
 
+    check_apart(out, {"the model": model, "the table": table, "the key file": key_file})
     asked = _asked(id_column, key_file, context, levels, moments, skip_bad_parts)
     subject = scale.ModelSubject(store.load(model))
     with scale.dask_client(scheduler, workers) as client:
@@ -204,6 +237,7 @@ def randomize(
     from evenhand import scale
     from evenhand.links import make_link
 
+    check_apart(out, {"the table": table, "the key file": key_file})
     asked = _asked(id_column, key_file, context, levels, moments, skip_bad_parts) | {"link": make_link(link, alpha)}
     with scale.dask_client(scheduler, workers) as client:
         done = scale.forecast_parts(scale.ColumnSubject(mean, std), table, out, client=client, **asked)
@@ -258,9 +292,10 @@ def audit(
     _check_seed(seed)
     check_fraction("--confidence", confidence)
     conditions = [audits.parse_condition(text) for text in fail_if or []]
-    if out is not None:
-        tables.check_writable(out, (".html", ".json"))
     rows = source if table is None else table
+    if out is not None:
+        check_apart(out, {"the table": rows, "the model": None if table is None else source})
+        tables.check_writable(out, (".html", ".json"))
     forecaster = None if table is None else store.load(source)
     columns = scale.ColumnSubject(mean, std, quantiles, samples, sort_quantiles)
     given = list(columns.named)
@@ -314,6 +349,7 @@ def reproduce(
             check_count(f"--{option}", options[option])
     if data is not None and not data.is_file():
         raise bad_input("--data", f"be the data file of {name}", data)
+    check_not_among("--data", data, out)
     study.check_folder(out, name)
     if name == "toy":
         show(toy.run(out, seed, say))
@@ -325,8 +361,17 @@ def main() -> None:
     """Run the command; whatever ends it early is one line and an exit code of its own."""
     warnings.showwarning = warn
     sys.unraisablehook = lambda raised: None  # pyarrow prints a traceback beside the error that it raises
+    with safe_streams() as out:
+        try:
+            _run()
+        except SystemExit as end:
+            raise SystemExit(code_of(end, out)) from None
+
+
+def _run() -> None:
     try:
-        app()
+        with stopped_by_signals():
+            app()
     except (Exception, KeyboardInterrupt) as error:
         tell(error)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand._checks import InputError, about, bad_input, check_column
+from evenhand.cli._options import listed_names
 from evenhand.cli._talk import say
 
 if TYPE_CHECKING:
@@ -52,15 +53,11 @@ def people_of(data: pd.DataFrame, id_column: str | None, cluster: str | None, so
     return [id_text(label) for label in labels]
 
 
-def listed_names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
-
-
 def chosen_columns(
     option: str, listed: str | None, parts: dict[str, str], present: Sequence[str], source: str
 ) -> list[str]:
     """Columns that an option lists: all of them there, each once, and none that has another part in the audit."""
-    names = [check_column(name, present, source) for name in dict.fromkeys(listed_names(listed))]
+    names = [check_column(name, present, source) for name in dict.fromkeys(listed_names(option, listed))]
     for name in names:
         if name in parts:
             is_target = parts[name] == "target"
@@ -70,11 +67,12 @@ def chosen_columns(
 
 
 def parse_levels(listed: str) -> list[float]:
+    names = listed_names("--levels", listed)
     try:
-        levels = [float(level) for level in listed_names(listed)]
+        levels = [float(level) for level in names]
     except ValueError as error:
         raise bad_input("--levels", "be numbers with commas between", repr(listed)) from error
-    if not levels or not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
+    if not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
         remedy = "fractions everywhere: 0.9, not 90"
         raise bad_input("--levels", "increase and lie strictly between 0 and 1", repr(listed), remedy)
     return levels

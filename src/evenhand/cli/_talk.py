@@ -1,20 +1,42 @@
-"""What the command says, and how it ends."""
+"""Messages of the command, and how it ends."""
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from evenhand._checks import InputError, MissingExtraError
+from evenhand._escape import one_line
+from evenhand.cli._streams import Safe
 
-BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130
-"""Exit codes: 1, which Python gives to any error, is left to gates."""
+BAD_INPUT, FAULT, UNWRITTEN, INTERRUPTED = 2, 70, 74, 130
+"""Exit codes: 1, which Python gives to any error, is left to gates; a signal that asks to stop has 128 + its number."""
+
+STOPPING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal that asks to stop: everything that cleans up after an interrupt from the keyboard does so here too."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
+
+
+class Verdict(SystemExit):
+    """What a gate has decided; the exit code is 0 or 1 whatever becomes of the output."""
 
 
 def tell(error: BaseException) -> NoReturn:
     """Say in one line what ended a command, and end with the exit code of its kind."""
+    if isinstance(error, Terminated):
+        fail("terminated", error.code)
     if isinstance(error, KeyboardInterrupt):
         fail("interrupted", INTERRUPTED)
     if isinstance(error, InputError | MissingExtraError):
@@ -35,26 +57,55 @@ def tell(error: BaseException) -> NoReturn:
 
 
 def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
-    # a damaged file must not steer the terminal
-    say("error: " + "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split())))
+    say(f"error: {message}")
     raise SystemExit(code)
 
 
 def warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     # a reader of the command is helped by what, not by which line of which file
     if issubclass(category, UserWarning):
-        say("warning: " + " ".join(str(message).split()))
+        say(f"warning: {message}")
 
 
 def say(message: str) -> None:
-    print(message, file=sys.stderr)
+    """Write a message on one line, whatever the values in it hold."""
+    print(one_line(message), file=sys.stderr, flush=True)
 
 
 def show(text: str) -> None:
-    # lines of tables are more than some terminals and pipes can show
-    encoding = sys.stdout.encoding or "utf-8"
+    """Write results to standard output."""
+    print(text, flush=True)
+
+
+def code_of(end: SystemExit, out: Safe) -> int:
+    """Return the exit code, and say so if results could not be written to standard output.
+
+    A reader that has seen enough, as `head` does, is no error.
+    """
+    out.flush()
+    code = int(end.code or 0)
+    lost = next((error for error in out.losses if error.errno != errno.EPIPE), None)
+    if lost is None:
+        return code
+    say(f"error: results could not be written to standard output ({lost.strerror})")
+    return UNWRITTEN if code == 0 and not isinstance(end, Verdict) else code
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise `Terminated` while the block runs; one that is ignored, as by nohup, stays so."""
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    caught = [number for number, handler in before.items() if handler is signal.SIG_DFL]
+
+    def stop(number: int, frame: Any) -> NoReturn:
+        for one in caught:
+            signal.signal(one, signal.SIG_IGN)  # a second one must not stop the cleaning up
+        raise Terminated(number)
+
+    for number in caught:
+        signal.signal(number, stop)
     try:
-        print(text.encode(encoding, "replace").decode(encoding), flush=True)
-    except BrokenPipeError:
-        # the reader has seen enough, as `head` does; a gate is still judged, and Python flushes once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        yield
+    finally:
+        for number in caught:
+            signal.signal(number, signal.SIG_DFL)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._checks import Floats, InputError, bad_input, check_column
+from evenhand._partial import Partial, link_target
 from evenhand.columns import UnseenValues
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
@@ -198,8 +197,8 @@ def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bo
         return check_writable(target, TABLE_ENDINGS)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise bad_input(str(target), "be a new folder", "something that is there already", "name another")
-    if not os.access(target.absolute().parent, os.W_OK):
-        got = str(target.absolute().parent)
+    if not os.access(link_target(target).parent, os.W_OK):
+        got = str(link_target(target).parent)
         raise bad_input(str(target), "lie in an existing folder that can be written to", got, "name another")
     return target
 
@@ -276,17 +275,15 @@ def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[_Kept]:
 
 
 def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[_Kept]:
-    partial_folder = target.absolute().with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    partial_folder.mkdir()
+    hidden = Partial(link_target(target), is_folder=True)
     try:
-        found = [one for _, kept in over(_write_part, (job, partial_folder)) for one in kept]
-        for half in partial_folder.glob(".*"):  # of a worker that died as it wrote
+        found = [one for _, kept in over(_write_part, (job, hidden.path)) for one in kept]
+        for half in hidden.path.glob(".*"):  # of a worker that died as it wrote
             half.unlink()
-        if target.exists():
-            target.rmdir()
-        partial_folder.replace(target)
-    finally:
-        shutil.rmtree(partial_folder, ignore_errors=True)
+        hidden.commit()
+    except BaseException:
+        hidden.discard()
+        raise
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from evenhand._checks import bad_input
+from evenhand._partial import Partial, link_target
 from evenhand.tables._files import TABLE_ENDINGS, cast_columns, ending_of
 from evenhand.tables._reading import check_same_columns
 
@@ -23,7 +23,8 @@ from evenhand.tables._reading import check_same_columns
 def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path:
     """Return the path if a file of that name could be written; call this before long work.
 
-    Raises InputError if it has none of the `endings`, is a folder, or its folder is missing or write-protected.
+    Where it is a symbolic link, the file that the link leads to is meant, there already or not. Raises InputError if
+    it has none of the `endings`, is a folder or a device, or its folder is missing or write-protected.
 
     Examples
     --------
@@ -35,10 +36,13 @@ def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path
     ending_of(target, endings)
     if target.is_dir():
         raise bad_input(str(target), "be a file", "a folder", "name a file in it")
-    if not target.parent.is_dir():
-        raise bad_input(str(target), "lie in an existing folder", f"no folder {target.parent}", "make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise bad_input(str(target), "lie in a folder that can be written to", str(target.parent), "choose another")
+    if target.exists() and not target.is_file():
+        raise bad_input(str(target), "be a plain file", "a device, pipe or socket", "name another")
+    folder = link_target(target).parent if target.is_symlink() else target.parent
+    if not folder.is_dir():
+        raise bad_input(str(target), "lie in an existing folder", f"no folder {folder}", "make it first")
+    if not os.access(folder, os.W_OK):
+        raise bad_input(str(target), "lie in a folder that can be written to", str(folder), "choose another")
     return target
 
 
@@ -47,7 +51,9 @@ class TableWriter:
 
     A context manager. Blocks go to a hidden file next to `path`, which takes the place of `path` when the `with` block
     ends well. Any error, in the `with` block or in a write, removes the hidden file and leaves an older `path` as it
-    was. Memory stays that of one block.
+    was; so do SIGINT and, in the command, SIGTERM. The hidden file of a run that was killed is removed by the next
+    writer of the same `path`. Where `path` is a symbolic link, the file that it leads to is written. Memory stays that
+    of one block.
 
     Parameters
     ----------
@@ -82,11 +88,11 @@ class TableWriter:
         self._columns: list[Any] | None = None
         self._encoders = ExitStack()
         self._file: IO[bytes] | None = None
-        self._partial = self.path
+        self._partial: Partial | None = None
 
     def __enter__(self) -> Self:
-        self._partial = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.part")
-        self._file = self._partial.open("xb")
+        self._partial = Partial(link_target(self.path))
+        self._file = os.fdopen(self._partial.handle, "wb", closefd=False)
         self._sink: Any = self._file
         if self.path.name.lower().endswith(".gz"):
             # Without a time stamp, so that the same table gives the same bytes.
@@ -148,25 +154,24 @@ class TableWriter:
             self._discard()
 
     def _finish(self) -> None:
-        if self._file is None or self._columns is None:
+        if self._file is None or self._partial is None or self._columns is None:
             got = "none" if self._file else "an error in a write"
             raise bad_input(str(self.path), "be given at least one block", got)
         self._encoders.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
         self._file.close()
-        self._partial.replace(self.path)
+        self._partial.commit()
+        self._file = self._partial = None
 
     def _discard(self) -> None:
         """Close what is open and remove the hidden file, if it is still there."""
-        if self._file is None:
+        if self._file is None or self._partial is None:
             return
         with suppress(Exception):  # a disk may be full: what was not written is not wanted either
             self._encoders.close()
         with suppress(Exception):
             self._file.close()
-        self._file = None
-        self._partial.unlink(missing_ok=True)
+        self._partial.discard()
+        self._file = self._partial = None
 
 
 def _roomy(schema: pa.Schema) -> pa.Schema:

@@ -1,0 +1,6 @@
+"""The command as `python -m evenhand`."""
+
+from evenhand.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Text from data as it can be shown: control and format characters as visible escapes."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Return text with every character escaped that moves the cursor, reorders or hides other text.
+
+    These are control characters, line separators, format characters (marks of writing direction, characters of no
+    width), surrogates and what Unicode does not define. The escapes are those of JSON, so JSON keeps its meaning.
+
+    Parameters
+    ----------
+    text : str
+        Such as a cell, a column name or a file name.
+    keep : str, default ""
+        Characters that stay: line ends, where the text is made of several lines.
+
+    Examples
+    --------
+    >>> print(visible("clear \x1b[2J, reorder \u202e, two\nlines, café"))
+    clear \u001b[2J, reorder \u202e, two\nlines, café
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter in keep or _is_shown(letter) else _escaped(letter) for letter in text)
+
+
+def one_line(text: str) -> str:
+    r"""Return a message on one line: its lines joined by blanks, everything else `visible`.
+
+    Examples
+    --------
+    >>> print(one_line("no such file:\n  a\tb.csv\n"))
+    no such file: a\tb.csv
+    """
+    return visible(" ".join(line.strip(" \t\r") for line in text.strip().split("\n")))
+
+
+def _is_shown(letter: str) -> bool:
+    return letter.isprintable() or unicodedata.category(letter) == "Zs"
+
+
+def _escaped(letter: str) -> str:
+    named = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
+    number = ord(letter)
+    return named.get(letter) or (f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}")
