@@ -497,6 +497,29 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(place: Path, tmp_path: 
     assert json.loads(report.read_text())["worst_groups"][2]["mass"] == 0.25
 
 
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        ("learned_group_error(0.001) > 0.1", ("no group of 0.1% was learned: ", "33334 rows", "average_error")),
+        ("coverage(0.8,0.2)<0.5", ("one forecast per person: ", "every group of 20%", "learned_group_error(0.2)")),
+    ],
+)
+def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
+    gate: str, words: tuple[str, ...], place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    out = tmp_path / "audit.json"
+    args = ("audit", place / "people.csv", "--target", "loss", *NORMAL, "--features", "job", "--out", out, "--json")
+    shown = evenhand(*args, "--fail-if", "average_error >= 0", "--fail-if", gate)
+    assert shown.code == 2
+    assert json.loads(out.read_text()) == json.loads(shown.out)
+    report, failed, refused = shown.err.splitlines()
+    assert report == f"the audit is in {out}"
+    assert failed.startswith("failed: average_error >= 0 holds")
+    assert refused.startswith(f"error: {gate!r} cannot be judged: ")
+    for word in words:
+        assert word in refused
+
+
 def searched(shown: Outcome) -> str:
     """Return the note on the features that groups were looked for in."""
     (note,) = [note for note in json.loads(shown.out)["notes"] if note.startswith("groups were looked for in ")]
@@ -851,14 +874,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "audit, infinite column that is searched": (
         lambda d: d.audit_alone(changed("income", np.inf, 6)),
         ("given.csv", "'income'", "row 6", "inf"),
-    ),
-    "audit, too small a learned group in a condition": (
-        lambda d: d.audit_alone(None, *NORMAL, "--fail-if", "learned_group_error(0.001) > 0.1"),
-        ("'learned_group_error(0.001) > 0.1' cannot be judged: no group of 0.1% was learned: ", "33334 rows"),
-    ),
-    "audit, a gate on every group for one forecast each": (
-        lambda d: d.audit_alone(None, *NORMAL, "--fail-if", "coverage(0.8,0.2)<0.5"),
-        ("'coverage(0.8,0.2)<0.5' cannot be judged: one forecast per person: ",),
     ),
     "audit, a person without a label": (
         lambda d: d.audit(changed("job", None, 3), "--cluster", "job"),

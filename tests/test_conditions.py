@@ -85,11 +85,15 @@ def refusal(text: str, found: Audit) -> str:
 def test_what_the_audit_did_not_find_is_an_error_not_a_pass(found: Audit) -> None:
     weighted = audit_pit([0.1, 0.5, 0.9, 0.3], sample_weight=[1, 2, 1, 1], random_state=0)
     for text in ("certified_group_error(0.2) > 0.3", "coverage(0.8, 0.2) < 0.3"):
-        assert refusal(text, weighted) == "no certificate: rows with weights are not a sample of the people"
+        instead = "; ask for learned_group_error(0.2), of groups that features define, or, for everybody, average_error"
+        reason = "no certificate: rows with weights are not a sample of the people"
+        assert refusal(text, weighted) == reason + instead
     no_search = "the audit did not look for learned groups, which takes features"
-    assert refusal("learned_group_error(0.2) > 0.3", weighted) == no_search
-    assert refusal("oracle_group_error(0.33) > 0.3", found) == "mass must be one of [0.2, 1.0], got 0.33"
-    assert refusal("learned_group_error(0.33) > 0.3", found) == "mass must be one of [0.2], got 0.33"
+    assert refusal("learned_group_error(0.2) > 0.3", weighted).partition("; ")[0] == no_search
+    other = refusal("oracle_group_error(0.33) > 0.3", found)
+    assert other == "mass must be one of [0.2, 1.0], got 0.33; ask for another group size"
+    other = refusal("learned_group_error(0.33) > 0.3", found)
+    assert other.startswith("mass must be one of [0.2], got 0.33; ")
 
 
 def test_the_reason_is_that_of_the_quantity_alone() -> None:
@@ -104,6 +108,7 @@ def test_the_reason_is_that_of_the_quantity_alone() -> None:
     assert "33334 rows" in reason
     assert "scan" not in reason
     assert "fold" not in reason.partition("got")[2]
+    assert reason.endswith("or, for everybody, average_error")
 
 
 def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evenhand._checks import InputError, bad_input, check_fraction
+from evenhand._format import percent
 from evenhand.audits._held_out import NO_CERTIFICATE, unlearned
 from evenhand.audits._result import Audit
 from evenhand.calibration import Certificate
@@ -56,14 +57,25 @@ class Condition:
     limit: float
 
     def value(self, audit: Audit) -> float:
-        """Return the quantity; InputError if the audit could not find it."""
+        """Return the quantity; if the audit could not find it, InputError says so and names what to ask instead."""
         try:
             value = _quantity(audit, self.quantity, self.arguments)
             if not math.isfinite(value):  # compares false with any limit: a gate would let it pass
                 raise InputError("the audit did not find it")
         except InputError as error:
-            raise InputError(f"{self.text!r} cannot be judged: {error}") from error
+            raise InputError(f"{self.text!r} cannot be judged: {error}; {self._instead()}") from error
         return value
+
+    def _instead(self) -> str:
+        """Name conditions of the same purpose that can be judged more often."""
+        everybody = "for everybody, average_error"
+        if self.quantity in ("certified_group_error", "coverage"):
+            return (
+                f"ask for learned_group_error({self.arguments[-1]:g}), of groups that features define, or, {everybody}"
+            )
+        if self.quantity == "learned_group_error":
+            return f"give more rows or --features, or ask for a larger group or, {everybody}"
+        return "ask for another group size" if self.arguments else "give more rows"
 
     def holds(self, audit: Audit) -> bool:
         """Whether the condition is true of an audit."""
@@ -147,8 +159,8 @@ def _proof(audit: Audit, mass: float) -> Certificate:
         raise InputError(_note(audit, NO_CERTIFICATE) or "there is no certificate")
     if audit.certificate.n_draws == 1 and mass < 1:
         # its bounds are then what even the true distribution gets: a gate would tell nothing of the model
-        questions = audit.certificate.questions
-        raise InputError(str(questions.loc[~questions["answered"].astype(bool), "why"].iloc[0]))
+        known = "only one draw per person is known" if audit.is_randomized else "one forecast per person"
+        raise InputError(f"{known}: no data can then bound the error in every group of {percent(mass)} of people")
     return audit.certificate
 
 

@@ -19,7 +19,9 @@ from evenhand import __version__
 from evenhand._checks import InputError, about, bad_input, check_column
 from evenhand._escape import one_line
 from evenhand.cli._audits import Request, audit_in_memory, audit_in_parts
+from evenhand.cli._options import check_apart, check_not_among, listed_names, refuse_blank
 from evenhand.cli._reports import command_line, fit_certified, report
+from evenhand.cli._streams import safe_streams
 from evenhand.cli._tables import (
     parse_levels,
     people_of,
@@ -27,8 +29,6 @@ from evenhand.cli._tables import (
     save_uncertified,
     tell_written,
 )
-from evenhand.cli._options import check_apart, check_not_among, listed_names, refuse_blank
-from evenhand.cli._streams import safe_streams
 from evenhand.cli._talk import code_of, say, show, stopped_by_signals, tell, warn
 
 
@@ -50,7 +50,9 @@ class Commands(TyperGroup):
         """Choose the command by the first argument; refuse values that are empty."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            refuse_blank(rest, {option for one in command.params if getattr(one, "is_flag", False) for option in one.opts})
+            refuse_blank(
+                rest, {option for one in command.params if getattr(one, "is_flag", False) for option in one.opts}
+            )
         return name, command, rest
 
 

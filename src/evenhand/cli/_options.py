@@ -61,7 +61,8 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
     for what, path in inputs.items():
         if path is None or not path.exists():
             continue
-        is_inside = path.is_dir() and path.resolve() in (link_target(out), *link_target(out).parents)
+        written = link_target(out)
+        is_inside = path.is_dir() and path.resolve() in (written, written.parent)
         if is_inside or any(_is_same(out, file) for file in _files(path)):
             rule = f"lie outside of {what}, {path}" if path.is_dir() else f"be another file than {what}, {path}"
             raise bad_input("--out", rule, out, "it would replace what is read; name another")

@@ -6,11 +6,11 @@ import shlex
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand._checks import DiscreteOutcomeWarning, InputError, about
 from evenhand.cli._tables import REPORT, save_uncertified, write_certificate
-from evenhand.cli._talk import say, show
+from evenhand.cli._talk import Verdict, say, show
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit, Condition
@@ -23,18 +23,37 @@ def command_line() -> str:
 
 
 def report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:
-    """Write and print an audit; end with exit code 1 if a condition holds."""
-    # before anything is written: what cannot be judged is an error
-    values = [condition.value(found) for condition in conditions]
+    """Write and print an audit, then judge the conditions.
+
+    Raises Verdict if all can be judged, with exit code 1 if one of them holds; InputError if one cannot, in which case
+    the report is there all the same.
+    """
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         say(f"the audit is in {out}")
     show(found.to_json() if as_json else found.summary())
-    failed = [pair for pair in zip(conditions, values, strict=True) if pair[0].is_met_by(pair[1])]
-    for condition, value in failed:
-        say(f"failed: {condition.text} holds, the value is {value:.4f}")
-    if failed:
-        raise SystemExit(1)
+    if conditions:
+        judge(found, conditions)
+
+
+def judge(found: Audit, conditions: list[Condition]) -> NoReturn:
+    """Name the conditions that hold, and those that cannot be judged."""
+    unjudged: list[InputError] = []
+    n_failed = 0
+    for condition in conditions:
+        try:
+            value = condition.value(found)
+        except InputError as error:
+            unjudged.append(error)
+            continue
+        if condition.is_met_by(value):
+            say(f"failed: {condition.text} holds, the value is {value:.4f}")
+            n_failed += 1
+    for error in unjudged[:-1]:
+        say(f"error: {error}")
+    if unjudged:
+        raise unjudged[-1]
+    raise Verdict(1 if n_failed else 0)
 
 
 def masses(conditions: list[Condition], quantity: str, usual: tuple[float, ...]) -> list[float]:

@@ -99,4 +99,4 @@ def _open_closed() -> None:
 
 
 def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    return open(os.devnull, "w", encoding="utf-8")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand._checks import Floats, bad_input
+from evenhand._escape import visible
 from evenhand._format import stated_points
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
 
 
 def printable(text: Any) -> str:
-    """Return a text from data with the characters replaced that neither XML nor HTML may hold."""
-    return _UNPRINTABLE.sub("\ufffd", str(text))
+    """Return a text from data without characters that neither XML nor HTML may hold, and format characters escaped."""
+    return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")
 
 
 def finish(axes: Axes, *, x: str, y: str) -> None:

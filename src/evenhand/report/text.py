@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from evenhand._escape import all_visible, visible
 from evenhand._format import (
     at_least,
     at_most,
@@ -51,7 +52,7 @@ def audit_text(audit: Values) -> str:
     The order is the reader's: of a deterministic model the groups lead, as nothing can be proven for every group; of
     a randomized one the proof does.
     """
-    audit = without_nan(audit)
+    audit = all_visible(without_nan(audit))
     lead, sentences = verdict(audit)
     found = [_named(audit), _scanned(audit), _learned(audit)]
     worst = [_worst(audit)]
@@ -167,7 +168,7 @@ def comparison_text(table: pd.DataFrame, names: tuple[str, str]) -> str:
         (row["measure"], *(_compared(row["measure"], row[name]) for name in names), row["in_words"])
         for row in table.to_dict("records")
     ]
-    return _grid(("measure", *names, "in plain words"), rows, right=(1, 2))
+    return _grid(("measure", *map(visible, names), "in plain words"), all_visible(rows), right=(1, 2))
 
 
 def _compared(measure: str, value: float) -> str:

@@ -1,0 +1,395 @@
+"""The command as a process: its streams, signals, exit codes, and the files that it replaces."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as package
+from command_outcome import Command
+from evenhand._partial import Partial
+from evenhand.tables import TableWriter
+
+ROWS = 120
+NORMAL = ("--mean", "mu", "--std", "sigma")
+FULL = "/dev/full"
+
+needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason=f"this system has no {FULL}")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a table, the same in two parts, and a key."""
+    folder = tmp_path_factory.mktemp("process")
+    random = np.random.default_rng(3)
+    mu = random.normal(50, 10, ROWS).round(3)
+    table = pd.DataFrame({"id": [f"p{i}" for i in range(ROWS)], "job": random.choice(["cook", "clerk"], ROWS)})
+    table = table.assign(mu=mu, sigma=3.0, loss=(mu + random.normal(0, 3, ROWS)).round(4))
+    table.to_csv(folder / "people.csv", index=False)
+    (folder / "parts").mkdir()
+    for number, rows in enumerate((table[:50], table[50:])):
+        rows.to_parquet(folder / "parts" / f"{number}.parquet", index=False)
+    (folder / "key").write_bytes(b"a secret of enough bytes")
+    return folder
+
+
+def audit_args(place: Path, *more: Any) -> list[str]:
+    return ["audit", str(place / "people.csv"), "--target", "loss", *NORMAL, "--features", "job", *map(str, more)]
+
+
+def randomize_args(table: Path, key: Path, out: Path | str, *more: Any) -> list[str]:
+    names = (*NORMAL, "--id", "id", "--key-file", key, "--out", out)
+    return ["randomize", str(table), *map(str, (*names, *more))]
+
+
+def shell(args: list[str], redirections: str) -> subprocess.CompletedProcess[bytes]:
+    """Call the command in a shell, with redirections after it."""
+    line = f'"$0" -m evenhand "$@" {redirections}'
+    run = ["bash", "-o", "pipefail", "-c", line, sys.executable, *args]
+    return subprocess.run(run, check=False, capture_output=True, stdin=subprocess.DEVNULL)
+
+
+# Streams.
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", pytest.param(f"2>{FULL}", marks=needs_full), "1>&-", "0<&- 1>&- 2>&-"])
+def test_a_gate_decides_whatever_becomes_of_the_streams(redirection: str, place: Path) -> None:
+    for limit, code in (("0.49", 0), ("0", 1)):
+        shown = shell(audit_args(place, "--fail-if", f"average_error >= {limit}"), redirection)
+        assert shown.returncode == code
+        assert b"Traceback" not in shown.stderr
+
+
+def test_messages_never_land_in_the_json_when_standard_error_is_closed(place: Path, tmp_path: Path) -> None:
+    out, report = tmp_path / "out.json", tmp_path / "report.json"
+    shown = shell(audit_args(place, "--json", "--out", report), f"> '{out}' 2>&-")
+    assert shown.returncode == 0
+    assert json.loads(out.read_text()) == json.loads(report.read_text())
+
+
+@needs_full
+def test_results_that_cannot_be_written_have_a_code_and_a_message(place: Path) -> None:
+    lost = b"error: results could not be written to standard output (No space left on device)\n"
+    shown = shell(audit_args(place, "--json"), f"> {FULL}")
+    assert (shown.returncode, shown.stderr) == (74, lost)
+    gate = shell(audit_args(place, "--json", "--fail-if", "average_error > 0.49"), f"> {FULL}")
+    assert (gate.returncode, gate.stderr) == (0, lost)
+    assert shell(["--help"], f"> {FULL}").returncode == 74
+
+
+@pytest.mark.parametrize("args", [["--help"], ["audit", "--help"], ["fit", "--help"]])
+def test_the_help_before_a_reader_that_stops_is_quiet(args: list[str]) -> None:
+    # the reader is gone before the first line is written
+    shown = shell(args, "| true")
+    assert (shown.returncode, shown.stderr) == (0, b"")
+
+
+def test_the_version_is_printed(evenhand: Command) -> None:
+    shown = evenhand("--version")
+    assert (shown.code, shown.out, shown.err) == (0, f"evenhand {package.__version__}\n", "")
+
+
+# Characters that steer a terminal.
+
+HOSTILE = "cook\x1b[2J\u202eevil\u2066\u200b\nline\x07"
+
+
+def test_what_data_holds_reaches_no_terminal_raw(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    table = pd.read_csv(place / "people.csv")
+    table.loc[::2, "job"] = HOSTILE
+    path = tmp_path / "t\u202egnp.parquet"
+    table.rename(columns={"job": f"job{HOSTILE}"}).to_parquet(path, index=False)
+    args = ("audit", path, "--target", "loss", *NORMAL, "--groups", f"job{HOSTILE}")
+    page = tmp_path / "report.html"
+    text = evenhand(*args, "--out", page)
+    assert text.code == 0
+    assert r"\u001b[2J\u202eevil\u2066\u200b\nline\u0007" in "".join(text.out.split("\n")).replace(" ", "")
+    found = evenhand(*args, "--json")
+    # JSON is exact
+    assert any(HOSTILE in row["group"] for row in json.loads(found.out)["groups"])
+    wrong = evenhand("audit", path, "--target", "los\u202e", *NORMAL)
+    usage = evenhand("audit", path, f"more{HOSTILE}", "even more", f"and\u202e{HOSTILE}")
+    for shown in (text, found, wrong, usage):
+        for line in (shown.out + shown.err).split("\n"):
+            assert line.isprintable(), ascii(line)
+    raw = page.read_text()
+    assert not {"\x1b", "\u202e", "\u2066", "\u200b", "\x07"} & set(raw)
+
+
+# Empty values.
+
+
+@pytest.mark.parametrize(
+    "option", ["--groups", "--features", "--quantiles", "--samples", "--out", "--id", "--cluster", "--fail-if"]
+)
+def test_an_empty_value_is_refused(option: str, place: Path, evenhand: Command) -> None:
+    args = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+    for given in ((option, ""), (option, " "), (f"{option}=",)):
+        assert f"{option} must have a value, got an empty one" in evenhand(*args, *given).complaint()
+
+
+def test_every_command_refuses_an_empty_output_or_table(place: Path, evenhand: Command) -> None:
+    for args in (
+        ("demo",),
+        ("reproduce", "toy"),
+        ("fit", place / "people.csv", "--target", "loss"),
+        ("fit", place / "people.csv", "--target", "loss", "--drop", ""),
+        ("predict", "model", place / "people.csv", "--id", "id", "--key-file", place / "key"),
+        randomize_args(place / "people.csv", place / "key", "x.csv", "--levels", ""),
+    ):
+        assert "must have a value, got an empty one" in evenhand(*args, "--out", "").complaint()
+    assert "an argument must have a value" in evenhand("fit", "", "--target", "y", "--out", "m").complaint()
+    assert "an argument must have a value" in evenhand("audit", "--json", "", "--target", "y").complaint()
+
+
+def test_an_empty_context_is_the_default(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    args = randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv", "--context", "")
+    assert evenhand(*args).code == 0
+
+
+@pytest.mark.parametrize("option", ["--groups", "--features", "--levels"])
+def test_lists_name_something_between_all_commas(option: str, place: Path, tmp_path: Path, evenhand: Command) -> None:
+    args: tuple[Any, ...] = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+    if option == "--levels":
+        args = tuple(randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv"))
+    for listed in (",", "job,", " , "):
+        assert f"{option} must list names with commas between" in evenhand(*args, option, listed).complaint()
+    assert list(tmp_path.iterdir()) == []
+
+
+# Outputs that are inputs, and links.
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def symbolic(path: Path, to: Path) -> Path:
+    path.symlink_to(to)
+    return path
+
+
+def hard(path: Path, to: Path) -> Path:
+    os.link(to, path)
+    return path
+
+
+OVERWRITING: dict[str, Callable[[Path], list[str]]] = {
+    "the table": lambda d: randomize_args(d / "people.csv", d / "key.csv", d / "people.csv"),
+    "the key": lambda d: randomize_args(d / "people.csv", d / "key.csv", d / "key.csv"),
+    "a symbolic link": lambda d: randomize_args(
+        d / "people.csv", d / "key.csv", symbolic(d / "a.csv", d / "people.csv")
+    ),
+    "a hard link": lambda d: randomize_args(d / "people.csv", d / "key.csv", hard(d / "a.csv", d / "key.csv")),
+    "a table read through a link": lambda d: randomize_args(
+        symbolic(d / "a.csv", d / "people.csv"), d / "key.csv", d / "people.csv"
+    ),
+    "a part": lambda d: randomize_args(d / "parts", d / "key.csv", d / "parts" / "0.parquet"),
+    "a new part": lambda d: randomize_args(d / "parts", d / "key.csv", d / "parts" / "new.parquet"),
+    "a hard link to a part": lambda d: randomize_args(
+        d / "parts", d / "key.csv", hard(d / "a.parquet", d / "parts" / "0.parquet")
+    ),
+    "the folder of parts": lambda d: ["fit", str(d / "parts"), "--target", "loss", "--out", str(d / "parts")],
+    "a file of the model": lambda d: [
+        *("audit", str(d / "model"), str(d / "people.csv"), "--target", "loss"),
+        *("--out", str(d / "model" / "model.json")),
+    ],
+    "the data of a study": lambda d: ["reproduce", "crime", "--data", str(d / "people.csv"), "--out", str(d)],
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_an_output_that_is_an_input_is_refused(name: str, place: Path, tmp_path: Path, evenhand: Command) -> None:
+    for file, content in contents(place).items():
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    (tmp_path / "key").rename(tmp_path / "key.csv")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.json").write_text("{}")
+    args = OVERWRITING[name](tmp_path)
+    before = contents(tmp_path)
+    line = evenhand(*args).complaint()
+    assert "must be another file than" in line or "must lie outside of" in line
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_outputs_through_a_symbolic_link_write_its_target(
+    is_there: bool, place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("table.csv", "audit.json", "report.html"):
+        if is_there:
+            (elsewhere / name).write_text("old")
+        (tmp_path / name).symlink_to(elsewhere / name)
+    for args in (
+        randomize_args(place / "people.csv", place / "key", tmp_path / "table.csv"),
+        audit_args(place, "--out", tmp_path / "audit.json"),
+        audit_args(place, "--out", tmp_path / "report.html"),
+    ):
+        assert evenhand(*args).code == 0
+    assert sorted(os.listdir(elsewhere)) == ["audit.json", "report.html", "table.csv"]
+    for name in os.listdir(elsewhere):
+        assert (tmp_path / name).is_symlink()
+        assert (elsewhere / name).stat().st_size > 1000
+
+
+def test_folders_through_a_symbolic_link_write_its_target(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    (tmp_path / "out").symlink_to(tmp_path / "new")
+    assert evenhand(*randomize_args(place / "parts", place / "key", tmp_path / "out")).code == 0
+    assert (tmp_path / "out").is_symlink()
+    assert sorted(os.listdir(tmp_path / "new")) == ["0.parquet", "1.parquet"]
+
+
+def test_a_link_to_itself_or_to_a_device_is_refused(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    (tmp_path / "null.csv").symlink_to("/dev/null")
+    for name in ("loop.csv", "null.csv"):
+        evenhand(*randomize_args(place / "people.csv", place / "key", tmp_path / name)).complaint()
+        assert (tmp_path / name).is_symlink()
+    assert Path("/dev/null").is_char_device()
+
+
+# Permissions, signals and what killed runs leave.
+
+
+def test_outputs_obey_the_umask(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    before = os.umask(0o027)
+    try:
+        assert evenhand(*randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")).code == 0
+        assert evenhand(*audit_args(place, "--out", tmp_path / "audit.json")).code == 0
+        assert evenhand(*randomize_args(place / "parts", place / "key", tmp_path / "out")).code == 0
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert modes == {"out.csv": 0o640, "audit.json": 0o640, "out": 0o750, "0.parquet": 0o640, "1.parquet": 0o640}
+
+
+WAITING = """
+import pathlib, sys, time
+from evenhand import cli
+from evenhand.tables import TableWriter
+def wait(writer, frame):
+    print("writing", flush=True)
+    time.sleep(60)
+TableWriter.write = wait
+cli.main()
+"""
+"""The command, but each block takes a minute to write."""
+
+
+def waiting(args: list[str]) -> subprocess.Popen[bytes]:
+    """Start a command that is in the middle of writing when this returns."""
+    run = [sys.executable, "-c", WAITING, *args]
+    started = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert started.stdout is not None
+    assert started.stdout.readline() == b"writing\n"
+    return started
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+)
+def test_a_signal_removes_what_is_half_written(number: int, code: int, word: str, place: Path, tmp_path: Path) -> None:
+    for table, out in (("people.csv", "out.csv"), ("parts", "out")):
+        run = waiting(randomize_args(place / table, place / "key", tmp_path / out))
+        assert len(list(tmp_path.glob(".out*.part"))) == 1
+        run.send_signal(number)
+        if number == signal.SIGTERM:
+            run.send_signal(number)  # one more does not stop the cleaning up
+        _, said = run.communicate(timeout=30)
+        assert (run.returncode, said.decode()) == (code, f"error: {word}\n")
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_the_next_run_sweeps_what_a_killed_one_left_and_nothing_of_a_live_one(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    for table, out in (("people.csv", "out.csv"), ("parts", "out")):
+        args = randomize_args(place / table, place / "key", tmp_path / out)
+        live, killed = waiting(args), waiting(args)
+        assert len(list(tmp_path.glob(f".{out}.*.part"))) == 2
+        try:
+            killed.kill()
+            killed.communicate()
+            assert evenhand(*args).code == 0
+            assert len(list(tmp_path.glob(f".{out}.*.part"))) == 1
+        finally:
+            live.terminate()
+            live.communicate(timeout=30)
+        assert [path.name for path in tmp_path.iterdir()] == [out]
+        for path in tmp_path.iterdir():
+            subprocess.run(["rm", "-r", path], check=True)
+
+
+def test_files_of_others_are_not_swept(tmp_path: Path) -> None:
+    names = [".out.csv.part", ".out.csv.0123abcd.part.txt", ".other.csv.0123abcd.part", ".out.csv.0123abcZ.part"]
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    (tmp_path / ".out.csv.0123abcd.part").write_text("of a killed run")
+    with TableWriter(tmp_path / "out.csv") as writer:
+        writer.write(pd.DataFrame({"id": ["a"]}))
+    assert sorted(os.listdir(tmp_path)) == sorted([*names, "out.csv"])
+
+
+def test_a_partial_that_was_swept_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, taken = fcntl.flock, []
+
+    def late(handle: int, operation: int) -> None:
+        if not taken:
+            taken.extend(tmp_path.glob(".*.part"))
+            taken[0].unlink()
+        lock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    partial = Partial(tmp_path / "out.csv")
+    os.write(partial.handle, b"id\n")
+    partial.commit()
+    assert len(taken) == 1
+    assert (tmp_path / "out.csv").read_text() == "id\n"
+
+
+def test_replacements_are_brought_to_disk_with_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, fsync = [], os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
+        fsync(handle)
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("no /proc")
+    monkeypatch.setattr(os, "fsync", noted)
+    with TableWriter(tmp_path / "out.csv") as writer:
+        writer.write(pd.DataFrame({"id": ["a"]}))
+    assert synced[0].startswith(".out.csv.")
+    assert synced[1] == tmp_path.name
+
+
+def test_sigterm_ends_workers_and_removes_their_parts(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    args = randomize_args(place / "parts", place / "key", tmp_path / "out", "--workers", 1)
+    run = subprocess.Popen([sys.executable, "-m", "evenhand", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    run.terminate()
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 143
+    assert said.decode().splitlines()[-1] == "error: terminated"
+    assert list(tmp_path.iterdir()) == []
