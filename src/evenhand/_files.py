@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from evenhand._checks import InputError
+from evenhand._partial import link_target
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -28,6 +29,6 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file in one step; InputError if its folder is missing or write-protected."""
     target = Path(path)
     try:
-        replace_file(target, text.encode())
+        replace_file(link_target(target), text.encode())
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror}; name a file in an existing folder") from error

@@ -49,8 +49,8 @@ def judge(found: Audit, conditions: list[Condition]) -> NoReturn:
         if condition.is_met_by(value):
             say(f"failed: {condition.text} holds, the value is {value:.4f}")
             n_failed += 1
-    for error in unjudged[:-1]:
-        say(f"error: {error}")
+    for refusal in unjudged[:-1]:
+        say(f"error: {refusal}")
     if unjudged:
         raise unjudged[-1]
     raise Verdict(1 if n_failed else 0)
