@@ -30,12 +30,12 @@ def visible(text: str, keep: str = "") -> str:
     return "".join(letter if letter in keep or _is_shown(letter) else _escaped(letter) for letter in text)
 
 
-def one_line(text: str) -> str:
+def single_line(text: str) -> str:
     r"""Return a message on one line: its lines joined by blanks, everything else `visible`.
 
     Examples
     --------
-    >>> print(one_line("no such file:\n  a\tb.csv\n"))
+    >>> print(single_line("no such file:\n  a\tb.csv\n"))
     no such file: a\tb.csv
     """
     return visible(" ".join(line.strip(" \t\r") for line in text.strip().split("\n")))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evenhand._checks import InputError, bad_input, check_fraction
-from evenhand._format import percent
+from evenhand._format import stated
 from evenhand.audits._held_out import NO_CERTIFICATE, unlearned
 from evenhand.audits._result import Audit
 from evenhand.calibration import Certificate
@@ -160,7 +160,7 @@ def _proof(audit: Audit, mass: float) -> Certificate:
     if audit.certificate.n_draws == 1 and mass < 1:
         # its bounds are then what even the true distribution gets: a gate would tell nothing of the model
         known = "only one draw per person is known" if audit.is_randomized else "one forecast per person"
-        raise InputError(f"{known}: no data can then bound the error in every group of {percent(mass)} of people")
+        raise InputError(f"{known}: no data can then bound the error in every group of {stated(mass)} of people")
     return audit.certificate
 
 

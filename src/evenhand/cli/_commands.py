@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from evenhand import __version__
 from evenhand._checks import InputError, about, bad_input, check_column
-from evenhand._escape import one_line
+from evenhand._escape import single_line
 from evenhand.cli._audits import Request, audit_in_memory, audit_in_parts
 from evenhand.cli._options import check_apart, check_not_among, listed_names, refuse_blank
 from evenhand.cli._reports import command_line, fit_certified, report
@@ -43,7 +43,7 @@ class Commands(TyperGroup):
             tell(error)
         except Exception as error:
             if isinstance(getattr(error, "message", None), str):  # typer's: it names arguments, such as file names
-                error.message = one_line(error.message)  # type: ignore[attr-defined]
+                error.message = single_line(error.message)  # type: ignore[attr-defined]
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

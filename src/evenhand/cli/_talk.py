@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from evenhand._checks import InputError, MissingExtraError
-from evenhand._escape import one_line
+from evenhand._escape import single_line
 from evenhand.cli._streams import Safe
 
 BAD_INPUT, FAULT, UNWRITTEN, INTERRUPTED = 2, 70, 74, 130
@@ -69,7 +69,7 @@ def warn(message: Warning | str, category: type[Warning], *place: Any, **more: A
 
 def say(message: str) -> None:
     """Write a message on one line, whatever the values in it hold."""
-    print(one_line(message), file=sys.stderr, flush=True)
+    print(single_line(message), file=sys.stderr, flush=True)
 
 
 def show(text: str) -> None:
