@@ -108,4 +108,5 @@ def stopped_by_signals() -> Iterator[None]:
         yield
     finally:
         for number in caught:
-            signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) is stop:  # else the process is about to end, with the code of the first one
+                signal.signal(number, signal.SIG_DFL)
