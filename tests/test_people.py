@@ -212,6 +212,29 @@ def test_fit_certifies_one_row_of_each_person_of_a_cluster(evenhand: Command, tm
     assert "must have a column 'nobody'" in evenhand(*fit, "--cluster", "nobody").complaint()
 
 
+@pytest.mark.parametrize("option", ["--id", "--cluster"])
+def test_an_empty_name_of_a_column_of_people_is_refused(
+    option: str, place: Path, evenhand: Command, tmp_path: Path
+) -> None:
+    table = repeated(".csv", tmp_path)
+    folder = write_parts(people(60), tmp_path / "in", [30])
+    told = "must have a column ''"
+    assert told in evenhand("fit", table, "--target", "y", "--out", tmp_path / "model", option, "").complaint()
+    assert told in evenhand("audit", table, "--target", "y", *NORMAL, option, "").complaint()
+    assert told in evenhand("audit", folder, "--target", "y", *NORMAL, option, "").complaint()
+    assert told in evenhand(*randomize_args(place, table, tmp_path / "out.csv", "--id", "")).complaint()
+
+
+@pytest.mark.parametrize("ids", [["17.0", "18.0"], ["1e+16", "2.5e+16"]])
+def test_ids_of_csv_that_were_floats_are_refused(tmp_path: Path, ids: list[str]) -> None:
+    people(2)[["mean", "std"]].assign(id=ids).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError, match=r"row 1 must hold text or a whole number, got 1"):
+        forecast_parts(GIVEN, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
+    people(2)[["mean", "std"]].assign(id=["1e5", "2e10"]).to_csv(tmp_path / "t.csv", index=False)
+    forecast_parts(GIVEN, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
+    assert pd.read_csv(tmp_path / "out.csv", dtype=str)["id"].tolist() == ["1e5", "2e10"]
+
+
 # Keys.
 
 

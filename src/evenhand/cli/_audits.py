@@ -117,7 +117,7 @@ def audit_in_memory(request: Request) -> Audit:
             X,
             y,
             groups=masks,
-            cluster=people if request.cluster else None,
+            cluster=None if request.cluster is None else people,
             features=data[searched] if searched else None,
             target_name=request.target,
             **request.options,

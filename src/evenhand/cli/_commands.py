@@ -163,7 +163,7 @@ def fit(
     _check_seed(seed)
     check_apart(out, {"the table": table})
     store.check_folder(out)
-    named = [name for name in (id_column, cluster) if name]
+    named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
     y = tables.number_column(data, target, source=table.name)
     people = people_of(data, id_column, cluster, table.name)
@@ -181,7 +181,7 @@ def fit(
             "group_mass": group_mass,
             "confidence": confidence,
             "link": link,
-            "cluster": people if cluster else None,
+            "cluster": None if cluster is None else people,
         }
         fit_certified(base, X, y, people, asked, out, seed, table, target)
         return

@@ -44,7 +44,7 @@ def people_of(data: pd.DataFrame, id_column: str | None, cluster: str | None, so
     from evenhand import tables
     from evenhand._ids import id_text
 
-    column = cluster or id_column
+    column = id_column if cluster is None else cluster
     if column is None:
         return None
     labels = tables.id_column(data, column, source=source)

@@ -157,7 +157,7 @@ def audit_parts(
     random = generator(random_state)
     seed = int(random_state) if isinstance(random_state, numbers.Integral) else int(random.integers(2**32))
     subject = subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
-    person = cluster or id_column
+    person = id_column if cluster is None else cluster
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
     wanted = _Wanted.of(subject, parts, target, groups, features, (id_column, cluster))
     skipped = dict(parts.skipped) if skip_bad else None
@@ -212,14 +212,15 @@ class _Wanted:
         people: Iterable[str | None],
     ) -> Self:
         source = parts.source
-        for name in (target, *groups, *(features or ()), *filter(None, people)):
+        named = [name for name in people if name is not None]
+        for name in (target, *groups, *(features or ()), *named):
             check_column(name, parts.columns, source)
         used = subject.columns(parts.columns, source)
         for option, names in (("groups", groups), ("features", features or ())):
             if target in names:
                 remedy = "groups that outcomes define look wrong in any model"
                 raise bad_input(option, "leave out the target", repr(target), remedy)
-        apart = {target, *filter(None, people)}
+        apart = {target, *named}
         own = searched_columns(subject, parts.columns, target, apart, source)
         searched = own if features is None else features
         named = tuple(dict.fromkeys(groups))

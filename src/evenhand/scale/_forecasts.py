@@ -37,7 +37,8 @@ from evenhand.tables import (
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 LIKE_AN_ENDING = re.compile(r"\.[A-Za-z]{2,5}")
-DECIMAL = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
+DECIMAL = re.compile(r"[+-]?([0-9]*\.[0-9]+([eE][+-]?[0-9]+)?|[0-9]e\+[0-9]+)")
+"""A float as text; of numbers without a decimal point only those that pandas writes so, such as 1e+16."""
 
 
 @dataclass(frozen=True)
