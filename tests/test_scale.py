@@ -1058,13 +1058,15 @@ def test_forecasts_of_parts_are_those_of_the_whole(tmp_path: Path, ending: str) 
     forecast_parts(GIVEN, folder, tmp_path / "out.parquet", **ASKED)
     forecast_parts(GIVEN, whole, tmp_path / "one.parquet", **ASKED)
     found, *others = (
-        read_typed(tmp_path / name)[0].astype({"id": int}) for name in ("out", "out.parquet", "one.parquet")
+        read_typed(tmp_path / name)[0].astype({"id": int, "context": str, "key": str})
+        for name in ("out", "out.parquet", "one.parquet")
     )
     for other in others:
         pd.testing.assert_frame_equal(found, other, check_exact=True)
     assert found["id"].tolist() == table["id"].tolist()
     draws = KeyedDraws(KEY, "2026-11")(table["id"].tolist())
     assert np.array_equal(found["r"], draws)
+    assert set(zip(found["context"], found["key"], strict=True)) == {("2026-11", KeyedDraws(KEY).fingerprint)}
     expected = Forecast.from_normal(table["mean"], table["std"]).randomized(0.2, Entropic(0.2), draws)
     assert np.allclose(found["mean"], table["mean"], rtol=0, atol=1e-12)
     assert np.allclose(found[["q0.05", "q0.5"]], expected.ppf([0.05, 0.5]), rtol=0, atol=1e-12)
