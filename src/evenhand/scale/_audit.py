@@ -212,15 +212,15 @@ class _Wanted:
         people: Iterable[str | None],
     ) -> Self:
         source = parts.source
-        named = [name for name in people if name is not None]
-        for name in (target, *groups, *(features or ()), *named):
+        persons = [name for name in people if name is not None]
+        for name in (target, *groups, *(features or ()), *persons):
             check_column(name, parts.columns, source)
         used = subject.columns(parts.columns, source)
         for option, names in (("groups", groups), ("features", features or ())):
             if target in names:
                 remedy = "groups that outcomes define look wrong in any model"
                 raise bad_input(option, "leave out the target", repr(target), remedy)
-        apart = {target, *named}
+        apart = {target, *persons}
         own = searched_columns(subject, parts.columns, target, apart, source)
         searched = own if features is None else features
         named = tuple(dict.fromkeys(groups))
