@@ -43,7 +43,7 @@ _ = plot_calibration(theirs.pit(y), ax=ax)
 
 # %%
 # The named groups already hint at it. Errors are in percentage points, 50 is the worst there is; a bar's whisker is a
-# 95% band.
+# 95% band for that group alone: of many groups some bands miss by chance.
 
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 _ = plot_groups(found.groups, ax=ax)

@@ -69,6 +69,7 @@ def audit(
         Outcomes.
     groups : list of column names, or dict of name to mask, optional
         Named groups. A column with few values gives one group per value, another its halves at the median.
+        The 95% band of each group holds for that group by itself, not for all of them together.
     features : DataFrame or array-like of shape (n, n_features), optional
         What groups are scanned and learned from, which may be more than the forecaster sees; X by default.
     sample_weight : array-like of shape (n,), optional

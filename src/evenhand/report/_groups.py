@@ -58,8 +58,8 @@ def named_section(audit: Values) -> Section | None:
         "#rows",
     ]
     text = (
-        "Estimates with 95% bands, each group looked at by itself. Outcome minus forecast is in "
-        f"{unit_of(audit)}: below 0, outcomes are lower than forecast."
+        "Estimates with 95% bands, each for its group alone: of many groups some bands miss by chance. "
+        f"Outcome minus forecast is in {unit_of(audit)}: below 0, outcomes are lower than forecast."
     )
     if rows[NAMED + 1 :]:
         text += f" Shown are the {NAMED} of {whole(len(rows) - 1)} groups, those off by most for sure first."

@@ -43,6 +43,8 @@ WIDTH = 118
 SHOWN, NAMED = 10, 40
 """Most rows shown of the scan and of the named groups."""
 
+ONE_BY_ONE = "Each 95% band is for its group alone: of many groups some bands miss by chance."
+
 COVERAGES = ("coverage_80", "coverage_90")
 
 
@@ -83,7 +85,8 @@ def _named(audit: Values) -> str:
     rows = [_group_row(row) for row in groups[: NAMED + 1]]
     if groups[NAMED + 1 :]:
         header = (f"named group ({NAMED} of {len(groups) - 1:,})", *header[1:])
-    return _grid(header, rows, right=(1, 2, 3, 4, 5, 6))
+    grid = _grid(header, rows, right=(1, 2, 3, 4, 5, 6))
+    return f"{grid}\n{_wrapped(ONE_BY_ONE)}" if groups[1:] else grid
 
 
 def _group_row(row: Values) -> tuple[str, ...]:
