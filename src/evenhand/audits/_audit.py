@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +44,7 @@ def audit(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    groups: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+    groups: Any = None,
     features: Any = None,
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -67,11 +67,15 @@ def audit(
         Rows for the forecaster, and the table that columns in `groups` are taken from.
     y : array-like of shape (n,)
         Outcomes.
-    groups : list of column names, or dict of name to mask, optional
-        Named groups. A column with few values gives one group per value, another its halves at the median.
-        The 95% band of each group holds for that group by itself, not for all of them together.
+    groups : DataFrame, Series, dict of name to values, or list of column names, optional
+        Named groups, known before the outcome. A DataFrame, Series or dict holds masks (booleans: one group each) or
+        labels (other values: one group per value, or halves of many numbers or dates); a list names columns of X, read
+        as labels. Rows are matched by position. A group that the outcome defines is off under any
+        forecaster: it is named as a possible leak, not as a finding. The 95% band of each group holds for that group by
+        itself, not for all of them together.
     features : DataFrame or array-like of shape (n, n_features), optional
-        What groups are scanned and learned from, which may be more than the forecaster sees; X by default.
+        What groups are scanned and learned from, which may be more than the forecaster sees; X by default. It must be
+        known before the outcome: what seems made from it is a possible leak, and no group is searched in it.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows for estimates. A row of weight 0 is left out. Where the others' weights differ, learned
         and worst groups ignore them, and no certificate is given.
@@ -170,7 +174,7 @@ def audit_pit(
     X: Any = None,
     *,
     residual: ArrayLike | None = None,
-    groups: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+    groups: Any = None,
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     masses: Sequence[float] = MASSES,
@@ -245,7 +249,7 @@ def certify(
     y: ArrayLike | None = None,
     *,
     confidence: float = 0.95,
-    groups: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+    groups: Any = None,
     method: calibration.Method = "local-levels",
     mass: float | None = None,
     cluster: ArrayLike | None = None,
@@ -264,8 +268,9 @@ def certify(
         Outcomes.
     confidence, method, mass, cluster, sample_weight, random_state
         As in `calibration.certify_pit`.
-    groups : list of column names, or dict of name to mask, optional
-        Groups named before the rows were seen. The cut of a numeric column is its median here, which is nearly so.
+    groups : as in `audit`, optional
+        Groups named before the rows were seen, by features known before the outcome: a group that outcomes define is
+        off under any forecaster. The cut of a numeric column is its median here, which is nearly so.
 
     Returns
     -------

@@ -378,7 +378,7 @@ def certify_pit(
     r: ArrayLike | None = None,
     *,
     confidence: float = 0.95,
-    groups: Mapping[str, ArrayLike] | None = None,
+    groups: Any = None,
     method: Method = "local-levels",
     mass: float | None = None,
     cluster: ArrayLike | None = None,
@@ -397,8 +397,9 @@ def certify_pit(
         without `r`, such draws are assumed.
     confidence : float, default 0.95
         Probability that a statement is true.
-    groups : dict of name to mask, optional
-        Groups named before the rows were seen.
+    groups : DataFrame, Series, or dict of name to values, optional
+        Groups named before the rows were seen, by features known before the outcome: booleans are masks, other values
+        labels, as in `evenhand.audit`.
     method : {"local-levels", "betting", "dkw"}, default "local-levels"
         Bounds for every group: equal local levels hold for all masses at once; bets are tighter, for one mass; DKW
         is the baseline.

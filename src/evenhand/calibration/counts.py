@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,7 +155,7 @@ def count_pits(
     r: ArrayLike | None = None,
     *,
     levels: Iterable[float] = (0.8, 0.9),
-    groups: Mapping[str, ArrayLike] | None = None,
+    groups: Any = None,
     random_state: RandomState = None,
 ) -> tuple[PITCounts, dict[str, PITCounts]]:
     """Count the PITs of a block of people, and of each group among them.
@@ -169,7 +169,7 @@ def count_pits(
         share are refused; those of people in different blocks are not compared.
     levels : iterable of float, default (0.8, 0.9)
         Levels of central intervals whose coverage will be asked for.
-    groups : dict of name to mask of shape (n,), optional
+    groups : DataFrame, Series, or dict of name to mask of shape (n,), optional
         Groups named before the rows were seen. In one block a group may have no rows: its counts are zeros.
     random_state : int, generator or None
         Of the draw chosen per person. Give one and the same generator to all blocks: with it they choose as the whole

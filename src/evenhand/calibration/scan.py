@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def scan_groups(
     X: Any,
     min_size: int = 150,
     *,
-    groups: Mapping[str, ArrayLike] | None = None,
+    groups: Any = None,
     residual: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     correction: str = "holm",
@@ -61,8 +60,10 @@ def scan_groups(
         Features by which people are grouped. The columns of an array are named `x0`, `x1`, ...
     min_size : int, default 150
         Fewest rows of a group, at least 2. A named group with fewer is listed as "too small to tell"; others are not.
-    groups : dict of name to mask of shape (n,), optional
-        Named groups of rows. One that a feature makes too is listed once, as the feature's.
+    groups : DataFrame, Series, dict of name to values, or list of column names, optional
+        Named groups of rows: booleans are masks, other values labels, names are columns of X, as in `evenhand.audit`.
+        One that a feature makes too is listed once, as the feature's. Groups and features must be known before the
+        outcome: what the outcome defines is off under any forecaster, and without outcomes that does not show here.
     residual : array-like of shape (n,), optional
         Outcome minus mean of the forecast, in units of the outcome.
     sample_weight : array-like of shape (n,), optional

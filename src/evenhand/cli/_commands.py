@@ -262,9 +262,14 @@ def audit(
     sort_quantiles: Annotated[
         bool, typer.Option("--sort-quantiles", help="sort the quantiles of rows where they cross, instead of refusing")
     ] = False,
-    groups: Annotated[str | None, typer.Option(help="columns that name groups, with commas between")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="columns that name groups, known before the outcome, with commas between")
+    ] = None,
     features: Annotated[
-        str | None, typer.Option(help="columns that groups are searched in; the model's own, or all others, by default")
+        str | None,
+        typer.Option(
+            help="columns that groups are searched in, known before the outcome; by default the model's, or all others"
+        ),
     ] = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="column that names each person; repeated ids are refused")

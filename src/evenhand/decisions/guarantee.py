@@ -136,7 +136,7 @@ def loss_guarantee(
     *,
     x: Any = None,
     k: float | Sequence[float] = (2, 4, 10),
-    groups: Mapping[str, ArrayLike] | None = None,
+    groups: Any = None,
     masses: ArrayLike = (0.1, 0.2, 0.5),
     confidence: float = 0.95,
     cluster: ArrayLike | None = None,
@@ -157,9 +157,9 @@ def loss_guarantee(
         What losses depend on besides the outcome.
     k : float or list of float, default (2, 4, 10)
         Multiples of the promised loss, at least 1.
-    groups : dict of name to mask, optional
-        Groups named before the rows were seen. The theorem speaks of groups by features; a group by outcomes may
-        fare worse under any forecaster, and is measured all the same.
+    groups : DataFrame, Series, dict of name to values, or list of columns of `x`, optional
+        Groups named before the rows were seen, as in `evenhand.audit`. The theorem speaks of groups
+        by features; a group by outcomes may fare worse under any forecaster, and is measured all the same.
     masses : float or list of float
         Sizes of groups, as shares of the people, for which every group is bounded.
     confidence : float, default 0.95

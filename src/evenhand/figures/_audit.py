@@ -93,7 +93,7 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        Groups that are too small to tell are grey and say so.
+        Groups that are too small to tell, or that the outcome may define, are grey and say so.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     error, places = column(rows, "error"), np.arange(len(rows), dtype=np.float64)
     # an unknown end of a band is drawn as no whisker
     reach = np.nan_to_num([error - column(rows, "error_low"), column(rows, "error_high") - error]).clip(0)
-    small = np.array([bool(row.get("too_small")) for row in rows])
+    small = np.array([bool(row.get("too_small") or row.get("possible_leak")) for row in rows])
     for part, color, marker in ((~small, BLUE, "o"), (small, GREY, "s")):
         if part.any():
             whiskers = reach[:, part]
@@ -192,4 +192,6 @@ def _group_label(row: Mapping[str, Any]) -> str:
     n = row.get("n")
     count = "unknown" if n is None else f"{n:,}"
     rows = f"too few rows: {count}" if row.get("too_small") else f"{count} row{'' if n == 1 else 's'}"
+    if row.get("possible_leak"):
+        rows += ", possible leak"
     return f"{plain_label(row.get('group'))} ({rows})"
