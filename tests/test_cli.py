@@ -492,7 +492,7 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(place: Path, tmp_path: 
     lines = failed.err.splitlines()
     assert lines[0] == f"the audit is in {report}"
     error = next(r["value"] for r in json.loads(failed.out)["scores"] if r["measure"] == "average error")
-    assert lines[1] == f"failed: average_error >= 0 holds, the value is {error:.4f}"
+    assert lines[1] == f"failed: average_error >= 0 holds, the value is {error:.10g}"
     assert lines[2].startswith("failed: oracle_group_error(0.25) > 0.01 holds, the value is 0.")
     assert json.loads(report.read_text())["worst_groups"][2]["mass"] == 0.25
 

@@ -282,6 +282,7 @@ def test_one_row_of_each_person_is_counted() -> None:
     same = np.repeat(np.random.default_rng(3).normal(size=30), 4)  # a person's rows are alike
     r = np.repeat(jittered(30, 8, 0), 4, axis=0)
     found = loss_guarantee(BANK, individually_calibrated(same, r), same, cluster=person, k=2, random_state=0)
+    assert "group sizes are shares of people, not of rows" in found.summary()
     alone = loss_guarantee(BANK, individually_calibrated(same[::4], r[::4]), same[::4], k=2, random_state=0)
     assert found.table.loc[0, "n"] == 30
     np.testing.assert_allclose(found.table["exceeded"], alone.table["exceeded"])

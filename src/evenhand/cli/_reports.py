@@ -47,7 +47,8 @@ def judge(found: Audit, conditions: list[Condition]) -> NoReturn:
             unjudged.append(error)
             continue
         if condition.is_met_by(value):
-            say(f"failed: {condition.text} holds, the value is {value:.4f}")
+            # in full: rounded it could read as the limit that it is beyond
+            say(f"failed: {condition.text} holds, the value is {value:.10g}")
             n_failed += 1
     for refusal in unjudged[:-1]:
         say(f"error: {refusal}")

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._checks import Floats, bad_input, check_finite, check_fraction
 from evenhand._format import Summarized, at_least, at_most, band, one_line, percent, plain_number, stated_confidence
 from evenhand.calibration._own_draws import check_fresh, check_own_draws
+from evenhand.calibration.certificates import ONE_ROW_EACH
 from evenhand.calibration.worst import check_masses
 from evenhand.decisions._seen import Seen
 from evenhand.decisions.bayes import BayesDecision, check_forecast
@@ -67,6 +68,8 @@ class LossGuarantee(Summarized):
         Ends of a normal interval for the mean of what is realized more than promised.
     confidence : float
         Of each kind of statement.
+    one_row_each : bool
+        Whether one row of each person was taken, of several: shares are then of people, not of rows.
     """
 
     table: pd.DataFrame
@@ -79,6 +82,7 @@ class LossGuarantee(Summarized):
     more_low: float
     more_high: float
     confidence: float
+    one_row_each: bool = False
 
     def summary(self) -> str:
         """Return the findings as text."""
@@ -98,6 +102,7 @@ class LossGuarantee(Summarized):
             "the mean. Open: more rows would tell. Groups of a size are bounded however they are chosen, if not by the "
             "draws."
         )
+        lines += [ONE_ROW_EACH] if self.one_row_each else []
         return "\n".join(lines)
 
     def _promise(self) -> str:
@@ -231,6 +236,7 @@ def loss_guarantee(
         more_low=more[0],
         more_high=more[1],
         confidence=float(confidence),
+        one_row_each=cluster is not None,
     )
 
 
