@@ -108,6 +108,13 @@ def test_blocks_of_counts_take_masks_alone() -> None:
         count_pits(PIT, groups=FORMS["DataFrame"], random_state=0)
 
 
+@pytest.mark.parametrize("groups", [pd.DataFrame({"y": OLD}), {"y": OLD}, "y"], ids=["DataFrame", "dict", "name"])
+def test_tables_in_parts_take_names_alone(groups: Any, tmp_path: Path) -> None:
+    pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0}).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"groups must hold names of columns, got .*; add the groups to the table"):
+        audit_parts(ColumnSubject(mean="mean", std="std"), tmp_path, "y", groups=groups)
+
+
 MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from evenhand._checks import bad_input
 from evenhand.groups import Group, Groups, Mask, group_columns, label_groups
 
-__all__ = ["check_groups"]
+__all__ = ["check_groups", "check_names"]
 
 
 def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool = False) -> Groups:
@@ -125,6 +125,22 @@ def _mask(column: pd.Series[Any], place: str) -> Mask:
         remedy = "fill them, or make labels of them by .astype('category'): then they are a group of their own"
         raise bad_input(place, "have no missing values, as it is a mask", got, remedy)
     return column.to_numpy(dtype=np.bool_)
+
+
+def check_names(groups: Any) -> list[Any]:
+    """Return names of columns, where nothing else can be given.
+
+    Examples
+    --------
+    >>> check_names({"old": [True, False]})
+    Traceback (most recent call last):
+    evenhand._checks.InputError: groups must hold names of columns, got dict; add the groups to the table as columns
+    """
+    frame = nw.from_native(groups, allow_series=True, pass_through=True)
+    if isinstance(groups, str | Mapping) or isinstance(frame, nw.DataFrame | nw.LazyFrame | nw.Series):
+        remedy = "add the groups to the table as columns"
+        raise bad_input("groups", "hold names of columns", type(groups).__name__, remedy)
+    return _column_names(groups)
 
 
 def _column_names(groups: Any) -> list[Any]:

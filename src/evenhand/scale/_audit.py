@@ -39,6 +39,7 @@ from evenhand.audits import (
 )
 from evenhand.calibration._scan_counts import ScanLayout
 from evenhand.draws import RandomState, generator
+from evenhand.given_groups import check_names
 from evenhand.groups import Groups, Partition, partition_of
 from evenhand.scale._engine import Advance, over_parts
 from evenhand.scale._kinds import typed_parts
@@ -212,7 +213,7 @@ class _Wanted:
         features: Sequence[str] | None,
         people: Iterable[str | None],
     ) -> Self:
-        source = parts.source
+        source, groups = parts.source, check_names(groups)
         persons = [name for name in people if name is not None]
         for name in (target, *groups, *(features or ()), *persons):
             check_column(name, parts.columns, source)
