@@ -229,12 +229,15 @@ def test_an_empty_name_of_a_column_of_people_is_refused(
 
 @pytest.mark.parametrize("ids", [["17.0", "18.0"], ["1e+16", "2.5e+16"]])
 def test_ids_of_csv_that_were_floats_are_refused(tmp_path: Path, ids: list[str]) -> None:
-    people(2)[["mean", "std"]].assign(id=ids).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(InputError, match=r"row 1 must hold text or a whole number, got 1"):
+    """Each id by itself, so that a person alone is refused or taken as among others."""
+    for some in (ids, ids[:1], [ids[0], "a"]):
+        people(2)[["mean", "std"]][: len(some)].assign(id=some).to_csv(tmp_path / "t.csv", index=False)
+        with pytest.raises(InputError, match=r"row 1 must not be a whole number written as a float, got '1"):
+            forecast_parts(GIVEN, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
+    for some in (["1e5", "2.5"], ["12e4", ".0"]):
+        people(2)[["mean", "std"]].assign(id=some).to_csv(tmp_path / "t.csv", index=False)
         forecast_parts(GIVEN, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
-    people(2)[["mean", "std"]].assign(id=["1e5", "2e10"]).to_csv(tmp_path / "t.csv", index=False)
-    forecast_parts(GIVEN, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
-    assert pd.read_csv(tmp_path / "out.csv", dtype=str)["id"].tolist() == ["1e5", "2e10"]
+        assert pd.read_csv(tmp_path / "out.csv", dtype=str)["id"].tolist() == some
 
 
 # Keys.

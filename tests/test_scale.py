@@ -979,18 +979,6 @@ def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_b
     assert temporary(tmp_path) == []
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_ids_are_judged_as_decimals_by_the_part_and_not_by_the_block(tmp_path: Path) -> None:
-    table = people(200)[["mean", "std"]].assign(id=[f"a{i}" for i in range(100)] + [f"{i}.5" for i in range(100)])
-    folder = write_parts(table, tmp_path / "in", [], ".csv")
-    assert forecast_parts(GIVEN, folder, tmp_path / "out", **ASKED).n_rows == 200
-    decimals = write_parts(table[100:], tmp_path / "decimals", [], ".csv")
-    with pytest.raises(InputError, match=r"row 1 must hold text or a whole number, got 0\.5"):
-        forecast_parts(GIVEN, decimals, tmp_path / "none", **ASKED)
-    assert temporary(tmp_path) == []
-    assert not (tmp_path / "none").exists()
-
-
 @pytest.mark.parametrize("option", [{"confidence": 2}, {"masses": [7]}, {"learned_masses": [3]}, {"min_size": 0}])
 def test_mistaken_options_are_refused_before_the_table_is_read(
     rich: Path, option: dict[str, Any], monkeypatch: pytest.MonkeyPatch

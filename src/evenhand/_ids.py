@@ -16,6 +16,9 @@ INVISIBLE = re.compile(
 )
 """Letters, marks and symbols of Unicode that have no glyph, besides those that `str.isprintable` refuses."""
 
+FLOAT = re.compile(r"[+-]?[0-9]+(\.0+|(\.[0-9]+)?[eE]\+[0-9]+)")
+"""A whole number as a column of floats is written: `17.0`, `1e+16`."""
+
 LONGEST_SHOWN = 60
 
 
@@ -35,7 +38,8 @@ def check_id(value: str | int, place: str) -> str:
     """Return the text by which an id is compared, or raise InputError if it can be mistaken for another.
 
     Two ids that look alike would give one person two draws. So control and format characters, characters without a
-    glyph, and blanks other than the ordinary space are refused anywhere, and ordinary spaces at the ends.
+    glyph, and blanks other than the ordinary space are refused anywhere, ordinary spaces at the ends, and whole numbers
+    as floats are written: `17.0` would be another person than `17`.
 
     Examples
     --------
@@ -46,6 +50,9 @@ def check_id(value: str | int, place: str) -> str:
     evenhand._checks.InputError: ids[1] must not begin or end with a blank, got 'ada '; remove it
     """
     text = id_text(value)
+    if FLOAT.fullmatch(text):
+        remedy = "write ids as whole numbers or as text: a column of floats changes and loses digits"
+        raise bad_input(place, "not be a whole number written as a float", repr(text), remedy)
     # most ids; each check below takes several times as long
     if text.isascii() and text.isprintable() and text and text[0] != " " and text[-1] != " ":
         return text

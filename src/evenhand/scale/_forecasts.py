@@ -37,8 +37,6 @@ from evenhand.tables import (
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 LIKE_AN_ENDING = re.compile(r"\.[A-Za-z]{2,5}")
-DECIMAL = re.compile(r"[+-]?([0-9]*\.[0-9]+([eE][+-]?[0-9]+)?|[0-9]e\+[0-9]+)")
-"""A float as text; of numbers without a decimal point only those that pandas writes so, such as 1e+16."""
 
 
 @dataclass(frozen=True)
@@ -232,10 +230,9 @@ class _Job:
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, _Kept]]:
         """Yield the forecasts of each block of a part, and what is kept of it."""
         draws, source = KeyedDraws(self.key, self.context), parts.names[i]
-        column, first, are_decimal = f"{source}: column {self.id_column!r}", None, True
+        column = f"{source}: column {self.id_column!r}"
         for start, table in parts.blocks(i, self.columns):
             ids = id_column(table, self.id_column, source=source, start=start)
-            first, are_decimal = ids[0] if first is None else first, are_decimal and all(map(_is_decimal, ids))
             _warn_of_guarded(ids, column, start)
             r = draws(ids)
             model_or_forecast, X = self.subject.of(table, source, start)
@@ -245,9 +242,6 @@ class _Job:
             kept = _Kept(People.of(ids, i, start), UnseenValues.of(self.subject.schema, table))
             yield self._signed(made, draws.fingerprint), kept
             advance(len(table))
-        if are_decimal and first is not None:
-            remedy = "write ids as whole numbers: as decimal numbers they lose digits"
-            raise bad_input(f"{column}, row 1", "hold text or a whole number", first, remedy)
 
     def _forecast(self, model_or_forecast: Any, X: pd.DataFrame | None, r: Floats) -> tuple[Forecast, Floats]:
         """Return the forecasts under the draws, and the means that do not depend on a draw."""
@@ -313,10 +307,6 @@ def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
                 stacklevel=2,
             )
             return
-
-
-def _is_decimal(value: str | int) -> bool:
-    return isinstance(value, str) and DECIMAL.fullmatch(value) is not None
 
 
 def forecast_table(
