@@ -257,6 +257,20 @@ def test_folders_through_a_symbolic_link_write_its_target(place: Path, tmp_path:
     assert sorted(os.listdir(tmp_path / "new")) == ["0.parquet", "1.parquet"]
 
 
+def test_a_model_folder_through_a_symbolic_link_is_its_target(
+    place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr("evenhand.forecasters.RandomizedRegressor.fit", lambda self, X, y: self)
+    monkeypatch.setattr("evenhand.cli._commands.save_uncertified", lambda model, out: written.append(out))
+    (tmp_path / "model").symlink_to(tmp_path / "new")
+    args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--out", tmp_path / "model")
+    assert evenhand(*args).code == 0
+    assert written == [tmp_path / "new"]
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert "a symbolic link that leads to itself" in evenhand(*args[:-1], tmp_path / "loop").complaint()
+
+
 def test_a_link_to_itself_or_to_a_device_is_refused(place: Path, tmp_path: Path, evenhand: Command) -> None:
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     (tmp_path / "null.csv").symlink_to("/dev/null")

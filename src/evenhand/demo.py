@@ -45,6 +45,7 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
     import warnings
 
     from evenhand._checks import DiscreteOutcomeWarning
+    from evenhand._files import write_text
     from evenhand.audits import compare
     from evenhand.datasets import load_diabetes
     from evenhand.store import check_folder, save
@@ -64,7 +65,7 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
     randomized.to_json(out / "audit-randomized.json")
     replace(randomized, name="the diabetes model with a draw").to_html(out / "report.html")
     comparison = compare(deterministic, randomized)
-    comparison.table.to_csv(out / "comparison.csv", index=False)
+    write_text(out / "comparison.csv", comparison.table.to_csv(index=False))
     return (
         f"Progression of diabetes after one year: {chosen.n_certifying} patients that neither model was trained on\n\n"
         f"{_proven(chosen)}\n\n"

@@ -19,7 +19,7 @@ from evenhand import __version__
 from evenhand._checks import InputError, about, bad_input, check_column
 from evenhand._escape import single_line
 from evenhand.cli._audits import Request, audit_in_memory, audit_in_parts
-from evenhand.cli._options import check_apart, check_not_among, listed_names, refuse_blank
+from evenhand.cli._options import check_apart, check_not_among, folder_to_write, listed_names, refuse_blank
 from evenhand.cli._reports import command_line, fit_certified, report
 from evenhand.cli._streams import safe_streams
 from evenhand.cli._tables import (
@@ -119,7 +119,7 @@ def demo(
     from evenhand.demo import run
 
     _check_seed(seed)
-    show(run(out, seed, say=say, command=command_line()))
+    show(run(folder_to_write(out), seed, say=say, command=command_line()))
 
 
 @app.command()
@@ -162,6 +162,7 @@ def fit(
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     _check_seed(seed)
     check_apart(out, {"the table": table})
+    out = folder_to_write(out)
     store.check_folder(out)
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
@@ -356,6 +357,7 @@ def reproduce(
             check_count(f"--{option}", options[option])
     if data is not None and not data.is_file():
         raise bad_input("--data", f"be the data file of {name}", data)
+    out = folder_to_write(out)
     check_not_among("--data", data, out)
     study.check_folder(out, name)
     if name == "toy":

@@ -68,6 +68,11 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
             raise bad_input("--out", rule, out, "it would replace what is read; name another")
 
 
+def folder_to_write(out: Path) -> Path:
+    """Return the folder that is written: where a symbolic link leads, whether a folder is there already or not."""
+    return link_target(out) if out.is_symlink() else out
+
+
 def check_not_among(what: str, path: Path | None, out: Path) -> None:
     """Refuse an input file that lies in the output folder, where it may be replaced."""
     if path is not None and out.is_dir() and any(_is_same(path, file) for file in _files(out)):
