@@ -300,7 +300,7 @@ def families(draw: st.DrawFn) -> Distribution:
         return NormalMixture(weights, values, draw(st.lists(positive, min_size=size, max_size=size)))
     if kind is Quantiles:
         levels = draw(st.lists(st.integers(1, 999), min_size=size, max_size=size, unique=True))
-        return Quantiles(np.sort(levels) / 1000, values)
+        return Quantiles(np.sort(levels) / 1000, values, sort=True)
     values[0][0] = max(values[0]) + draw(positive)
     return Samples(values)
 
