@@ -48,6 +48,7 @@ from evenhand import (
     store,
 )
 from evenhand.forecasters import FORECASTERS
+from evenhand.store.manifest import digest, sealed
 
 ROWS = 80
 RANDOM = np.random.default_rng(7)
@@ -138,14 +139,14 @@ def manifest_of(place: Path) -> dict[str, Any]:
 
 def rewrite(place: Path, manifest: dict[str, Any]) -> None:
     """Write a manifest whose own hash is right, as somebody with bad intent would."""
-    (place / "model.json").write_bytes(store._sealed({k: v for k, v in manifest.items() if k != "sha256"}))
+    (place / "model.json").write_bytes(sealed({k: v for k, v in manifest.items() if k != "sha256"}))
 
 
 def plant(place: Path, content: bytes, ending: str) -> Path:
     """Put `content` in the place of a file of the model, with its hash in the manifest."""
     manifest = manifest_of(place)
     entry = next(file for file in manifest["files"].values() if file["file"].endswith(ending))
-    entry["sha256"] = store._digest(content)
+    entry["sha256"] = digest(content)
     (place / entry["file"]).write_bytes(content)
     rewrite(place, manifest)
     return place / entry["file"]
@@ -262,18 +263,19 @@ def test_the_manifest_names_format_and_release_and_hashes_each_file(folder: Path
     manifest = manifest_of(folder)
     assert manifest["format"] == store.FORMAT == 1
     assert manifest["written_by"].startswith("evenhand ")
-    assert {store._digest((folder / file["file"]).read_bytes()) for file in manifest["files"].values()} == {
+    assert {digest((folder / file["file"]).read_bytes()) for file in manifest["files"].values()} == {
         file["sha256"] for file in manifest["files"].values()
     }
 
 
 def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: Path) -> None:
-    for name in ("notes.txt", "weights.safetensors", "other-model.skops"):
+    others = {"notes.txt", "weights.safetensors", "other-model.skops", ".draft-thesis.tex", ".evenhand-notes.draft"}
+    for name in others:
         (folder / name).write_text("mine")
-    (folder / ".draft-left-by-a-kill").write_text("")
+    (folder / f".evenhand-{'0' * 16}.draft").write_text("")
     save(fitted("Bayesian ridge")[0], folder)
     ours = {"model.json", *(file["file"] for file in manifest_of(folder)["files"].values())}
-    assert {path.name for path in folder.iterdir()} == ours | {"notes.txt", "weights.safetensors", "other-model.skops"}
+    assert {path.name for path in folder.iterdir()} == ours | others
 
 
 # What cannot be stored safely is left out, and is attached at load.

@@ -1,0 +1,165 @@
+"""Forecasters as JSON, arrays and stored parts, and back."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand._checks import InputError, bad_input
+from evenhand.forecasters import FORECASTERS, Forecaster, State
+from evenhand.forecasters._bases import thawed
+from evenhand.store.manifest import MANIFEST, digest, sealed
+from evenhand.store.parts import dump_part, load_part
+
+Blob = tuple[str, bytes]
+"""Ending and content of a file."""
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A fitted forecaster as the files of a model folder, not yet written.
+
+    Parameters
+    ----------
+    entry : dict
+        Description of the forecaster, as JSON can hold it.
+    contents : dict of str to bytes
+        Files beside the manifest, by name; the names hold the hashes.
+    manifest : bytes
+        Content of `model.json`.
+    sha256 : str
+        Hash that the manifest holds of itself; it covers the hashes of all files.
+    """
+
+    entry: dict[str, Any]
+    contents: dict[str, bytes]
+    manifest: bytes
+    sha256: str
+
+    def warn_of_omissions(self, folder: Path, stacklevel: int = 2) -> None:
+        """Warn of models inside that could not be stored, and name where they are."""
+        missing = "; ".join(f"{part['name']} {part['reason']}" for part in foreign_parts(self.entry))
+        if missing:
+            places = list(_foreign_places(self.entry, "model"))
+            given = "..." if len(places) == 1 else "[...]"
+            advice = f"keep {' and '.join(places)}, e.g. with joblib, and load with load(folder, estimator={given})"
+            message = f"{folder}: saved without a model inside: {missing}; {advice}"
+            warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+
+
+def pack(model: Forecaster) -> PackedModel:
+    """Return a fitted forecaster as the files of a model folder.
+
+    Raises
+    ------
+    InputError
+        If the model is no forecaster of ours, or one of its parameters cannot be stored.
+    """
+    from evenhand import __version__
+
+    blobs: dict[str, Blob] = {}
+    entry = _pack(model, "model", blobs)
+    files, contents = {}, {}
+    for key, (ending, content) in blobs.items():
+        sha256 = digest(content)
+        name = f"{key}-{sha256[:16]}.{ending}"
+        contents[name] = content
+        files[key] = {"file": name, "sha256": sha256}
+    manifest = sealed({"written_by": f"evenhand {__version__}", "model": entry, "files": files})
+    return PackedModel(entry, contents, manifest, str(json.loads(manifest)["sha256"]))
+
+
+def unpack(entry: dict[str, Any], contents: Mapping[str, bytes], source: Path, attached: Iterator[Any]) -> Forecaster:
+    """Rebuild a forecaster from its description and the contents of its files, by key."""
+    from safetensors.numpy import load as from_bytes
+
+    if entry["kind"] not in FORECASTERS:
+        raise InputError(f"{source / MANIFEST}: unknown forecaster {entry['kind']!r}; update evenhand")
+    arrays = from_bytes(contents[entry["arrays"]]) if "arrays" in entry else {}
+    parts: dict[str, Any] = {}
+    for name, part in entry["parts"].items():
+        if "forecaster" in part:
+            parts[name] = unpack(part["forecaster"], contents, source, attached)
+        elif "foreign" in part:
+            parts[name] = next(attached)
+        else:
+            parts[name] = load_part(contents[part["skops"]], source)
+    return FORECASTERS[entry["kind"]].from_state(State(entry["kind"], entry["params"], arrays, parts))
+
+
+def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]:
+    """Describe a forecaster as JSON and add its arrays and parts to `blobs`."""
+    from safetensors.numpy import save as to_bytes
+
+    if FORECASTERS.get(type(model).__name__) is not type(model):
+        remedy = "put a scikit-learn model inside RandomizedRegressor(...)"
+        raise bad_input("a model to save", f"be one of {', '.join(FORECASTERS)}", type(model).__name__, remedy)
+    state = model.to_state()
+    entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
+    if state.arrays:
+        arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
+        blobs[key] = ("safetensors", to_bytes(arrays))
+        entry["arrays"] = key
+    for name, part in state.parts.items():
+        inner = f"{key}.{name}"
+        if isinstance(part, Forecaster):
+            entry["parts"][name] = {"forecaster": _pack(part, inner, blobs)}
+        else:
+            try:
+                blobs[inner] = ("skops", dump_part(part))
+                entry["parts"][name] = {"skops": inner}
+            except InputError as error:
+                entry["parts"][name] = {"foreign": {"name": _name(part), "reason": str(error)}}
+    return entry
+
+
+def foreign_parts(entry: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Give the parts of a model that are not stored, in the order in which they are attached."""
+    for part in entry["parts"].values():
+        if "foreign" in part:
+            yield part["foreign"]
+        elif "forecaster" in part:
+            yield from foreign_parts(part["forecaster"])
+
+
+def _foreign_places(entry: dict[str, Any], place: str) -> Iterator[str]:
+    """Say where in a fitted forecaster the parts are that are not stored, in the same order."""
+    for name, part in entry["parts"].items():
+        member = name.removeprefix("member")
+        inner = f"{place}.estimator_" + (f"[{member}]" if member != name else "")
+        if "foreign" in part:
+            yield inner
+        elif "forecaster" in part:
+            yield from _foreign_places(part["forecaster"], inner)
+
+
+def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) -> list[Any]:
+    """Return what people give for the parts that are not stored, one for each."""
+    names = [str(part["name"]) for part in missing]
+    listed = ", ".join(names)
+    if not missing:
+        if estimator is not None:
+            raise bad_input("estimator", "be left out", type(estimator).__name__, f"{source} holds the whole model")
+        return []
+    if estimator is None:
+        raise InputError(f"{source}: saved without {listed}; load it with load(folder, estimator=...), fitted")
+    given = [estimator] if len(names) == 1 else estimator
+    if not isinstance(given, list | tuple) or len(given) != len(names):
+        raise bad_input("estimator", f"be a list of {len(names)}: {listed}", type(estimator).__name__)
+    given = [thawed(one) for one in given]
+    for one, name in zip(given, names, strict=True):
+        if _name(one) != name:
+            raise bad_input("estimator", f"be what {source} was saved without, {name}", _name(one))
+    return given
+
+
+def _name(part: Any) -> str:
+    """Name of a function or of an object's class; not its module, which is another one in a script."""
+    return str(part.__qualname__ if inspect.isroutine(part) else type(part).__qualname__)

@@ -1,0 +1,71 @@
+"""Scikit-learn estimators inside a model, stored by skops with a fixed list of allowed types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evenhand._checks import InputError
+from evenhand.store.manifest import one_line
+
+_DISTANCES = "Chebyshev Euclidean Manhattan Minkowski"
+_KERNELS = (
+    "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel Product RBF "
+    "RationalQuadratic Sum WhiteKernel"
+)
+
+ALLOWED_TYPES = frozenset(
+    {
+        "evenhand.forecasters._foreign_bases.QuantileGrid",
+        "numpy.dtype",
+        "sklearn._loss.loss.HalfTweedieLoss",
+        "sklearn._loss.loss.HalfTweedieLossIdentity",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+        *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in _DISTANCES.split()),
+        *(f"sklearn.gaussian_process.kernels.{name}" for name in _KERNELS.split()),
+    }
+)
+"""Types that a stored scikit-learn part may hold besides those that skops trusts by itself; no functions.
+
+A made-up tree can crash the process when it predicts, and hashes show damage, not who wrote a file: load models of
+people you trust.
+"""
+
+
+def dump_part(part: Any) -> bytes:
+    """Return a fitted estimator as bytes; InputError if it cannot be stored safely."""
+    import skops.io
+
+    try:
+        content: bytes = skops.io.dumps(part)
+        refused = _refused(content)
+    except Exception as error:  # skops raises whatever the foreign object raises
+        raise InputError(f"cannot be stored without pickle ({one_line(error)})") from error
+    if refused:
+        raise InputError(f"cannot be stored safely: it holds {', '.join(refused)}")
+    return content
+
+
+def load_part(content: bytes, source: Path) -> Any:
+    """Rebuild an estimator from bytes that may be anybody's."""
+    import skops.io
+
+    refused = _refused(content)
+    if refused:
+        raise InputError(f"{source}: holds types that are not allowed: {', '.join(refused)}; do not use this model")
+    return skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+
+
+def _refused(content: bytes) -> list[str]:
+    import skops.io
+
+    untrusted = skops.io.get_untrusted_types(data=content)
+    return [name for name in untrusted if name not in ALLOWED_TYPES]
