@@ -26,6 +26,7 @@ from command_outcome import Command, Outcome
 from evenhand import Forecast, MixtureMLPRegressor, RandomizedRegressor, audit, load, save, store
 from evenhand._format import at_most
 from evenhand.audits import Audit
+from evenhand.cli import _reports as evenhand_reports
 from evenhand.draws import KeyedDraws
 
 ROWS = 200
@@ -142,9 +143,8 @@ def test_fit_finds_the_least_randomization_that_is_certified(place: Path, tmp_pa
     assert (proof["link"], proof["n_certifying"], proof["n_learning"]) == ("entropic", 60, 140)
     assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.2, 0.95)
     assert f"Price: {proof['price']:.2f} nats" in fitted.out
-    ids = proof["certified_on"]["ids"]
-    assert len(set(ids)) == 60
-    assert set(ids) <= set(TABLE["id"].astype(str))
+    assert proof["certified_on"].keys() == {"n", "named_by", "salt", "sha256"}
+    assert (proof["certified_on"]["n"], proof["certified_on"]["named_by"]) == (60, "ids")
     assert proof["written_by"].startswith("evenhand ")
     assert proof["model_sha256"] == json.loads((tmp_path / "model" / "model.json").read_text())["sha256"]
     page = tmp_path / "model" / "report.html"
@@ -166,7 +166,14 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Audit] = []
-    monkeypatch.setattr(Audit, "to_html", lambda found, path: written.append(found))
+    monkeypatch.setattr(Audit, "to_html", lambda found: written.append(found) or "")
+    certifying: list[int] = []
+    certified = evenhand_reports.certificate_of
+    monkeypatch.setattr(
+        evenhand_reports,
+        "certificate_of",
+        lambda chosen, people: certifying.extend(chosen.certifying) or certified(chosen, people),
+    )
     out = tmp_path / "first model"
     args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--drop", "mu,sigma", "--seed", 3)
     assert evenhand(*args, "--out", out, "--max-group-error", 0.4, "--confidence", 0.9).code == 0
@@ -188,7 +195,9 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     assert found.target == "loss"
     assert found.examples["id"].to_list() == [str(TABLE["id"][row]) for row in found.examples["row"]]
     # its people are among those of the certificate, and examples are named by their rows in the table
-    assert {str(TABLE["id"][row]) for row in found.examples["row"]} < set(proof["certified_on"]["ids"])
+    assert set(found.examples["row"]) < set(certifying)
+    on = proof["certified_on"]
+    assert store.ids_digest(TABLE["id"][certifying], on["salt"]) == on["sha256"]
     np.testing.assert_array_equal(found.examples["outcome"], TABLE["loss"].to_numpy()[found.examples["row"]])
     assert found.price is not None
     assert found.price["chosen"]["alpha"] == proof["alpha"]
@@ -226,8 +235,7 @@ def test_rows_of_one_person_certify_once(place: Path, tmp_path: Path, evenhand: 
     assert fitted.code == 0
     # three in ten of 100 people; of the others both rows
     assert "(certified on 30 people, learned on 140 rows)" in fitted.out
-    ids = json.loads((tmp_path / "model" / "certificate.json").read_text())["certified_on"]["ids"]
-    assert len(set(ids)) == 30
+    assert json.loads((tmp_path / "model" / "certificate.json").read_text())["certified_on"]["n"] == 30
 
 
 def test_ids_that_repeat_are_told(place: Path, tmp_path: Path, evenhand: Command) -> None:

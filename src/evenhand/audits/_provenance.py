@@ -70,7 +70,7 @@ def with_sources(
     found: Audit,
     *,
     command: str | None = None,
-    model: Path | None = None,
+    model: Path | str | None = None,
     data: Path | str | None = None,
     rows: NDArray[np.intp] | None = None,
     n_rows: int | None = None,
@@ -83,8 +83,8 @@ def with_sources(
         Of the model in the folder, on the table or on some of its rows.
     command : str, optional
         The command line.
-    model : Path, optional
-        The model folder.
+    model : Path or str, optional
+        The model folder; or the hash that it will hold, where the model is not saved yet.
     data : Path or str, optional
         The table; one in several parts, and one that is only named, have no hash.
     rows : ndarray of int, optional
@@ -121,9 +121,11 @@ def _packages() -> dict[str, str]:
     return packages | ({"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {})
 
 
-def _seal(folder: Path) -> str | None:
+def _seal(model: Path | str) -> str | None:
     """Return the hash that a model folder holds of itself: it covers the hashes of all its files."""
-    manifest = folder / "model.json"
+    if isinstance(model, str):
+        return model
+    manifest = model / "model.json"
     return str(json.loads(manifest.read_text())["sha256"]) if manifest.is_file() else None
 
 

@@ -26,7 +26,6 @@ from evenhand.cli._tables import (
     parse_levels,
     people_of,
     read_key,
-    save_uncertified,
     tell_written,
 )
 from evenhand.cli._talk import code_of, say, show, stopped_by_signals, tell, warn
@@ -189,7 +188,7 @@ def fit(
     with about(table.name):
         model = RandomizedRegressor(base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed)
         model.fit(X, y)
-    save_uncertified(model, out)
+    store.save(model, out)
     say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
     say("no report: no rows were kept apart to audit it on; evenhand audit takes others, --max-group-error keeps some")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand._checks import DiscreteOutcomeWarning, InputError, about
-from evenhand.cli._tables import REPORT, save_uncertified, write_certificate
+from evenhand.cli._tables import certificate_of
 from evenhand.cli._talk import Verdict, say, show
 
 if TYPE_CHECKING:
@@ -74,27 +74,34 @@ def fit_certified(
     table: Path,
     target: str,
 ) -> None:
-    """Fit, take the least randomization that is certified, and save the certificate and a report with the model."""
-    from evenhand import selection
+    """Fit, take the least randomization that is certified, and save model, certificate and report in one step."""
+    from evenhand import selection, store
     from evenhand.audits import with_people
 
     given = {name: value for name, value in asked.items() if value is not None}
     with about(table.name):
         chosen = selection.randomize(base, X, y, on_discrete="ignore", random_state=seed, **given)
-    save_uncertified(chosen.model, out)
-    write_certificate(chosen, people, out)
+    packed = store.pack(chosen.model)
+    certificate = certificate_of(chosen, people)
+    page = None
+    try:
+        found = _audit_of_fit(chosen, X, y, out, packed.sha256, seed, table, target)
+        page = (found if people is None else with_people(found, people)).to_html().encode()
+        last = f"the audit of those people is in {out / store.REPORT}"
+    except InputError as refusal:  # fewer rows may be unfit for an audit, as where many outcomes are the same
+        last = f"no report: {refusal}"
+    finally:
+        # training took long: a fault of the audit does not lose the model
+        store.write_model(packed, out, certificate, page)
     show(chosen.summary())
     learned = f"learned from {chosen.n_learning:,} rows and {X.shape[1]} columns"
     say(f"{learned}, certified on {chosen.n_certifying:,} other people; the model and certificate.json are in {out}")
-    try:
-        found = _audit_of_fit(chosen, X, y, out, seed, table, target)
-        (found if people is None else with_people(found, people)).to_html(out / REPORT)
-        say(f"the audit of those people is in {out / REPORT}")
-    except InputError as refusal:  # fewer rows may be unfit for an audit, as where many outcomes are the same
-        say(f"no report: {refusal}")
+    say(last)
 
 
-def _audit_of_fit(chosen: Selection, X: Any, y: Any, out: Path, seed: int | None, table: Path, target: str) -> Audit:
+def _audit_of_fit(
+    chosen: Selection, X: Any, y: Any, out: Path, sha256: str, seed: int | None, table: Path, target: str
+) -> Audit:
     """Audit the model on the rows that it is certified on, which it has not learned from."""
     from evenhand.audits import audit
     from evenhand.audits._provenance import with_sources
@@ -113,4 +120,4 @@ def _audit_of_fit(chosen: Selection, X: Any, y: Any, out: Path, seed: int | None
             target_name=target,
         )
     found = chosen.audited(found)
-    return with_sources(found, command=command_line(), model=out, data=table, rows=held, n_rows=len(X))
+    return with_sources(found, command=command_line(), model=sha256, data=table, rows=held, n_rows=len(X))

@@ -36,8 +36,6 @@ MARKS = {
 
 OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
-CERTIFICATE, REPORT = "certificate.json", "report.html"
-
 
 def people_of(data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str) -> list[str] | None:
     """Labels of the people of the rows: from --cluster, or else from --id, which must not repeat; None without."""
@@ -132,16 +130,16 @@ def tell_written(done: Written, what: str, out: Path) -> None:
     say(f"{done.n_rows:,} {what} are in {out}; the fingerprint of their key is {done.key}")
 
 
-def write_certificate(chosen: Selection, people: list[str] | None, out: Path) -> None:
-    """Write what was certified, on whom, and of which model: its hash is the one that `model.json` holds."""
-    import json
-
-    from evenhand import __version__
-    from evenhand._files import replace_file
+def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
+    """Return what was certified, and on whom: a number and a salted hash, which name nobody."""
+    from evenhand import __version__, store
 
     rows = chosen.certifying
-    on = {"rows": (rows + 1).tolist()} if people is None else {"ids": [people[row] for row in rows]}
-    content = {
+    if people is None:
+        on = store.people_record((rows + 1).tolist(), "rows")
+    else:
+        on = store.people_record([people[row] for row in rows], "ids")
+    return {
         "statement": chosen.summary().partition("\n")[0],
         "alpha": chosen.alpha,
         "link": chosen.model.link,
@@ -154,15 +152,5 @@ def write_certificate(chosen: Selection, people: list[str] | None, out: Path) ->
         "assumes": list(chosen.certificate.assumptions),
         "does_not_cover": list(chosen.certificate.not_covered),
         "certified_on": on,
-        "model_sha256": json.loads((out / "model.json").read_text())["sha256"],
         "written_by": f"evenhand {__version__}",
     }
-    replace_file(out / CERTIFICATE, (json.dumps(content, indent=2) + "\n").encode())
-
-
-def save_uncertified(model: Any, out: Path) -> None:
-    from evenhand import store
-
-    for name in (CERTIFICATE, REPORT):
-        (out / name).unlink(missing_ok=True)  # that of an older model proves nothing about this one
-    store.save(model, out)

@@ -118,7 +118,8 @@ def _settle(folder: Path, alone: bool) -> OSError | None:
     """
     sweep_drafts(folder)
     try:
-        manifest = read_manifest(folder) if (folder / MANIFEST).exists() else {"files": {}, "sha256": ""}
+        nothing: dict[str, Any] = {"files": {}, "sha256": ""}
+        manifest = read_manifest(folder) if (folder / MANIFEST).exists() else nothing
         sha256 = str(manifest["sha256"])
         needed = {file["file"] for file in manifest["files"].values()}
     except (InputError, KeyError, TypeError, AttributeError):
