@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import os
 import pickle
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -611,76 +609,3 @@ def test_an_array_of_pickled_objects_inside_a_part_is_refused(folder: Path, tmp_
     plant(folder, held.getvalue(), ".skops")
     refused(folder, "damaged")
     assert not (tmp_path / "trace").exists()
-
-
-# An interrupted save leaves a model that loads.
-
-
-class Interrupted(BaseException):
-    """Like a Ctrl-C: no ordinary error, so that nobody catches it by mistake."""
-
-
-STEPS = ((tempfile, "mkstemp"), (os, "fdopen"), (os, "fsync"), (os, "chmod"), (os, "replace"), (Path, "unlink"))
-
-
-def interrupt(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
-    """Raise at step number `last` of those that change files."""
-    count = itertools.count()
-
-    def broken(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if next(count) == last:
-            raise Interrupted
-        return step(*args, **kwargs)
-
-    for owner, name in STEPS:
-        step = getattr(owner, name)
-        # a function, not a partial: it must become a method of Path
-        monkeypatch.setattr(owner, name, lambda *args, _step=step, **kwargs: broken(_step, *args, **kwargs))
-
-
-def test_a_save_interrupted_at_any_step_leaves_the_old_model_or_the_new(tmp_path: Path) -> None:
-    old, new = (around(make_pipeline(StandardScaler(), Ridge(penalty))).fit(NUMBERS, Y) for penalty in (1.0, 1e3))
-    assert not same_forecasts(old, new, NUMBERS)
-    save(old, tmp_path / "old")
-    survivors = []
-    for last in itertools.count():
-        place = tmp_path / str(last)
-        shutil.copytree(tmp_path / "old", place)
-        with pytest.MonkeyPatch.context() as patch:
-            interrupt(patch, last)
-            try:
-                save(new, place)
-                break
-            except Interrupted:
-                pass
-        again = load(place)
-        survivors.append("old" if same_forecasts(again, old, NUMBERS) else "new")
-        assert survivors[-1] == "old" or same_forecasts(again, new, NUMBERS)
-        if last % 5 == 0:
-            save(new, place)
-            assert same_forecasts(load(place), new, NUMBERS)
-            assert len(list(place.iterdir())) == 3
-    # two files and the manifest take 5 steps each; then the two old files are swept
-    assert survivors == ["old"] * 15 + ["new"] * 2
-
-
-def test_a_first_save_that_is_interrupted_leaves_no_model(ridge: RandomizedRegressor, tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, 14)
-        with pytest.raises(Interrupted):
-            save(ridge, tmp_path / "model")
-    refused(tmp_path / "model", "no model.json")
-
-
-def test_a_full_disk_leaves_the_old_model_and_no_draft(folder: Path, ridge: RandomizedRegressor) -> None:
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space"):
-            save(fitted("Bayesian ridge")[0], folder)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert same_forecasts(load(folder), ridge, NUMBERS)

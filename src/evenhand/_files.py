@@ -110,12 +110,14 @@ def one_writer(folder: Path) -> Iterator[bool]:
     try:
         yield alone
     finally:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        if alone:
-            # a forked child has the handle, too: closing ours would not end the lock
-            fcntl.flock(handle, fcntl.LOCK_UN)
-        os.close(handle)
+        try:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        finally:
+            if alone:
+                # a forked child has the handle, too: closing ours would not end the lock
+                fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
 
 
 def _acquire(path: Path) -> tuple[int, bool]:

@@ -141,7 +141,8 @@ def _foreign_certificate(source: Path) -> str | None:
         sha256 = str(read_manifest(source)["sha256"])
     except InputError:
         return None
-    if is_being_saved(source):
+    # a killed save leaves an older certificate in the place of its own
+    if is_being_saved(source) or staged(source, sha256, CERTIFICATE).exists():
         return None
     certificate = parsed(source / CERTIFICATE)
     if certificate is None or certificate["model_sha256"] == sha256 or mark(source) != before:

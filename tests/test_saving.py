@@ -1,0 +1,459 @@
+"""A model folder stays whole: several processes, a full disk, killed saves, and files of other people."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import multiprocessing
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from evenhand import InputError, RandomizedRegressor, load, save, store
+from evenhand._files import OLD_SECONDS, SAVING, one_writer, replace_file, sweep_drafts, write_text
+
+ROUNDS = int(os.environ.get("EVENHAND_SAVE_ROUNDS", "25"))
+"""Rounds of concurrent saves and loads; set the variable to 200 for the long run."""
+
+N_SAVERS, N_LOADERS = 3, 2
+RANDOM = np.random.default_rng(3)
+X = RANDOM.normal(size=(60, 2))
+Y = X[:, 0] + RANDOM.normal(size=60)
+CERTIFIED = {"statement": "as good as it gets"}
+
+
+def ridge(penalty: float) -> RandomizedRegressor:
+    """Return a model with files of both kinds beside its manifest; the penalty tells which one it is."""
+    model = RandomizedRegressor(make_pipeline(StandardScaler(), Ridge(penalty)), link="laplace", cv=2, random_state=0)
+    return model.fit(X, Y)
+
+
+def penalty_of(model: Any) -> float:
+    return float(model.estimator_[-1].alpha)
+
+
+@pytest.fixture(scope="module")
+def packed() -> list[store.PackedModel]:
+    return [store.pack(ridge(10.0**i)) for i in range(N_SAVERS)]
+
+
+def put(model: store.PackedModel, number: int, folder: Path) -> None:
+    store.write_model(model, folder, CERTIFIED | {"number": number}, f"<p>report {number}".encode())
+
+
+def whole(folder: Path, packed: list[store.PackedModel]) -> int:
+    """Return which of the models is there, with its own certificate and report."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        number = round(np.log10(penalty_of(load(folder))))
+    certificate = store.read_certificate(folder)
+    assert certificate["number"] == number
+    assert certificate["model_sha256"] == packed[number].sha256
+    assert json.loads((folder / "certificate.json").read_text()) == certificate
+    assert (folder / "report.html").read_text() == f"<p>report {number}"
+    names = {"model.json", "certificate.json", "report.html", *packed[number].contents}
+    assert {path.name for path in folder.iterdir()} == names
+    return number
+
+
+# Several processes.
+
+
+def save_often(model: store.PackedModel, number: int, folder: Path, rounds: int, gate: Any, failures: Any) -> None:
+    for _ in range(rounds):
+        gate.wait()
+        try:
+            put(model, number, folder)
+        except BaseException as error:
+            failures.put(f"save: {error!r}")
+        gate.wait()
+
+
+def load_often(folder: Path, rounds: int, gate: Any, failures: Any, loads: Any) -> None:
+    warnings.simplefilter("error")
+    for _ in range(rounds):
+        gate.wait()
+        for _ in range(6):
+            try:
+                assert penalty_of(load(folder)) in (1.0, 10.0, 100.0)
+                store.read_certificate(folder)
+                with loads.get_lock():
+                    loads.value += 1
+            except BaseException as error:
+                failures.put(f"load: {error!r}")
+        gate.wait()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="starts processes by fork")
+def test_savers_and_loaders_of_one_folder_never_fail_and_leave_one_model(
+    packed: list[store.PackedModel], tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    put(packed[0], 0, folder)
+    context = multiprocessing.get_context("fork")
+    gate, failures, loads = context.Barrier(N_SAVERS + N_LOADERS + 1), context.Queue(), context.Value("i", 0)
+    workers = [
+        context.Process(target=save_often, args=(packed[i], i, folder, ROUNDS, gate, failures), daemon=True)
+        for i in range(N_SAVERS)
+    ]
+    workers += [
+        context.Process(target=load_often, args=(folder, ROUNDS, gate, failures, loads), daemon=True)
+        for _ in range(N_LOADERS)
+    ]
+    for worker in workers:
+        worker.start()
+    survivors = set()
+    for _ in range(ROUNDS):
+        gate.wait(60)
+        gate.wait(60)
+        survivors.add(whole(folder, packed))
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    assert failures.empty(), failures.get()
+    assert loads.value == 6 * N_LOADERS * ROUNDS
+    # by chance alone one saver is the last of all rounds with a probability of 3**(1 - ROUNDS)
+    assert len(survivors) > 1 or ROUNDS < 20
+
+
+def test_a_save_waits_for_one_that_runs_and_says_so(
+    packed: list[store.PackedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand._files.PATIENCE_SECONDS", 0.05)
+    code = "import sys, time\nfrom pathlib import Path\nfrom evenhand._files import one_writer\n"
+    code += "with one_writer(Path(sys.argv[1])):\n    print(flush=True)\n    time.sleep(0.5)\n"
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.warns(UserWarning, match="waiting for another process"):
+            put(packed[1], 1, tmp_path)
+    assert whole(tmp_path, packed) == 1
+
+
+def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(packed: list[store.PackedModel], tmp_path: Path) -> None:
+    put(packed[0], 0, tmp_path)
+    code = "import sys, os\nfrom pathlib import Path\nfrom evenhand import _files\nplace = Path(sys.argv[1])\n"
+    code += "os.replace = lambda *names: os.kill(os.getpid(), 9)\n"
+    code += "with _files.one_writer(place):\n    _files.replace_file(place / 'model-0123456789abcdef.skops', b'')\n"
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
+    assert len(list(tmp_path.glob(".evenhand-*"))) == 2
+    assert store.read_certificate(tmp_path)["number"] == 0
+    put(packed[1], 1, tmp_path)
+    assert whole(tmp_path, packed) == 1
+
+
+def test_the_drafts_of_a_running_process_are_never_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def swept(source: Path, target: Path) -> None:
+        sweep_drafts(tmp_path)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", swept)
+    replace_file(tmp_path / "file", b"content")
+    assert (tmp_path / "file").read_bytes() == b"content"
+
+
+def test_without_locks_only_old_files_are_swept(
+    packed: list[store.PackedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand._files.fcntl", None)
+    young, old = tmp_path / "model-0123456789abcdef.skops", tmp_path / f".evenhand-{'0' * 16}.draft"
+    for path in (young, old):
+        path.write_text("")
+    os.utime(old, (time.time() - 2 * OLD_SECONDS,) * 2)
+    put(packed[0], 0, tmp_path)
+    assert young.exists()
+    assert not old.exists()
+    young.unlink()
+    assert whole(tmp_path, packed) == 0
+
+
+def test_a_folder_that_cannot_be_written_to_loads(packed: list[store.PackedModel], tmp_path: Path) -> None:
+    put(packed[2], 2, tmp_path)
+    for path in tmp_path.iterdir():
+        path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        assert whole(tmp_path, packed) == 2
+    finally:
+        tmp_path.chmod(0o755)
+
+
+def test_a_loader_starts_again_when_the_model_is_replaced_under_it(
+    packed: list[store.PackedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(packed[0], 0, tmp_path)
+    read, count = Path.read_bytes, itertools.count()
+
+    def raced(path: Path) -> bytes:
+        content = read(path)
+        if path.name == "model.json" and next(count) < 3:
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "read_bytes", read)
+                number = 1 + next(count) % 2
+                put(packed[number], number, tmp_path)
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", raced)
+    assert penalty_of(load(tmp_path)) in (10.0, 100.0)
+
+
+# A full disk, and interrupts.
+
+
+class Interrupted(BaseException):
+    """Like a Ctrl-C: no ordinary error, so that nobody catches it by mistake."""
+
+
+class Steps:
+    """Fails at the steps that change files: at one of them, or at that one and all later ones."""
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, last: int, error: BaseException, *, once: bool, names: bool, removal: bool
+    ) -> None:
+        self.count, self.last, self.error, self.once = 0, last, error, once
+        patch.setattr(Path, "open", self._open(Path.open))
+        steps: list[tuple[Any, str]] = [(os, "fsync")]
+        steps += [(os, "replace")] if names else []
+        steps += [(Path, "unlink")] if removal else []
+        for owner, name in steps:
+            patch.setattr(owner, name, self._step(getattr(owner, name)))
+
+    def check(self) -> None:
+        self.count += 1
+        if self.count == self.last or (self.count > self.last and not self.once):
+            raise self.error
+
+    def _step(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            self.check()
+            return step(*args, **kwargs)
+
+        return checked
+
+    def _open(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def opened(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            if "x" not in mode:
+                return step(path, mode, *args, **kwargs)
+            self.check()
+            file = step(path, mode, *args, **kwargs)
+            write = file.write
+
+            class Checked:
+                def __enter__(inner) -> Any:
+                    return inner
+
+                def __exit__(inner, *raised: Any) -> None:
+                    file.close()
+
+                def __getattr__(inner, name: str) -> Any:
+                    return getattr(file, name)
+
+                def write(inner, content: bytes) -> Any:
+                    # half of it fits
+                    write(content[: len(content) // 2])
+                    self.check()
+                    return write(content[len(content) // 2 :])
+
+            return Checked()
+
+        return opened
+
+
+def failing(kind: str, last: int, patch: pytest.MonkeyPatch) -> Steps:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    if kind == "interrupt":
+        return Steps(patch, last, Interrupted(), once=True, names=True, removal=True)
+    # removing a file needs no space, and renaming none as a rule
+    return Steps(patch, last, full, once=kind == "once full", names=kind == "once full", removal=False)
+
+
+@pytest.mark.parametrize("kind", ["full", "once full", "interrupt"])
+def test_a_save_that_fails_at_any_step_leaves_old_or_new_with_certificate_and_report(
+    kind: str, packed: list[store.PackedModel], tmp_path: Path
+) -> None:
+    survivors = []
+    for last in itertools.count(1):
+        place = tmp_path / str(last)
+        put(packed[0], 0, place)
+        with pytest.MonkeyPatch.context() as patch:
+            steps = failing(kind, last, patch)
+            with suppress(OSError, Interrupted):
+                put(packed[1], 1, place)
+        if steps.count < last:
+            break
+        if kind == "interrupt":  # the next save finishes what an interrupt in the last steps left over
+            survivors.append(round(np.log10(penalty_of(load(place)))))
+            assert store.read_certificate(place)["number"] == survivors[-1]
+            put(packed[survivors[-1]], survivors[-1], place)
+        else:
+            survivors.append(whole(place, packed))
+        assert whole(place, packed) == survivors[-1]
+        shutil.rmtree(place)
+    # two files of the model, the report, the certificate and the manifest: opened, written, synced and more
+    assert len(survivors) >= 15
+    assert survivors == sorted(survivors)
+    assert {0, 1} >= set(survivors) >= {0}
+
+
+def test_a_first_save_on_a_full_disk_leaves_no_model(packed: list[store.PackedModel], tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        failing("full", 9, patch)
+        with pytest.raises(OSError, match="No space"):
+            put(packed[0], 0, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("renamed", [0, 1])
+def test_what_a_save_killed_at_its_end_left_is_read_and_finished(
+    renamed: int, packed: list[store.PackedModel], tmp_path: Path
+) -> None:
+    put(packed[0], 0, tmp_path / "old")
+    put(packed[1], 1, tmp_path / "new")
+    place = shutil.copytree(tmp_path / "old", tmp_path / "killed")
+    for name in ("model.json", *packed[1].contents):
+        shutil.copy(tmp_path / "new" / name, place / name)
+    for name in ("report.html", "certificate.json")[renamed:]:
+        shutil.copy(tmp_path / "new" / name, place / f".evenhand-{packed[1].sha256[:16]}-{name}")
+    if renamed:
+        shutil.copy(tmp_path / "new" / "report.html", place)
+    (place / SAVING).touch()
+    assert store.read_certificate(place)["number"] == 1
+    with pytest.MonkeyPatch.context() as patch:
+        # a save that gets nowhere finishes the one before all the same
+        failing("full", 1, patch)
+        with pytest.raises(OSError, match="No space"):
+            put(packed[2], 2, place)
+    assert whole(place, packed) == 1
+
+
+# A certificate belongs to one model.
+
+
+def test_a_save_without_certificate_removes_that_of_the_old_model(
+    packed: list[store.PackedModel], tmp_path: Path
+) -> None:
+    put(packed[0], 0, tmp_path)
+    save(ridge(7.0), tmp_path)
+    assert not (tmp_path / "certificate.json").exists()
+    assert not (tmp_path / "report.html").exists()
+    assert penalty_of(load(tmp_path)) == 7.0
+    with pytest.raises(InputError, match=r"the model has no certificate\.json"):
+        store.read_certificate(tmp_path)
+
+
+def test_pages_and_files_that_no_certificate_names_stay(packed: list[store.PackedModel], tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("mine")
+    (tmp_path / "certificate.json").write_text('{"of": "something else"}')
+    (tmp_path / ".draft-thesis.tex").write_text("mine")
+    save(ridge(7.0), tmp_path)
+    assert (tmp_path / "report.html").read_text() == "mine"
+    assert (tmp_path / "certificate.json").read_text() == '{"of": "something else"}'
+    put(packed[0], 0, tmp_path)
+    (tmp_path / "report.html").write_text("mine again")
+    save(ridge(7.0), tmp_path)
+    assert (tmp_path / "report.html").read_text() == "mine again"
+    assert (tmp_path / ".draft-thesis.tex").read_text() == "mine"
+    assert not (tmp_path / "certificate.json").exists()
+
+
+def test_a_certificate_without_a_report_leaves_none(packed: list[store.PackedModel], tmp_path: Path) -> None:
+    put(packed[0], 0, tmp_path)
+    store.write_model(packed[0], tmp_path, CERTIFIED)
+    assert not (tmp_path / "report.html").exists()
+    assert store.read_certificate(tmp_path)["report_sha256"] is None
+
+
+def test_the_certificate_of_another_model_is_refused_and_loading_warns(
+    packed: list[store.PackedModel], tmp_path: Path
+) -> None:
+    put(packed[0], 0, tmp_path / "first")
+    save(ridge(7.0), tmp_path / "second")
+    shutil.copy(tmp_path / "first" / "certificate.json", tmp_path / "second")
+    with pytest.raises(InputError, match="proves nothing about") as caught:
+        store.read_certificate(tmp_path / "second")
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path / "second" / "certificate.json") in str(caught.value)
+    with pytest.warns(UserWarning, match="proves nothing about"):
+        assert penalty_of(load(tmp_path / "second")) == 7.0
+
+
+def test_people_are_checked_by_a_salted_hash_of_their_sorted_ids() -> None:
+    record = store.people_record(["bob", "zoé", 3], "ids")
+    assert (record["n"], record["named_by"]) == (3, "ids")
+    assert store.ids_digest([3, "zoe\u0301", "bob"], record["salt"]) == record["sha256"]
+    assert store.ids_digest(["bob", "zoé"], record["salt"]) != record["sha256"]
+    # by hand: printf '%s' '["salt","1","b"]' | sha256sum
+    expected = "e5bae66ac3cad383788fa7f82de039fc1fe545c0c451101f03e676618d007a77"
+    assert store.ids_digest(["b", 1], "salt") == expected
+    assert store.people_record([1], "rows")["sha256"] != store.people_record([1], "rows")["sha256"]
+
+
+# Permissions.
+
+
+@pytest.fixture(params=[0o022, 0o027, 0o077, 0o002])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def test_new_files_and_folders_obey_the_umask(umask: int, packed: list[store.PackedModel], tmp_path: Path) -> None:
+    place = tmp_path / "models" / "first"
+    put(packed[0], 0, place)
+    write_text(tmp_path / "audit.json", "{}")
+    for path in (place, tmp_path / "models"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o777 & ~umask
+    for path in (*place.iterdir(), tmp_path / "audit.json"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_replaced_file_has_the_permissions_of_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "audit.json"
+    path.write_text("")
+    path.chmod(0o600)
+    before = os.umask(0o027)
+    try:
+        write_text(path, "{}")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_the_folder_is_synced_after_a_replacement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(handle: int) -> None:
+        order.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", lambda *names: order.append("replace") or replace(*names))
+    write_text(tmp_path / "file", "text")
+    assert order == ["file", "replace", "folder"]
+
+
+def test_a_lock_ends_with_its_block(tmp_path: Path) -> None:
+    for _ in range(2):
+        with one_writer(tmp_path) as alone:
+            assert alone
+            assert (tmp_path / SAVING).exists()
+        assert not list(tmp_path.iterdir())
