@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._checks import (
     Floats,
-    InputError,
     MissingExtraError,
     OnDiscrete,
     bad_input,
@@ -24,6 +24,7 @@ from evenhand.draws import RandomState, generator
 from evenhand.encoding import CategoryColumn, TableEncoder
 from evenhand.forecast import Forecast
 from evenhand.forecasters._bases import residual_law
+from evenhand.forecasters._booster_text import check_booster_text
 from evenhand.forecasters.base import Forecaster, State
 
 LEAST_RESIDUAL = 1e-3
@@ -193,12 +194,12 @@ class BoostedDistributionRegressor(Forecaster):
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
         model.y_offset_, model.y_unit_ = learned["y_offset"], learned["y_unit"]
         model._columns_from_state(learned)
+        width = sum(len(_names(column)) for column in model.encoder_.columns_)
+        for text in chain.from_iterable(learned["boosters"]):
+            check_booster_text(text, width)
         model.mean_boosters_, model.scale_boosters_ = (
             [lightgbm.Booster(model_str=text) for text in part] for part in learned["boosters"]
         )
-        width = sum(len(_names(column)) for column in model.encoder_.columns_)
-        if any(one.num_feature() != width for part in model._boosters() for one in part):
-            raise InputError(f"the stored boosters do not fit: each must have {width} features")
         model.law_ = Quantiles(state.arrays["law_levels"], state.arrays["law_values"][None, :])
         return model
 

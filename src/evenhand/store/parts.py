@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from evenhand._checks import InputError
+from evenhand.store.archives import check_archive
 from evenhand.store.manifest import one_line
+from evenhand.store.structures import check_structures
 
 _DISTANCES = "Chebyshev Euclidean Manhattan Minkowski"
 _KERNELS = (
@@ -35,8 +37,8 @@ ALLOWED_TYPES = frozenset(
 )
 """Types that a stored scikit-learn part may hold besides those that skops trusts by itself; no functions.
 
-A made-up tree can crash the process when it predicts, and hashes show damage, not who wrote a file: load models of
-people you trust.
+Trees and what else compiled code follows are checked after loading. Hashes show damage, not who wrote a file: load
+models of people you trust.
 """
 
 
@@ -58,10 +60,18 @@ def load_part(content: bytes, source: Path) -> Any:
     """Rebuild an estimator from bytes that may be anybody's."""
     import skops.io
 
-    refused = _refused(content)
-    if refused:
-        raise InputError(f"{source}: holds types that are not allowed: {', '.join(refused)}; do not use this model")
-    return skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+    try:
+        check_archive(content)
+        refused = _refused(content)
+        if refused:
+            raise InputError(f"it holds types that are not allowed: {', '.join(refused)}")
+        part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+        check_structures(part)
+    except InputError as error:
+        raise InputError(f"{source}: a model inside is refused: {error}; do not use this model") from error
+    except MemoryError as error:
+        raise InputError(f"{source}: a model inside needs more memory than there is; do not use this model") from error
+    return part
 
 
 def _refused(content: bytes) -> list[str]:

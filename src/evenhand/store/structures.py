@@ -1,0 +1,213 @@
+"""Checks of trees and other structures that scikit-learn follows without looking whether they are sound.
+
+Hashes show damage and a list of allowed types keeps functions out; but an index out of range in a tree that somebody
+made up would let compiled code read what is not its own, and end the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._checks import InputError
+
+LEAF = -1
+N_BITS = 256
+"""Categories of a feature that histogram trees can tell apart."""
+
+Indices = NDArray[np.int64]
+
+
+def check_structures(part: Any) -> None:
+    """Refuse an estimator that holds an unsound tree, ball tree, k-d tree, sparse matrix or support vectors."""
+    from scipy.sparse import issparse
+    from sklearn.ensemble import BaseEnsemble
+    from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+    from sklearn.neighbors import BallTree, KDTree
+    from sklearn.svm._base import BaseLibSVM
+    from sklearn.tree import BaseDecisionTree
+    from sklearn.tree._tree import Tree
+
+    owned = set()
+    for value in _objects(part):
+        if issparse(value):
+            _check_sparse(value)
+        elif isinstance(value, BaseDecisionTree):
+            owned.add(id(value.__dict__.get("tree_")))
+            _check_decision_tree(value)
+        elif isinstance(value, Tree) and id(value) not in owned:
+            raise InputError("it holds a tree that belongs to no estimator")
+        elif isinstance(value, BallTree | KDTree):
+            _check_neighbour_tree(value)
+        elif isinstance(value, BaseHistGradientBoosting):
+            _check_histogram_trees(value)
+        elif isinstance(value, BaseLibSVM):
+            _check_support_vectors(value)
+        elif isinstance(value, BaseEnsemble):
+            _check_ensemble(value)
+
+
+def _objects(part: Any) -> Iterator[Any]:
+    """Give a stored estimator and all that it holds, owners before what they own."""
+    seen: set[int] = set()
+    waiting = [part]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or isinstance(value, str | bytes | int | float | type | None):
+            continue
+        seen.add(id(value))
+        yield value
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list | tuple | set | frozenset):
+            waiting += value
+        elif isinstance(value, np.ndarray):
+            waiting += value.ravel().tolist() if value.dtype.hasobject else []
+        waiting += vars(value).values() if hasattr(value, "__dict__") else []
+
+
+def check_links(left: Any, right: Any, n_nodes: int, is_leaf: Any) -> None:
+    """Refuse nodes whose children do not come after them: the way down would leave the tree or never end."""
+    parents = np.flatnonzero(~np.asarray(is_leaf, dtype=np.bool_))
+    for children in (left, right):
+        child = np.asarray(children)[parents].astype(np.int64)
+        if not np.all((child > parents) & (child < n_nodes)):
+            raise InputError("a child of a tree's node is out of range")
+
+
+def _check_range(values: Any, n: int, what: str) -> None:
+    numbers = np.asarray(values).astype(np.int64)
+    if not np.all((numbers >= 0) & (numbers < n)):
+        raise InputError(f"{what} is out of range")
+
+
+def _check_sparse(matrix: Any) -> None:
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"a sparse matrix is unsound: {error}") from error
+
+
+def _n_features(model: Any) -> int:
+    width = model.n_features_in_
+    if isinstance(width, bool) or not isinstance(width, int | np.integer):
+        raise InputError("n_features_in_ is not a number")
+    return int(width)
+
+
+def _check_decision_tree(model: Any) -> None:
+    if "tree_" not in model.__dict__:
+        return  # not fitted: a template
+    tree, width = model.tree_, _n_features(model)
+    # before any of its arrays is read: they are as long as the first number says
+    if tree.node_count != tree.capacity or tree.node_count < 1:
+        raise InputError("a tree has another number of nodes than it says")
+    if tree.n_features != width:
+        raise InputError(f"a tree of {tree.n_features} features belongs to a model of {width}")
+    left, right = tree.children_left, tree.children_right
+    check_links(left, right, tree.node_count, left == LEAF)
+    _check_range(tree.feature[left != LEAF], width, "the feature of a tree's node")
+    if _depth(left, right) > tree.max_depth:
+        raise InputError("a tree is deeper than it says")
+
+
+def _depth(left: Indices, right: Indices) -> int:
+    level, depth = np.zeros(1, dtype=np.int64), 0
+    while True:
+        parents = level[left[level] != LEAF]
+        if parents.size == 0:
+            return depth
+        level, depth = np.unique(np.concatenate([left[parents], right[parents]])), depth + 1
+
+
+def _check_ensemble(model: Any) -> None:
+    """Refuse trees of other widths than their ensemble's, which checks rows for all of them."""
+    from sklearn.ensemble._bagging import BaseBagging
+    from sklearn.ensemble._forest import BaseForest
+    from sklearn.ensemble._gb import BaseGradientBoosting
+
+    trees = list(np.ravel(np.asarray(model.__dict__.get("estimators_", []), dtype=object)))
+    shares_rows = isinstance(model, BaseForest | BaseGradientBoosting)
+    if shares_rows and any(_n_features(tree) != _n_features(model) for tree in trees):
+        raise InputError("a tree has another number of features than its ensemble")
+    if isinstance(model, BaseForest) and any(tree.tree_.n_outputs != model.n_outputs_ for tree in trees):
+        raise InputError("a tree has another number of outputs than its forest")
+    if isinstance(model, BaseGradientBoosting) and trees:
+        shape = np.shape(model.estimators_)
+        if len(shape) != 2 or shape[1] != model.n_trees_per_iteration_ or shape[1] != 1:
+            raise InputError(f"a boosted ensemble has trees in the shape {shape}")
+    if isinstance(model, BaseBagging) and trees:
+        for tree, features in zip(trees, model.estimators_features_, strict=True):
+            _check_range(features, _n_features(model), "a feature of an ensemble")
+            if _n_features(tree) != len(features):
+                raise InputError("a member has another number of features than its ensemble gives it")
+
+
+def _check_histogram_trees(model: Any) -> None:
+    if "_predictors" not in model.__dict__:
+        return
+    # a table with categories goes through an encoder that skops cannot store: it could give other columns than fitted
+    if getattr(model, "_preprocessor", None) is not None:
+        raise InputError("histogram trees that encode categories are never stored")
+    width, mapper = _n_features(model), model._bin_mapper
+    is_category = np.asarray(mapper.is_categorical_, dtype=np.bool_)
+    if is_category.shape != (width,):
+        raise InputError(f"categories of {is_category.size} features belong to a model of {width}")
+    for feature in np.flatnonzero(is_category):
+        _check_range(mapper.bin_thresholds_[feature], N_BITS, "a category")
+    for predictor in (one for several in model._predictors for one in several):
+        _check_predictor(predictor, is_category)
+
+
+def _check_predictor(predictor: Any, is_category: NDArray[np.bool_]) -> None:
+    nodes = np.asarray(predictor.nodes)
+    if nodes.ndim != 1 or nodes.size == 0:
+        raise InputError("a tree has no nodes")
+    check_links(nodes["left"], nodes["right"], nodes.size, nodes["is_leaf"] != 0)
+    inner = nodes[nodes["is_leaf"] == 0]
+    _check_range(inner["feature_idx"], is_category.size, "the feature of a tree's node")
+    by_category = inner[inner["is_categorical"] != 0]
+    if not is_category[by_category["feature_idx"]].all():
+        raise InputError("a tree splits a number by categories")
+    for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
+        table = np.asarray(bits)
+        if table.ndim != 2 or table.shape[1] != N_BITS // 32:
+            raise InputError(f"the categories of a tree have the shape {table.shape}")
+        _check_range(by_category["bitset_idx"], len(table), "the categories of a tree's node")
+
+
+def _check_neighbour_tree(tree: Any) -> None:
+    data, order, nodes, bounds, *counts, metric, _ = tree.__getstate__()
+    n_rows, width = np.shape(data)
+    n_nodes = counts[2]
+    if len(nodes) != n_nodes or n_nodes < 1 or np.shape(bounds)[1:] != (n_nodes, width):
+        raise InputError("a tree of neighbours has another number of nodes than it says")
+    if len(bounds) != (2 if type(tree).__name__.startswith("KD") else 1):
+        raise InputError("a tree of neighbours has bounds of another kind")
+    if len(order) != n_rows:
+        raise InputError("a tree of neighbours has another number of rows than it says")
+    _check_range(order, n_rows, "a row in a tree of neighbours")
+    start, end = (np.asarray(nodes[name]) for name in ("idx_start", "idx_end"))
+    if not np.all((start >= 0) & (start <= end) & (end <= n_rows)):
+        raise InputError("the rows of a node of neighbours are out of range")
+    at = np.arange(n_nodes)
+    check_links(2 * at + 1, 2 * at + 2, n_nodes, nodes["is_leaf"] != 0)
+    weights = metric.__getstate__()[1]
+    if "Minkowski" in type(metric).__name__ and len(weights) not in (0, width):
+        raise InputError(f"a metric of {len(weights)} features belongs to a tree of {width}")
+
+
+def _check_support_vectors(model: Any) -> None:
+    if "support_vectors_" not in model.__dict__:
+        return
+    n_vectors, width = np.shape(model.support_)[0], _n_features(model)
+    shapes = {np.shape(model.dual_coef_), np.shape(model._dual_coef_)}
+    if shapes != {(1, n_vectors)} or len(model.intercept_) != 1 or len(model._intercept_) != 1:
+        raise InputError("support vectors and their coefficients have different shapes")
+    # a precomputed kernel keeps no vectors
+    if model.kernel != "precomputed" and np.shape(model.support_vectors_) != (n_vectors, width):
+        raise InputError(f"support vectors have the shape {np.shape(model.support_vectors_)}")

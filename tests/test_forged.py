@@ -1,0 +1,399 @@
+"""A model folder that somebody made up is refused in one line: it neither ends the process nor fills the memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import skops.io
+from scipy import sparse
+from sklearn.ensemble import (
+    BaggingRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.feature_selection import SelectKBest
+from sklearn.linear_model import Lasso, Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeRegressor
+
+from evenhand import BoostedDistributionRegressor, InputError, RandomizedRegressor, load, save
+from evenhand.store import archives
+from evenhand.store.manifest import digest, sealed
+
+RANDOM = np.random.default_rng(5)
+X = RANDOM.normal(size=(90, 3))
+X[:, 2] = RANDOM.integers(0, 4, size=90)
+Y = X[:, 0] + (X[:, 2] == 2) + 0.1 * RANDOM.normal(size=90)
+
+
+def saved(estimator: Any, folder: Path) -> Any:
+    model = RandomizedRegressor(estimator, link="laplace", cv=2, random_state=0).fit(X, Y)
+    save(model, folder)
+    return model.estimator_
+
+
+def planted(content: bytes, folder: Path) -> None:
+    """Put `content` in the place of the stored estimator, with right hashes everywhere."""
+    manifest = json.loads((folder / "model.json").read_text())
+    del manifest["sha256"]
+    entry = next(file for file in manifest["files"].values() if file["file"].endswith(".skops"))
+    entry["sha256"] = digest(content)
+    (folder / entry["file"]).write_bytes(content)
+    (folder / "model.json").write_bytes(sealed(manifest))
+
+
+def refused(folder: Path, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load(folder)
+    assert "\n" not in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+def tree_with(tree: Any, **changes: Any) -> None:
+    """Change fields of a tree's second node that has children, or of its state."""
+    state = tree.__getstate__()
+    nodes = state["nodes"].copy()
+    inner = np.flatnonzero(nodes["left_child"] != -1)[1]
+    for name, value in changes.items():
+        if name in nodes.dtype.names:
+            nodes[name][inner] = value
+        else:
+            state[name] = value
+    tree.__setstate__(state | {"nodes": nodes})
+
+
+FORGED_TREES: dict[str, tuple[dict[str, Any], str]] = {
+    "left child beyond the end": ({"left_child": 10**6}, "child of a tree's node is out of range"),
+    "right child beyond the end": ({"right_child": 10**6}, "child of a tree's node is out of range"),
+    "right child negative": ({"right_child": -1000}, "child of a tree's node is out of range"),
+    "child that is no leaf": ({"left_child": -2}, "child of a tree's node is out of range"),
+    "circle": ({"left_child": 0}, "child of a tree's node is out of range"),
+    "its own child": ({"right_child": 1}, "child of a tree's node is out of range"),
+    "feature beyond the end": ({"feature": 3}, "feature of a tree's node is out of range"),
+    "feature far beyond the end": ({"feature": 2**40}, "feature of a tree's node is out of range"),
+    "feature negative": ({"feature": -1}, "feature of a tree's node is out of range"),
+    "too deep": ({"max_depth": 1}, "deeper than it says"),
+}
+
+TREES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "tree": (lambda: DecisionTreeRegressor(max_depth=4), lambda model: model.tree_),
+    "forest": (lambda: RandomForestRegressor(2, max_depth=4), lambda model: model.estimators_[1].tree_),
+    "boosting": (lambda: GradientBoostingRegressor(n_estimators=2), lambda model: model.estimators_[1, 0].tree_),
+    "bagging": (
+        lambda: BaggingRegressor(DecisionTreeRegressor(max_depth=4), 2),
+        lambda model: model.estimators_[1].tree_,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize("name", FORGED_TREES)
+def test_a_forged_tree_is_refused(kind: str, name: str, tmp_path: Path) -> None:
+    make, tree_of = TREES[kind]
+    changes, message = FORGED_TREES[name]
+    estimator = saved(make(), tmp_path)
+    tree_with(tree_of(estimator), **changes)
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, message)
+
+
+def test_a_tree_that_says_it_has_fewer_nodes_is_refused(tmp_path: Path) -> None:
+    estimator = saved(DecisionTreeRegressor(max_depth=4), tmp_path)
+    n_nodes = estimator.tree_.node_count  # a larger number is corrected by scikit-learn
+    planted(with_schema(skops.io.dumps(estimator), "node_count", n_nodes, 3), tmp_path)
+    refused(tmp_path, "another number of nodes than it says")
+
+
+def test_trees_of_another_width_than_their_ensemble_are_refused(tmp_path: Path) -> None:
+    estimator = saved(RandomForestRegressor(2, max_depth=4), tmp_path)
+    estimator.n_features_in_ = 1
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, "another number of features than its ensemble")
+    for tree in estimator.estimators_:
+        tree.n_features_in_ = 1
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, "a tree of 3 features belongs to a model of 1")
+
+
+def test_a_tree_alone_is_refused(tmp_path: Path) -> None:
+    saved(Ridge(), tmp_path)
+    estimator = Ridge().fit(X, Y)
+    estimator.hidden_ = [{"deep": (DecisionTreeRegressor().fit(X, Y).tree_,)}]
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, "belongs to no estimator")
+
+
+HISTOGRAMS: dict[str, tuple[str, Any, str]] = {
+    "left": ("left", 10**6, "child of a tree's node is out of range"),
+    "right": ("right", 10**6, "child of a tree's node is out of range"),
+    "circle": ("left", 0, "child of a tree's node is out of range"),
+    "feature": ("feature_idx", 1000, "feature of a tree's node is out of range"),
+    "negative feature": ("feature_idx", -7, "feature of a tree's node is out of range"),
+    "categories": ("bitset_idx", 10**6, "categories of a tree's node"),
+    "number by categories": ("is_categorical", 1, "splits a number by categories"),
+}
+
+
+def with_categories(estimator: Any) -> Any:
+    """Make a model split its last feature by categories, without the encoder that scikit-learn puts before it."""
+    estimator._bin_mapper.is_categorical_ = np.array([0, 0, 1], dtype=np.uint8)
+    estimator._bin_mapper.bin_thresholds_[2] = np.arange(4.0)
+    for predictor in (one for several in estimator._predictors for one in several):
+        nodes = predictor.nodes
+        nodes["is_categorical"][(nodes["is_leaf"] == 0) & (nodes["feature_idx"] == 2)] = 1
+        predictor.raw_left_cat_bitsets = predictor.binned_left_cat_bitsets = np.ones((1, 8), dtype=np.uint32)
+    return estimator
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_a_forged_histogram_tree_is_refused(name: str, tmp_path: Path) -> None:
+    field, value, message = HISTOGRAMS[name]
+    estimator = with_categories(saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path))
+    planted(skops.io.dumps(estimator), tmp_path)
+    load(tmp_path)
+    nodes = estimator._predictors[0][0].nodes
+    assert nodes["is_categorical"].any()
+    inner = (nodes["is_leaf"] == 0) & (nodes["is_categorical"] == (field == "bitset_idx"))
+    nodes[field][inner] = value
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, message)
+
+
+def test_categories_that_no_bit_set_holds_are_refused(tmp_path: Path) -> None:
+    estimator = with_categories(saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path))
+    estimator._bin_mapper.bin_thresholds_[2] = np.array([0.0, 1e6])
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, "a category is out of range")
+
+
+def test_histogram_trees_with_an_encoder_are_left_out_at_save_and_refused_at_load(tmp_path: Path) -> None:
+    boosting = HistGradientBoostingRegressor(max_iter=3, categorical_features=[2], min_samples_leaf=3)
+    with pytest.warns(UserWarning, match="saved without a model inside"):
+        saved(boosting, tmp_path / "first")
+    estimator = saved(HistGradientBoostingRegressor(max_iter=3), tmp_path / "second")
+    estimator._preprocessor = SelectKBest(k=1).fit(X, Y)
+    planted(skops.io.dumps(estimator), tmp_path / "second")
+    refused(tmp_path / "second", "encode categories are never stored|types that are not allowed")
+
+
+NEIGHBOURS: dict[str, tuple[Callable[[list[Any]], None], str]] = {
+    "row": (lambda state: state[1].__setitem__(0, 10**9), "a row in a tree of neighbours"),
+    "end": (lambda state: state[2]["idx_end"].__setitem__(-1, 10**9), "rows of a node of neighbours"),
+    "start": (lambda state: state[2]["idx_start"].__setitem__(-1, -5), "rows of a node of neighbours"),
+    "leaf": (lambda state: state[2]["is_leaf"].__setitem__(-1, 0), "child of a tree's node is out of range"),
+    "rows": (lambda state: state.__setitem__(0, state[0][:5].copy()), "another number of rows"),
+    "nodes": (lambda state: state.__setitem__(6, 10**6), "another number of nodes"),
+}
+
+
+@pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_a_forged_tree_of_neighbours_is_refused(name: str, algorithm: Any, tmp_path: Path) -> None:
+    change, message = NEIGHBOURS[name]
+    estimator = saved(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path)
+    state = [value.copy() if isinstance(value, np.ndarray) else value for value in estimator._tree.__getstate__()]
+    change(state)
+    estimator._tree.__setstate__(tuple(state))
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, message)
+
+
+def test_support_vectors_of_another_shape_are_refused(tmp_path: Path) -> None:
+    estimator = saved(SVR(), tmp_path)
+    estimator.support_vectors_ = estimator.support_vectors_[:2]
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, "support vectors have the shape")
+
+
+def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -> None:
+    saved(Ridge(), tmp_path)
+    estimator = Lasso(alpha=1e-3).fit(X, Y)
+    forged = sparse.csr_matrix(np.ones((1, 3)))
+    forged.indices = np.array([0, 1, 10**6], dtype=np.int32)
+    estimator.coef_ = forged
+    members = read_members(skops.io.dumps(estimator))
+    planted(zipped(members), tmp_path)
+    refused(tmp_path, r"types that are not allowed: scipy\.sparse")
+    # the parent class is trusted by skops, and any matrix is read under its name
+    parent = sparse.spmatrix
+    schema = json.loads(members["schema.json"])
+    (entry,) = (one for one in walk(schema) if isinstance(one, dict) and one.get("__class__") == "csr_matrix")
+    entry.update(__class__=parent.__name__, __module__=parent.__module__)
+    planted(zipped(members | {"schema.json": json.dumps(schema).encode()}), tmp_path)
+    refused(tmp_path, "a sparse matrix is unsound")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GradientBoostingRegressor(n_estimators=3, max_leaf_nodes=5),
+        lambda: RandomForestRegressor(3, ccp_alpha=0.01),
+        lambda: BaggingRegressor(DecisionTreeRegressor(), 3, max_features=2),
+        lambda: HistGradientBoostingRegressor(max_iter=5),
+        lambda: KNeighborsRegressor(algorithm="ball_tree", metric="minkowski", p=3),
+        lambda: SVR(kernel="linear"),
+    ],
+)
+def test_sound_models_of_these_kinds_load(make: Callable[[], Any], tmp_path: Path) -> None:
+    estimator = saved(make(), tmp_path)
+    np.testing.assert_allclose(load(tmp_path).estimator_.predict(X), estimator.predict(X), rtol=1e-12)
+
+
+# LightGBM.
+
+
+@pytest.fixture(scope="module")
+def boosted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("lightgbm")
+    folder = tmp_path_factory.mktemp("boosted")
+    table = np.column_stack([X, X[:, 0] * 2])
+    save(BoostedDistributionRegressor(5, min_child_samples=5, cv=2, random_state=0).fit(table, Y), folder)
+    return folder
+
+
+def last_value(name: str, value: str) -> Callable[[str], str]:
+    """Replace the last number of the first list of that name, and make the size of its tree right."""
+
+    def change(text: str) -> str:
+        old = re.search(rf"^{name}=.*$", text, re.MULTILINE)
+        assert old is not None
+        new = old[0].rsplit(" ", 1)[0] + f" {value}"
+        text = text[: old.start()] + new + text[old.end() :]
+        sizes = re.search(r"^tree_sizes=(\d+)", text, re.MULTILINE)
+        assert sizes is not None
+        size = int(sizes[1]) + len(new) - len(old[0])
+        return text[: sizes.start()] + f"tree_sizes={size}" + text[sizes.end() :]
+
+    return change
+
+
+BOOSTERS: dict[str, tuple[Callable[[str], str], str]] = {
+    "left child": (last_value("left_child", "99999"), "child of a tree's node is out of range"),
+    "right child": (last_value("right_child", "-99999"), "child of a tree's node is out of range"),
+    "circle": (last_value("left_child", "0"), "child of a tree's node is out of range"),
+    "feature": (last_value("split_feature", "77777"), "feature of a tree's node is out of range"),
+    "negative feature": (last_value("split_feature", "-9"), "feature of a tree's node is out of range"),
+    "category": (last_value("decision_type", "1"), "categories of a tree's node are out of range"),
+    "text for a number": (last_value("left_child", "x"), "a stored booster is damaged"),
+    "more leaves": (lambda text: text.replace("num_leaves=", "num_leaves=9", 1), "damaged"),
+    "other sizes": (lambda text: re.sub(r"tree_sizes=\d", "tree_sizes=9", text), "other sizes than it says"),
+    "no sizes": (lambda text: re.sub(r"tree_sizes=.*\n", "", text), "other sizes than it says"),
+    "more features": (lambda text: text.replace("max_feature_idx=3", "max_feature_idx=300"), "must have 4 features"),
+    "more classes": (lambda text: text.replace("num_class=1", "num_class=9"), "one tree per iteration"),
+    "nothing": (lambda text: "", "damaged"),
+    "linear": (lambda text: text.replace("is_linear=0", "is_linear=1", 1), "linear"),
+}
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_a_forged_booster_is_refused(name: str, boosted: Path, tmp_path: Path) -> None:
+    change, message = BOOSTERS[name]
+    manifest = json.loads((boosted / "model.json").read_text())
+    del manifest["sha256"]
+    boosters = manifest["model"]["params"]["learned"]["boosters"]
+    assert change(boosters[0][0]) != boosters[0][0]
+    boosters[0][0] = change(boosters[0][0])
+    for path in boosted.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    load(tmp_path)
+    (tmp_path / "model.json").write_bytes(sealed(manifest))
+    with pytest.raises(InputError, match=message) as caught:
+        load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+# Bombs.
+
+
+def with_schema(content: bytes, key: str, old: int, new: int) -> bytes:
+    """Change a number in the schema of a skops part."""
+    members = read_members(content)
+    schema = json.loads(members["schema.json"])
+    found = [value[key] for value in walk(schema) if isinstance(value, dict) and key in value]
+    assert [entry["content"] for entry in found] == [str(old)]
+    found[0]["content"] = str(new)
+    del found[0]["__id__"]  # equal numbers are stored once
+    return zipped(members | {"schema.json": json.dumps(schema).encode()})
+
+
+def walk(value: Any) -> Any:
+    yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
+        yield from walk(inner)
+
+
+def read_members(content: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return held.getvalue()
+
+
+def understated(content: bytes, member: str, declared: int) -> bytes:
+    """Change the size that an archive declares of its last member, in both places."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = archive.getinfo(member).file_size
+    return content.replace(size.to_bytes(4, "little"), declared.to_bytes(4, "little"))
+
+
+N_BOMB = 40 * 2**20
+
+
+@pytest.mark.parametrize("declared", [N_BOMB, 1000])
+def test_a_part_that_unpacks_to_far_more_than_it_is_is_refused_without_unpacking(declared: int, tmp_path: Path) -> None:
+    estimator = saved(Ridge(), tmp_path)
+    members = read_members(skops.io.dumps(estimator))
+    bomb = zipped(members | {"zeros.bin": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
+    planted(understated(bomb, "zeros.bin", declared), tmp_path)
+    tracemalloc.start()
+    refused(tmp_path, "unpacks to|damaged|declares")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 2**20
+
+
+def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+    estimator = saved(Ridge(), tmp_path)
+    members = read_members(skops.io.dumps(estimator))
+    name = next(name for name in members if name.endswith(".npy"))
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+    planted(zipped(members | {name: header.getvalue()}), tmp_path)
+    refused(tmp_path, "declares 8,000,000,000,000 bytes and holds")
+
+
+def test_a_bomb_inside_a_sparse_matrix_is_refused() -> None:
+    inner = zipped({"data.npy": b"", "zeros": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="unpacks to"):
+        archives.check_archive(zipped({"matrix.npz": inner}))
+
+
+def test_too_many_members_and_other_compressions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="compressed in a way"):
+        archives.check_archive(zipped({"a": b"a" * 1000}, zipfile.ZIP_LZMA))
+    monkeypatch.setattr(archives, "MOST_MEMBERS", 2)
+    with pytest.raises(InputError, match="3 members, more than 2"):
+        archives.check_archive(zipped(dict.fromkeys("abc", b"")))
+
+
+def test_a_large_sparse_model_is_within_the_bounds(tmp_path: Path) -> None:
+    rows = sparse.random(2000, 50, density=0.2, format="csr", random_state=0)
+    content = skops.io.dumps(KNeighborsRegressor(algorithm="brute").fit(rows, np.arange(2000.0)))
+    archives.check_archive(content)
