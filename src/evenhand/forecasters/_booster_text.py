@@ -28,17 +28,17 @@ def check_booster_text(text: str, n_features: int) -> None:
     """
     try:
         header, trees = _sections(text)
-        found = int(header["max_feature_idx"]) + 1
-        if found != n_features:
-            raise InputError(f"it must have {n_features} features, got {found}")
+        fits = int(header["max_feature_idx"]) + 1 == n_features
         if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
             raise InputError("it must have one tree per iteration")
-        for tree in trees:
+        for tree in trees if fits else ():
             _check_tree(tree, n_features)
     except InputError as error:
         raise InputError(f"a stored booster is damaged: {error}") from error
     except (KeyError, ValueError, OverflowError) as error:
         raise InputError(f"a stored booster is damaged ({type(error).__name__}: {error})") from error
+    if not fits:
+        raise InputError(f"the stored boosters do not fit: each must have {n_features} features")
 
 
 def _sections(text: str) -> tuple[Fields, list[Fields]]:
