@@ -19,7 +19,7 @@ import pytest
 
 import evenhand as package
 from command_outcome import Command
-from evenhand._partial import Partial
+from evenhand._files import Partial
 from evenhand.tables import TableWriter
 
 ROWS = 120
@@ -262,7 +262,7 @@ def test_a_model_folder_through_a_symbolic_link_is_its_target(
 ) -> None:
     written: list[Path] = []
     monkeypatch.setattr("evenhand.forecasters.RandomizedRegressor.fit", lambda self, X, y: self)
-    monkeypatch.setattr("evenhand.cli._commands.save_uncertified", lambda model, out: written.append(out))
+    monkeypatch.setattr("evenhand.store.save", lambda model, out: written.append(out))
     (tmp_path / "model").symlink_to(tmp_path / "new")
     args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--out", tmp_path / "model")
     assert evenhand(*args).code == 0

@@ -25,7 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from evenhand import InputError, RandomizedRegressor, load, save, store
-from evenhand._files import OLD_SECONDS, SAVING, one_writer, replace_file, sweep_drafts, write_text
+from evenhand._files import replace_file, sweep_partials, write_text
+from evenhand._locks import OLD_SECONDS, SAVING, one_writer
 
 ROUNDS = int(os.environ.get("EVENHAND_SAVE_ROUNDS", "25"))
 """Rounds of concurrent saves and loads; set the variable to 200 for the long run."""
@@ -134,8 +135,8 @@ def test_savers_and_loaders_of_one_folder_never_fail_and_leave_one_model(
 def test_a_save_waits_for_one_that_runs_and_says_so(
     packed: list[store.PackedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand._files.PATIENCE_SECONDS", 0.05)
-    code = "import sys, time\nfrom pathlib import Path\nfrom evenhand._files import one_writer\n"
+    monkeypatch.setattr("evenhand._locks.PATIENCE_SECONDS", 0.05)
+    code = "import sys, time\nfrom pathlib import Path\nfrom evenhand._locks import one_writer\n"
     code += "with one_writer(Path(sys.argv[1])):\n    print(flush=True)\n    time.sleep(0.5)\n"
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
@@ -147,21 +148,21 @@ def test_a_save_waits_for_one_that_runs_and_says_so(
 
 def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(packed: list[store.PackedModel], tmp_path: Path) -> None:
     put(packed[0], 0, tmp_path)
-    code = "import sys, os\nfrom pathlib import Path\nfrom evenhand import _files\nplace = Path(sys.argv[1])\n"
+    code = "import sys, os\nfrom pathlib import Path\nfrom evenhand import _files, _locks\nplace = Path(sys.argv[1])\n"
     code += "os.replace = lambda *names: os.kill(os.getpid(), 9)\n"
-    code += "with _files.one_writer(place):\n    _files.replace_file(place / 'model-0123456789abcdef.skops', b'')\n"
+    code += "with _locks.one_writer(place):\n    _files.replace_file(place / 'model-0123456789abcdef.skops', b'')\n"
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
-    assert len(list(tmp_path.glob(".evenhand-*"))) == 2
+    assert len(list(tmp_path.glob(".*"))) == 2
     assert store.read_certificate(tmp_path)["number"] == 0
     put(packed[1], 1, tmp_path)
     assert whole(tmp_path, packed) == 1
 
 
-def test_the_drafts_of_a_running_process_are_never_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_partials_of_a_running_process_are_never_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replace = os.replace
 
     def swept(source: Path, target: Path) -> None:
-        sweep_drafts(tmp_path)
+        sweep_partials(tmp_path)
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", swept)
@@ -172,8 +173,8 @@ def test_the_drafts_of_a_running_process_are_never_swept(tmp_path: Path, monkeyp
 def test_without_locks_only_old_files_are_swept(
     packed: list[store.PackedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand._files.fcntl", None)
-    young, old = tmp_path / "model-0123456789abcdef.skops", tmp_path / f".evenhand-{'0' * 16}.draft"
+    monkeypatch.setattr("evenhand._locks.fcntl", None)
+    young, old = tmp_path / "model-0123456789abcdef.skops", tmp_path / ".model.json.01234567.part"
     for path in (young, old):
         path.write_text("")
     os.utime(old, (time.time() - 2 * OLD_SECONDS,) * 2)
@@ -228,7 +229,8 @@ class Steps:
         self, patch: pytest.MonkeyPatch, last: int, error: BaseException, *, once: bool, names: bool, removal: bool
     ) -> None:
         self.count, self.last, self.error, self.once = 0, last, error, once
-        patch.setattr(Path, "open", self._open(Path.open))
+        patch.setattr(os, "open", self._open(os.open))
+        patch.setattr(os, "fdopen", self._fdopen(os.fdopen))
         steps: list[tuple[Any, str]] = [(os, "fsync")]
         steps += [(os, "replace")] if names else []
         steps += [(Path, "unlink")] if removal else []
@@ -247,12 +249,17 @@ class Steps:
 
         return checked
 
-    def _open(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        def opened(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-            if "x" not in mode:
-                return step(path, mode, *args, **kwargs)
-            self.check()
-            file = step(path, mode, *args, **kwargs)
+    def _open(self, step: Callable[..., int]) -> Callable[..., int]:
+        def opened(path: Path, flags: int, *args: Any, **kwargs: Any) -> int:
+            if flags & os.O_EXCL:
+                self.check()
+            return step(path, flags, *args, **kwargs)
+
+        return opened
+
+    def _fdopen(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def opened(*args: Any, **kwargs: Any) -> Any:
+            file = step(*args, **kwargs)
             write = file.write
 
             class Checked:
@@ -261,9 +268,6 @@ class Steps:
 
                 def __exit__(inner, *raised: Any) -> None:
                     file.close()
-
-                def __getattr__(inner, name: str) -> Any:
-                    return getattr(file, name)
 
                 def write(inner, content: bytes) -> Any:
                     # half of it fits

@@ -270,7 +270,7 @@ def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: P
     others = {"notes.txt", "weights.safetensors", "other-model.skops", ".draft-thesis.tex", ".evenhand-notes.draft"}
     for name in others:
         (folder / name).write_text("mine")
-    (folder / f".evenhand-{'0' * 16}.draft").write_text("")
+    (folder / ".model.json.01234567.part").write_text("")
     save(fitted("Bayesian ridge")[0], folder)
     ours = {"model.json", *(file["file"] for file in manifest_of(folder)["files"].values())}
     assert {path.name for path in folder.iterdir()} == ours | others

@@ -1,4 +1,9 @@
-"""Files are replaced in one step: an interrupted write leaves the old content intact."""
+"""Files and folders that are replaced in one step: an interrupted write leaves the old content intact.
+
+What is written goes to a hidden partial `.NAME.xxxxxxxx.part` beside NAME, locked by the process that writes it. The
+system releases the lock however that process ends, so a partial without a lock belongs to nobody and is removed by the
+next process that writes NAME.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +11,45 @@ import errno
 import os
 import re
 import secrets
-import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import shutil
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
-from evenhand._checks import InputError
-from evenhand._partial import link_target
+from evenhand._checks import InputError, bad_input
+from evenhand._locks import is_at, is_old, lock
 
-try:
-    import fcntl
-except ImportError:  # Windows: what is left over is judged by its age alone
-    fcntl = None  # type: ignore[assignment]
-
-OLD_SECONDS = 24 * 60 * 60
-"""Age of a file that no running process still writes, where the file system has no locks."""
-
-SAVING = ".evenhand-saving"
-"""Name of the lock file of a folder; it exists while the folder is written to."""
-
-PATIENCE_SECONDS = 10.0
-"""Time to wait for another process before saying so."""
-
-_DRAFT = re.compile(r"\.evenhand-[0-9a-f]{16}\.draft")
+_TOKEN_BYTES = 4
+_ENDING = rf"\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.part"
+_PARTIAL = re.compile(rf"\..+{_ENDING}", re.DOTALL)
 
 _NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 """Errors of file systems and users that cannot sync a folder."""
+
+
+def link_target(path: str | os.PathLike[str]) -> Path:
+    """Return the path that is written: where symbolic links lead, whether anything is there or not.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "latest.csv").symlink_to("march.csv")
+    ...     link_target(Path(folder, "latest.csv")).name
+    'march.csv'
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise bad_input(str(path), "lead to a file", "a symbolic link that leads to itself", "remove the link")
+    return target
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file in one step; InputError if its folder is missing or write-protected."""
+    target = Path(path)
+    try:
+        replace_file(link_target(target), text.encode())
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror}; name a file in an existing folder") from error
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -41,28 +57,84 @@ def replace_file(path: Path, content: bytes) -> None:
 
     The new file has the permissions that the umask gives to any new file.
     """
-    with _draft(path.parent) as (draft, file):
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-        # replaced while it is still open: its lock keeps others from sweeping it
-        os.replace(draft, path)
-    sync_folder(path.parent)
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file in one step; InputError if its folder is missing or write-protected."""
-    target = Path(path)
+    partial = Partial(path)
     try:
-        reached = link_target(target)
-        sweep_drafts(reached.parent)
-        replace_file(reached, text.encode())
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror}; name a file in an existing folder") from error
+        with os.fdopen(partial.handle, "wb", closefd=False) as file:
+            file.write(content)
+        partial.commit()
+    except BaseException:
+        partial.discard()
+        raise
+
+
+class Partial:
+    """A hidden file or folder beside `target`, made and locked here; removes those of killed runs first.
+
+    Parameters
+    ----------
+    target : Path
+        Where the finished file or folder goes; not a symbolic link, see `link_target`.
+    is_folder : bool, default False
+        Whether to make a folder.
+
+    Attributes
+    ----------
+    path : Path
+        The hidden file or folder.
+    handle : int
+        Its open descriptor, of which the lock is; for a file it can be written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     partial = Partial(Path(folder, "out.csv"))
+    ...     _ = os.write(partial.handle, b"id")
+    ...     partial.commit()
+    ...     os.listdir(folder)
+    ['out.csv']
+    """
+
+    def __init__(self, target: Path, *, is_folder: bool = False) -> None:
+        self.target = target
+        # parts in the folder of a running process are its own
+        if not _PARTIAL.fullmatch(target.parent.name):
+            sweep_partials(target.parent, target.name)
+        while True:
+            self.path = _new_name(target)
+            self.handle = _made_folder(self.path) if is_folder else _made_file(self.path)
+            try:
+                lock(self.handle, wait=True)
+                if is_at(self.handle, self.path):
+                    return
+            except BaseException:
+                self.discard()
+                raise
+            self._close()  # another run swept it before it was locked
+
+    def commit(self) -> None:
+        """Give it the place of the target, and wait until that is on disk."""
+        os.fsync(self.handle)
+        # replaced while it is still open: its lock keeps others from sweeping it
+        os.replace(self.path, self.target)
+        self._close()
+        sync_folder(self.target.parent)
+
+    def discard(self) -> None:
+        """Remove it, if it is still there."""
+        try:
+            _remove(self.path)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        handle, self.handle = self.handle, -1
+        if handle >= 0:
+            os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring renames in a folder to disk, where the file system can."""
+    """Bring the names in a folder to disk, where the file system can: else a crash may undo a replacement."""
     if os.name == "nt":
         return
     try:
@@ -78,118 +150,45 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def sweep_drafts(folder: Path) -> None:
-    """Remove drafts that killed processes left in a folder; those of running processes stay."""
-    for path in listed(folder, _DRAFT):
-        # another process may have removed it, or it is another user's
-        with suppress(OSError), path.open("rb+") as file:
-            locked = _lock(file.fileno())
-            if locked or (locked is None and is_old(path)):
-                path.unlink(missing_ok=True)
+def sweep_partials(folder: Path, name: str | None = None) -> None:
+    """Remove the partials that killed processes left in a folder, of one target or of all."""
+    ours = _PARTIAL if name is None else re.compile(rf"\.{re.escape(name)}{_ENDING}")
+    with suppress(PermissionError):  # a folder may be writable and not readable
+        for path in [entry for entry in folder.iterdir() if ours.fullmatch(entry.name)]:
+            with suppress(OSError):  # removed by another process, or another user's
+                _remove_abandoned(path)
 
 
-def listed(folder: Path, names: re.Pattern[str]) -> list[Path]:
-    """List the plain files of a folder whose names match."""
-    return [path for path in folder.iterdir() if names.fullmatch(path.name) and _is_plain(path)]
-
-
-def is_old(path: Path) -> bool:
-    """Return whether a file is too old to be part of a write that is still running."""
-    return time.time() - path.stat().st_mtime > OLD_SECONDS
-
-
-@contextmanager
-def one_writer(folder: Path) -> Iterator[bool]:
-    """Wait until no other process writes to a folder, and keep others waiting meanwhile.
-
-    Yields whether others are kept out: False where the file system has no locks. The lock belongs to the process and
-    ends with it, so a killed process blocks nobody.
-    """
-    path = folder / SAVING
-    handle, alone = _acquire(path)
+def _remove_abandoned(path: Path) -> None:
+    # some network folders lock only files that are open for writing
+    handle = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR) | getattr(os, "O_NOFOLLOW", 0))
     try:
-        yield alone
+        locked = lock(handle)
+        if (locked or (locked is None and is_old(path))) and is_at(handle, path):
+            _remove(path)
     finally:
-        try:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-        finally:
-            if alone:
-                # a forked child has the handle, too: closing ours would not end the lock
-                fcntl.flock(handle, fcntl.LOCK_UN)
-            os.close(handle)
-
-
-def _acquire(path: Path) -> tuple[int, bool]:
-    while True:
-        handle = _open_lock(path)
-        try:
-            locked = _lock(handle)
-            if locked is False:
-                locked = _wait(handle, path.parent)
-            # the last writer removes the file: a lock on a removed file keeps nobody out
-            if locked is None or _is_at(path, handle):
-                return handle, locked is not None
-        except BaseException:
-            os.close(handle)
-            raise
         os.close(handle)
 
 
-def _open_lock(path: Path) -> int:
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except PermissionError:  # another user's, left by a killed process
-        return os.open(path, os.O_RDONLY)
+def _new_name(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN_BYTES)}.part")
 
 
-def _wait(handle: int, folder: Path) -> bool | None:
-    start = time.monotonic()
-    while time.monotonic() - start < PATIENCE_SECONDS:
-        time.sleep(0.005)
-        locked = _lock(handle)
-        if locked is not False:
-            return locked
-    warnings.warn(f"{folder}: waiting for another process that saves to this folder", UserWarning, stacklevel=2)
-    return _lock(handle, wait=True)
+def _made_file(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
 
 
-def _lock(handle: int, *, wait: bool = False) -> bool | None:
-    """Lock an open file: False if another process has locked it, None if it cannot be locked."""
-    if fcntl is None:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
+def _made_folder(path: Path) -> int:
+    path.mkdir()
+    return os.open(path, os.O_RDONLY)
 
 
-@contextmanager
-def _draft(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """Open a new file under a name that nobody else uses; it is gone at the end unless it was renamed."""
-    while True:
-        path = folder / f".evenhand-{secrets.token_hex(8)}.draft"
-        try:
-            with path.open("xb") as file:
-                _lock(file.fileno(), wait=True)
-                # a sweep may have come between the two steps
-                if _is_at(path, file.fileno()):
-                    yield path, file
-                    return
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
+def _remove(path: Path) -> None:
+    """Remove a file or folder. A folder is renamed first, as a worker may still make files by its old name."""
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    moved = _new_name(path.with_name(re.sub(_ENDING, "", path.name).removeprefix(".")))
+    with suppress(FileNotFoundError):
+        path.rename(moved)
+        shutil.rmtree(moved, ignore_errors=True)

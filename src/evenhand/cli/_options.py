@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from evenhand._checks import bad_input
-from evenhand._partial import link_target
+from evenhand._files import link_target
 
 MAY_BE_BLANK = frozenset({"--context"})
 """Options whose empty value is their default and means something."""

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._checks import Floats, InputError, bad_input, check_column
-from evenhand._partial import Partial, link_target
+from evenhand._files import Partial, link_target
 from evenhand.columns import UnseenValues
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast

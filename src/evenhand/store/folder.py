@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evenhand._checks import InputError, bad_input
-from evenhand._files import SAVING, is_old, listed, one_writer, replace_file, sweep_drafts, sync_folder
+from evenhand._files import replace_file, sweep_partials, sync_folder
+from evenhand._locks import SAVING, is_old, one_writer
 from evenhand.store.certificates import CERTIFICATE, REPORT, bound, parsed, remove_report, staged
 from evenhand.store.manifest import MANIFEST, mark, read_manifest
 from evenhand.store.packing import PackedModel
@@ -116,7 +117,7 @@ def _settle(folder: Path, alone: bool) -> OSError | None:
 
     Returns what keeps a companion from its place. Files that cannot be removed do no harm: nothing names them.
     """
-    sweep_drafts(folder)
+    sweep_partials(folder)
     try:
         nothing: dict[str, Any] = {"files": {}, "sha256": ""}
         manifest = read_manifest(folder) if (folder / MANIFEST).exists() else nothing
@@ -126,7 +127,7 @@ def _settle(folder: Path, alone: bool) -> OSError | None:
         return None  # damaged, or of a newer release: what it needs is not known
     failure = _place_companions(folder, sha256)
     needed |= {staged(folder, sha256, name).name for name in (CERTIFICATE, REPORT)} if failure else set()
-    for path in (*listed(folder, _MODEL_FILE), *listed(folder, _STAGED_FILE)):
+    for path in (*_listed(folder, _MODEL_FILE), *_listed(folder, _STAGED_FILE)):
         with suppress(OSError):
             # without locks another save may be running that has written its files and not yet its manifest
             if path.name not in needed and (alone or is_old(path)):
@@ -153,3 +154,9 @@ def _place_companions(folder: Path, sha256: str) -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+def _listed(folder: Path, names: re.Pattern[str]) -> list[Path]:
+    """List the plain files of a folder whose names match."""
+    entries = (path for path in folder.iterdir() if names.fullmatch(path.name))
+    return [path for path in entries if path.is_file() and not path.is_symlink()]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from evenhand._checks import bad_input
-from evenhand._partial import Partial, link_target
+from evenhand._files import Partial, link_target
 from evenhand.tables._files import TABLE_ENDINGS, cast_columns, ending_of
 from evenhand.tables._reading import check_same_columns
 

@@ -1,0 +1,105 @@
+"""Locks of files and folders, which end with the process that holds them, however it ends."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing can be locked
+    fcntl = None  # type: ignore[assignment]
+
+OLD_SECONDS = 24 * 60 * 60
+"""Age of a file that no running process still writes, where the file system has no locks."""
+
+SAVING = ".evenhand-saving"
+"""Name of the lock file of a folder; it exists while the folder is written to."""
+
+PATIENCE_SECONDS = 10.0
+"""Time to wait for another process before a warning names it."""
+
+
+def lock(handle: int, *, wait: bool = False) -> bool | None:
+    """Lock an open file: False if another process has locked it, None if it cannot be locked."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # such as some network folders
+        return None
+    return True
+
+
+def is_at(handle: int, path: Path) -> bool:
+    """Return whether an open file is still the one of that name; a lock on a removed file keeps nobody out."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def is_old(path: Path) -> bool:
+    """Return whether a file is too old to be part of a write that is still running."""
+    return time.time() - path.stat().st_mtime > OLD_SECONDS
+
+
+@contextmanager
+def one_writer(folder: Path) -> Iterator[bool]:
+    """Wait until no other process writes to a folder, and keep others waiting meanwhile.
+
+    Yields whether others are kept out: False where the file system has no locks.
+    """
+    path = folder / SAVING
+    handle, alone = _acquire(path)
+    try:
+        yield alone
+    finally:
+        try:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        finally:
+            if alone:
+                # a forked child has the handle, too: closing ours would not end the lock
+                fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+
+def _acquire(path: Path) -> tuple[int, bool]:
+    while True:
+        handle = _open_lock(path)
+        try:
+            locked = lock(handle)
+            if locked is False:
+                locked = _wait(handle, path.parent)
+            # the last writer removes the file
+            if locked is None or is_at(handle, path):
+                return handle, locked is not None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except PermissionError:  # another user's, left by a killed process
+        return os.open(path, os.O_RDONLY)
+
+
+def _wait(handle: int, folder: Path) -> bool | None:
+    start = time.monotonic()
+    while time.monotonic() - start < PATIENCE_SECONDS:
+        time.sleep(0.005)
+        locked = lock(handle)
+        if locked is not False:
+            return locked
+    warnings.warn(f"{folder}: waiting for another process that saves to this folder", UserWarning, stacklevel=2)
+    return lock(handle, wait=True)
