@@ -21,8 +21,8 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from evenhand._checks import InputError
+from evenhand.calibration import Certificate, certify_pit
 from evenhand.calibration.bands import cvar, local_levels_band
-from evenhand.calibration.certificates import Certificate, certify_pit
 from evenhand.calibration.errors import calibration_error, pathwise_errors
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, bad_input, check_draws
+from evenhand._checks import Floats, bad_input, check_count, check_draws
 from evenhand._ids import check_cluster, check_id
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -54,7 +54,7 @@ def nodes(m: int) -> Floats:
     >>> nodes(4)
     array([[0.125, 0.375, 0.625, 0.875]])
     """
-    cells: Floats = np.arange(_count(m), dtype=np.float64)[None, :]
+    cells: Floats = np.arange(check_count("m", m), dtype=np.float64)[None, :]
     return (cells + 0.5) / m
 
 
@@ -71,7 +71,7 @@ def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats
     array([[0, 1, 2, 3],
            [0, 1, 2, 3]])
     """
-    uniform = fresh((n_samples, _count(m)), random_state)
+    uniform = fresh((n_samples, check_count("m", m)), random_state)
     cells: Floats = np.arange(m, dtype=np.float64)
     return np.clip((cells + uniform) / m, 2.0**-60, 1 - 2.0**-53)
 
@@ -224,9 +224,3 @@ def check_key(key: bytes) -> bytes:
 def _secret(key: bytes) -> bytes:
     # a BLAKE2b key holds 64 bytes at most; a longer one is hashed first, as HMAC does
     return key if len(key) <= 64 else hashlib.blake2b(key).digest()
-
-
-def _count(m: int) -> int:
-    if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
-        raise bad_input("m", "be an integer of at least 1", repr(m))
-    return int(m)

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import Floats, about, bad_input, coded, is_container
+from evenhand.columns.values import level
 from evenhand.tables import column_of
 
 __all__ = ["Group", "Groups", "Partition", "Seen", "cut_name", "group_columns", "label", "partition_of"]
@@ -155,7 +156,8 @@ class Seen:
 
     def __add__(self, other: Seen) -> Seen:
         has_missing, kinds = self.has_missing or other.has_missing, {self.kind, other.kind} - {"none"}
-        kind = kinds.pop() if len(kinds) == 1 else "text" if kinds else "none"
+        kinds = kinds or {"none"}
+        kind = kinds.pop() if len(kinds) == 1 else "text"
         if self.labels is None or other.labels is None:
             return Seen(None, has_missing, kind)
         labels = self.labels | other.labels
@@ -316,8 +318,4 @@ def label(value: Any) -> str:
     """
     if is_container(value):
         raise bad_input("the value of a group", "be a single value", repr(value)[:80], "make one label of it")
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    if isinstance(value, pd.Timestamp):
-        return value.date().isoformat() if value == value.normalize() else str(value)
-    return str(value)
+    return level(value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from evenhand.calibration.any_link import LinkCertificate, certify_link
-from evenhand.calibration.certificates import Certificate, Method, certify_pit
+from evenhand.calibration.certificates import Certificate, Method
+from evenhand.calibration.certified_pits import certify_pit
 from evenhand.calibration.counts import PITCounts, binned_error, certify_counts, count_pits
 from evenhand.calibration.errors import calibration_error, check_pit, error_band, pathwise_errors
 from evenhand.calibration.learned import FoundGroup, find_group

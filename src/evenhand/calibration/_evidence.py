@@ -50,6 +50,8 @@ NOT_COVERED = (
 SHARES_OF_ROWS = "groups by their share of the rows: one row of each person was used, so sizes are shares of people"
 """What a certificate of people who have several rows does not cover."""
 
+ONE_ROW_EACH = "One row of each person was used: group sizes are shares of people, not of rows."
+
 ERROR_BINS = 8192
 """Bins of [0, 1/2] for pathwise errors that are counted."""
 
@@ -58,6 +60,11 @@ GAP_BINS = 8192
 
 OWN_DRAWS = "the draws, which were not given, are each person's own, one in each of as many equal cells of [0, 1]"
 ROUNDED = "errors and gaps were rounded up to bins of 1/{error} and 1/{gap}, which only widens bounds"
+
+
+def not_covered(one_row_each: bool) -> tuple[str, ...]:
+    """Return what no certificate covers, with what a certificate of one row per person does not."""
+    return (*NOT_COVERED, SHARES_OF_ROWS) if one_row_each else NOT_COVERED
 
 
 class Values(NamedTuple):

@@ -13,6 +13,7 @@ from scipy import stats
 
 from evenhand._checks import Floats
 from evenhand.calibration._masks import Bools, Ints, as_table, feature_groups
+from evenhand.columns.values import days, moments
 from evenhand.groups import Groups
 
 __all__ = ["COLUMNS", "find_leaks"]
@@ -172,8 +173,7 @@ class _Ranks:
 def _as_numbers(values: pd.Series[Any]) -> Floats:
     """Numbers and dates as floats; of other values all NaN."""
     if values.dtype.kind == "M":
-        days = values.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
-        return np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
+        return days(moments(values))
     if values.dtype.kind in "iuf":
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.full(len(values), np.nan)

@@ -127,8 +127,11 @@ def assemble(
     made: list[tuple[str, int, int, bool]] = []  # name, feature, column, complement
     for j, (name, masks) in enumerate(features):
         labels.append(name)
-        why = masks if isinstance(masks, str) else "constant" if len(masks) < 2 else _twin(masks, name, splits)
-        if isinstance(masks, str) or why:
+        if isinstance(masks, str):
+            left_out[name] = masks
+            continue
+        why = _twin(masks, name, splits) if len(masks) > 1 else "constant"
+        if why:
             left_out[name] = why
             continue
         first, *others = masks

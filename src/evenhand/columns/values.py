@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._checks import Floats, bad_input, coded
-from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, text_array
+from evenhand._checks import Floats, coded
+from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, refuse_row, text_array
 
 Kind = Literal["number", "category", "boolean", "date", "other"]
 """What a column holds; "other" is passed on as it is."""
@@ -29,6 +29,7 @@ _KIND_OF: dict[str, Kind] = {
 }
 
 ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?(Z|[+-][0-9]{2}(:?[0-9]{2})?))?)?$"
+REMEDY = "correct it or leave it empty"
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 
@@ -70,19 +71,11 @@ def factorized(values: Values[Any], place: str) -> tuple[NDArray[np.intp], list[
     return codes, [level(value) for value in distinct]
 
 
-def refuse(wrong: Mask, values: Values[Any], place: str, rule: str, start: int = 0) -> None:
-    """Name the first wrong row and its value; `start` is the number, from 0, of the first row."""
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        got = repr(values.tolist()[row])[:60]
-        raise bad_input(f"{place}, row {start + row + 1}", rule, got, "correct it or leave it empty")
-
-
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
     """Return a column as floats: NaN where missing, finite elsewhere."""
     found, wrong = parse_numbers(values)
-    refuse(wrong, values, place, "hold a number", start)
-    refuse(np.isinf(found), values, place, "be finite", start)
+    refuse_row(wrong, values, place, "hold a number", REMEDY, start)
+    refuse_row(np.isinf(found), values, place, "be finite", REMEDY, start)
     return found
 
 
@@ -102,7 +95,7 @@ def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
     else:
         flags, wrong = parse_numbers(values)
     is_missing = np.isnan(flags) & ~wrong
-    refuse(wrong | ~(np.isin(flags, (0.0, 1.0)) | is_missing), values, place, "be true or false", start)
+    refuse_row(wrong | ~(np.isin(flags, (0.0, 1.0)) | is_missing), values, place, "be true or false", REMEDY, start)
     if not is_missing.any():
         return pd.Series(flags == 1.0, index=values.index, name=values.name)
     held = pd.array(flags == 1.0, dtype="boolean")
@@ -129,9 +122,9 @@ def dates(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
         return values
     if held in ("string", "empty") or is_text(values):
         found, wrong = text_dates(values)
-        refuse(wrong, values, place, "hold a date", start)
+        refuse_row(wrong, values, place, "hold a date", REMEDY, start)
         return found
-    refuse(~missing(values), values, place, "hold a date", start)
+    refuse_row(~missing(values), values, place, "hold a date", REMEDY, start)
     return pd.Series(pd.NaT, index=values.index, name=values.name)
 
 

@@ -244,8 +244,10 @@ def _judged(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for row in rows:
         if row["bound"] >= 1:
             verdict = "no claim"
+        elif row["high"] <= row["bound"]:
+            verdict = "proven"
         else:
-            verdict = "proven" if row["high"] <= row["bound"] else "broken" if row["low"] > row["bound"] else "open"
+            verdict = "broken" if row["low"] > row["bound"] else "open"
         yield row | {"verdict": verdict}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -240,9 +239,9 @@ def _printed(shown: Table | Text, width: int = WIDTH) -> str:
 def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
     """Compare the second value with the first: "20% wider", "20% narrower", "2.1 times as wide", "about as wide"."""
     more, less, plain = words
-    ratio = 1.0 if first == second else second / first if first else math.inf
-    if ratio == math.inf:
+    if first == 0 != second:
         return f"beyond comparison {more}"
+    ratio = 1.0 if first == second else second / first
     if ratio >= 2:
         return f"{ratio:.1f} times as {plain}"
     if abs(ratio - 1) < 0.005:

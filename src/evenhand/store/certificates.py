@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from evenhand._checks import InputError
+from evenhand._ids import id_text
 from evenhand.store.manifest import digest, read_plain
 
 CERTIFICATE, REPORT = "certificate.json", "report.html"
@@ -41,7 +41,7 @@ def ids_digest(ids: Iterable[Any], salt: str) -> str:
     >>> ids_digest(["bob", "cat"], certified_on["salt"]) == certified_on["sha256"]
     False
     """
-    names = sorted(unicodedata.normalize("NFC", str(value)) for value in ids)
+    names = sorted(id_text(value) for value in ids)
     return digest(json.dumps([salt, *names], separators=(",", ":")).encode())
 
 

@@ -26,6 +26,7 @@ from evenhand.tables.cells import (
     missing_words,
     parse_numbers,
     parse_text_numbers,
+    refuse_row,
     text_array,
 )
 
@@ -47,6 +48,7 @@ __all__ = [
     "parse_text_numbers",
     "read_table",
     "refuse_repeated",
+    "refuse_row",
     "repeated_id",
     "row_blocks",
     "spreadsheet_safe",

@@ -7,24 +7,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evenhand._checks import Floats, InputError, bad_input, check_column
 from evenhand._ids import check_id, id_text
-from evenhand.tables._files import short
-from evenhand.tables.cells import parse_numbers
+from evenhand.tables.cells import parse_numbers, refuse_row, short
 
 
 def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
     """Return one column, or say which there are and which one may have been meant."""
     names = [str(name) for name in table.columns]
     return table.iloc[:, names.index(check_column(str(column), names, source))]
-
-
-def _refuse_row(wrong: NDArray[np.bool_], values: pd.Series[Any], place: str, rule: str, start: int) -> None:
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise bad_input(f"{place}, row {start + row + 1}", rule, short(values.iloc[row]), "correct it or drop the row")
 
 
 def number_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> Floats:
@@ -41,16 +33,16 @@ def number_column(table: pd.DataFrame, column: str, *, source: str, start: int =
     evenhand._checks.InputError: a.csv: column 'loan', row 2 must hold a number, got '?'; correct it or drop the row
     """
     values = column_of(table, column, source)
-    place = f"{source}: column {column!r}"
+    place, remedy = f"{source}: column {column!r}", "correct it or drop the row"
     if values.dtype.kind in "mM":
         raise bad_input(place, "hold numbers", str(values.dtype), "turn dates into numbers, such as days, first")
     numbers, wrong = parse_numbers(values)
-    _refuse_row(wrong, values, place, "hold a number", start)
+    refuse_row(wrong, values, place, "hold a number", remedy, start)
     missing = np.isnan(numbers)
     if missing.any():
         got = f"{int(missing.sum())} (the first in row {start + int(np.argmax(missing)) + 1})"
         raise bad_input(place, "have no missing values", got, "drop those rows")
-    _refuse_row(np.isinf(numbers), values, place, "be finite", start)
+    refuse_row(np.isinf(numbers), values, place, "be finite", remedy, start)
     return numbers
 
 

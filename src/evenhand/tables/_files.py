@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
 from evenhand._checks import bad_input
+from evenhand.tables.cells import short
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -24,12 +24,6 @@ def ending_of(path: Path, endings: Sequence[str]) -> str:
     if not fitting:
         raise bad_input(str(path), f"end in {', '.join(endings)}", repr(path.suffix), "save it in one of these formats")
     return max(fitting, key=len)
-
-
-def short(value: Any) -> str:
-    """Return a value as it is shown in a message: on one line and not too long."""
-    shown = repr(value.item() if isinstance(value, np.generic) else value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def _reason(error: BaseException) -> str:

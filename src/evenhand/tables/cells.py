@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._checks import Floats
+from evenhand._checks import Floats, bad_input
 
 Mask = NDArray[np.bool_]
 
@@ -21,6 +21,22 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 """Infinite numbers: number columns refuse them, which is clearer than a column that turns into text."""
+
+
+LONGEST_SHOWN = 60
+
+
+def short(value: Any) -> str:
+    """Return a value as it is shown in a message: on one line and not too long."""
+    shown = repr(value.item() if isinstance(value, np.generic) else value)
+    return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
+
+
+def refuse_row(wrong: Mask, values: pd.Series[Any], place: str, rule: str, remedy: str, start: int = 0) -> None:
+    """Raise InputError of the first wrong row, with its value; `start` is the number, from 0, of the first row."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise bad_input(f"{place}, row {start + row + 1}", rule, short(values.iloc[row]), remedy)
 
 
 def is_text(values: pd.Series[Any]) -> bool:
