@@ -75,6 +75,8 @@ class BoostedDistributionRegressor(Forecaster):
         up to a constant that the law makes good. None where no feature can be split, and the law says all.
     law_ : Quantiles
         Law of the standardized residuals, batch shape (1,).
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
     References
     ----------

@@ -58,6 +58,8 @@ class MixtureMLPRegressor(NeuralForecaster):
         Parameters of the networks, the first axis over members.
     n_steps_, validation_loss_ : ndarray of shape (n_members,)
         Optimizer steps taken and best validation loss of each member.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
     References
     ----------

@@ -61,6 +61,8 @@ class PAICRegressor(NeuralForecaster):
         Parameters of the network.
     n_steps_, validation_loss_ : ndarray of shape (1,)
         Optimizer steps taken and best validation loss.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
     References
     ----------

@@ -62,6 +62,8 @@ class RandomizedRegressor(Forecaster):
     ----------
     estimator_ : estimator, function or list
         The fitted model; with `recalibrate`, the `RecalibratedRegressor` around it.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
     Examples
     --------

@@ -39,7 +39,8 @@ class RecalibratedRegressor(Forecaster):
         Several columns give a group for each combination. Numbers and dates with more than 10 distinct values are
         cut at the training median, others give a group per value, missing values one more, named as in an audit:
         `age <= 50`. Rows of a label not seen in training (missing, for a function), or of a group with fewer
-        than 50 rows, take the map of all rows; a forecast of which most rows are new warns.
+        than 50 rows, take the map of all rows. Values of columns that training never had are reported as for any
+        forecaster; labels of a function, where most rows of a forecast have new ones.
     cv : int, default 5
         Folds for the PITs, and for the residuals of a plain regressor.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
@@ -57,6 +58,8 @@ class RecalibratedRegressor(Forecaster):
         "pooled". Empty without `by`.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
         Knots of the maps: that of all rows, then those of the groups with maps of their own, in their order.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
     References
     ----------
