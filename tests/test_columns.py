@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -236,6 +237,60 @@ def test_tables_of_other_libraries_and_types_stay_as_they_are() -> None:
     assert set(seen) == {pl.DataFrame}
     model.forecast(frame.astype({"x": str}), 0.5)
     assert seen[-1] is pd.DataFrame
+
+
+DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
+
+
+@pytest.mark.parametrize(
+    ("trained", "given"),
+    [
+        (DAYS.astype("datetime64[ns]"), DAYS.astype("datetime64[s]")),
+        (DAYS, DAYS.astype("datetime64[ns]").tz_localize("UTC")),
+        (DAYS.tz_localize("UTC").tz_convert("Asia/Tokyo"), DAYS.strftime("%Y-%m-%d")),
+        (DAYS.date, DAYS.strftime("%Y-%m-%d")),
+        (DAYS.strftime("%Y-%m-%dT%H:%M:%SZ").to_series().map(pd.Timestamp).dt.date.to_numpy(), DAYS),
+        (DAYS, pd.array(DAYS.date, dtype=pd.ArrowDtype(pa.date32()))),
+        (DAYS, pd.Categorical(DAYS.strftime("%Y-%m-%d"))),
+        (np.array([0.1, 7.0] * 40, dtype=np.float32), ["0.1", "7"] * 40),
+        (np.array([0.1, 7.0] * 40, dtype=np.float32), [0.1, 7] * 40),
+        (np.array([0.1, 7.0] * 40), pd.array([0.1, 7] * 40, dtype="Float64")),
+        (np.array([0.1, 7.0] * 40), pd.array([0.1, 7] * 40, dtype=pd.ArrowDtype(pa.float64()))),
+        (pd.Categorical(["a", "b"] * 40), pd.Categorical(["b", "a"] * 40, categories=["b", "a"])[::-1]),
+        (pd.Categorical(["a", "b"] * 40), pd.Categorical(["a", "b"] * 40, categories=["z", "b", "a"])),
+        (np.array([True, False] * 40), pd.Categorical(["true", "false"] * 40)),
+    ],
+)
+def test_models_get_columns_in_the_type_of_training(trained: Any, given: Any) -> None:
+    """Also alone: a model inside may go by units, by the digits of a number or by the codes of categories."""
+    schema = Schema.learn(pd.DataFrame({"v": trained}))
+    expected = schema.apply(pd.DataFrame({"v": trained}), "")
+    table = pd.DataFrame({"v": given})
+    pd.testing.assert_frame_equal(schema.apply(table, ""), expected)
+    pd.testing.assert_frame_equal(schema.apply(table[:1], ""), expected[:1])
+
+
+def test_a_value_beyond_the_type_of_training_is_refused() -> None:
+    for trained, value in ((DAYS.astype("datetime64[ns]"), "9999-12-31"), (np.float32([1, 2]), "1e39")):
+        schema = Schema.learn(pd.DataFrame({"v": trained}))
+        with pytest.raises(
+            InputError, match=r"^t.csv: column 'v', row 2 must be a .* the type in training, holds, got"
+        ):
+            schema.apply(pd.DataFrame({"v": [None, value]}), "t.csv")
+
+
+def test_a_model_trained_on_pandas_gets_rows_of_pandas() -> None:
+    """One-hot columns of missing values: scikit-learn tells None of polars from the NaN of pandas."""
+    import polars as pl
+    from sklearn.linear_model import BayesianRidge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    frame = pd.DataFrame({"job": pd.Series(["nurse", None, "cook"] * 30, dtype=object)})
+    y = np.tile([0.0, 9.0, 1.0], 30) + np.random.default_rng(0).normal(size=90)
+    steps = make_pipeline(OneHotEncoder(handle_unknown="ignore", sparse_output=False), BayesianRidge())
+    model = RandomizedRegressor(steps).fit(frame, y)
+    np.testing.assert_allclose(model.predict(pl.from_pandas(frame)), model.predict(frame), rtol=1e-12)
 
 
 # Values that training never had.

@@ -17,13 +17,16 @@ from evenhand.columns.values import (
     dates,
     days,
     factorized,
+    is_plain_number,
     is_plain_text,
     kind_of,
     level,
     missing,
     moments,
     numbers,
+    rounded,
     texts,
+    unpacked,
 )
 from evenhand.tables import parse_numbers
 
@@ -50,7 +53,9 @@ class Column:
     levels : tuple of str or None
         Levels of categories and booleans, sorted; None if they are more than 1,000.
     dtype : str
-        Type of a column of text in memory: "object", "str", "string" or "category".
+        Type in memory that models see: of text "object", "str", "string" or "category"; of dates that of the training
+        table, such as "datetime64[us]"; of numbers "float32" or "float16" where training had fewer digits. "object"
+        where nothing is asked of it.
     categories : tuple or None
         The categories of a column of that type, in their order.
     """
@@ -72,8 +77,8 @@ class Column:
         if kind in ("number", "date"):
             found = parse_numbers(values)[0] if kind == "number" else days(moments(values))
             finite = found[np.isfinite(found)]
-            ends = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
-            return cls(name, kind, n, n_missing, *ends)
+            least, greatest = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+            return cls(name, kind, n, n_missing, least, greatest, dtype=_held_as(values, kind))
         if kind == "other":
             return cls(name, kind, n, n_missing)
         is_categorical = isinstance(values.dtype, pd.CategoricalDtype)
@@ -86,21 +91,25 @@ class Column:
 
     def read(self, values: pd.Series[Any], place: str, start: int = 0) -> pd.Series[Any]:
         """Return a column with values of this kind; those that have it already stay as they are."""
+        if self.kind in ("number", "boolean", "date"):
+            values = unpacked(values)
         if self.kind == "number":
-            is_number = values.dtype.kind in "iuf" and values.dtype != object
-            return values if is_number else _like(numbers(values, place, start), values)
+            found = values if is_plain_number(values) else _like(numbers(values, place, start), values)
+            return rounded(found, place, start, self.dtype) if self.dtype.startswith("float") else found
         if self.kind == "boolean":
             return values if values.dtype in (np.bool_, pd.BooleanDtype()) else booleans(values, place, start)
         if self.kind == "date":
-            return dates(values, place, start)
+            return dates(values, place, start, dtype=self.dtype if self.dtype.startswith("datetime64") else None)
         if self.kind == "category":
             return self._read_levels(values, place)
         return values
 
     def _read_levels(self, values: pd.Series[Any], place: str) -> pd.Series[Any]:
         if isinstance(values.dtype, pd.CategoricalDtype):
-            return values if self.dtype == "category" else _as(texts(values, place), self.dtype)
-        if str(values.dtype) == self.dtype and is_plain_text(values):
+            # models may go by the codes, which count the categories that a table happens to have
+            if self.dtype == "category" and tuple(values.cat.categories) == self.categories:
+                return values
+        elif str(values.dtype) == self.dtype and is_plain_text(values):
             return values
         found = texts(values, place)
         if self.dtype != "category":
@@ -226,6 +235,13 @@ class Schema:
 def as_pandas(X: Any) -> pd.DataFrame:
     """Return a table of any library as one of pandas."""
     return X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
+
+
+def _held_as(values: pd.Series[Any], kind: Kind) -> str:
+    """Return the type that models are given numbers or dates of a training table in; "object" if any does."""
+    if kind == "number":
+        return str(values.dtype) if values.dtype in (np.float32, np.float16) else "object"
+    return str(values.dtype) if str(values.dtype).startswith("datetime64") else "datetime64[us]"
 
 
 def _categories(values: pd.Series[Any], dtype: str) -> tuple[Any, ...] | None:

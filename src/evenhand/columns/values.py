@@ -79,6 +79,17 @@ def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
     return found
 
 
+def rounded(values: Values[Any], place: str, start: int, dtype: str) -> Values[Any]:
+    """Return numbers with the digits of a shorter type, "float32" or "float16"."""
+    if str(values.dtype) == dtype:
+        return values
+    with np.errstate(over="ignore"):
+        found: Values[Any] = values.astype(dtype)  # type: ignore[call-overload]
+    too_large = np.isinf(found.to_numpy()) & np.isfinite(values.to_numpy())
+    refuse_row(too_large, values, place, f"be a number that {dtype}, the type in training, holds", REMEDY, start)
+    return found
+
+
 def text_flags(values: Values[Any]) -> tuple[Mask, Mask]:
     """Return which texts are true, and which are false."""
     text = text_array(values)
@@ -113,26 +124,44 @@ def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
     return stamps.astype("datetime64[us]"), there & missing(stamps)
 
 
-def dates(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
-    """Return a column as dates; those of a typed column stay as they are."""
-    if values.dtype.kind == "M":
+def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = None) -> Values[Any]:
+    """Return a column as dates of a type such as "datetime64[us, UTC]"; None leaves a typed column as it is."""
+    if values.dtype.kind == "M" and dtype in (None, str(values.dtype)):
         return values
     held = pd.api.types.infer_dtype(values, skipna=True)
-    if held in ("date", "datetime", "datetime64"):
-        return values
-    if held in ("string", "empty") or is_text(values):
+    if values.dtype.kind == "M" or held in ("date", "datetime", "datetime64"):
+        found = pd.Series(moments(values), index=values.index, name=values.name)
+    elif held in ("string", "empty") or is_text(values):
         found, wrong = text_dates(values)
         refuse_row(wrong, values, place, "hold a date", REMEDY, start)
-        return found
-    refuse_row(~missing(values), values, place, "hold a date", REMEDY, start)
-    return pd.Series(pd.NaT, index=values.index, name=values.name)
+    else:
+        refuse_row(~missing(values), values, place, "hold a date", REMEDY, start)
+        found = pd.Series(pd.NaT, index=values.index, name=values.name).astype("datetime64[us]")
+    return found if dtype is None else _dates_as(found, values, place, start, dtype)
+
+
+def _dates_as(found: Values[Any], values: Values[Any], place: str, start: int, dtype: str) -> Values[Any]:
+    """Return dates in UTC and without a zone as those of a type, with the zone that it has."""
+    wanted: Any = pd.api.types.pandas_dtype(dtype)
+    unit: Any = wanted.unit if isinstance(wanted, pd.DatetimeTZDtype) else np.datetime_data(wanted)[0]
+    least, greatest = (np.datetime64(end, unit) for end in (-(2**63) + 1, 2**63 - 1))
+    outside = ((found < least) | (found > greatest)).to_numpy(dtype=bool)
+    refuse_row(outside, values, place, f"be a date that {dtype}, the type in training, holds", REMEDY, start)
+    plain: Values[Any] = found.astype(f"datetime64[{unit}]")  # type: ignore[call-overload]
+    return plain.dt.tz_localize("UTC").astype(wanted) if isinstance(wanted, pd.DatetimeTZDtype) else plain
+
+
+def unpacked(values: Values[Any]) -> Values[Any]:
+    """Return the values of a column of categories; other columns stay as they are."""
+    return values.astype(values.cat.categories.dtype) if isinstance(values.dtype, pd.CategoricalDtype) else values
 
 
 def moments(values: Values[Any]) -> NDArray[np.datetime64]:
     """Return dates in microseconds, in UTC where they have a zone, NaT where missing."""
-    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    plain = unpacked(values)
     if pd.api.types.infer_dtype(plain, skipna=True) == "date":  # pandas 2 reads them as nanoseconds, until 2262
-        plain = pd.Series(plain.where(plain.notna(), None).to_numpy().astype("datetime64[s]"))
+        held = plain.astype(object)
+        plain = pd.Series(held.where(held.notna(), None).to_numpy().astype("datetime64[s]"))
     stamps = pd.to_datetime(plain, utc=True, errors="coerce")
     return np.asarray(stamps.dt.tz_convert(None).to_numpy(dtype="datetime64[us]"))
 
@@ -140,6 +169,11 @@ def moments(values: Values[Any]) -> NDArray[np.datetime64]:
 def days(found: NDArray[np.datetime64]) -> Floats:
     """Return moments as days since 1970, NaN where missing."""
     return np.asarray((found - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
+
+
+def is_plain_number(values: Values[Any]) -> bool:
+    """Whether values are numbers of a type of numpy, which every model reads alike."""
+    return isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf"
 
 
 def is_plain_text(values: Values[Any]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
@@ -120,16 +121,21 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 raise bad_input("X", "have at least one row", "0 rows")
             if reset:
                 self.schema_ = Schema.learn(X)
+                self._sees_pandas = isinstance(X, pd.DataFrame)
             return self._read(X)
         if reset:
             self.schema_ = Schema()
+            self._sees_pandas = True
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
 
     def _read(self, X: Any) -> Any:
-        """Return a table with columns of the kinds of training; where it has them it stays as it is."""
+        """Return a table with columns of the kinds of training; where it has them it stays as it is.
+
+        A model that was trained on a table of pandas gets no other: models tell their missing values apart.
+        """
         table = as_pandas(X)
         read = self.schema_.apply(table, "")
-        return X if read is table else read
+        return X if read is table and not self._sees_pandas else read
 
     def _check_new_rows(self, X: Any) -> Any:
         """Check rows to forecast, and warn of values that training never had."""
@@ -164,11 +170,12 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         columns: dict[str, Any] = {"n_features_in": self.n_features_in_}
         if hasattr(self, "feature_names_in_"):
             columns["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        return columns | {"schema": self.schema_.to_state()}
+        return columns | {"schema": self.schema_.to_state(), "sees_pandas": self._sees_pandas}
 
     def _columns_from_state(self, learned: dict[str, Any]) -> None:
         self.n_features_in_ = learned["n_features_in"]
         self.schema_ = Schema.from_state(learned["schema"])
+        self._sees_pandas = bool(learned.get("sees_pandas", True))
         if "feature_names_in" in learned:
             self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
 
