@@ -59,7 +59,7 @@ def level(value: Any) -> str:
     """
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    if isinstance(value, dt.datetime):
+    if isinstance(value, dt.datetime) and value is not pd.NaT:
         stamp = pd.Timestamp(value)
         return stamp.date().isoformat() if stamp == stamp.normalize() else str(stamp)
     return str(value)

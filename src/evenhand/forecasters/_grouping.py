@@ -14,12 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import Floats, bad_input
-from evenhand.groups import EXACT_WHOLE, group_columns, label
+from evenhand.columns.values import Kind, kind_of, unpacked
+from evenhand.groups import EXACT_WHOLE, Group, group_columns, label
 
 By = str | Sequence[str] | Callable[[Any], Any]
 Labels = NDArray[np.object_]
 Mask = NDArray[np.bool_]
-Kind = Literal["bool", "number", "single", "date", "text"]
+GroupKind = Kind | Literal["single"]
 """What a column holds; "single" are floats of 32 bits or fewer."""
 
 MIN_GROUP_ROWS = 50
@@ -111,23 +112,26 @@ class _GroupColumn:
 
     name: str
     groups: Sequence[str]
-    kind: Kind
+    values: Sequence[str | None]
+    """The value that each group has or is cut at, as its name shows it; None of missing values."""
+    kind: GroupKind
     cut: str | None = None
     """As the names state it, so that a row belongs where its group's name says."""
 
     @classmethod
     def learn(cls, table: pd.DataFrame, name: str) -> _GroupColumn:
-        groups = group_columns(table, [name], source="X")
-        cut = next((group.value for group, _ in groups.pairs() if group.operator == "<="), None)
-        return cls(name, tuple(groups), _kind(table[name]), cut)
+        groups = [group for group, _ in group_columns(table, [name], source="X").pairs()]
+        cut = next((group.value for group in groups if group.operator == "<="), None)
+        names, values = (tuple(group.name for group in groups), tuple(group.value for group in groups))
+        return cls(name, names, values, _kind(table[name]), cut)
 
     def labels(self, table: pd.DataFrame) -> Labels:
         """Name of each row's group; None where no row of the training had that value."""
         values = table[self.name]
         missing = values.isna().to_numpy(dtype=bool)
         found = np.full(len(values), None, dtype=object)
-        if missing.any() and f"{self.name} missing" in self.groups:
-            found[missing] = f"{self.name} missing"
+        if None in self.values:
+            found[missing] = Group.where(self.name, "missing").name
         if not missing.all():
             found[~missing] = (
                 self._value_labels(values[~missing]) if self.cut is None else self._halves(values[~missing])
@@ -136,7 +140,7 @@ class _GroupColumn:
 
     def _value_labels(self, values: pd.Series[Any]) -> Labels:
         codes, distinct = pd.factorize(values)
-        names = np.array([f"{self.name} = {label(value)}" for value in distinct], dtype=object)
+        names = np.array([Group.where(self.name, "=", label(value)).name for value in distinct], dtype=object)
         unseen = ~np.isin(names.astype(str), self.groups)
         if unseen.any():
             names[unseen] = self._same_value(pd.Series(distinct, dtype=values.dtype)[unseen])
@@ -145,12 +149,12 @@ class _GroupColumn:
     def _same_value(self, values: pd.Series[Any]) -> Labels:
         """Groups of values written in another way than in training: 1 for True, 0.1 in 32 bits; None for new values."""
         if self.kind == "date":
-            names = [f"{self.name} = {label(value)}" for value in _dates(values)]
+            names = [Group.where(self.name, "=", label(value)).name for value in _dates(values)]
             return np.array([name if name in self.groups else None for name in names], dtype=object)
         found = np.full(len(values), None, dtype=object)
-        seen = {_as_number(group.removeprefix(f"{self.name} = ")): group for group in self.groups}
+        seen = {_as_number(value): group for group, value in zip(self.groups, self.values, strict=True) if value}
         known = np.sort([number for number in seen if np.isfinite(number)])
-        if self.kind == "text" or known.size == 0:
+        if self.kind in ("category", "other") or known.size == 0:
             return found
         numbers = _numbers(values).astype(np.float64)
         nearest = known[np.abs(numbers[:, None] - known).argmin(axis=1)]
@@ -181,21 +185,18 @@ class _GroupColumn:
         return np.asarray(numbers <= (int(cut) if cut.lstrip("-").isdigit() else float(cut)))
 
 
-def _kind(values: pd.Series[Any]) -> Kind:
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return _kind(pd.Series(values.cat.categories))
-    if values.dtype.kind == "f" and getattr(values.dtype, "itemsize", 8) <= 4:
+def _kind(values: pd.Series[Any]) -> GroupKind:
+    plain = unpacked(values)
+    if plain.dtype.kind == "f" and getattr(plain.dtype, "itemsize", 8) <= 4:
         return "single"
-    held = pd.api.types.infer_dtype(values, skipna=True)
-    kinds: dict[str, Kind] = dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number")
-    return (kinds | {"boolean": "bool"} | dict.fromkeys(("datetime64", "datetime", "date"), "date")).get(held, "text")
+    return kind_of(plain)
 
 
 def _numbers(values: pd.Series[Any]) -> NDArray[Any]:
     """Numbers, booleans and text that says a number, as numbers; NaN for anything else."""
     if values.dtype.kind in "mM":
         return np.full(len(values), np.nan)
-    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    plain = unpacked(values)
     numbers: NDArray[Any] = pd.to_numeric(plain, errors="coerce").to_numpy()
     return numbers if numbers.dtype.kind in "iuf" else numbers.astype(np.float64)
 
