@@ -1,4 +1,4 @@
-"""Bad input, said in one form: which parameter or cell, the rule, what was received, what to do."""
+"""Input validation. Every message gives the parameter or cell, the rule, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def about(source: str) -> Iterator[None]:
 
 
 def require_extra(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency, or say which extra brings it."""
+    """Import an optional dependency; MissingExtraError names the extra that installs it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -112,7 +112,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def check_column(name: str, columns: Iterable[Any], source: str) -> str:
-    """Return `name` if a table has such a column, or say which there are and which one is very near.
+    """Return `name` if a table has such a column; InputError lists the columns and names similar ones.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def largest_atom(y: Floats) -> tuple[float, float]:
 
 
 def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "raise") -> None:
-    """Refuse or warn about an outcome whose PITs would not mean what they say.
+    """Refuse or warn about an outcome that is not continuous.
 
     A PIT is uniform for the true forecast only if the outcome is continuous. Fewer than 20 rows or
     distinct values, or one value in more than 10% of the rows, are refused (`"raise"`) or

@@ -29,13 +29,12 @@ UNKNOWN = "-"
 EXACT = Context(prec=1200)
 """Digits enough for any float64."""
 
-
 LONGEST_NAME = 60
 """Most characters of a text in one line about a result."""
 
 
 class Summarized:
-    """A result with a summary: printed, it is that, and in a notebook, too."""
+    """A result that is shown by its summary when it is printed, and in notebooks."""
 
     def summary(self) -> str:
         """Return the result as text."""
@@ -49,15 +48,15 @@ class Summarized:
 
 
 def one_line(of: object, **facts: Any) -> str:
-    """Write a result in one line: its type and what matters of it, numbers to four digits; None is left out.
+    """Write a result in one line: its type and facts, numbers to four digits; facts that are None are left out.
 
     Examples
     --------
     >>> one_line(Summarized(), n_samples=177, error=0.123456, name="b")
     "Summarized(n_samples=177, error=0.1235, name='b')"
     """
-    told = ", ".join(f"{name}={_fact(value)}" for name, value in facts.items() if value is not None)
-    return f"{type(of).__name__}({told})"
+    listed = ", ".join(f"{name}={_fact(value)}" for name, value in facts.items() if value is not None)
+    return f"{type(of).__name__}({listed})"
 
 
 def _fact(value: Any) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import bad_input
+from evenhand.columns import as_pandas
 from evenhand.groups import Group, Groups, Mask, group_columns, label_groups
 
 __all__ = ["check_groups", "check_names"]
@@ -156,5 +157,4 @@ def _table_of(groups: Any, n: int, X: Any) -> pd.DataFrame:
         raise bad_input("groups", "be masks by name where X is not a table", type(groups).__name__)
     if len(X) != n:
         raise bad_input("X", f"have one row per outcome ({n})", f"{len(X)} rows")
-    table: pd.DataFrame = nw.from_native(X).to_pandas()
-    return table
+    return as_pandas(X)

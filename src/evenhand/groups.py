@@ -127,7 +127,7 @@ def label_groups(name: str, values: pd.Series[Any], source: str) -> Iterable[tup
 
 @dataclass(frozen=True)
 class Seen:
-    """What a column holds, as far as its groups hang on it: known of parts of a column, it is known of all of it.
+    """Summary of a column that determines its groups; summaries of parts of a column can be added.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class Partition:
 
 
 def partition_of(name: str, seen: Seen, values: pd.Series[Any], *, source: str) -> Partition:
-    """Say how a column parts rows, from what it holds in all and from some of its values, for the median."""
+    """Return how a column parts rows: `seen` summarizes all of it, and `values` are some or all, for the median."""
     if not seen.has_halves:
         if seen.labels is None:
             count = values.dropna().map(label).nunique()

@@ -28,6 +28,7 @@ from evenhand.audits._subject import Subject
 from evenhand.calibration._leaks import COLUMNS, find_leaks
 from evenhand.calibration._masks import as_table
 from evenhand.calibration.learned import GroupSearch
+from evenhand.columns import as_pandas
 from evenhand.draws import one_row_each
 from evenhand.encoding import TableEncoder
 from evenhand.given_groups import check_groups
@@ -164,12 +165,7 @@ def _searched(features: Any, n: int, name: str) -> Any:
     """Features as a pandas table or an array with a row per outcome."""
     if features is None:
         return None
-    if hasattr(features, "columns"):
-        import narwhals as nw
-
-        features = nw.from_native(features).to_pandas()
-    else:
-        features = np.asarray(features)
+    features = as_pandas(features) if hasattr(features, "columns") else np.asarray(features)
     if len(features) != n:
         raise bad_input(name, f"have one row per outcome ({n})", f"{len(features)} rows")
     if features.ndim != 2:

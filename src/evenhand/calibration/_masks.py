@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import InputError, bad_input
+from evenhand.columns import as_pandas
 from evenhand.groups import EXACT_WHOLE, MAX_GROUPS, MAX_VALUES, cut_name, group_columns
 
 Bools = NDArray[np.bool_]
@@ -75,7 +75,7 @@ class Masks:
 def as_table(X: Any, n_samples: int) -> pd.DataFrame:
     """Return features as a table of `n_samples` rows; the columns of an array are named x0, x1, ..."""
     try:
-        table: pd.DataFrame = X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
+        table = as_pandas(X)
     except TypeError:
         array = np.asarray(X)
         if array.ndim != 2:

@@ -1,8 +1,7 @@
 """The command `evenhand`: parses, calls one thing below, prints.
 
-Results go to standard output, messages to standard error. Exit codes: 0 done, 1 a `--fail-if` condition holds, 2 bad
-input or a condition that cannot be judged, 70 a fault of evenhand, 74 results that cannot be written to standard
-output, 130 interrupted, 143 terminated. A gate has the code of its verdict whatever becomes of the streams.
+Results go to standard output, messages to standard error. Exit codes: see `EXIT_CODES`. A gate has the code of its
+verdict whatever becomes of the streams.
 """
 
 from __future__ import annotations
@@ -55,14 +54,19 @@ class Commands(TyperGroup):
         return name, command, rest
 
 
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 a --fail-if condition holds, 2 bad input or a condition that cannot be judged, "
+    "70 a fault of evenhand, 74 results that cannot be written to standard output, 130 interrupted, "
+    "143 terminated (129 by SIGHUP)."
+)
+
 app = typer.Typer(
     cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Forecasts that are calibrated for each person, not only on average.",
-    epilog="Exit codes: 0 done, 1 a --fail-if condition holds, 2 bad input or a condition that cannot be judged, "
-    "70 a fault of evenhand, 74 results that cannot be written to standard output, 130 interrupted, 143 terminated.",
+    epilog=EXIT_CODES,
 )
 
 Table = Annotated[Path, typer.Argument(help="csv, parquet, or a folder of such parts")]

@@ -140,7 +140,7 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
     else:
         on = store.people_record([people[row] for row in rows], "ids")
     return {
-        "statement": chosen.summary().partition("\n")[0],
+        "statement": chosen.statement,
         "alpha": chosen.alpha,
         "link": chosen.model.link,
         "n_certifying": chosen.n_certifying,

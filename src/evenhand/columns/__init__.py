@@ -1,4 +1,4 @@
-"""What a column of a table says of a row: its kind, the values it had in training, and values that are new."""
+"""Columns of tables: their kinds, the values that they had in training, and values that are new."""
 
 from __future__ import annotations
 

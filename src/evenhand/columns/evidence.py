@@ -1,4 +1,4 @@
-"""What the cells of a column say of its kind, counted over all parts of a table; csv files name no types."""
+"""Kinds of columns inferred from all their cells: csv files name no types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOSTLY = 0.9
 
 @dataclass(frozen=True)
 class Evidence:
-    """Counts of the cells of a column, of all rows or some; those of different rows add up.
+    """Counts of the cells of a column that determine its kind; counts of disjoint rows can be added.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def read_typed(
     table : DataFrame
         At least one row.
     remarks : list of str
-        What somebody should know, such as a column of which nearly all cells are numbers.
+        Warnings, such as of a column of text in which nearly all cells are numbers.
 
     Raises
     ------

@@ -88,7 +88,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class UnseenValues:
-    """Values that a training table never had, by column; those of different rows add up.
+    """Values that a training table never had, by column; counts of disjoint rows can be added.
 
     Examples
     --------

@@ -115,7 +115,7 @@ def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
 
 
 def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
-    """Return ISO dates that texts state, in UTC and without a zone, and which texts are neither date nor missing."""
+    """Return the ISO dates in texts, in UTC and without a zone, and which texts are neither date nor missing."""
     text = text_array(values)
     is_iso = as_mask(compute.match_substring_regex(text, ISO))
     plain = pd.Series(np.where(is_iso, text.to_numpy(zero_copy_only=False), None), index=values.index, dtype=object)

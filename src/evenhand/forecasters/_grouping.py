@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self, cast
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import Floats, bad_input
+from evenhand.columns import as_pandas
 from evenhand.columns.values import Kind, kind_of, unpacked
 from evenhand.groups import EXACT_WHOLE, Group, group_columns, label
 
@@ -232,7 +232,7 @@ def _table(X: Any) -> pd.DataFrame:
         raise bad_input(
             "X", "be a table if `by` names columns", type(X).__name__, "or give a function from X to labels"
         )
-    return cast(pd.DataFrame, nw.from_native(X).to_pandas())
+    return as_pandas(X)
 
 
 # --- the maps --------------------------------------------------------------------------------------------------

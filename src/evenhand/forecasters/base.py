@@ -121,11 +121,11 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 raise bad_input("X", "have at least one row", "0 rows")
             if reset:
                 self.schema_ = Schema.learn(X)
-                self._sees_pandas = isinstance(X, pd.DataFrame)
+                self.sees_pandas_ = isinstance(X, pd.DataFrame)
             return self._read(X)
         if reset:
             self.schema_ = Schema()
-            self._sees_pandas = True
+            self.sees_pandas_ = True
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
 
     def _read(self, X: Any) -> Any:
@@ -135,7 +135,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         table = as_pandas(X)
         read = self.schema_.apply(table, "")
-        return X if read is table and not self._sees_pandas else read
+        return X if read is table and not self.sees_pandas_ else read
 
     def _check_new_rows(self, X: Any) -> Any:
         """Check rows to forecast, and warn of values that training never had."""
@@ -170,12 +170,12 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         columns: dict[str, Any] = {"n_features_in": self.n_features_in_}
         if hasattr(self, "feature_names_in_"):
             columns["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        return columns | {"schema": self.schema_.to_state(), "sees_pandas": self._sees_pandas}
+        return columns | {"schema": self.schema_.to_state(), "sees_pandas": self.sees_pandas_}
 
     def _columns_from_state(self, learned: dict[str, Any]) -> None:
         self.n_features_in_ = learned["n_features_in"]
         self.schema_ = Schema.from_state(learned["schema"])
-        self._sees_pandas = bool(learned.get("sees_pandas", True))
+        self.sees_pandas_ = bool(learned.get("sees_pandas", True))
         if "feature_names_in" in learned:
             self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
 

@@ -69,7 +69,7 @@ def is_mean_off(row: Values) -> bool:
 def how_off(row: Values, *, is_off: bool, unit: str) -> str:
     """Say in which direction a group is off and by how much in a unit, by one rule for all tables.
 
-    A mean that is off by the group's own band is told of also where the group, judged with all others, is not off.
+    A mean that is off by the group's own band is reported even where the group, judged with all others, is not off.
     """
     if row.get("too_small"):
         return "too few rows to tell"
@@ -92,7 +92,7 @@ def _direction(row: Values) -> str | None:
 
 
 def is_bias_told(row: Values) -> bool:
-    """Whether the mean of outcome minus forecast is told of; of a named group only where its band leaves out 0."""
+    """Whether the mean of outcome minus forecast is reported; of a named group only where its band leaves out 0."""
     bias = row["bias"]
     return is_known(bias) and bias != 0 and ("bias_low" not in row or is_mean_off(row))
 

@@ -89,8 +89,8 @@ def audit_parts(
         Column with the outcomes.
     groups : sequence of str
         Columns that name groups. A column with few values gives one group per value, another its halves, cut at the
-        median of the rows chosen at random. Groups and features must be known before the outcome; possible leaks, told
-        on the rows chosen at random, are named and are no findings.
+        median of the rows chosen at random. Groups and features must be known before the outcome; possible leaks are
+        looked for on the rows chosen at random; they are named and are no findings.
     features : sequence of str, optional
         Columns that groups are searched in; by default those of the forecaster, or all that are not forecasts.
     id_column : str, optional

@@ -32,13 +32,13 @@ MOST_VALUES = 50_000
 
 
 def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random.Generator:
-    """Return the random numbers of one block of one part: they hang on neither order nor worker."""
+    """Return the random numbers of one block of one part: they depend on neither order nor worker."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, part, block)))
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Outcomes, as far as rounding hangs on them; those of different rows add up.
+    """Summary of outcomes used to detect rounding; summaries of disjoint rows can be added.
 
     Parameters
     ----------

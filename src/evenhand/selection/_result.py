@@ -174,15 +174,22 @@ class Selection(Summarized):
         assert self.certificate.choice is not None
         return self.certificate.choice
 
-    def summary(self) -> str:
-        """Return what was chosen, what is proven and what it costs, as text."""
+    @property
+    def statement(self) -> str:
+        """What is proven, for whom and from how many people, in one sentence."""
         learned = f", learned on {self.n_learning:,} rows"
         if self.n_learning == 0:
             learned = "; the model was not fitted here: it must not have seen these rows"
-        lines = [
+        return (
             f"With {stated_confidence(self.confidence)} confidence, stated chances are off by at most "
             f"{at_most(self.group_error)} points in every group of at least {stated(self.group_mass)} of people "
-            f"(certified on {self.n_certifying:,} people{learned}).",
+            f"(certified on {self.n_certifying:,} people{learned})."
+        )
+
+    def summary(self) -> str:
+        """Return what was chosen, what is proven and what it costs, as text."""
+        lines = [
+            self.statement,
             *([ONE_ROW_EACH] if self.certificate.one_row_each else []),
             *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
         ]

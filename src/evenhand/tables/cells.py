@@ -1,4 +1,4 @@
-"""Text cells of a table as numbers, and what text says of the kind of its column."""
+"""Cells of a table: text as numbers, missing values, and refusals that name the row."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def missing_words(text: pa.Array) -> Mask:
 
 
 def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
-    """Return the numbers that texts state, NaN where there is none, and which texts are neither number nor missing.
+    """Return the numbers in texts, NaN where there is none, and which texts are neither number nor missing.
 
     Numbers are rounded correctly, as Python's `float` does, so that a number is the same from any kind of file.
 
