@@ -239,9 +239,11 @@ def _printed(shown: Table | Text, width: int = WIDTH) -> str:
 def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
     """Compare the second value with the first: "20% wider", "20% narrower", "2.1 times as wide", "about as wide"."""
     more, less, plain = words
-    if first == 0 != second:
+    if first == second:
+        return f"about as {plain}"
+    ratio = second / first if first else math.inf
+    if ratio == math.inf:
         return f"beyond comparison {more}"
-    ratio = 1.0 if first == second else second / first
     if ratio >= 2:
         return f"{ratio:.1f} times as {plain}"
     if abs(ratio - 1) < 0.005:
