@@ -761,6 +761,24 @@ def test_table_and_drawing_call_those_groups_off_that_the_verdict_does():
         assert "not surely off" in shown
 
 
+def test_groups_that_were_not_judged_are_not_counted():
+    audit = deterministic()
+    audit["groups"][2] |= {"possible_leak": True}
+    audit["scan"] = [scanned(f"age > {i}", 99 + i, 0.2, "mixed", -0.1, p) for i, p in enumerate((1e-6, 0.9, 1.0))]
+    audit["scan"][2]["p_adjusted"] = None
+    shown = audit_text(audit)
+    assert "scanned group (1 of 2 surely off)" in shown
+    assert "sex=f *" in shown
+    assert "Groups marked * are possible leaks." in shown
+    assert "possible leaks" not in audit_text(deterministic())
+
+
+def test_a_learned_group_is_drawn_as_it_is_called():
+    audit = full_randomized()
+    audit["learned"] = [{**audit["learned"][0], "low": 0.0003}]
+    assert "not surely off." in " ".join(tip for tip in tips(audit_html(audit)) if "learned from features" in tip)
+
+
 def test_possible_leaks_are_named_and_are_no_findings():
     audit = deterministic() | {"scan": [], "learned": [], "certificate": None}
     audit["groups"][2] |= {"possible_leak": True}

@@ -333,7 +333,7 @@ def _audit_pits(
         is_randomized=r is not None or pit.shape[1] > 1,
         rounding_step=step,
         scores=scores,
-        groups=groups,
+        groups=_tables.with_scanned_as(groups, scan),
         scan=scan,
         learned=learned,
         worst_groups=_tables.worst_group_table(pit, search.masses, proof, search.n_simulations, random),

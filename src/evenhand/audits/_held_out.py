@@ -221,7 +221,13 @@ def scan_groups(
         held.notes.append("the outcome may define every feature: nothing was scanned")
     elif not (found["n"] >= search.min_size).any():
         held.notes.append(f"no group has at least {search.min_size} rows: nothing was scanned")
-    return found if held.leaks.empty else with_leaks(found, _as_leaks(scanned(*held.leaking)))
+    if held.leaks.empty:
+        return found
+    leaks = scanned(*held.leaking)
+    same_rows = leaks.attrs["same_rows"] | found.attrs.get("same_rows", {})
+    both = with_leaks(found, _as_leaks(leaks))
+    both.attrs["same_rows"] = same_rows
+    return both
 
 
 def with_leaks(found: pd.DataFrame, leaks: pd.DataFrame) -> pd.DataFrame:

@@ -46,8 +46,8 @@ class Audit(Summarized):
         One row per named group, "everyone" first: `group`, `n`, `error` with its 95% band, the mean PIT (below 1/2
         the outcomes are lower than forecast), `bias` (outcome minus forecast, units of the outcome) and,
         for each interval, its coverage, all with 95% bands, each group by itself, and whether the group is
-        `too_small` to tell (under 30 rows); the `column` that makes it (None of a mask), and whether it is a
-        `possible_leak`.
+        `too_small` to tell (under 30 rows); the `column` that makes it (None of a mask), whether it is a
+        `possible_leak`, and the name that the scan has for its rows, `scanned_as` (None if they were not scanned).
     scan : DataFrame
         Features' halves, values and their intersections, the surest deviations first: see
         `calibration.scan_groups`. Empty without features.

@@ -148,6 +148,15 @@ def group_frame(rows: Sequence[Mapping[str, Any]], leaks: pd.DataFrame) -> pd.Da
     return pd.DataFrame(rows).assign(column=column, possible_leak=[row["group"] in leaked for row in rows])
 
 
+def with_scanned_as(groups: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
+    """Say under which name the scan lists each group: its own, or that of another with the same rows."""
+    listed, same_rows = set(scan["group"]), scan.attrs.get("same_rows", {})
+    names = [same_rows.get(name, name) for name in groups["group"]]
+    # as objects: pandas would make NaN of a missing name
+    column = pd.Series([name if name in listed else None for name in names], dtype=object)
+    return groups.assign(scanned_as=column)
+
+
 def group_row(
     group: Group,
     n: int,

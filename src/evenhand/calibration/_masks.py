@@ -41,6 +41,8 @@ class Masks:
         How many features are no named groups.
     left_out : dict
         Features without a mask, and why.
+    same_rows : dict
+        Named groups without a mask of their own, and the name of the mask that holds the same rows.
     """
 
     columns: Bools
@@ -51,6 +53,7 @@ class Masks:
     labels: list[str]
     n_unnamed: int
     left_out: dict[str, str]
+    same_rows: dict[str, str]
 
     def sizes(self) -> Ints:
         """Return the number of rows of each mask."""
@@ -69,6 +72,7 @@ class Masks:
             labels=self.labels,
             n_unnamed=self.n_unnamed,
             left_out=self.left_out,
+            same_rows=self.same_rows,
         )
 
 
@@ -142,7 +146,7 @@ def assemble(
         for other in others:
             made.append((other, j, len(columns), False))
             columns.append(masks[other])
-    named = _distinct(groups, columns[:1] + [columns[c] ^ flipped for _, _, c, flipped in made]) if groups else {}
+    named, same_rows = _distinct(groups, columns[0], ((name, columns[c] ^ flipped) for name, _, c, flipped in made))
     for j, (name, mask) in enumerate(named.items(), start=len(labels)):
         made.append((name, j, len(columns), False))
         columns.append(mask)
@@ -155,6 +159,7 @@ def assemble(
         labels=[*labels, *named],
         n_unnamed=len(labels),
         left_out=left_out,
+        same_rows=same_rows,
     )
 
 
@@ -168,16 +173,26 @@ def _twin(masks: Mapping[str, Bools], name: str, splits: dict[bytes, str]) -> st
     return f"it splits the rows as {twin!r} does" if twin != name else ""
 
 
-def _distinct(groups: Mapping[str, Bools], known: list[Bools]) -> dict[str, Bools]:
-    """Return the groups whose rows no other mask holds: a repeated test would only cost power."""
-    seen = {np.packbits(mask).tobytes() for mask in known}
-    kept = {}
+def _distinct(
+    groups: Mapping[str, Bools], everyone: Bools, known: Iterable[tuple[str, Bools]]
+) -> tuple[dict[str, Bools], dict[str, str]]:
+    """Return the groups whose rows no other mask holds, and of the others the name of that mask.
+
+    A repeated test would only cost power.
+    """
+    kept, same_rows = dict[str, Bools](), dict[str, str]()
+    if not groups:
+        return kept, same_rows
+    seen = {np.packbits(mask).tobytes(): name for name, mask in known}
+    all_rows = np.packbits(everyone).tobytes()
     for name, mask in groups.items():
         rows = np.packbits(mask).tobytes()
-        if rows not in seen:
+        if rows in seen:
+            same_rows[name] = seen[rows]
+        elif rows != all_rows:
             kept[name] = mask
-            seen.add(rows)
-    return kept
+            seen[rows] = name
+    return kept, same_rows
 
 
 def _side_by_side(columns: list[Bools]) -> Bools:

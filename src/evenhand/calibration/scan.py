@@ -79,7 +79,8 @@ def scan_groups(
     -------
     DataFrame
         One row per group, by rising `p_adjusted`, then falling `error`. `attrs["left_out"]` names each feature that
-        makes no group, with the reason: it is constant, or text with more than 100 distinct values.
+        makes no group, with the reason: it is constant, or text with more than 100 distinct values;
+        `attrs["same_rows"]` names each named group that is listed under another name, with that name.
 
         group, n : name such as `bmi > 0.03 and sex = 2`, and number of rows.
 
@@ -146,7 +147,7 @@ def scan_groups(
     small = np.flatnonzero((sizes < min_size) & (masks.feature >= masks.n_unnamed))
     if small.size:
         frame = pd.concat([frame, too_small([masks.names[g] for g in small], sizes[small])], ignore_index=True)
-    frame.attrs["left_out"] = masks.left_out
+    frame.attrs |= {"left_out": masks.left_out, "same_rows": masks.same_rows}
     return frame
 
 

@@ -122,6 +122,11 @@ def is_learned_off(row: Values) -> bool:
     return or_zero(row["low"]) >= LEAST_TOLD
 
 
+def scan_name(row: Values) -> Any:
+    """Name that the scan has for the rows of a group: a named group may be a feature's, which is scanned once."""
+    return row.get("scanned_as") or row["group"]
+
+
 def off_named(audit: Values) -> list[Values]:
     """Named groups that are surely off, those that are off by most for sure first.
 
@@ -134,8 +139,8 @@ def off_named(audit: Values) -> list[Values]:
     def is_off(row: Values) -> bool:
         if row["too_small"] or row.get("possible_leak"):
             return False
-        if row["group"] in judged:
-            return row["group"] in scanned or least.get(row["group"], 0.0) >= LEAST_TOLD
+        if {row["group"], scan_name(row)} & judged:
+            return scan_name(row) in scanned or least.get(row["group"], 0.0) >= LEAST_TOLD
         # a band of a group alone counts only where no judgement of all groups at once is known
         return or_zero(row["error_low"]) >= LEAST_TOLD
 
@@ -162,7 +167,7 @@ def sure_least(audit: Values, row: Values) -> float:
     least = least_named(audit)
     if row["group"] in least:
         low = least[row["group"]]
-    elif row["group"] in {other["group"] for other in audit["scan"]}:
+    elif scan_name(row) in {other["group"] for other in audit["scan"]}:
         low = 0.0
     else:
         low = or_zero(row.get("error_low"))
@@ -171,7 +176,7 @@ def sure_least(audit: Values, row: Values) -> float:
 
 def off_scanned(audit: Values) -> list[Values]:
     """Scanned groups that are surely off and not among the named ones, the surest first."""
-    named = {row["group"] for row in audit["groups"]}
+    named = {name for row in audit["groups"] for name in (row["group"], scan_name(row))}
     # the same rows may go by several names: they are told of once, and named groups were told of before
     others: dict[Any, Values] = {}
     for row in audit["scan"]:
@@ -197,7 +202,7 @@ def how_sure(audit: Values, row: Values) -> str:
     low = sure_least(audit, row)
     if low:
         return f"surely by at least {at_least(low)}"
-    adjusted = [r["p_adjusted"] for r in audit["scan"] if r["group"] == row["group"] and is_sure(r)]
+    adjusted = [r["p_adjusted"] for r in audit["scan"] if r["group"] == scan_name(row) and is_sure(r)]
     return f"surely off (adjusted p {p_value(adjusted[0], '= ')})" if adjusted else "surely off"
 
 
@@ -233,7 +238,7 @@ def _in_all(audit: Values, told: int) -> list[Said]:
     others = off_scanned(audit)
     if len(named) + len(others) <= told:
         return []
-    parts = [f"{len(named):,} of {len(audit['groups']) - 1:,} named groups"] if named else []
+    parts = [f"{len(named):,} of {n_named(audit):,} named groups"] if named else []
     parts += [f"{len(scanned):,} of {n_scanned(audit):,} scanned groups"] if scanned else []
     text = f"In all {' and '.join(parts)} are surely off: see the tables."
     related = [row for row in others[1:] if set(row.get("features") or []) & set(others[0].get("features") or [])]
@@ -241,6 +246,11 @@ def _in_all(audit: Values, told: int) -> list[Said]:
         overlap = "overlaps" if len(related) == 1 else "overlap"
         text += f" {len(related):,} of them {overlap} with {others[0]['group']}; others may only reflect it."
     return [Said(text)]
+
+
+def n_named(audit: Values) -> int:
+    """Named groups that were judged: possible leaks were not."""
+    return sum(not row.get("possible_leak") for row in audit["groups"][1:])
 
 
 def n_scanned(audit: Values) -> int:
@@ -285,8 +295,7 @@ def no_scan(audit: Values) -> str:
 
 def looked_at(audit: Values) -> str:
     """Say how many groups were looked at, and whether a scan ran."""
-    named = sum(not row.get("possible_leak") for row in audit["groups"][1:])
-    counts = {"named": named, "scanned": n_scanned(audit), "learned": len(audit["learned"])}
+    counts = {"named": n_named(audit), "scanned": n_scanned(audit), "learned": len(audit["learned"])}
     told = [count(n, f"{kind} group") for kind, n in counts.items() if n or kind == "named"]
     no = "" if counts["scanned"] else f"; no scan: {no_scan(audit)}"
     return f"{', '.join(told)} looked at, none surely off{no}"
@@ -328,5 +337,6 @@ def _leak_sentence(row: Values) -> Said:
         why = "its rank correlation with the outcome is above 0.99 and above that of the forecasts"
     else:
         why = f"it differs from a range of outcomes in {whole_percent(row['apart'])} of the rows"
-    rest = f" may be defined by the outcome: {why}. Groups must be known before the outcome, so it is no finding."
+    rest = f" may be defined by the outcome: {why}. "
+    rest += "Groups must be known before the outcome: unless this one was, it is no finding."
     return Said(f"Possible leak: {kind} ", str(row["column"] or row["name"]), rest)

@@ -22,6 +22,7 @@ from evenhand.report._chart import (
     sign,
     titled_chart,
 )
+from evenhand.report._findings import is_learned_off
 from evenhand.report._page import table
 from evenhand.report._said import Values
 
@@ -234,7 +235,7 @@ def _learned_mark(frame: Frame, row: Values) -> str:
     drawing = f'<path class="whisker" d="M{x:.1f} {y:.1f}V{end:.1f}M{x - 4:.1f} {end:.1f}h8"/>{shape("diamond", x, y)}'
     says = f"Group of {stated(row['mass'])} learned from features: off by {points(row['error'])} points"
     if known(row["low"]):
-        says += f", surely by {at_least(row['low'])} or more" if row["low"] > 0 else ", not surely off"
+        says += f", surely by {at_least(row['low'])} or more" if is_learned_off(row) else ", not surely off"
     return mark(says + ".", drawing, (x, y), "orange")
 
 

@@ -21,7 +21,7 @@ from evenhand._format import (
     stated,
     whole_percent,
 )
-from evenhand.report._findings import NOT_OFF, by_size, in_words, is_learned_off, is_sure
+from evenhand.report._findings import NOT_OFF, by_size, in_words, is_learned_off, is_sure, n_scanned
 from evenhand.report._numbers import without_nan
 from evenhand.report._said import Values
 from evenhand.report._verdict import (
@@ -44,6 +44,8 @@ SHOWN, NAMED = 10, 40
 """Most rows shown of the scan and of the named groups."""
 
 ONE_BY_ONE = "Each 95% band is for its group alone: of many groups some bands miss by chance."
+
+LEAKS = " Groups marked * are possible leaks."
 
 COVERAGES = ("coverage_80", "coverage_90")
 
@@ -85,8 +87,9 @@ def _named(audit: Values) -> str:
     rows = [_group_row(row) for row in groups[: NAMED + 1]]
     if groups[NAMED + 1 :]:
         header = (f"named group ({NAMED} of {len(groups) - 1:,})", *header[1:])
+    leaks = LEAKS if any(row.get("possible_leak") for row in groups[: NAMED + 1]) else ""
     grid = _grid(header, rows, right=(1, 2, 3, 4, 5, 6))
-    return f"{grid}\n{_wrapped(ONE_BY_ONE)}" if groups[1:] else grid
+    return f"{grid}\n{_wrapped(ONE_BY_ONE + leaks)}" if groups[1:] else grid
 
 
 def _group_row(row: Values) -> tuple[str, ...]:
@@ -97,14 +100,15 @@ def _group_row(row: Values) -> tuple[str, ...]:
         f"{number(row['bias'])} ({band(number, row['bias_low'], row['bias_high'])})" if is_known(row["bias"]) else "-"
     )
     errors = number(row["error"]), band(number, row["error_low"], row["error_high"])
-    return row["group"], str(row["n"]), *errors, lean, *covered
+    name = f"{row['group']} *" if row.get("possible_leak") else row["group"]
+    return name, str(row["n"]), *errors, lean, *covered
 
 
 def _scanned(audit: Values) -> str:
     if not audit["scan"]:
         return ""
     off = sum(map(is_sure, audit["scan"]))
-    surely = f"scanned group ({off} of {len(audit['scan'])} surely off)"
+    surely = f"scanned group ({off:,} of {n_scanned(audit):,} surely off)"
     rows = [
         (
             row["group"],
