@@ -92,16 +92,15 @@ def _read_parquet(path: Path) -> pa.Table:
 
 def csv_head(path: Path) -> tuple[list[str], bool]:
     """Return the names in the header of a csv file and whether a row follows; no row is checked."""
-    wrong: list[Any] = []
-
-    def skip(row: Any) -> str:
-        wrong.append(row)
-        return "skip"
-
-    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)
+    # no handler of wrong rows here: a thread of the reader lets go of it, which aborts a process that is ending
+    parse = csv.ParseOptions(newlines_in_values=True)
     convert = csv.ConvertOptions(check_utf8=False)
-    with _csv_stream(path) as stream, csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader:
-        return list(reader.schema.names), any(batch.num_rows or wrong for batch in reader) or bool(wrong)
+    try:
+        with _csv_stream(path) as stream, csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader:
+            return list(reader.schema.names), any(batch.num_rows for batch in reader)
+    except pa.ArrowInvalid:
+        table, wrong = _without_ragged_rows(path)
+        return table.column_names, bool(table.num_rows or wrong)
 
 
 def _csv_stream(path: Path) -> Any:
@@ -161,7 +160,16 @@ def _refuse_swallowed_rows(values: pa.ChunkedArray, place: str, *, column: int, 
 
 
 def _refuse_ragged_row(path: Path) -> None:
-    """Read once more, on one thread so that rows have numbers, and name the first row of the wrong length."""
+    """Name the first row of the wrong length."""
+    for row in _without_ragged_rows(path)[1][:1]:
+        # pyarrow counts the header as row 1.
+        place, got = f"{path}: row {row.number - 1}", f"{row.actual_columns} ({short(row.text)})"
+        rule = f"have {row.expected_columns} value(s) as the header has"
+        raise bad_input(place, rule, got, "quote values that contain commas; the first line must name all columns")
+
+
+def _without_ragged_rows(path: Path) -> tuple[pa.Table, list[Any]]:
+    """Return a csv file without its rows of the wrong length, and these: on one thread, so that they have numbers."""
     found: list[Any] = []
 
     def keep(row: Any) -> str:
@@ -169,12 +177,13 @@ def _refuse_ragged_row(path: Path) -> None:
         return "skip"
 
     parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
-    _parse_csv(path, parse_options=parse, read_options=csv.ReadOptions(use_threads=False))
-    for row in found[:1]:
-        # pyarrow counts the header as row 1.
-        place, got = f"{path}: row {row.number - 1}", f"{row.actual_columns} ({short(row.text)})"
-        rule = f"have {row.expected_columns} value(s) as the header has"
-        raise bad_input(place, rule, got, "quote values that contain commas; the first line must name all columns")
+    table = _parse_csv(
+        path,
+        parse_options=parse,
+        read_options=csv.ReadOptions(use_threads=False),
+        convert_options=csv.ConvertOptions(check_utf8=False),
+    )
+    return table, found
 
 
 def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
