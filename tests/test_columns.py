@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from hypothesis import strategies as st
 from command_outcome import Command
 from evenhand import BoostedDistributionRegressor, MixtureMLPRegressor, RandomizedRegressor, load, save
 from evenhand._checks import InputError
-from evenhand.columns import Evidence, Schema, UnseenValues, UnseenValuesWarning, read_typed
+from evenhand.columns import Column, Evidence, Schema, UnseenValues, UnseenValuesWarning, read_typed
+from evenhand.columns.unseen import Tally
 from evenhand.draws import KeyedDraws
 from evenhand.scale import forecast_parts
 from evenhand.tables import read_table
@@ -331,9 +333,36 @@ def test_values_like_those_of_training_are_not_remarked_on() -> None:
     assert unseen(["a", None], [None]) == []
 
 
+@pytest.mark.parametrize(("n", "m"), [(50, 500), (500, 50), (500, 5000)])
+@pytest.mark.parametrize("tail", ["incomes", "tail of index 2", "rounded"])
+def test_long_tails_are_not_remarked_on(n: int, m: int, tail: str) -> None:
+    """False-alarm rate: at most 2e-3 a table, for values too many or too far, so 1,000 give 13 or more w.p. 1e-6."""
+    draw: dict[str, Callable[[np.random.Generator, int], Any]] = {
+        "incomes": lambda rng, size: rng.lognormal(10, 1, size),
+        "tail of index 2": lambda rng, size: rng.pareto(2, size),
+        "rounded": lambda rng, size: np.round(rng.lognormal(0, 1, size)),
+    }
+    rng = np.random.default_rng(n + m)
+    alarms = 0
+    for _ in range(1000):
+        column = Column.learn(pd.Series(draw[tail](rng, n)), "v")
+        found = UnseenValues((column,), (Tally.of(column, pd.Series(draw[tail](rng, m))),))
+        alarms += bool(found.lines())
+    assert alarms < 13
+
+
+def test_another_unit_is_remarked_on() -> None:
+    """Fahrenheit for Celsius in 20 rows of 20, one age in days in 5,000 rows."""
+    rng = np.random.default_rng(0)
+    celsius = rng.normal(15, 8, 500)
+    assert unseen(celsius, 32 + 1.8 * rng.normal(15, 8, 20))
+    age = rng.uniform(20, 90, 5000)
+    assert unseen(age[:500], np.append(age, 50 * 365.25))
+
+
 @pytest.mark.parametrize("cut", [0, 1, 5, 9])
 def test_counts_of_blocks_add_up_to_those_of_the_whole(cut: int) -> None:
-    schema = Schema.learn(pd.DataFrame({"s": ["f", "m"], "x": [0.0, 1.0]}))
+    schema = Schema.learn(pd.DataFrame({"s": ["f", "m"] * 50, "x": np.linspace(0.0, 1.0, 100)}))
     table = pd.DataFrame({"s": list("fmFMfxfmab"), "x": np.arange(10.0)})
     one, two = UnseenValues.of(schema, table[:cut]), UnseenValues.of(schema, table[cut:])
     assert one + two == two + one == UnseenValues.of(schema, table)

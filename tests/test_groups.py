@@ -187,3 +187,16 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
         audit_parts(subject, tmp_path, "y", **chosen)
     forecasts = ("--target", "y", "--mean", "mean", "--std", "std")
     assert rule in evenhand("audit", tmp_path / "a.parquet", *forecasts, f"--{part}", "tags").complaint()
+
+
+def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes() -> None:
+    rng = np.random.default_rng(0)
+    n = 300
+    y = pd.Series(rng.normal(size=n), index=rng.permutation(n))
+    is_old = pd.Series(rng.random(n) < 0.5, name="old")  # the same people in another order
+    forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
+    for judge in (audit, certify):
+        with pytest.raises(InputError, match=r"groups\['old'\] must have the index of y, .* order it by .loc\[y.index"):
+            judge(forecast, y=y, groups={"old": is_old}, random_state=0)
+    found = certify(forecast, y=y, groups={"old": is_old.loc[y.index]}, random_state=0)
+    assert found.named_table()["n"].tolist() == [int(is_old.sum())]

@@ -27,8 +27,8 @@ def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool =
         make the groups of `group_columns` too. Rows are matched by position.
     n_samples : int
         Rows.
-    X : table, optional
-        What columns are taken from, and whose index those of pandas must have.
+    X : table or Series, optional
+        What columns are taken from, and whose index those of pandas must have; outcomes where there is no table.
     is_block : bool, default False
         Whether the rows are a block of more: then a group may be empty, and labels are refused, as the groups that
         they make would depend on the block.
@@ -97,8 +97,9 @@ def _check_match(place: str, values: Any, n: int, X: Any) -> None:
         raise bad_input(place, f"have one row per row that is judged ({n})", f"{len(values)} rows")
     is_indexed = isinstance(values, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame)
     if is_indexed and not values.index.equals(X.index):
-        remedy = "order it by .loc[X.index], or give .to_numpy() if the rows are in the order of X"
-        raise bad_input(place, "have the index of X, as rows are matched by position", "another index", remedy)
+        of = "y" if isinstance(X, pd.Series) else "X"
+        remedy = f"order it by .loc[{of}.index], or give .to_numpy() if the rows are in the order of {of}"
+        raise bad_input(place, f"have the index of {of}, as rows are matched by position", "another index", remedy)
 
 
 def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Series[Any]:

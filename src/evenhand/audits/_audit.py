@@ -127,7 +127,7 @@ def audit(
     random, outcomes = generator(random_state), check_finite("y", y)
     target = name_of(y) if target_name is None else target_name
     table = check_rows(model_or_forecast, X, outcomes.size)
-    held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random)
+    held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random, y=y)
     subject_of = model_or_forecast
     if held.kept.size < outcomes.size and isinstance(subject_of, Forecast):
         subject_of = subject_of.take(held.kept)
@@ -226,7 +226,7 @@ def audit_pit(
     bias = None if residual is None else check_finite("residual", residual)
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
-    held = hold_out(n, None, X, groups, sample_weight, cluster, random)
+    held = hold_out(n, None, X, groups, sample_weight, cluster, random, y=residual)
     given, matrix = matrix, matrix[held.kept]
     found = _audit_pits(
         name,
@@ -292,7 +292,7 @@ def certify(
     if y is None:
         raise bad_input("y", "be given: a certificate needs outcomes", "None")
     random, outcomes = generator(random_state), check_finite("y", y)
-    masks = check_groups(groups, outcomes.size, X)
+    masks = check_groups(groups, outcomes.size, y if X is None else X)
     subject = read_subject(model_or_forecast, check_rows(model_or_forecast, X, outcomes.size), outcomes, random)
     return calibration.certify_pit(
         subject.pit,

@@ -116,12 +116,23 @@ class HeldOut:
 
 
 def hold_out(
-    n: int, X: Any, features: Any, groups: Any, sample_weight: Any, cluster: Any, random: np.random.Generator
+    n: int,
+    X: Any,
+    features: Any,
+    groups: Any,
+    sample_weight: Any,
+    cluster: Any,
+    random: np.random.Generator,
+    *,
+    y: Any = None,
 ) -> HeldOut:
-    """Choose the rows that every part of the audit then sees: those with a weight, one per person."""
+    """Choose the rows that every part of the audit then sees: those with a weight, one per person.
+
+    Where there is no table, groups must have the index of `y`, if both have one.
+    """
     searched = _searched(X, n, "X") if features is None else _searched(features, n, "features")
     weight = check_weights(sample_weight, n)
-    masks = check_groups(groups, n, searched if X is None else X)
+    masks = check_groups(groups, n, next((table for table in (X, searched) if table is not None), y))
     kept, notes = _kept(weight, cluster, random)
     if kept.size < n:
         left = masks.take(kept)

@@ -20,7 +20,9 @@ from evenhand.tables import parse_numbers
 
 SURPRISING = 1e-3
 """Probability, for rows like those of training, below which a count is reported: of values outside the range of
-training (beta-binomial: the share outside the range of n values is Beta(2, n - 1)), and that all values are missing."""
+training (beta-binomial: the share outside the range of n values is Beta(2, n - 1), whatever the distribution), of
+one as far outside as the farthest is (where tails fall with the square of the distance, or faster), and that all values
+are missing."""
 
 MOST_SHOWN = 5
 """Levels of training that a warning lists."""
@@ -172,9 +174,8 @@ def _unseen_line(column: Column, tally: Tally) -> str:
         return f"{count} never occurred in training, such as {tally.example!r}; training had {listed or 'none'}{more}"
     if column.least is None or column.greatest is None:
         return f"{count} are there; in training all were missing"
-    width = column.greatest - column.least
-    is_far = tally.least < column.least - width or tally.greatest > column.greatest + width
-    if not is_far and _chance_outside(tally, column.n - column.n_missing) >= SURPRISING:
+    n = column.n - column.n_missing
+    if min(_chance_outside(tally, n), _chance_as_far(column.least, column.greatest, tally, n)) >= SURPRISING:
         return ""
     ends = " to ".join(_text(end, column.kind) for end in (column.least, column.greatest))
     low = f"down to {_text(tally.least, column.kind)}" if tally.least < column.least else ""
@@ -189,6 +190,18 @@ def _chance_outside(tally: Tally, n: int) -> float:
 
     present = tally.n - tally.n_missing
     return float(betabinom.sf(tally.n_unseen - 1, present, 2, n - 1)) if n > 1 else 1.0
+
+
+def _chance_as_far(least: float, greatest: float, tally: Tally, n: int) -> float:
+    """Bound on the probability of a value as far outside the range of n others, where tails fall as 1 / distance^2.
+
+    Each of the values is outside with probability 2 / n at most, and is then twice as far out in 1 of 4 cases at most.
+    """
+    width, present = greatest - least, tally.n - tally.n_missing
+    if width == 0:
+        return 0.0  # no scale, and another value than the only one
+    distance = max(least - tally.least, tally.greatest - greatest) / width
+    return 2 * present / n / (1 + distance) ** 2
 
 
 def _text(value: float, kind: Kind) -> str:

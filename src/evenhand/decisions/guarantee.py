@@ -214,7 +214,7 @@ def loss_guarantee(
     multiples = _check_multiples(k)
     shares = check_masses(masses)
     check_fraction("confidence", confidence)
-    masks = check_groups(groups, n, x)
+    masks = check_groups(groups, n, y if x is None else x)
     random = generator(random_state)
     rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
     _check_draws(forecast, rows)
