@@ -424,3 +424,16 @@ def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path, sizes:
     found = audit_parts(model, tmp_path, "y", groups=["zip"], random_state=0)
     assert found.groups["group"].tolist() == ["everyone", "zip = 0123", "zip = 123"]
     assert found.groups["n"].tolist() == [300, 150, 150]
+
+
+def test_columns_named_by_numbers_are_watched_too() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)))
+    model = RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(frame, frame[0] + frame[1])
+    with pytest.warns(UnseenValuesWarning, match="column '1': 80 of 80 values lie outside"):
+        model.forecast(frame.add([0.0, 1e6]), 0.5)
+
+
+def test_a_name_that_comes_twice_is_refused_in_memory_as_in_files() -> None:
+    frame = pd.DataFrame(np.zeros((80, 2)), columns=["age", "age"])
+    with pytest.raises(InputError, match="X: column 'age' must appear once, got 2 times; rename or drop one"):
+        RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(frame, np.arange(80.0))

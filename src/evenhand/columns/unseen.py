@@ -109,8 +109,10 @@ class UnseenValues:
     def of(cls, schema: Schema, X: Any) -> Self:
         """Count the values of a table that was read by the schema, in the columns that both have."""
         table = as_pandas(X)
-        columns = tuple(column for column in schema.columns if column.n and column.name in table.columns)
-        return cls(columns, tuple(Tally.of(column, table[column.name]) for column in columns))
+        # names may be numbers, as those of a table made of an array
+        position = {str(name): i for i, name in enumerate(table.columns)}
+        columns = tuple(column for column in schema.columns if column.n and column.name in position)
+        return cls(columns, tuple(Tally.of(column, table.iloc[:, position[column.name]]) for column in columns))
 
     def __add__(self, other: UnseenValues) -> UnseenValues:
         pairs = zip(self.tallies, other.tallies, strict=True)

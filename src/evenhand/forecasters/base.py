@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -116,6 +117,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """Let scikit-learn check names and shape; a table is read by the schema, anything else becomes numbers."""
         if hasattr(X, "columns"):
+            _refuse_repeated_names(X)
             validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
                 raise bad_input("X", "have at least one row", "0 rows")
@@ -193,6 +195,13 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _refuse_repeated_names(X: Any) -> None:
+    counts = Counter(map(str, X.columns))
+    name, count = counts.most_common(1)[0] if counts else ("", 1)
+    if count > 1:
+        raise bad_input(f"X: column {name!r}", "appear once", f"{count} times", "rename or drop one")
 
 
 def point_forecast(forecast: Forecast) -> Floats:
