@@ -305,7 +305,7 @@ def test_an_unknown_way_to_treat_discrete_outcomes_is_refused() -> None:
     assert message == "on_discrete must be one of 'raise', 'warn', 'ignore', got 'skip'"
 
 
-def test_nobody_is_told_to_fill_in_outcomes() -> None:
+def test_missing_outcomes_are_to_be_dropped_and_not_filled() -> None:
     holed = pd.DataFrame({"loan": [1.0, np.nan]})
     for refused in (
         lambda: number_column(holed, "loan", source="a.csv"),

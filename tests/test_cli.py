@@ -108,7 +108,7 @@ def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: 
     assert (fitted.code, fitted.out) == (0, "")
     trained, report = fitted.err.splitlines()
     assert trained == f"trained on {ROWS} rows and 3 columns; the model is in {model}"
-    assert report.startswith("no report: no rows were kept apart")
+    assert report.startswith("no report: no rows were held out")
     assert not list(tmp_path.rglob("*.html"))
     assert list(load(model).feature_names_in_) == ["income", "job", "since"]
 

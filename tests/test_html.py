@@ -638,7 +638,7 @@ def test_chances_off_over_everybody_are_told_where_the_mean_is_not():
     assert verdict(everybody(0.01, 0.0004))[0].startswith("No group is surely off")
 
 
-def test_a_mean_that_its_own_band_tells_from_0_is_told_of_beside_a_group_that_is_not_off():
+def test_a_mean_whose_own_band_excludes_0_is_reported_of_a_group_that_is_not_off():
     audit = deterministic()
     audit["groups"][1] |= {"bias_low": 0.01}
     listed = text_of(audit_html(audit)).partition("Named groups Estimates")[2]
@@ -725,7 +725,7 @@ def test_a_named_group_of_one_column_is_mended_by_it():
     assert 'by="sex"' in str(verdict(audit)[1][-1])
 
 
-def test_a_column_whose_name_looks_like_a_group_is_mended_by_its_whole_name():
+def test_a_column_whose_name_looks_like_a_group_is_recalibrated_by_its_whole_name():
     # a boolean column of this name was cut at its " > " and the advice named a column `hours` that there was not
     audit = deterministic()
     audit["groups"][2] |= {"group": "hours > 40 = True", "column": "hours > 40"}

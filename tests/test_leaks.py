@@ -81,7 +81,7 @@ def test_a_leak_takes_no_part_in_the_correction_for_many_tests() -> None:
     pd.testing.assert_frame_equal(plain, beside)
 
 
-def test_leaks_are_told_in_parts(tmp_path: Path) -> None:
+def test_leaks_are_named_in_audits_of_parts(tmp_path: Path) -> None:
     X, y = world(2, 6000)
     table = leaking(X, y).assign(
         y=y, mean=X["x"], std=1.0, third=pd.qcut(y, 3, labels=["low", "mid", "high"]).astype(str)

@@ -184,6 +184,13 @@ def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
     return np.asarray(weights / weights.mean())
 
 
+def check_indices(values: ArrayLike, n: int, what: str) -> None:
+    """Refuse whole numbers that are no indices of `n` things; `what` names them in the message."""
+    indices = np.asarray(values).astype(np.int64)
+    if not np.all((indices >= 0) & (indices < n)):
+        raise InputError(f"{what} is out of range")
+
+
 def coded(values: Any, place: str) -> tuple[NDArray[np.intp], Any]:
     """Return a code per row, -1 where missing, and the value of each code; InputError of lists, structs and maps."""
     import pandas as pd  # slow to import, and seldom needed here

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import numbers
+import re
 import unicodedata
 from collections.abc import Iterable
 from itertools import pairwise
@@ -30,6 +31,9 @@ MIN_KEY_PAIRS = 12
 Of random keys, 1 in 3,000 of 16 hexadecimal digits has fewer, and none of 32. One repeated byte, a repeated word of up
 to 11 bytes and a count such as 0123456789012345 always have fewer.
 """
+
+FINGERPRINT = re.compile("[0-9a-f]{4}(-[0-9a-f]{4}){3}")
+"""How a fingerprint of a key is written."""
 
 MAKE_KEY = "python -c 'import secrets; print(secrets.token_hex(32))'"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from evenhand.audits import Audit, Condition
     from evenhand.scale import ColumnSubject, ModelSubject
     from evenhand.tables import Parts
-
-FINGERPRINT = re.compile("[0-9a-f]{4}(-[0-9a-f]{4}){3}")
 
 MOST_KEYS = 5
 """Most pairs of context and key that a provenance lists."""
@@ -158,6 +155,7 @@ def audit_in_parts(request: Request, scheduler: str | None, workers: int | None,
 
 def _with_keys(found: Audit, request: Request, present: Iterable[str], tables: Iterable[pd.DataFrame]) -> Audit:
     """Name the contexts and keys of draws in the provenance, where the audited forecasts are those evenhand wrote."""
+    from evenhand.draws import FINGERPRINT
     from evenhand.scale import ColumnSubject, has_sources
 
     if not isinstance(request.subject, ColumnSubject) or not has_sources(present):

@@ -118,7 +118,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="folder to write to")] = Path("evenhand-demo"),
     seed: Annotated[int, typer.Option(help="of the split, the training and the draws")] = 0,
 ) -> None:
-    """Train, audit and save on a real table that comes along, end to end."""
+    """Train, audit and save on a real table that is bundled, end to end."""
     from evenhand.demo import run
 
     _check_seed(seed)
@@ -194,7 +194,7 @@ def fit(
         model.fit(X, y)
     store.save(model, out)
     say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
-    say("no report: no rows were kept apart to audit it on; evenhand audit takes others, --max-group-error keeps some")
+    say("no report: no rows were held out for an audit; evenhand audit takes others, --max-group-error holds out some")
 
 
 @app.command()

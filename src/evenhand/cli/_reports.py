@@ -109,7 +109,7 @@ def _audit_of_fit(
 
     held = chosen.certifying
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # said of the whole table
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given for the whole table
         found = audit(
             chosen.model,
             take_rows(X, held),

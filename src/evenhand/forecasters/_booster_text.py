@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._checks import InputError
+from evenhand._checks import InputError, check_indices
 
 Fields = dict[str, str]
 
@@ -81,7 +81,7 @@ def _check_tree(tree: Fields, n_features: int) -> None:
     for name in PER_LEAF_OPTIONAL:
         if name in tree:
             _check_length(tree[name], n_leaves)
-    _check_range(_integers(tree["split_feature"]), n_features, "the feature of a tree's node")
+    check_indices(_integers(tree["split_feature"]), n_features, "the feature of a tree's node")
     node = np.arange(n_nodes)
     for side in ("left_child", "right_child"):
         child = _integers(tree[side])
@@ -112,8 +112,3 @@ def _check_length(text: str, n: int) -> None:
     found = len(text.split())
     if found != n:
         raise InputError(f"a tree has {found} values where {n} are needed")
-
-
-def _check_range(values: NDArray[np.int64], n: int, what: str) -> None:
-    if not np.all((values >= 0) & (values < n)):
-        raise InputError(f"{what} is out of range")

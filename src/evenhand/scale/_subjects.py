@@ -134,5 +134,5 @@ def refusals(source: str, first: int, last: int) -> Iterator[None]:
     except (TypeError, ValueError) as error:  # so models of other libraries say it
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{source}: among rows {first + 1} to {last + 1} are some that the model refuses ({why}); mend or drop them"
+            f"{source}: among rows {first + 1} to {last + 1} are some that the model refuses ({why}); correct them"
         ) from error

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._checks import InputError
+from evenhand._checks import InputError, check_indices
 
 LEAF = -1
 N_BITS = 256
@@ -78,12 +78,6 @@ def check_links(left: Any, right: Any, n_nodes: int, is_leaf: Any) -> None:
             raise InputError("a child of a tree's node is out of range")
 
 
-def _check_range(values: Any, n: int, what: str) -> None:
-    numbers = np.asarray(values).astype(np.int64)
-    if not np.all((numbers >= 0) & (numbers < n)):
-        raise InputError(f"{what} is out of range")
-
-
 def _check_sparse(matrix: Any) -> None:
     try:
         if hasattr(matrix, "check_format"):
@@ -110,7 +104,7 @@ def _check_decision_tree(model: Any) -> None:
         raise InputError(f"a tree of {tree.n_features} features belongs to a model of {width}")
     left, right = tree.children_left, tree.children_right
     check_links(left, right, tree.node_count, left == LEAF)
-    _check_range(tree.feature[left != LEAF], width, "the feature of a tree's node")
+    check_indices(tree.feature[left != LEAF], width, "the feature of a tree's node")
     if _depth(left, right) > tree.max_depth:
         raise InputError("a tree is deeper than it says")
 
@@ -142,7 +136,7 @@ def _check_ensemble(model: Any) -> None:
             raise InputError(f"a boosted ensemble has trees in the shape {shape}")
     if isinstance(model, BaseBagging) and trees:
         for tree, features in zip(trees, model.estimators_features_, strict=True):
-            _check_range(features, _n_features(model), "a feature of an ensemble")
+            check_indices(features, _n_features(model), "a feature of an ensemble")
             if _n_features(tree) != len(features):
                 raise InputError("a member has another number of features than its ensemble gives it")
 
@@ -158,7 +152,7 @@ def _check_histogram_trees(model: Any) -> None:
     if is_category.shape != (width,):
         raise InputError(f"categories of {is_category.size} features belong to a model of {width}")
     for feature in np.flatnonzero(is_category):
-        _check_range(mapper.bin_thresholds_[feature], N_BITS, "a category")
+        check_indices(mapper.bin_thresholds_[feature], N_BITS, "a category")
     for predictor in (one for several in model._predictors for one in several):
         _check_predictor(predictor, is_category)
 
@@ -169,7 +163,7 @@ def _check_predictor(predictor: Any, is_category: NDArray[np.bool_]) -> None:
         raise InputError("a tree has no nodes")
     check_links(nodes["left"], nodes["right"], nodes.size, nodes["is_leaf"] != 0)
     inner = nodes[nodes["is_leaf"] == 0]
-    _check_range(inner["feature_idx"], is_category.size, "the feature of a tree's node")
+    check_indices(inner["feature_idx"], is_category.size, "the feature of a tree's node")
     by_category = inner[inner["is_categorical"] != 0]
     if not is_category[by_category["feature_idx"]].all():
         raise InputError("a tree splits a number by categories")
@@ -177,7 +171,7 @@ def _check_predictor(predictor: Any, is_category: NDArray[np.bool_]) -> None:
         table = np.asarray(bits)
         if table.ndim != 2 or table.shape[1] != N_BITS // 32:
             raise InputError(f"the categories of a tree have the shape {table.shape}")
-        _check_range(by_category["bitset_idx"], len(table), "the categories of a tree's node")
+        check_indices(by_category["bitset_idx"], len(table), "the categories of a tree's node")
 
 
 def _check_neighbour_tree(tree: Any) -> None:
@@ -190,7 +184,7 @@ def _check_neighbour_tree(tree: Any) -> None:
         raise InputError("a tree of neighbours has bounds of another kind")
     if len(order) != n_rows:
         raise InputError("a tree of neighbours has another number of rows than it says")
-    _check_range(order, n_rows, "a row in a tree of neighbours")
+    check_indices(order, n_rows, "a row in a tree of neighbours")
     start, end = (np.asarray(nodes[name]) for name in ("idx_start", "idx_end"))
     if not np.all((start >= 0) & (start <= end) & (end <= n_rows)):
         raise InputError("the rows of a node of neighbours are out of range")
