@@ -21,12 +21,7 @@ from evenhand.cli._audits import Request, audit_in_memory, audit_in_parts
 from evenhand.cli._options import check_apart, check_not_among, folder_to_write, listed_names, refuse_blank
 from evenhand.cli._reports import command_line, fit_certified, report
 from evenhand.cli._streams import safe_streams
-from evenhand.cli._tables import (
-    parse_levels,
-    people_of,
-    read_key,
-    tell_written,
-)
+from evenhand.cli._tables import parse_levels, people_of, read_key, tell_written
 from evenhand.cli._talk import code_of, say, show, stopped_by_signals, tell, warn
 
 
