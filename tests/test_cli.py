@@ -114,7 +114,7 @@ def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: 
 
     key = ("--id", "id", "--key-file", place / "key")
     made = process("predict", model, place / "people.parquet", *key, "--out", out)
-    told = f"{ROWS} forecasts are in {out}; the fingerprint of their key is {FINGERPRINT}\n"
+    told = f"{ROWS} forecasts are in {out}; the fingerprint of the key is {FINGERPRINT}\n"
     assert (made.code, made.out, made.err) == (0, "", told)
     forecasts = pd.read_csv(out)
     assert list(forecasts.columns) == ["id", "r", "mean", *QUANTILES, "context", "key"]
@@ -388,7 +388,7 @@ def test_randomize_at_alpha_1_leaves_the_normal_forecasts_as_they_are(
 ) -> None:
     out = tmp_path / "out.csv"
     made = evenhand(*randomize_args(place, place / "people.csv", out, "--alpha", 1, "--moments"))
-    told = f"{ROWS} randomized forecasts are in {out}; the fingerprint of their key is {FINGERPRINT}\n"
+    told = f"{ROWS} randomized forecasts are in {out}; the fingerprint of the key is {FINGERPRINT}\n"
     assert (made.code, made.out, made.err) == (0, "", told)
     found = pd.read_csv(out)
     mean, std = TABLE[["mu"]].to_numpy(), TABLE[["sigma"]].to_numpy()
@@ -1074,3 +1074,23 @@ def test_reproduce_refuses_what_makes_no_sense(
 def test_reproduce_refuses_a_file_as_its_folder(evenhand: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
     assert "file" in evenhand("reproduce", "toy", "--out", tmp_path / "file").complaint()
+
+
+def test_a_model_is_not_written_among_other_files(tmp_path: Path, evenhand: Command) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    TABLE.to_csv(folder / "part-0.csv", index=False)
+    refused = evenhand("fit", written(TABLE, tmp_path / "t.csv"), "--target", "loss", "--out", folder)
+    told = "--out must be a new folder, an empty one or a model folder, got"
+    assert told in refused.complaint()
+    assert "holds 'part-0.csv'; name another" in refused.complaint()
+
+
+def test_features_that_name_each_row_are_remarked_on() -> None:
+    from evenhand.cli._tables import name_like
+
+    table = pd.DataFrame({"policy": [f"P{i}" for i in range(30)], "town": ["a", "b", "c"] * 10, "x": range(30)})
+    assert name_like(table[:9]) == []
+    (remark,) = name_like(table)
+    assert "column 'policy' has another text in every row" in remark
+    assert "--id" in remark

@@ -155,8 +155,10 @@ def test_every_command_refuses_an_empty_output_or_table(place: Path, evenhand: C
     assert "an argument must have a value" in evenhand("audit", "--json", "", "--target", "y").complaint()
 
 
-def test_an_empty_context_is_the_default(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    args = randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv", "--context", "")
+def test_an_empty_context_is_refused_and_none_is_the_default(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    """An unset variable would give everybody another draw."""
+    args = randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")
+    assert "--context must have a value, got an empty one" in evenhand(*args, "--context", "").complaint()
     assert evenhand(*args).code == 0
 
 

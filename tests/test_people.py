@@ -360,7 +360,7 @@ def test_each_row_names_its_context_and_key_so_that_it_can_be_replayed_after_a_r
     (tmp_path / "new.key").chmod(0o600)
     out = [tmp_path / f"out-{name}{ending}" for name in ("old", "new")]
     first = evenhand(*randomize_args(place, tmp_path / "old.parquet", out[0], "--context", "2026-11"))
-    assert first.err.endswith(f"; the fingerprint of their key is {fingerprint(KEY)}\n")
+    assert first.err.endswith(f"; the fingerprint of the key is {fingerprint(KEY)}\n")
     rotated = ("--context", "2026-12", "--key-file", tmp_path / "new.key")
     assert evenhand(*randomize_args(place, tmp_path / "new.parquet", out[1], *rotated)).code == 0
     served = pd.concat(

@@ -205,7 +205,7 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
     for table, out in (("parts", "folder"), ("parts", "parts.parquet"), ("whole.parquet", "whole.parquet")):
         made = evenhand(*args_of(place, place / table, tmp_path / out, "--context", "2026-11"))
         assert (made.code, made.out) == (0, "")
-        assert made.err == f"{ROWS:,} {what} are in {tmp_path / out}; the fingerprint of their key is {FINGERPRINT}\n"
+        assert made.err == f"{ROWS:,} {what} are in {tmp_path / out}; the fingerprint of the key is {FINGERPRINT}\n"
     assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == [f"part-{i}.parquet" for i in range(4)]
     whole = pd.read_parquet(tmp_path / "whole.parquet")
     joined = pd.concat([pd.read_parquet(path) for path in sorted((tmp_path / "folder").iterdir())], ignore_index=True)

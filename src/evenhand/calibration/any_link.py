@@ -271,7 +271,7 @@ class LinkCertificate(Summarized):
         few, enough = n, min(4 * n, most)
         while not is_enough(enough):
             if enough == most:
-                remedy = "allow a larger error, or mend the model first (recalibrate=True)"
+                remedy = "allow a larger error, or recalibrate the model first (in Python: recalibrate=True)"
                 return f"{start}, nor on {most:,} of the kind: {remedy}"
             few, enough = enough, min(4 * enough, most)
         while enough - few > max(1, few // 20):

@@ -18,10 +18,17 @@ from evenhand import __version__
 from evenhand._checks import InputError, about, bad_input, check_column
 from evenhand._escape import single_line
 from evenhand.cli._audits import Request, audit_in_memory, audit_in_parts
-from evenhand.cli._options import check_apart, check_not_among, folder_to_write, listed_names, refuse_blank
+from evenhand.cli._options import (
+    check_apart,
+    check_model_folder,
+    check_not_among,
+    folder_to_write,
+    listed_names,
+    refuse_blank,
+)
 from evenhand.cli._reports import command_line, fit_certified, report
 from evenhand.cli._streams import safe_streams
-from evenhand.cli._tables import parse_levels, people_of, read_key, tell_written
+from evenhand.cli._tables import name_like, parse_levels, people_of, read_key, tell_written
 from evenhand.cli._talk import code_of, say, show, stopped_by_signals, tell, warn
 
 
@@ -162,6 +169,7 @@ def fit(
     check_apart(out, {"the table": table})
     out = folder_to_write(out)
     store.check_folder(out)
+    check_model_folder(out)
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
     y = tables.number_column(data, target, source=table.name)
@@ -170,7 +178,7 @@ def fit(
     X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
     if X.shape[1] == 0:
         raise InputError(f"{table.name}: no columns are left as features")
-    for remark in remarks:
+    for remark in [*remarks, *name_like(X)]:
         say(f"warning: {table.name}: {remark}")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)

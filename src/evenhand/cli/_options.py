@@ -10,9 +10,6 @@ from pathlib import Path
 from evenhand._checks import bad_input
 from evenhand._files import link_target
 
-MAY_BE_BLANK = frozenset({"--context"})
-"""Options whose empty value is their default and means something."""
-
 
 def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
     """Refuse an empty value of an option or argument: most often a shell variable that is not set.
@@ -32,9 +29,8 @@ def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
             option = before if before.startswith("--") and "=" not in before and before not in flags else "an argument"
         else:
             continue
-        if option not in MAY_BE_BLANK:
-            remedy = "a variable of the shell may not be set; give a value, or leave the option out"
-            raise bad_input(option, "have a value", "an empty one", remedy)
+        remedy = "a variable of the shell may not be set; give a value, or leave the option out"
+        raise bad_input(option, "have a value", "an empty one", remedy)
 
 
 def listed_names(option: str, listed: str | None) -> list[str]:
@@ -66,6 +62,16 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
         if is_inside or any(_is_same(out, file) for file in _files(path)):
             rule = f"lie outside of {what}, {path}" if path.is_dir() else f"be another file than {what}, {path}"
             raise bad_input("--out", rule, out, "it would replace what is read; name another")
+
+
+def check_model_folder(out: Path) -> None:
+    """Refuse a folder that holds files and no model: a model among other files is neither found nor replaced."""
+    if not out.is_dir() or (out / "model.json").exists():
+        return
+    held = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("."))
+    if held:
+        got = f"{out}, which holds {held[0]!r}" + (f" and {len(held) - 1:,} more" if len(held) > 1 else "")
+        raise bad_input("--out", "be a new folder, an empty one or a model folder", got, "name another")
 
 
 def folder_to_write(out: Path) -> Path:

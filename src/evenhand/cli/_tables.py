@@ -117,6 +117,19 @@ def _unclear(key: bytes) -> str | None:
     return f"another character (byte {wrong[0]} of {len(key)})" if wrong else None
 
 
+def name_like(X: pd.DataFrame) -> list[str]:
+    """Name features that are most likely names of rows: text that differs in every row."""
+    from evenhand._checks import MIN_DISTINCT
+    from evenhand.tables import is_text
+
+    return [
+        f"column {name!r} has another text in every row and is used as a feature; "
+        "if it names people, give it as --id, otherwise leave it out with --drop"
+        for name, values in X.items()
+        if len(X) >= MIN_DISTINCT and is_text(values) and values.nunique() == len(X)
+    ]
+
+
 def tell_written(done: Written, what: str, out: Path) -> None:
     """Say what was written, and warn of ids that come more than once: their rows share a draw."""
     if done.repeated is not None:
@@ -127,7 +140,8 @@ def tell_written(done: Written, what: str, out: Path) -> None:
         say(f"warning: {line}")
     for why in done.skipped.values():
         say(f"warning: part left out: {why}")
-    say(f"{done.n_rows:,} {what} are in {out}; the fingerprint of their key is {done.key}")
+    written = f"1 {what.removesuffix('s')} is" if done.n_rows == 1 else f"{done.n_rows:,} {what} are"
+    say(f"{written} in {out}; the fingerprint of the key is {done.key}")
 
 
 def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:

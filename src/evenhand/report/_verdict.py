@@ -60,12 +60,18 @@ def kind(audit: Values) -> str:
     return f"randomized forecasts, {count(audit['n_draws'], 'draw')} per row"
 
 
+MEANS_OF_DRAWS = (
+    "That is the mean of forecasts as they are served: the draw itself raises it where outcomes are right-skewed. "
+    "predict and the column mean do not depend on the draw."
+)
+
+
 def verdict(audit: Values) -> tuple[str, list[Said]]:
     """Say what the audit shows in one sentence, and in others, bad news first, what else and what it cannot show."""
     proven, sure, everybody = proven_bounds(audit), group_sentences(audit), everybody_off(audit)
     caveat = audit.get("caveat")
     warning = [Said(str(caveat), is_warning=True)] if caveat else []
-    average = _average_sentences(audit)
+    average = [*_average_sentences(audit), *([MEANS_OF_DRAWS] if _is_served_mean_high(audit) else [])]
     if proven is not None:
         lead, bad = _proof_sentence(audit, proven), [everybody] if everybody else []
         if is_useless(proven):
@@ -92,6 +98,10 @@ def everybody_off(audit: Values) -> str:
         if low:
             return _chances_off(row, low)
     return ""
+
+
+def _is_served_mean_high(audit: Values) -> bool:
+    return bool(audit["is_randomized"]) and any(is_mean_off(row) and row["bias"] < 0 for row in audit["groups"][:1])
 
 
 def _chances_off(row: Values, low: float) -> str:
