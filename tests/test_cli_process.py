@@ -399,14 +399,22 @@ def test_replacements_are_brought_to_disk_with_their_folder(tmp_path: Path, monk
 
 
 def test_sigterm_ends_workers_and_removes_their_parts(place: Path, tmp_path: Path) -> None:
+    """Forty blocks of 20,000 rows take seconds, so the signal comes while workers are at them."""
     pytest.importorskip("distributed")
-    args = randomize_args(place / "parts", place / "key", tmp_path / "out", "--workers", 1)
+    rows = pd.DataFrame({"id": np.arange(20_000), "mu": np.linspace(0, 1, 20_000), "sigma": 1.0})
+    rows.to_parquet(tmp_path / "rows.parquet")
+    many, out = tmp_path / "many", tmp_path / "made"
+    many.mkdir()
+    out.mkdir()
+    for i in range(40):
+        (many / f"part-{i:02d}.parquet").hardlink_to(tmp_path / "rows.parquet")
+    args = randomize_args(many, place / "key", out / "out", "--workers", 1)
     run = subprocess.Popen([sys.executable, "-m", "evenhand", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
-    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+    while not list(out.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.02)
     run.terminate()
     _, said = run.communicate(timeout=60)
     assert run.returncode == 143
     assert said.decode().splitlines()[-1] == "error: terminated"
-    assert list(tmp_path.iterdir()) == []
+    assert list(out.iterdir()) == []

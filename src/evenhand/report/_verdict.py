@@ -61,8 +61,8 @@ def kind(audit: Values) -> str:
 
 
 MEANS_OF_DRAWS = (
-    "That is the mean of forecasts as they are served: the draw itself raises it where outcomes are right-skewed. "
-    "predict and the column mean do not depend on the draw."
+    "Where outcomes are right-skewed, the draw itself raises the mean of served forecasts; predict and the column mean "
+    "do not depend on the draw."
 )
 
 
@@ -71,17 +71,19 @@ def verdict(audit: Values) -> tuple[str, list[Said]]:
     proven, sure, everybody = proven_bounds(audit), group_sentences(audit), everybody_off(audit)
     caveat = audit.get("caveat")
     warning = [Said(str(caveat), is_warning=True)] if caveat else []
-    average = [*_average_sentences(audit), *([MEANS_OF_DRAWS] if _is_served_mean_high(audit) else [])]
+    average = _average_sentences(audit)
+    remark = [MEANS_OF_DRAWS] if _is_served_mean_high(audit) else []
     if proven is not None:
         lead, bad = _proof_sentence(audit, proven), [everybody] if everybody else []
         if is_useless(proven):
             lead, bad = " ".join([*bad, lead]), []
+        bad += remark
         found = ["Even so, some groups are surely off." if sure else _no_group_off(audit)]
         said = [*map(Said, bad + (found if sure else [])), *sure, *map(Said, _proof_remarks(proven) + average)]
         said += [] if sure else [Said(found[0])]
     else:
         lead = " ".join(part for part in (everybody, _group_lead(audit) if sure else _no_group_off(audit)) if part)
-        said = [*sure, *map(Said, [*average, _no_proof_sentence(audit)])]
+        said = [*map(Said, remark), *sure, *map(Said, [*average, _no_proof_sentence(audit)])]
         said += [Said(mending(audit))] if sure and not audit["is_randomized"] else []
     return lead, [*warning, *said, *leak_sentences(audit)]
 
