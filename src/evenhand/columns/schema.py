@@ -115,18 +115,12 @@ class Column:
         if self.dtype != "category":
             return _as(found, self.dtype)
         known = {level(value): value for value in self.categories or ()}
-        held = pd.Series([self._category(value, known) for value in found], index=values.index, dtype=object)
+        of_text = {value: _category(value, known) for value in found.dropna().unique()}
+        held = pd.Series([of_text.get(value, value) for value in found], index=values.index, dtype=object)
         # new values stay values: they are not missing
-        new = [value for value in dict.fromkeys(held.dropna()) if value not in set(known.values())]
+        old = set(known.values())
+        new = [value for value in dict.fromkeys(held.dropna()) if value not in old]
         return pd.Series(pd.Categorical(held, [*known.values(), *new]), index=values.index, name=values.name)
-
-    def _category(self, value: Any, known: Mapping[str, Any]) -> Any:
-        if not isinstance(value, str) or value in known:
-            return known.get(value, value)
-        number, wrong = parse_numbers(pd.Series([value]))
-        if any(not isinstance(one, str) for one in known.values()) and not wrong[0]:
-            return known.get(level(float(number[0])), value) if np.isfinite(number[0]) else np.nan
-        return value
 
     def to_state(self) -> dict[str, Any]:
         """Return the column as JSON can hold it."""
@@ -251,6 +245,16 @@ def _categories(values: pd.Series[Any], dtype: str) -> tuple[Any, ...] | None:
     plain = [value.item() if isinstance(value, np.generic) else value for value in held]
     can_be_stored = all(isinstance(value, str | int | float | bool) for value in plain)
     return tuple(plain if can_be_stored else [level(value) for value in plain])
+
+
+def _category(text: str, known: Mapping[str, Any]) -> Any:
+    """Return the category that a text names, the text itself if none does, NaN for a missing number."""
+    if text in known or all(isinstance(one, str) for one in known.values()):
+        return known.get(text, text)
+    (number,), (is_wrong,) = parse_numbers(pd.Series([text]))
+    if is_wrong:
+        return text
+    return known.get(level(float(number)), text) if np.isfinite(number) else np.nan
 
 
 def _as(values: pd.Series[Any], dtype: str) -> pd.Series[Any]:
