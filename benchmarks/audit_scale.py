@@ -1,7 +1,7 @@
 """Time per row and peak memory of a whole audit, from ten thousand to a million rows.
 
-Each size is audited in a process of its own: a randomized forecaster around a linear regression, 64 draws per row,
-50 features, everything that `evenhand.audit` does by default.
+Each size is audited in a process of its own: a randomized forecaster around a linear regression, 64
+draws per row, 50 features, everything that `evenhand.audit` does by default.
 
     python benchmarks/audit_scale.py [--rows 10000 100000 1000000]
 """
@@ -33,7 +33,13 @@ def measure(n: int) -> dict[str, float]:
     found = audit(model, X, y, random_state=0)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"rows": n, "draws": found.n_draws, "seconds": seconds, "before_gib": before, "peak_gib": peak}
+    return {
+        "rows": n,
+        "draws": found.n_draws,
+        "seconds": seconds,
+        "before_gib": before,
+        "peak_gib": peak,
+    }
 
 
 def main() -> None:
@@ -48,9 +54,16 @@ def main() -> None:
     print(f"{'rows':>10} {'draws':>6} {'seconds':>8} {'microseconds per row':>21} {'peak GiB':>9}")
     for n in options.rows:
         command = [sys.executable, __file__, "--one", "--rows", str(n)]
-        done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        done = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[
+                -1
+            ]
+        )
         per_row = 1e6 * done["seconds"] / n
-        print(f"{n:>10,} {done['draws']:>6} {done['seconds']:>8.1f} {per_row:>21.1f} {done['peak_gib']:>9.2f}")
+        print(
+            f"{n:>10,} {done['draws']:>6} {done['seconds']:>8.1f} {per_row:>21.1f}"
+            f" {done['peak_gib']:>9.2f}"
+        )
 
 
 if __name__ == "__main__":

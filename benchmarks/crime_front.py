@@ -1,12 +1,15 @@
-"""Sharpness at equal worst-group error on Communities and Crime: the paper's network against links around models.
+"""Sharpness at equal worst-group error on Communities and Crime.
 
-On each split 500 rows are for testing only; early stopping uses a share of the other rows. Every forecaster is scored
-along its alphas, and its scores are read off, linearly, where the oracle worst group of a fifth of the test rows has
-the wanted error. The outcome is rounded to 0.01, so sharpness is the cell log score. Differences are paired by split,
-with 95% t intervals; "base + price" is the cell log score of the model itself plus the price of its link over a model
-that is right.
+The paper's network against links around models.
 
-    python benchmarks/record.py "crime_front --splits 10 --figure benchmarks/results/crime_front.svg"
+On each split 500 rows are for testing only; early stopping uses a share of the other rows. Every
+forecaster is scored along its alphas, and its scores are read off, linearly, where the oracle worst
+group of a fifth of the test rows has the wanted error. The outcome is rounded to 0.01, so sharpness
+is the cell log score. Differences are paired by split, with 95% t intervals; "base + price" is the
+cell log score of the model itself plus the price of its link over a model that is right.
+
+    python benchmarks/record.py "crime_front --splits 10 --figure
+    benchmarks/results/crime_front.svg"
 """
 
 from __future__ import annotations
@@ -30,10 +33,11 @@ from evenhand import (
     PAICRegressor,
     RandomizedRegressor,
 )
-from evenhand.calibration import cell_log_score, crps, log_score, spread, worst_group_curve
+from evenhand.calibration import cell_log_score, crps, log_score, spread
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered
 from evenhand.links import make_link
+from evenhand.search import worst_group_curve
 
 LEVELS = (0.12, 0.20, 0.31)
 MASSES = (0.1, 0.2, 0.5, 1.0)
@@ -41,7 +45,8 @@ STEP = 0.01
 LINKS = ("entropic", "laplace", "gaussian")
 NETWORKS = {
     "paper's network, our defaults": {},
-    # settings under which the paper's network did best here; its defaults are those that match the published figures
+    # settings under which the paper's network did best here; its defaults are those that match the
+    # published figures
     "paper's network, tuned": {"learning_rate": 3e-3, "weight_decay": 0.1},
 }
 REFERENCES = tuple(NETWORKS)
@@ -55,14 +60,20 @@ def measure(wide: Forecast, few: Forecast, y: np.ndarray, seed: int) -> dict[str
     """Scores of one forecaster at one alpha; PITs are spread over their rounding cells."""
     curve = worst_group_curve(wide.pit(y, step=STEP, random_state=seed), MASSES)
     row = {f"error at {mass:g}": error for mass, error in zip(MASSES, curve.errors, strict=True)}
-    row |= {"cell log score": cell_log_score(wide, y, STEP).mean(), "log score": log_score(wide, y).mean()}
+    row |= {
+        "cell log score": cell_log_score(wide, y, STEP).mean(),
+        "log score": log_score(wide, y).mean(),
+    }
     return row | {"CRPS": crps(few, y).mean(), "mean std": spread(few).mean()}
 
 
 def bases(seed: int) -> Iterator[tuple[str, RandomizedRegressor]]:
     """Deterministic models."""
     yield "ensemble", RandomizedRegressor(MixtureMLPRegressor(random_state=seed), random_state=seed)
-    yield "boosted", RandomizedRegressor(BoostedDistributionRegressor(random_state=seed), random_state=seed)
+    yield (
+        "boosted",
+        RandomizedRegressor(BoostedDistributionRegressor(random_state=seed), random_state=seed),
+    )
     forest = RandomForestRegressor(min_samples_leaf=3, max_features=1 / 3, random_state=seed)
     yield "forest", RandomizedRegressor(forest, random_state=seed)
 
@@ -75,7 +86,9 @@ def along_alphas(seed: int, data: str | None) -> Iterator[dict[str, float | str]
     test, learn = order[:500], order[500:]
     draws = jittered(500, 64, seed), jittered(500, 2, seed + 1)
     for name, settings in NETWORKS.items():
-        for model in PAICRegressor.path(X[learn], y[learn], NETWORK_ALPHAS, random_state=seed, **settings):
+        for model in PAICRegressor.path(
+            X[learn], y[learn], NETWORK_ALPHAS, random_state=seed, **settings
+        ):
             wide, few = (model.forecast(X[test], r) for r in draws)
             yield {"forecaster": name, "alpha": model.alpha, **measure(wide, few, y[test], seed)}
     for model_name, model in bases(seed):
@@ -84,7 +97,11 @@ def along_alphas(seed: int, data: str | None) -> Iterator[dict[str, float | str]
         for link in LINKS:
             for alpha in LINK_ALPHAS:
                 wide, few = (base.randomized(alpha, link, r) for r in draws)
-                row = {"forecaster": f"{link}, {model_name}", "alpha": alpha, **measure(wide, few, y[test], seed)}
+                row = {
+                    "forecaster": f"{link}, {model_name}",
+                    "alpha": alpha,
+                    **measure(wide, few, y[test], seed),
+                }
                 yield row | {"base + price": own + make_link(link, alpha).price}
 
 
@@ -99,9 +116,13 @@ def at_levels(points: pd.DataFrame) -> pd.DataFrame:
     points = points.sort_values("error at 0.2")
     error = points["error at 0.2"].to_numpy()
     if error[0] > LEVELS[0] or error[-1] < LEVELS[-1]:
-        raise SystemExit(f"{points['forecaster'].iloc[0]} spans errors {error[0]:.3f} to {error[-1]:.3f} only")
+        raise SystemExit(
+            f"{points['forecaster'].iloc[0]} spans errors {error[0]:.3f} to {error[-1]:.3f} only"
+        )
     names = [name for name in points.columns if name not in ("forecaster", "alpha", "split")]
-    return pd.DataFrame({"level": LEVELS} | {name: np.interp(LEVELS, error, points[name]) for name in names})
+    return pd.DataFrame(
+        {"level": LEVELS} | {name: np.interp(LEVELS, error, points[name]) for name in names}
+    )
 
 
 def read_off(points: pd.DataFrame) -> pd.DataFrame:
@@ -125,25 +146,38 @@ def table(found: pd.DataFrame) -> Iterator[str]:
     for level in LEVELS:
         yield f"oracle worst-group error of mass 0.2: {level:.2f}"
         yield (
-            f"{'':{width}}  cell log score  base + price  {gains}    CRPS  {'gain over ' + REFERENCES[1][17:]:>18}"
-            "  mean std  error at 0.1 / 0.5 / 1.0"
+            f"{'':{width}}  cell log score  base + price  {gains}    CRPS "
+            f" {'gain over ' + REFERENCES[1][17:]:>18}  mean std  error at 0.1 / 0.5 / 1.0"
         )
         for name, rows in of.items():
             own = rows.loc[level]
-            cells = [f"{name:{width}}", f"{own['cell log score'].mean():14.3f}", f"{own['base + price'].mean():12.3f}"]
+            cells = [
+                f"{name:{width}}",
+                f"{own['cell log score'].mean():14.3f}",
+                f"{own['base + price'].mean():12.3f}",
+            ]
             for reference in REFERENCES:
-                mean, half = interval(of[reference].loc[level, "cell log score"] - own["cell log score"])
+                mean, half = interval(
+                    of[reference].loc[level, "cell log score"] - own["cell log score"]
+                )
                 cells.append(f"{f'{mean:+.3f} ± {half:.3f}' if half > 0 else '':>22}")
             mean, half = interval(of[REFERENCES[1]].loc[level, "CRPS"] - own["CRPS"])
-            cells.append(f"{own['CRPS'].mean():6.4f}  {f'{mean:+.4f} ± {half:.4f}' if half > 0 else '':>18}")
+            cells.append(
+                f"{own['CRPS'].mean():6.4f}  {f'{mean:+.4f} ± {half:.4f}' if half > 0 else '':>18}"
+            )
             cells.append(f"{own['mean std'].mean():8.3f}")
-            cells.append(" / ".join(f"{own[f'error at {mass:g}'].mean():.3f}" for mass in (0.1, 0.5, 1.0)))
+            cells.append(
+                " / ".join(f"{own[f'error at {mass:g}'].mean():.3f}" for mass in (0.1, 0.5, 1.0))
+            )
             yield "  ".join(cells)
         yield ""
 
 
 def draw(points: pd.DataFrame, file: Path) -> None:
-    """Draw sharpness against worst-group error: means over splits, and base plus price under the default."""
+    """Draw sharpness against worst-group error.
+
+    Means over splits, and base plus price under the default.
+    """
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
@@ -157,7 +191,9 @@ def draw(points: pd.DataFrame, file: Path) -> None:
     }
     for name, (color, style) in shown.items():
         own = means.loc[name].sort_values("error at 0.2")
-        ax.plot(own["error at 0.2"], own["cell log score"], style, color=color, marker=".", label=name)
+        ax.plot(
+            own["error at 0.2"], own["cell log score"], style, color=color, marker=".", label=name
+        )
         if name not in REFERENCES:
             label = "model + price of its link" if name == DEFAULT else None
             ax.plot(own["error at 0.2"], own["base + price"], ":", color=color, lw=1, label=label)
@@ -172,15 +208,21 @@ def draw(points: pd.DataFrame, file: Path) -> None:
 
 def main() -> None:
     """Run, print and draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--jobs", type=int, default=2, help="splits at the same time, a process each")
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="splits at the same time, a process each"
+    )
     parser.add_argument("--data", help="communities.data, if it is not fetched or in EVENHAND_DATA")
     parser.add_argument("--figure", type=Path, help="file to draw the fronts to")
     parser.add_argument("--points", type=Path, help="csv file to write every score to")
     options = parser.parse_args()
     with ProcessPoolExecutor(options.jobs) as pool:
-        points = pd.concat(pool.map(one_split, range(options.splits), [options.data] * options.splits))
+        points = pd.concat(
+            pool.map(one_split, range(options.splits), [options.data] * options.splits)
+        )
     if options.points:
         points.to_csv(options.points, index=False)
     print("\n".join(table(read_off(points))))

@@ -1,10 +1,11 @@
 """The paper's protocol on Communities and Crime in our code, beside the figures of the published code.
 
-500 rows are held out and used for early stopping and for the figures, as published (a validation set of their own is
-what anybody else should use). Worst groups are picked by mean PIT and scored on one draw, and the worst interpretable
-group is that of one draw, both as published. A figure agrees if the published mean lies within two standard errors of
-the difference of both means, the spread of our runs taken for both: one in twenty that agree falls out by chance. Exits
-with 1 if more than one in five do.
+500 rows are held out and used for early stopping and for the figures, as published (a validation
+set of their own is what anybody else should use). Worst groups are picked by mean PIT and scored on
+one draw, and the worst interpretable group is that of one draw, both as published. A figure agrees
+if the published mean lies within two standard errors of the difference of both means, the spread of
+our runs taken for both: one in twenty that agree falls out by chance. Exits with 1 if more than one
+in five do.
 
     python benchmarks/crime_published.py --runs 10 --reference published_code.json
 """
@@ -19,17 +20,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from evenhand.experiments._crime_split import MASSES, one_split
-from evenhand.experiments.crime import MAX_STEPS
+from evenhand.studies.crime import MAX_STEPS
+from evenhand.studies.crime_split import MASSES, one_split
 
 ALPHAS = [0.1, 0.4, 1.0]
 SHOWN = (0.1, 0.2, 0.5, 1.0)
 
 
-def figures(alpha: float, recalibrated: bool, nll: float, std: float, worst: list[float], scan: float) -> dict:
+def figures(
+    alpha: float, recalibrated: bool, nll: float, std: float, worst: list[float], scan: float
+) -> dict:
     """One run as a row."""
     row = {"alpha": alpha, "recalibrated": recalibrated, "nll": nll, "mean std": std}
-    return row | {f"worst {mass:g}": error for mass, error in zip(SHOWN, worst, strict=True)} | {"worst of scan": scan}
+    return (
+        row
+        | {f"worst {mass:g}": error for mass, error in zip(SHOWN, worst, strict=True)}
+        | {"worst of scan": scan}
+    )
 
 
 def ours(seed: int, data: str | None) -> list[dict]:
@@ -68,22 +75,32 @@ def theirs(file: Path) -> pd.DataFrame:
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--data", help="communities.data, if it is not fetched or in EVENHAND_DATA")
-    parser.add_argument("--reference", type=Path, required=True, help="figures of the published code, an entry per run")
+    parser.add_argument(
+        "--reference",
+        type=Path,
+        required=True,
+        help="figures of the published code, an entry per run",
+    )
     options = parser.parse_args()
     with ProcessPoolExecutor(options.jobs) as pool:
         runs = list(pool.map(ours, range(options.runs), [options.data] * options.runs))
     mine, published = pd.DataFrame([row for run in runs for row in run]), theirs(options.reference)
     names = [name for name in mine.columns if name not in ("alpha", "recalibrated")]
     print(
-        f"{'alpha':>5} {'recalibrated':>12}  {'figure':13} {'ours':>8} {'sd':>7} {'published':>10} {'runs':>4}  agrees"
+        f"{'alpha':>5} {'recalibrated':>12}  {'figure':13} {'ours':>8} {'sd':>7} {'published':>10}"
+        f" {'runs':>4}  agrees"
     )
     agree, total = 0, 0
     for (alpha, recalibrated), own in mine.groupby(["alpha", "recalibrated"]):
-        other = published[(published["alpha"] == alpha) & (published["recalibrated"] == recalibrated)]
+        other = published[
+            (published["alpha"] == alpha) & (published["recalibrated"] == recalibrated)
+        ]
         if other.empty:
             continue
         for name in names:
@@ -92,8 +109,9 @@ def main() -> None:
             fits = abs(other[name].mean() - own[name].mean()) <= allowed
             agree, total = agree + fits, total + 1
             print(
-                f"{alpha:5g} {'yes' if recalibrated else 'no':>12}  {name:13} {own[name].mean():8.3f} {sd:7.3f} "
-                f"{other[name].mean():10.3f} {len(other):4d}  {'yes' if fits else 'NO'}"
+                f"{alpha:5g} {'yes' if recalibrated else 'no':>12}  {name:13}"
+                f" {own[name].mean():8.3f} {sd:7.3f} {other[name].mean():10.3f} {len(other):4d} "
+                f" {'yes' if fits else 'NO'}"
             )
     print(f"{agree} of {total} figures agree")
     raise SystemExit(0 if agree >= 0.8 * total else 1)

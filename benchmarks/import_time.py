@@ -1,7 +1,9 @@
-"""What starting the command costs: `evenhand --help` beside importing what no such command can do without.
+"""What starting the command costs.
 
-Both are timed in turn, each in a process of its own, and compared by their medians: the ratio depends little on the
-machine and on what else it does. Exit code 1 if it is over the limit.
+`evenhand --help` beside importing what no such command can do without.
+
+Both are timed in turn, each in a process of its own, and compared by their medians: the ratio
+depends little on the machine and on what else it does. Exit code 1 if it is over the limit.
 
     python benchmarks/import_time.py [--repeats 15]
 """
@@ -40,7 +42,10 @@ def main() -> None:
             times[name].append(seconds(argv))
     medians = {name: statistics.median(measured) for name, measured in times.items()}
     for name, median in medians.items():
-        print(f"{name:20} median {1000 * median:6.0f} ms of {repeats}, fastest {1000 * min(times[name]):6.0f} ms")
+        print(
+            f"{name:20} median {1000 * median:6.0f} ms of {repeats}, fastest"
+            f" {1000 * min(times[name]):6.0f} ms"
+        )
     ours, least = medians.values()
     print(f"ratio {ours / least:.2f}, at most {LIMIT:g} accepted")
     raise SystemExit(int(ours / least > LIMIT))

@@ -1,8 +1,9 @@
 """An audit of a table in parts beside scoring alone: throughput and memory.
 
-Rows are generated: eight features, two columns that name groups, an outcome. The forecaster is a link around a linear
-regression, so that scoring is as cheap as it can be. Scoring alone reads the features and takes the PITs of 64 draws
-a row; it runs at the same time as the audit, each in a process with one thread. Peak memory is that of each process.
+Rows are generated: eight features, two columns that name groups, an outcome. The forecaster is a
+link around a linear regression, so that scoring is as cheap as it can be. Scoring alone reads the
+features and takes the PITs of 64 draws a row; it runs at the same time as the audit, each in a
+process with one thread. Peak memory is that of each process.
 
     python benchmarks/parts_scale.py [--rows 20000000] [--parts 40]
 
@@ -94,7 +95,16 @@ def peak() -> float:
 
 def start(what: str, folder: Path, workers: int = 0) -> subprocess.Popen[str]:
     """Measure something in a process of its own."""
-    command = [sys.executable, __file__, "--one", what, "--folder", str(folder), "--workers", str(workers)]
+    command = [
+        sys.executable,
+        __file__,
+        "--one",
+        what,
+        "--folder",
+        str(folder),
+        "--workers",
+        str(workers),
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -115,13 +125,17 @@ def one(what: str, folder: Path, workers: int) -> None:
 
 
 def compare(folder: Path, n_rows: int) -> bool:
-    """Audit and scoring alone, at the same time; returns whether it is less than twice as long and under 2 GiB."""
+    """Audit and scoring alone, at the same time.
+
+    Returns whether it is less than twice as long and under 2 GiB.
+    """
     both = start("audit", folder), start("score", folder)
     audited, scored = (result(process) for process in both)
     ratio = audited["seconds"] / scored["seconds"]
     print(
-        f"{n_rows:>12,} {1e6 * audited['seconds'] / n_rows:>15.1f} {1e6 * scored['seconds'] / n_rows:>15.1f} "
-        f"{ratio:>7.2f} {audited['peak_gib']:>10.2f} {scored['peak_gib']:>12.2f}",
+        f"{n_rows:>12,} {1e6 * audited['seconds'] / n_rows:>15.1f}"
+        f" {1e6 * scored['seconds'] / n_rows:>15.1f} {ratio:>7.2f} {audited['peak_gib']:>10.2f}"
+        f" {scored['peak_gib']:>12.2f}",
         flush=True,
     )
     return bool(ratio < 2 and audited["peak_gib"] < 2)
@@ -141,8 +155,14 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as place:
         print("microseconds per row; peak memory in GiB")
-        print(f"{'rows':>12} {'audit':>15} {'scoring alone':>15} {'ratio':>7} {'audit GiB':>10} {'scoring GiB':>12}")
-        for rows, parts in ((options.rows // 10, options.parts // 10), (options.rows, options.parts)):
+        print(
+            f"{'rows':>12} {'audit':>15} {'scoring alone':>15} {'ratio':>7} {'audit GiB':>10}"
+            f" {'scoring GiB':>12}"
+        )
+        for rows, parts in (
+            (options.rows // 10, options.parts // 10),
+            (options.rows, options.parts),
+        ):
             is_good = compare(make_table(Path(place, str(rows)), rows, parts), rows)
         raise SystemExit(0 if is_good else 1)
 

@@ -1,7 +1,10 @@
-"""An audit of a table in parts on a Dask cluster of this machine: what a second worker brings, and what Dask takes.
+"""An audit of a table in parts on a Dask cluster of this machine.
 
-The table and the forecaster are those of `parts_scale.py`. One process without Dask, one worker and two audit it one
-after the other; starting workers is not counted. The exit code is 1 if their findings differ in any digit.
+What a second worker brings, and what Dask takes.
+
+The table and the forecaster are those of `parts_scale.py`. One process without Dask, one worker and
+two audit it one after the other; starting workers is not counted. The exit code is 1 if their
+findings differ in any digit.
 
     python benchmarks/parts_workers.py [--rows 4000000] [--parts 16]
 """
@@ -27,9 +30,15 @@ def main() -> None:
     same = alone["found"] == one["found"] == two["found"]
     print(f"{options.rows:,} rows in {options.parts} parts, all that an audit does:")
     print(f"two workers are {one['seconds'] / two['seconds']:.2f} times as fast as one")
-    print(f"one worker takes {one['seconds'] / alone['seconds']:.2f} times as long as one process without Dask")
+    print(
+        f"one worker takes {one['seconds'] / alone['seconds']:.2f} times as long as one process"
+        " without Dask"
+    )
     print(f"peak memory of a worker: {two['workers_gib']:.2f} GiB")
-    print(f"findings of one process, one worker and two: {'the same to the last digit' if same else 'DIFFERENT'}")
+    print(
+        "findings of one process, one worker and two:"
+        f" {'the same to the last digit' if same else 'DIFFERENT'}"
+    )
     raise SystemExit(0 if same else 1)
 
 

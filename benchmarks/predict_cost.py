@@ -1,9 +1,9 @@
 """CPU time and peak memory of `evenhand predict` beside `evenhand fit`.
 
-The table is generated: 13 columns (numbers, one with missing values, categories of 3 to 50 levels, a boolean, a date)
-and a right-skewed outcome. Each command runs in a process of its own, start-up included, in turn; user and system time
-are added up, and medians count. `predict --moments` is shown beside them, and how far the served means lie above the
-point forecasts.
+The table is generated: 13 columns (numbers, one with missing values, categories of 3 to 50 levels,
+a boolean, a date) and a right-skewed outcome. Each command runs in a process of its own, start-up
+included, in turn; user and system time are added up, and medians count. `predict --moments` is
+shown beside them, and how far the served means lie above the point forecasts.
 
     OMP_NUM_THREADS=1 python benchmarks/predict_cost.py [--repeats 5]
 
@@ -39,7 +39,9 @@ def make_table(n: int, seed: int) -> pd.DataFrame:
         table[f"one of {n_levels}"] = rng.choice([f"level {i}" for i in range(n_levels)], n)
     table["is_new"] = rng.random(n) < 0.4
     table["seldom"] = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))
-    table["since"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1500, n), unit="D")
+    table["since"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(
+        rng.integers(0, 1500, n), unit="D"
+    )
     log_cost = 0.7 * table["x0"] + 0.4 * table["is_new"] + 0.5 * rng.normal(size=n)
     return table.assign(cost=1000 * np.exp(log_cost), id=[f"person {seed}-{i}" for i in range(n)])
 
@@ -49,7 +51,9 @@ def measure(*words: str | Path) -> tuple[float, float]:
     command = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
     if command is None:
         raise SystemExit("evenhand is not installed beside this Python; run make setup")
-    process = subprocess.Popen([command, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [command, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     _, status, used = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"evenhand {words[0]} failed: {status}")
@@ -59,7 +63,18 @@ def measure(*words: str | Path) -> tuple[float, float]:
 def measure_all(place: Path) -> dict[str, tuple[float, float]]:
     """Fit and forecast once, one after the other."""
     key = ("--id", "id", "--key-file", place / "key")
-    fit = ("fit", place / "fitted.csv", "--target", "cost", "--id", "id", "--seed", "0", "--out", place / "model")
+    fit = (
+        "fit",
+        place / "fitted.csv",
+        "--target",
+        "cost",
+        "--id",
+        "id",
+        "--seed",
+        "0",
+        "--out",
+        place / "model",
+    )
     predict = ("predict", place / "model", place / "new.csv", *key)
     return {
         "fit": measure(*fit),
@@ -86,7 +101,9 @@ def report(runs: list[dict[str, tuple[float, float]]], place: Path) -> bool:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats
     with tempfile.TemporaryDirectory() as folder:

@@ -1,11 +1,12 @@
 """One model of the paper: a plain training loop with the published settings beside ours, and both evaluations.
 
-The plain loop is what anybody would write from the paper: a network module, Adam with step 1e-4, batches of 128 from a
-data loader, dropout 0.5, a check of the validation loss every 100 steps, and an end after 20 checks without a better
-one. Both stop on the same validation rows, and are compared by the paper's loss on them over the same draws. The
-evaluation is the published one (2,000 passes for every person and size, of which a few are timed) against
-`worst_group_curve` over 64 draws at 50 sizes. Takes turns in one process, so that a busy machine slows both; medians of
-ratios count. Exits with 1 if training takes more than a tenth, evaluation more than a hundredth, or our loss is worse.
+The plain loop is what anybody would write from the paper: a network module, Adam with step 1e-4,
+batches of 128 from a data loader, dropout 0.5, a check of the validation loss every 100 steps, and
+an end after 20 checks without a better one. Both stop on the same validation rows, and are compared
+by the paper's loss on them over the same draws. The evaluation is the published one (2,000 passes
+for every person and size, of which a few are timed) against `worst_group_curve` over 64 draws at 50
+sizes. Takes turns in one process, so that a busy machine slows both; medians of ratios count. Exits
+with 1 if training takes more than a tenth, evaluation more than a hundredth, or our loss is worse.
 
     python benchmarks/record.py published_loop
 """
@@ -20,15 +21,16 @@ import torch
 from torch import nn
 
 from evenhand import PAICRegressor
-from evenhand.calibration import worst_group_curve
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered
+from evenhand.search import worst_group_curve
 from worst_groups import PASSES, published_group
 
 ALPHA = 0.1
 CHECK_EVERY, PATIENCE, MOST_STEPS = 100, 20, 10_000
 OUR_STEPS = 300
-"""The step size falls to a tenth within these: more of them gain nothing for a single alpha here."""
+"""The step size falls to a tenth within these: more of them gain nothing for a single alpha
+here."""
 
 N_VALIDATION = 500
 SIZES = np.linspace(0.02, 1.0, 50)
@@ -39,7 +41,11 @@ class Network(nn.Module):
 
     def __init__(self, n_inputs: int) -> None:
         super().__init__()
-        self.first, self.second, self.third = nn.Linear(n_inputs, 100), nn.Linear(101, 100), nn.Linear(101, 100)
+        self.first, self.second, self.third = (
+            nn.Linear(n_inputs, 100),
+            nn.Linear(101, 100),
+            nn.Linear(101, 100),
+        )
         self.last, self.dropout = nn.Linear(100, 2), nn.Dropout(0.5)
 
     def forward(self, x: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -51,18 +57,24 @@ class Network(nn.Module):
         return out[:, 0], 5 * torch.sigmoid(out[:, 1]) + 0.01
 
 
-def loss_of(mean: torch.Tensor, std: torch.Tensor, y: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+def loss_of(
+    mean: torch.Tensor, std: torch.Tensor, y: torch.Tensor, r: torch.Tensor
+) -> torch.Tensor:
     """The paper's loss of each row."""
     law = torch.distributions.Normal(mean, std)
     return (1 - ALPHA) * (law.cdf(y) - r).abs() - ALPHA * law.log_prob(y)
 
 
-def plain_loop(X: torch.Tensor, y: torch.Tensor, X_val: torch.Tensor, y_val: torch.Tensor, seed: int) -> Network:
+def plain_loop(
+    X: torch.Tensor, y: torch.Tensor, X_val: torch.Tensor, y_val: torch.Tensor, seed: int
+) -> Network:
     """Train as published."""
     torch.manual_seed(seed)
     model = Network(X.shape[1])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=128, shuffle=True)
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(X, y), batch_size=128, shuffle=True
+    )
     best, kept, waited, step = np.inf, model.state_dict(), 0, 0
     while True:
         for x_batch, y_batch in loader:
@@ -87,7 +99,9 @@ def plain_loop(X: torch.Tensor, y: torch.Tensor, X_val: torch.Tensor, y_val: tor
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", help="communities.data, if it is not fetched or in EVENHAND_DATA")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
@@ -112,7 +126,10 @@ def main() -> None:
         training.append((time.perf_counter() - start) / plain)
 
         def pit_of_plain(
-            r: np.ndarray, network: Network = network, rows: torch.Tensor = x[held], y: torch.Tensor = target[held]
+            r: np.ndarray,
+            network: Network = network,
+            rows: torch.Tensor = x[held],
+            y: torch.Tensor = target[held],
         ) -> np.ndarray:
             with torch.no_grad():
                 mean, std = network(rows, torch.as_tensor(r, dtype=torch.float32))
@@ -132,16 +149,21 @@ def main() -> None:
             theirs = torch.stack([loss_of(*network(x[held], r), target[held], r) for r in columns])
         losses.append((float(own.mean()), float(theirs.mean())))
         print(
-            f"split {seed}: training {training[-1]:.3f} of {plain:.1f} s, validation loss {losses[-1][0]:.4f} against "
-            f"{losses[-1][1]:.4f}; evaluation {evaluation[-1]:.5f} of {plain_evaluation:.0f} s",
+            f"split {seed}: training {training[-1]:.3f} of {plain:.1f} s, validation loss"
+            f" {losses[-1][0]:.4f} against {losses[-1][1]:.4f}; evaluation {evaluation[-1]:.5f} of"
+            f" {plain_evaluation:.0f} s",
             flush=True,
         )
     better = np.mean([ours <= theirs for ours, theirs in losses])
     mean_ours, mean_theirs = np.mean(losses, axis=0)
     print(f"training: median ratio {np.median(training):.3f}, at most 0.1 is wanted")
-    print(f"evaluation ({PASSES} passes a size): median ratio {np.median(evaluation):.5f}, at most 0.01 is wanted")
     print(
-        f"validation loss: mean {mean_ours:.4f} against {mean_theirs:.4f}; ours is no worse on {better:.0%} of splits"
+        f"evaluation ({PASSES} passes a size): median ratio {np.median(evaluation):.5f}, at most"
+        " 0.01 is wanted"
+    )
+    print(
+        f"validation loss: mean {mean_ours:.4f} against {mean_theirs:.4f}; ours is no worse on"
+        f" {better:.0%} of splits"
     )
     good = np.median(training) <= 0.1 and np.median(evaluation) <= 0.01 and mean_ours <= mean_theirs
     raise SystemExit(0 if good else 1)

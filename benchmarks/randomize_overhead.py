@@ -1,14 +1,16 @@
 """The time that `randomize` takes of its own, beside the model that it goes around.
 
-On 10,000 rows with 20 generated features, and on 10,000 borrowers of Give Me Some Credit whose age is forecast from the
-other columns (a tie holds up to 2.6% of them; the table is left out where it is not found), in turn in one process:
+On 10,000 rows with 20 generated features, and on 10,000 borrowers of Give Me Some Credit whose age
+is forecast from the other columns (a tie holds up to 2.6% of them; the table is left out where it
+is not found), in turn in one process:
 
 1. one fit of the model on all of the rows;
 2. all fits and predictions of the model inside `randomize`, added up by the model itself;
 3. `randomize` as a whole. What it takes beyond 2 is its own.
 
-Everything that evenhand keeps from call to call is forgotten before each: what is counted is a first call, less
-imports. Medians count. The exit code is 1 if the own time is not under a fifth of the model's.
+Everything that evenhand keeps from call to call is forgotten before each: what is counted is a
+first call, less imports. Medians count. The exit code is 1 if the own time is not under a fifth of
+the model's.
 
     OMP_NUM_THREADS=1 python benchmarks/randomize_overhead.py [--repeats 5] [--rows 10000]
 """
@@ -27,7 +29,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from evenhand import randomize
-from evenhand._checks import DiscreteOutcomeWarning, InputError
+from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.datasets import load_credit
 
 WANTED = 0.2
@@ -58,7 +60,9 @@ class Timed(HistGradientBoostingRegressor):
 def forget() -> None:
     """Empty all caches of evenhand."""
     for each in gc.get_objects():
-        if isinstance(each, functools._lru_cache_wrapper) and (each.__module__ or "").startswith("evenhand"):
+        if isinstance(each, functools._lru_cache_wrapper) and (each.__module__ or "").startswith(
+            "evenhand"
+        ):
             each.cache_clear()
 
 
@@ -90,7 +94,9 @@ def measure(X: Any, y: np.ndarray, seed: int) -> tuple[float, float, float]:
 
 def main() -> None:
     """Measure each table and print a line for it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, default=10_000)
     options = parser.parse_args()
@@ -104,7 +110,10 @@ def main() -> None:
         times = np.array([measure(X, y, seed) for seed in range(options.repeats)])
         fit, inside, whole = times.T
         own = whole - inside
-        measured = (*np.median(times, axis=0), *(np.median(part) for part in (own, own / inside, own / fit)))
+        measured = (
+            *np.median(times, axis=0),
+            *(np.median(part) for part in (own, own / inside, own / fit)),
+        )
         print(f"{name:10}", *(f"{value:14.3f}" for value in measured), flush=True)
         worst = max(worst, float(measured[4]))
     print(f"own / inside is to be under {WANTED:g}")

@@ -1,10 +1,11 @@
 """The group scan beside a plain loop over groups, and its cost per row as tables grow.
 
-1. 500 rows, 99 features, groups of at least 100 rows (with the default of 150 hardly any pair of halves would count):
-   a loop that takes each half and each pair of halves in turn (boolean and, size, exact W1 by sorting, two tests,
-   coverage) and `scan_groups` take turns in one run, so that a busy machine slows both; medians count. The loop is
-   written twice: plainly, from `calibration_error`, `covered` and SciPy's normal law, and once more with everything
-   inlined that can be. The target is against the plain one.
+1. 500 rows, 99 features, groups of at least 100 rows (with the default of 150 hardly any pair of
+   halves would count): a loop that takes each half and each pair of halves in turn (boolean and,
+   size, exact W1 by sorting, two tests, coverage) and `scan_groups` take turns in one run, so that
+   a busy machine slows both; medians count. The loop is written twice: plainly, from
+   `calibration_error`, `covered` and SciPy's normal law, and once more with everything inlined that
+   can be. The target is against the plain one.
 2. 10^4, 10^5, 10^6 rows, 50 features, one draw: time per row, which must not grow.
 
     OMP_NUM_THREADS=1 python benchmarks/scan.py [--repeats 5] [--rows 10000 100000 1000000]
@@ -24,7 +25,7 @@ import pandas as pd
 from scipy import stats
 
 from evenhand.calibration import calibration_error, covered
-from evenhand.calibration.scan import scan_groups
+from evenhand.search.scan import scan_groups
 
 MIN_SIZE = 100
 WANTED = 100.0
@@ -78,20 +79,27 @@ def inlined_group(name: str, u: np.ndarray) -> dict[str, Any]:
     }
 
 
-def loop(u: np.ndarray, X: pd.DataFrame, min_size: int, one_group: Callable[..., dict[str, Any]]) -> pd.DataFrame:
+def loop(
+    u: np.ndarray, X: pd.DataFrame, min_size: int, one_group: Callable[..., dict[str, Any]]
+) -> pd.DataFrame:
     """Take each group in turn."""
     masks = []
     for name in X.columns:
         values = X[name].to_numpy()
         cut = np.median(values)
-        masks += [(name, f"{name} <= {cut:g}", values <= cut), (name, f"{name} > {cut:g}", values > cut)]
+        masks += [
+            (name, f"{name} <= {cut:g}", values <= cut),
+            (name, f"{name} > {cut:g}", values > cut),
+        ]
     rows = [one_group(name, u[mask]) for _, name, mask in masks if mask.sum() >= min_size]
     for (f, first, a), (g, second, b) in combinations(masks, 2):
         both = a & b
         if f != g and both.sum() >= min_size:
             rows.append(one_group(f"{first} and {second}", u[both]))
     frame = pd.DataFrame(rows).sort_values("p_value", ignore_index=True, kind="stable")
-    frame["p_adjusted"] = np.minimum(np.maximum.accumulate(frame["p_value"] * np.arange(len(frame), 0, -1)), 1.0)
+    frame["p_adjusted"] = np.minimum(
+        np.maximum.accumulate(frame["p_value"] * np.arange(len(frame), 0, -1)), 1.0
+    )
     return frame
 
 
@@ -116,14 +124,24 @@ def compare(repeats: int) -> float:
             taken, fast = seconds(lambda: scan_groups(u, X, MIN_SIZE))
             times["scan_groups"].append(taken)
     both = slow.merge(fast, on="group", validate="one_to_one", suffixes=("", "_ours"))
-    if len(both) != len(slow) or len(both) != len(fast) or not np.allclose(both["p_value"], both["p_value_ours"]):
+    if (
+        len(both) != len(slow)
+        or len(both) != len(fast)
+        or not np.allclose(both["p_value"], both["p_value_ours"])
+    ):
         raise SystemExit("the two did not find the same")
     print(f"500 rows, 99 features, min_size {MIN_SIZE}: {len(fast)} groups")
     medians = {name: float(np.median(measured)) for name, measured in times.items()}
     for name, median in medians.items():
-        print(f"{name:12} {1e3 * median:7.1f} ms, {median / medians['scan_groups']:5.0f} times scan_groups")
+        print(
+            f"{name:12} {1e3 * median:7.1f} ms, {median / medians['scan_groups']:5.0f} times"
+            " scan_groups"
+        )
     difference = np.abs(both["error"] - both["error_ours"])
-    print(f"error by 64 bins beside exact: median difference {difference.median():.5f}, largest {difference.max():.5f}")
+    print(
+        f"error by 64 bins beside exact: median difference {difference.median():.5f}, largest"
+        f" {difference.max():.5f}"
+    )
     return medians["plain loop"] / medians["scan_groups"]
 
 
@@ -133,12 +151,16 @@ def growth(sizes: list[int]) -> None:
         rng = np.random.default_rng(1)
         X, u = rng.normal(size=(n, 50)), rng.random(n)
         taken = sorted(seconds(lambda X=X, u=u: scan_groups(u, X))[0] for _ in range(3))[1]
-        print(f"{n:>8} rows, 50 features: {taken:7.3f} s, {1e6 * taken / n:6.2f} microseconds per row")
+        print(
+            f"{n:>8} rows, 50 features: {taken:7.3f} s, {1e6 * taken / n:6.2f} microseconds per row"
+        )
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     options = parser.parse_args()

@@ -1,14 +1,15 @@
 """How far the default forecaster lies from what proof must cost, where the truth is known.
 
-Three tasks of 20 features, of which five matter, with one mean and three kinds of noise: a spread that depends on a
-feature, two modes, and heavy tails (Student's t with 3 degrees of freedom). The default `RandomizedRegressor` learns
-from 10,000 rows; on 20,000 others its mean pathwise error and its price, the mean log score less that of the true
-density, are measured at three levels, named by the error that the link proves for every fifth of the people around a
-model that is right. "Above the limit" is the price less the least price of any forecaster of that mean error that is
-calibrated on average (for laplace, which is not exactly: of any forecaster); its standard error is that of
-`price + slope * error`. The same links around the truth stand beside it. Exits with 1 if the default lies 0.05 nats or
-more above the limit anywhere, or lies below it by more than its standard error, or the truth, which is on it, by more
-than three of its own.
+Three tasks of 20 features, of which five matter, with one mean and three kinds of noise: a spread
+that depends on a feature, two modes, and heavy tails (Student's t with 3 degrees of freedom). The
+default `RandomizedRegressor` learns from 10,000 rows; on 20,000 others its mean pathwise error and
+its price, the mean log score less that of the true density, are measured at three levels, named by
+the error that the link proves for every fifth of the people around a model that is right. "Above
+the limit" is the price less the least price of any forecaster of that mean error that is calibrated
+on average (for laplace, which is not exactly: of any forecaster); its standard error is that of
+`price + slope * error`. The same links around the truth stand beside it. Exits with 1 if the
+default lies 0.05 nats or more above the limit anywhere, or lies below it by more than its standard
+error, or the truth, which is on it, by more than three of its own.
 
     python benchmarks/record.py synthetic_limit
 """
@@ -58,7 +59,9 @@ def bimodal(random: np.random.Generator, n: int) -> Sample:
     X = random.normal(size=(n, FEATURES))
     upper = 1 / (1 + np.exp(-X[:, 4]))
     low, high = (stats.norm(mean_of(X) + shift, 0.5) for shift in (-1.5, 1.5))
-    y = np.where(random.random(n) < upper, high.rvs(random_state=random), low.rvs(random_state=random))
+    y = np.where(
+        random.random(n) < upper, high.rvs(random_state=random), low.rvs(random_state=random)
+    )
     density = (1 - upper) * low.pdf(y) + upper * high.pdf(y)
     return X, y, np.log(density), (1 - upper) * low.cdf(y) + upper * high.cdf(y)
 
@@ -71,12 +74,18 @@ def heavy_tailed(random: np.random.Generator, n: int) -> Sample:
     return X, y, law.logpdf(y), law.cdf(y)
 
 
-TASKS: tuple[Callable[[np.random.Generator, int], Sample], ...] = (heteroscedastic, bimodal, heavy_tailed)
+TASKS: tuple[Callable[[np.random.Generator, int], Sample], ...] = (
+    heteroscedastic,
+    bimodal,
+    heavy_tailed,
+)
 
 
 def at_level(link: str, level: float) -> Link:
     """The link whose certified group error around a model that is right is `level`."""
-    alpha = optimize.brentq(lambda alpha: make_link(link, alpha).group_error(MASS) - level, 0.02, 0.5, xtol=1e-6)
+    alpha = optimize.brentq(
+        lambda alpha: make_link(link, alpha).group_error(MASS) - level, 0.02, 0.5, xtol=1e-6
+    )
     return make_link(link, alpha)
 
 
@@ -90,12 +99,16 @@ def above_limit(link: Link, pit: np.ndarray, loss: np.ndarray) -> tuple[float, f
     errors = link.pathwise_error(pit)
     error, price = errors.mean(), paid.mean()
     exact = link.name != "laplace"
-    limit, before, after = (float(price_of_proof(error + step, exact)) for step in (0.0, -1e-3, 1e-3))
+    limit, before, after = (
+        float(price_of_proof(error + step, exact)) for step in (0.0, -1e-3, 1e-3)
+    )
     slope = (before - after) / 2e-3
     return error, price, price - limit, float(np.std(paid + slope * errors) / np.sqrt(len(pit)))
 
 
-def one_task(task: Callable[[np.random.Generator, int], Sample], seed: int) -> Iterator[tuple[str, bool]]:
+def one_task(
+    task: Callable[[np.random.Generator, int], Sample], seed: int
+) -> Iterator[tuple[str, bool]]:
     """Lines of text, and whether each is as it must be."""
     X, y, *_ = task(np.random.default_rng(2 * seed), N_LEARN)
     new, outcomes, density, cdf = task(np.random.default_rng(2 * seed + 1), N_TEST)
@@ -113,8 +126,9 @@ def one_task(task: Callable[[np.random.Generator, int], Sample], seed: int) -> I
                 good = above > least and (above < ALLOWED or subject == "the truth")
                 yield (
                     (
-                        f"{task.__name__:16} {seed:4d}  {name:8} {level:5.2f}  {subject:11} {error:10.4f} {price:8.4f} "
-                        f"{above:+16.4f} {deviation:15.4f}{'' if good else '   NOT AS IT MUST BE'}"
+                        f"{task.__name__:16} {seed:4d}  {name:8} {level:5.2f}  {subject:11}"
+                        f" {error:10.4f} {price:8.4f} {above:+16.4f}"
+                        f" {deviation:15.4f}{'' if good else '   NOT AS IT MUST BE'}"
                     ),
                     good,
                 )
@@ -122,11 +136,14 @@ def one_task(task: Callable[[np.random.Generator, int], Sample], seed: int) -> I
 
 def main() -> None:
     """Run and print; exits with 1 if a line is not as it must be."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     print(
-        f"{'task':16} seed  {'link':8} level  {'link around':11} mean error    price  above the limit  standard error"
+        f"{'task':16} seed  {'link':8} level  {'link around':11} mean error    price  above the"
+        " limit  standard error"
     )
     good = True
     for seed in range(options.seeds):

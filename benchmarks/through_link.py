@@ -1,11 +1,13 @@
 """Train a model through its link, or by likelihood with the link put on after? An experiment.
 
-For the mean error the answer is a theorem: with the laplace link, the log loss of `h` plus `kappa * error` is the
-model's own log loss plus a constant, row by row and draw by draw (tests/test_links_theory.py), so both trainings are
-one. What is left to try is the tail: the ensemble is trained on the log loss of `h` plus `weight * kappa * tail`, the
-tail being what the pathwise error has over its upper fifth for a model that is right, divided by 0.2. Communities and
-Crime, 500 test rows, laplace link; scores are read off at equal oracle worst-group error of mass 0.2, and the errors at
-the other masses stand beside them. Gains are over the two-step way, paired by split, with 95% t intervals.
+For the mean error the answer is a theorem: with the laplace link, the log loss of `h` plus `kappa *
+error` is the model's own log loss plus a constant, row by row and draw by draw
+(tests/test_links_theory.py), so both trainings are one. What is left to try is the tail: the
+ensemble is trained on the log loss of `h` plus `weight * kappa * tail`, the tail being what the
+pathwise error has over its upper fifth for a model that is right, divided by 0.2. Communities and
+Crime, 500 test rows, laplace link; scores are read off at equal oracle worst-group error of mass
+0.2, and the errors at the other masses stand beside them. Gains are over the two-step way, paired
+by split, with 95% t intervals.
 
     python benchmarks/record.py "through_link --splits 5"
 """
@@ -53,10 +55,14 @@ class ThroughLink(MixtureMLPRegressor):
     def _row_loss(self) -> Any:
         own, added = super()._row_loss(), self._added
 
-        def loss(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+        def loss(
+            out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
+        ) -> torch.Tensor:
             logits, loc, raw = out.chunk(3, dim=-1)
             std = torch.nn.functional.softplus(raw) + 0.02
-            pit = (torch.softmax(logits, dim=-1) * torch.special.ndtr((y[..., None] - loc) / std)).sum(dim=-1)
+            pit = (
+                torch.softmax(logits, dim=-1) * torch.special.ndtr((y[..., None] - loc) / std)
+            ).sum(dim=-1)
             place = pit.clamp(0, 1) * (len(added) - 1)
             cell = place.detach().long().clamp(max=len(added) - 2)
             return own(out, y, r, numbers) + torch.lerp(added[cell], added[cell + 1], place - cell)
@@ -85,7 +91,10 @@ def one_split(seed: int, data: str | None) -> pd.DataFrame:
     for name, model in models(seed):
         base: Forecast = model.fit(X[learn], y[learn]).forecast(X[test])
         rows = [
-            {"alpha": alpha, **measure(*(base.randomized(alpha, "laplace", r) for r in draws), y[test], seed)}
+            {
+                "alpha": alpha,
+                **measure(*(base.randomized(alpha, "laplace", r) for r in draws), y[test], seed),
+            }
             for alpha in ALPHAS
         ]
         parts.append(read_off(pd.DataFrame(rows)).assign(forecaster=name, split=seed))
@@ -97,33 +106,52 @@ def read_off(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.sort_values("error at 0.2")
     error = rows["error at 0.2"].to_numpy()
     names = [name for name in rows.columns if name != "alpha"]
-    values = {name: np.interp(LEVELS, error, rows[name], left=np.nan, right=np.nan) for name in names}
+    values = {
+        name: np.interp(LEVELS, error, rows[name], left=np.nan, right=np.nan) for name in names
+    }
     return pd.DataFrame({"level": LEVELS} | values)
 
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=2, help="splits at the same time, a process each")
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="splits at the same time, a process each"
+    )
     parser.add_argument("--data", help="communities.data, if it is not fetched or in EVENHAND_DATA")
     options = parser.parse_args()
     with ProcessPoolExecutor(options.jobs) as pool:
-        found = pd.concat(pool.map(one_split, range(options.splits), [options.data] * options.splits))
+        found = pd.concat(
+            pool.map(one_split, range(options.splits), [options.data] * options.splits)
+        )
     of = dict(iter(found.set_index(["level", "split"]).groupby("forecaster", sort=False)))
     width = max(map(len, of))
     for level in LEVELS:
         print(f"oracle worst-group error of mass {MASS:g}: {level:.2f}")
-        print(f"{'':{width}}  cell log score             gain    CRPS               gain  error at 0.1 / 0.5 / 1.0")
+        print(
+            f"{'':{width}}  cell log score             gain    CRPS               gain  error at"
+            " 0.1 / 0.5 / 1.0"
+        )
         reference = of["two steps"].loc[level]
         for name, rows in of.items():
             own = rows.loc[level]
             line = f"{name:{width}}"
             for score, digits, size in (("cell log score", 3, 14), ("CRPS", 4, 6)):
                 mean, half = interval(reference[score] - own[score])
-                gain = f"{mean:+.{digits}f} ± {half:.{digits}f}" if name != "two steps" and np.isfinite(mean) else ""
+                gain = (
+                    f"{mean:+.{digits}f} ± {half:.{digits}f}"
+                    if name != "two steps" and np.isfinite(mean)
+                    else ""
+                )
                 line += f"  {own[score].mean():{size}.{digits}f}  {gain:>17}"
-            print(line + "  " + " / ".join(f"{own[f'error at {mass:g}'].mean():.3f}" for mass in (0.1, 0.5, 1.0)))
+            print(
+                line
+                + "  "
+                + " / ".join(f"{own[f'error at {mass:g}'].mean():.3f}" for mass in (0.1, 0.5, 1.0))
+            )
         print()
 
 

@@ -21,7 +21,13 @@ def seconds(n_networks: int, X: np.ndarray, y: np.ndarray, steps: int) -> float:
     """Time one training of `n_networks` networks of 3 x 100 units with exactly `steps` steps each."""
     start = time.perf_counter()
     models = PAICRegressor.path(
-        X, y, [0.1] * n_networks, max_steps=steps, check_every=steps // 4, patience=1000, random_state=0
+        X,
+        y,
+        [0.1] * n_networks,
+        max_steps=steps,
+        check_every=steps // 4,
+        patience=1000,
+        random_state=0,
     )
     taken = time.perf_counter() - start
     if any(model.n_steps_[0] != steps for model in models):
@@ -31,7 +37,9 @@ def seconds(n_networks: int, X: np.ndarray, y: np.ndarray, steps: int) -> float:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
@@ -44,7 +52,10 @@ def main() -> None:
         singles = sum(seconds(1, X, y, options.steps) for _ in range(N_NETWORKS))
         ratios.append(seconds(N_NETWORKS, X, y, options.steps) / singles)
     shown = ", ".join(f"{ratio:.3f}" for ratio in ratios)
-    print(f"stack of {N_NETWORKS} over {N_NETWORKS} single trainings: median {np.median(ratios):.3f} of {shown}")
+    print(
+        f"stack of {N_NETWORKS} over {N_NETWORKS} single trainings: median {np.median(ratios):.3f}"
+        f" of {shown}"
+    )
     print("at most 0.5 is wanted")
 
 

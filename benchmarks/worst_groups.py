@@ -1,11 +1,13 @@
 """The search for worst groups beside the published procedure and beside random subsets, timed in one run.
 
-The published procedure draws 2,000 times for every person at every group size, averages the PITs, and takes the rows
-with the lowest or the highest averages. It is linear in the number of sizes, so a few are timed and the time scaled up.
-Random subsets are those of uncertainty-toolbox at its defaults, which judge central intervals
-(the extra `evenhand[bench]`); they are left out if it is missing.
+The published procedure draws 2,000 times for every person at every group size, averages the PITs,
+and takes the rows with the lowest or the highest averages. It is linear in the number of sizes, so
+a few are timed and the time scaled up. Random subsets are those of uncertainty-toolbox at its
+defaults, which judge central intervals (the extra `evenhand[bench]`); they are left out if it is
+missing.
 
-    OMP_NUM_THREADS=1 python benchmarks/worst_groups.py [--sizes-timed 2] [--rows 10000 100000 1000000]
+    OMP_NUM_THREADS=1 python benchmarks/worst_groups.py [--sizes-timed 2] [--rows 10000 100000
+    1000000]
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from evenhand import Forecast
-from evenhand.calibration import calibration_error, worst_group_curve
+from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Gaussian
+from evenhand.search import worst_group_curve
 
 Pit = Callable[[np.ndarray], np.ndarray]
 
@@ -32,7 +35,10 @@ BIAS = 0.5
 
 
 def small_forecaster(n: int) -> tuple[str, Pit]:
-    """Return a name and what gives the PITs of `n` test rows for draws: the paper's network if torch is there."""
+    """Return a name and what gives the PITs of `n` test rows for draws.
+
+    The paper's network if torch is there.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000 + n, 5))
     y = X[:, 0] + 0.3 * rng.normal(size=1000 + n)
@@ -47,7 +53,10 @@ def small_forecaster(n: int) -> tuple[str, Pit]:
 
 
 def published_group(pit_at: Pit, n: int, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the published worst group of `k` rows: average over passes, sort, score both ends on one more draw."""
+    """Return the published worst group of `k` rows.
+
+    Average over passes, sort, score both ends on one more draw.
+    """
     total = np.zeros(n)
     for _ in range(PASSES):
         total += pit_at(rng.uniform(size=n))
@@ -74,7 +83,10 @@ def against_published(n_timed: int) -> None:
     masses = np.arange(1, N_SIZES + 1) / N_SIZES
     r = jittered(n, N_DRAWS, 2)
     pit = pit_at(r)
-    ours, curve = median_seconds(lambda: worst_group_curve(pit, masses)), worst_group_curve(pit, masses)
+    ours, curve = (
+        median_seconds(lambda: worst_group_curve(pit, masses)),
+        worst_group_curve(pit, masses),
+    )
     with_draws = median_seconds(lambda: worst_group_curve(pit_at(r), masses))
     one_column = median_seconds(lambda: worst_group_curve(pit[:, :1], masses))
     timed = np.linspace(0.2, 0.5, n_timed)
@@ -82,9 +94,17 @@ def against_published(n_timed: int) -> None:
     groups = [published_group(pit_at, n, round(mass * n), rng) for mass in timed]
     published = (time.perf_counter() - start) * N_SIZES / n_timed
     print(f"published procedure, {name}, {n} rows, {N_SIZES} sizes, {PASSES} passes each")
-    print(f"  published   {published:10.1f} s   ({n_timed} of {N_SIZES} sizes timed; the time is linear in them)")
-    print(f"  this curve  {ours:10.4f} s   from {n} x {N_DRAWS} PITs, ratio {published / ours:,.0f}")
-    print(f"              {with_draws:10.4f} s   with the forecasts, ratio {published / with_draws:,.0f}")
+    print(
+        f"  published   {published:10.1f} s   ({n_timed} of {N_SIZES} sizes timed; the time is"
+        " linear in them)"
+    )
+    print(
+        f"  this curve  {ours:10.4f} s   from {n} x {N_DRAWS} PITs, ratio {published / ours:,.0f}"
+    )
+    print(
+        f"              {with_draws:10.4f} s   with the forecasts, ratio"
+        f" {published / with_draws:,.0f}"
+    )
     print(f"              {one_column:10.4f} s   from {n} x 1 PITs")
     order = np.argsort(pit.mean(axis=-1), kind="stable")
     for error, rows in zip(curve.errors, curve.rows, strict=True):
@@ -93,7 +113,9 @@ def against_published(n_timed: int) -> None:
         assert error >= max(ends) - 1e-13, "below the lowest and highest mean PITs"
     for mass, group in zip(timed, groups, strict=True):
         found, theirs = worst_group_curve(pit, mass).errors[0], calibration_error(pit[group])
-        print(f"  mass {mass:.2f}: error {found:.4f} found, {theirs:.4f} published, on the same PITs")
+        print(
+            f"  mass {mass:.2f}: error {found:.4f} found, {theirs:.4f} published, on the same PITs"
+        )
 
 
 def against_random_subsets() -> None:
@@ -107,10 +129,19 @@ def against_random_subsets() -> None:
     true_error = special.ndtr(BIAS / np.sqrt(2)) - 0.5
     sizes = np.linspace(0, 1, 10)
     masses = np.maximum(sizes, 2 / n)
-    ours, middle = median_seconds(lambda: worst_group_curve(pit, masses), 9), worst_group_curve(pit, 0.5)
+    ours, middle = (
+        median_seconds(lambda: worst_group_curve(pit, masses), 9),
+        worst_group_curve(pit, 0.5),
+    )
     of_one_half = max(half[middle.rows[0]].mean(), 1 - half[middle.rows[0]].mean())
-    print(f"two halves biased by +-{BIAS} sigma, {n} rows, {sizes.size} sizes; true error of a half {true_error:.3f}")
-    print(f"  this curve      {ours:8.4f} s   error {middle.errors[0]:.3f} at mass 0.5, {of_one_half:.0%} of one half")
+    print(
+        f"two halves biased by +-{BIAS} sigma, {n} rows, {sizes.size} sizes; true error of a half"
+        f" {true_error:.3f}"
+    )
+    print(
+        f"  this curve      {ours:8.4f} s   error {middle.errors[0]:.3f} at mass 0.5,"
+        f" {of_one_half:.0%} of one half"
+    )
     try:
         from uncertainty_toolbox.metrics_calibration import adversarial_group_calibration
     except ImportError as error:
@@ -120,7 +151,10 @@ def against_random_subsets() -> None:
     peer = adversarial_group_calibration(np.zeros(n), np.ones(n), y, cali_type="mean_abs")
     theirs = time.perf_counter() - start
     at_half = np.interp(0.5, peer.group_size, peer.score_mean)
-    print(f"  random subsets  {theirs:8.4f} s   error {at_half:.3f} at mass 0.5, ratio {theirs / ours:,.0f}")
+    print(
+        f"  random subsets  {theirs:8.4f} s   error {at_half:.3f} at mass 0.5, ratio"
+        f" {theirs / ours:,.0f}"
+    )
 
 
 def peak_megabytes() -> float:
@@ -129,7 +163,10 @@ def peak_megabytes() -> float:
 
 
 def at_scale(row_counts: list[int]) -> None:
-    """Time the curve at ten sizes on ever more rows, fewest first: memory is a peak of the process."""
+    """Time the curve at ten sizes on ever more rows, fewest first.
+
+    Memory is a peak of the process.
+    """
     link, masses = Gaussian(0.1), np.arange(1, 11) / 10
     print(f"{N_DRAWS} columns, {masses.size} sizes")
     for n in sorted(row_counts):
@@ -142,14 +179,21 @@ def at_scale(row_counts: list[int]) -> None:
         worst_group_curve(pit, masses)
         seconds = time.perf_counter() - start_time
         extra = peak_megabytes() - before
-        print(f"  {n:9,d} rows  {seconds:7.2f} s  {1e6 * seconds / n:6.1f} us a row  {extra:6.0f} MB beside the PITs")
+        print(
+            f"  {n:9,d} rows  {seconds:7.2f} s  {1e6 * seconds / n:6.1f} us a row  {extra:6.0f} MB"
+            " beside the PITs"
+        )
         del pit
 
 
 def main() -> None:
     """Run all three and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes-timed", type=int, default=2, help="group sizes of the published procedure to time")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes-timed", type=int, default=2, help="group sizes of the published procedure to time"
+    )
     parser.add_argument("--rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     options = parser.parse_args()
     against_published(options.sizes_timed)

@@ -26,12 +26,17 @@ def data_folder() -> Path:
     named = os.environ.get("EVENHAND_DATA")
     folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(f"no folder {folder}: set EVENHAND_DATA to the folder with communities.data and the credit table")
+        pytest.skip(
+            f"no folder {folder}: set EVENHAND_DATA to the folder with communities.data and the"
+            " credit table"
+        )
     return folder
 
 
 @pytest.fixture
-def evenhand(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+def evenhand(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Command]:
     """Call the command in this process."""
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 

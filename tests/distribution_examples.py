@@ -29,17 +29,20 @@ PLAIN_SHAPES: tuple[Shape, ...] = ((4,), (4, 1), (4, 3))
 DRAWN_SHAPES: tuple[Shape, ...] = ((4, 1), (4, 3))
 
 CLOSED = 2e-6
-"""Tolerance of moments and CRPS in closed form, in standard deviations: the test's own quadrature, at most 4e-7."""
+"""Tolerance of moments and CRPS in closed form, in standard deviations: the test's own
+quadrature, at most 4e-7."""
 
 CLOSED_WITH_JUMP = 4e-5
-"""The same where two quantiles are tied and the CDF all but jumps, which that quadrature does not know."""
+"""The same where two quantiles are tied and the CDF all but jumps, which that quadrature does
+not know."""
 
 SMOOTH = 6e-4
 """The same by a table of quantiles 1/16 normal score apart: the trapezium rule errs by (1/16)^2 / 12 = 3.3e-4 of
 the standard deviation of a normal law, and up to 3.6e-4 was measured on the laws marked so."""
 
 LUMPY = 5e-3
-"""The same for laws with gaps between components, where quantiles jump between two nodes: up to 3e-3 was measured."""
+"""The same for laws with gaps between components, where quantiles jump between two nodes: up to
+3e-3 was measured."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,18 @@ def mixture(shape: Shape) -> NormalMixture:
 def large_mixture(shape: Shape) -> NormalMixture:
     rng = np.random.default_rng(3)
     return NormalMixture(
-        frozen(rng.uniform(0.5, 1.5, 70)), frozen(rng.normal(0, 1, (*shape, 70))), frozen(np.full(70, 0.4))
+        frozen(rng.uniform(0.5, 1.5, 70)),
+        frozen(rng.normal(0, 1, (*shape, 70))),
+        frozen(np.full(70, 0.4)),
     )
 
 
 def quantiles(shape: Shape) -> Quantiles:
     rng = np.random.default_rng(4)
     steps = rng.uniform(0.3, 1.0, (*shape, 6))
-    return Quantiles(frozen([0.02, 0.11, 0.27, 0.52, 0.81, 0.97]), frozen(np.cumsum(steps, axis=-1) - 2))
+    return Quantiles(
+        frozen([0.02, 0.11, 0.27, 0.52, 0.81, 0.97]), frozen(np.cumsum(steps, axis=-1) - 2)
+    )
 
 
 def crossing_quantiles(shape: Shape) -> Quantiles:
@@ -117,7 +124,11 @@ def randomized(base: Build, link: str, alpha: float) -> Build:
     """Build with one draw per person in one dimension, with the same draws for everybody in two."""
 
     def build(shape: Shape) -> Randomized:
-        draws = np.array([0.37, 0.004, 0.81, 0.55]) if len(shape) == 1 else np.array([[0.37, 0.004, 0.81]])
+        draws = (
+            np.array([0.37, 0.004, 0.81, 0.55])
+            if len(shape) == 1
+            else np.array([[0.37, 0.004, 0.81]])
+        )
         # (4, 3) from people (4, 1) and draws (1, 3)
         people = shape if len(shape) == 1 else (shape[0], 1)
         return Randomized(base(people), LINKS[link](alpha), frozen(draws[..., : shape[-1]]))
@@ -128,7 +139,9 @@ def randomized(base: Build, link: str, alpha: float) -> Build:
 def moved(base: Build) -> Build:
     def build(shape: Shape) -> LocationScale:
         rng = np.random.default_rng(8)
-        return LocationScale(base((1,)), frozen(rng.normal(10, 5, shape)), frozen(rng.uniform(0.5, 3, shape)))
+        return LocationScale(
+            base((1,)), frozen(rng.normal(10, 5, shape)), frozen(rng.uniform(0.5, 3, shape))
+        )
 
     return build
 
@@ -142,8 +155,14 @@ def recalibrated(base: Build) -> Build:
 
     def build(shape: Shape) -> Recalibrated:
         rng = np.random.default_rng(9)
-        maps, which = ((), None) if len(shape) == 1 else ((shape[0],), frozen_numbers(np.arange(shape[0])[:, None]))
-        levels, values = (np.cumsum(rng.uniform(0.3, 1.0, (*maps, 8)), axis=-1) / 10 for _ in range(2))
+        maps, which = (
+            ((), None)
+            if len(shape) == 1
+            else ((shape[0],), frozen_numbers(np.arange(shape[0])[:, None]))
+        )
+        levels, values = (
+            np.cumsum(rng.uniform(0.3, 1.0, (*maps, 8)), axis=-1) / 10 for _ in range(2)
+        )
         ends = np.zeros((*maps, 1)), np.ones((*maps, 1))
         return Recalibrated(
             base(shape),
@@ -185,7 +204,10 @@ EXAMPLES: tuple[Example, ...] = (
         for link in LINKS
         for alpha in (0.03, 1.0)
     ),
-    *(Example(f"location-scale {base}", moved(build), CLOSED) for base, (build, _) in FAMILY_BUILDS.items()),
+    *(
+        Example(f"location-scale {base}", moved(build), CLOSED)
+        for base, (build, _) in FAMILY_BUILDS.items()
+    ),
     Example("randomized location-scale", randomized(moved(samples), "entropic", 0.3), LUMPY),
     Example("location-scale randomized", moved(fixed_draw), SMOOTH),
     Example("recalibrated normal", recalibrated(normal), SMOOTH),
@@ -193,5 +215,10 @@ EXAMPLES: tuple[Example, ...] = (
     Example("randomized recalibrated", randomized(recalibrated(normal), "laplace", 0.2), SMOOTH),
     Example("rearranged normal", rearranged(normal), SMOOTH, DRAWN_SHAPES),
     Example("rearranged mixture", rearranged(mixture), LUMPY, DRAWN_SHAPES),
-    Example("rearranged randomized", rearranged(randomized(normal, "laplace", 0.2)), SMOOTH, DRAWN_SHAPES),
+    Example(
+        "rearranged randomized",
+        rearranged(randomized(normal, "laplace", 0.2)),
+        SMOOTH,
+        DRAWN_SHAPES,
+    ),
 )

@@ -25,16 +25,22 @@ from evenhand.links import Gaussian, Laplace
 
 Floats = NDArray[np.float64]
 
-QUICK: dict[str, Any] = {"hidden": (16, 16), "max_steps": 60, "learning_rate": 0.02, "random_state": 0}
+QUICK: dict[str, Any] = {
+    "hidden": (16, 16),
+    "max_steps": 60,
+    "learning_rate": 0.02,
+    "random_state": 0,
+}
 
 
 @dataclass(frozen=True)
 class Example:
     """How to make a forecaster, and what sets it apart from the others.
 
-    `make` takes further constructor parameters. `fit_is_random`: whether two fits without a seed differ.
-    `takes_mixed`: whether tables may hold text, dates and missing values. `takes_weights`: whether `fit` takes
-    `sample_weight`. `is_neural`: whether networks are trained, as many steps as `max_steps` says.
+    `make` takes further constructor parameters. `fit_is_random`: whether two fits without a seed
+    differ. `takes_mixed`: whether tables may hold text, dates and missing values. `takes_weights`:
+    whether `fit` takes `sample_weight`. `is_neural`: whether networks are trained, as many steps as
+    `max_steps` says.
     """
 
     make: Callable[..., Any]
@@ -73,20 +79,30 @@ def _around(make_estimator: Callable[[], Any], **defaults: Any) -> Callable[...,
 
 EXAMPLES: dict[str, Example] = {
     "PAICRegressor": Example(small_paic, takes_mixed=True, is_neural=True),
-    "MixtureMLPRegressor": Example(small_mixture, is_randomized=False, takes_mixed=True, is_neural=True),
+    "MixtureMLPRegressor": Example(
+        small_mixture, is_randomized=False, takes_mixed=True, is_neural=True
+    ),
     "BoostedDistributionRegressor": Example(small_boosted, is_randomized=False, takes_mixed=True),
-    "RandomizedRegressor(None)": Example(_around(lambda: None, link=Laplace(0.4)), takes_mixed=True, is_neural=True),
+    "RandomizedRegressor(None)": Example(
+        _around(lambda: None, link=Laplace(0.4)), takes_mixed=True, is_neural=True
+    ),
     "RandomizedRegressor(Ridge)": Example(_around(Ridge)),
-    "RandomizedRegressor(BayesianRidge)": Example(_around(BayesianRidge, link=Gaussian(0.2)), fit_is_random=False),
+    "RandomizedRegressor(BayesianRidge)": Example(
+        _around(BayesianRidge, link=Gaussian(0.2)), fit_is_random=False
+    ),
     "RandomizedRegressor(Pipeline)": Example(
-        _around(lambda: make_pipeline(StandardScaler(), LinearRegression()), link="laplace"), takes_weights=False
+        _around(lambda: make_pipeline(StandardScaler(), LinearRegression()), link="laplace"),
+        takes_weights=False,
     ),
     "RandomizedRegressor(QuantileRegressor)": Example(
         _around(lambda: QuantileRegressor(alpha=0.0), alpha=0.2), fit_is_random=False
     ),
-    "RandomizedRegressor(BayesianRidge, recalibrate)": Example(_around(BayesianRidge, recalibrate=True)),
+    "RandomizedRegressor(BayesianRidge, recalibrate)": Example(
+        _around(BayesianRidge, recalibrate=True)
+    ),
     "RecalibratedRegressor(BayesianRidge)": Example(
-        lambda **params: RecalibratedRegressor(BayesianRidge(), **({"random_state": 0} | params)), is_randomized=False
+        lambda **params: RecalibratedRegressor(BayesianRidge(), **({"random_state": 0} | params)),
+        is_randomized=False,
     ),
 }
 """By name, which begins with the class' name."""

@@ -35,7 +35,9 @@ def people(n: int, seed: int = 0) -> pd.DataFrame:
             "id": np.arange(n) + 100_000 * seed,
             "age": random.integers(18, 90, n),
             "score": random.normal(size=n).round(3),
-            "since": pd.Timestamp("2015-01-01") + pd.to_timedelta(random.integers(0, 3000, n), unit="D"),
+            "since": (
+                pd.Timestamp("2015-01-01") + pd.to_timedelta(random.integers(0, 3000, n), unit="D")
+            ),
             "sex": random.choice(["f", "m"], n),
             "region": random.choice(["north", "south", "east"], n, p=[0.6, 0.3, 0.1]),
             "owner": random.random(n) < 0.3,
@@ -46,13 +48,17 @@ def people(n: int, seed: int = 0) -> pd.DataFrame:
         }
     )
     spread = np.where(table["sex"] == "f", 1.4, 1.0)
-    table["y"] = table["mean"] + 0.3 * (table["age"] > 70) + spread * table["std"] * random.normal(size=n)
+    table["y"] = (
+        table["mean"] + 0.3 * (table["age"] > 70) + spread * table["std"] * random.normal(size=n)
+    )
     table.loc[random.random(n) < 0.1, "score"] = np.nan
     table.loc[random.random(n) < 0.05, "region"] = None
     return table
 
 
-def write_parts(table: pd.DataFrame, folder: Path, cuts: Sequence[int], ending: str = ".parquet") -> Path:
+def write_parts(
+    table: pd.DataFrame, folder: Path, cuts: Sequence[int], ending: str = ".parquet"
+) -> Path:
     """Write the rows before, between and after some cuts as the parts of a folder."""
     folder.mkdir(exist_ok=True)
     for i, (start, stop) in enumerate(zip((0, *cuts), (*cuts, len(table)), strict=True)):

@@ -1,7 +1,7 @@
 """One band for every link: against the direct bound, and in worlds whose truth is known.
 
-Random checks are seeded. Counts of broken certificates are compared with their exact binomial law at 1e-6, the
-false-alarm rate of one check with a fresh seed.
+Random checks are seeded. Counts of broken certificates are compared with their exact binomial law
+at 1e-6, the false-alarm rate of one check with a fresh seed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from scipy.special import ndtr, ndtri
 
 from evenhand import InputError
 from evenhand._format import at_least, at_most
-from evenhand.calibration.any_link import LEAST_ALPHA, _errors_at, certify_link
 from evenhand.calibration.bands import SurvivalBand, cvar, local_levels_band
+from evenhand.certificates.link_certificate import LEAST_ALPHA, _errors_at, certify_link
 from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 
@@ -32,7 +32,8 @@ def scores(shift: float, scale: float, n: int = 4001) -> Any:
 @EVERY_LINK
 @pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5, 1.0])
 def test_the_bound_is_that_of_the_errors_themselves(family: type[Link], alpha: float) -> None:
-    # equal local levels know ranks alone, so an increasing function of the distance has the same band
+    # equal local levels know ranks alone, so an increasing function of the distance has the same
+    # band
     u = np.random.default_rng(0).beta(0.8, 1.1, size=300)
     proof, link = certify_link(u, family(alpha), confidence=0.9), family(alpha)
     direct = local_levels_band(link.pathwise_error(u), 0.5, 0.9)
@@ -47,11 +48,16 @@ def test_the_bound_is_that_of_the_errors_themselves(family: type[Link], alpha: f
 @EVERY_LINK
 def test_the_error_grows_with_the_distance(family: type[Link]) -> None:
     for alpha in (0.01, 0.05, 0.2, 0.6, 1.0):
-        assert (np.diff(family(alpha).pathwise_error(0.5 + np.linspace(0, 0.5, 101))) >= -1e-9).all()
+        assert (
+            np.diff(family(alpha).pathwise_error(0.5 + np.linspace(0, 0.5, 101))) >= -1e-9
+        ).all()
 
 
 def missed_at(link: Link, u: np.ndarray, level: float, n_draws: int = 20_000) -> np.ndarray:
-    """Probability over draws that the central interval misses: by the randomized PITs themselves."""
+    """Probability over draws that the central interval misses.
+
+    By the randomized PITs themselves.
+    """
     pit = link.ppf(u[:, None], (np.arange(n_draws) + 0.5) / n_draws)
     return ((pit < (1 - level) / 2) | (pit > (1 + level) / 2)).mean(axis=-1)
 
@@ -71,13 +77,15 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(
         # the worst law that the band allows: people at any distance up to where each step ends
         worst = np.array([missed[finely <= start + 1e-12].max() for start in proof.band.starts])
         steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.band.upper), 1.0)
-        # one cell is added, one more may be lost, and what changes between two of the grid's 257 points
+        # one cell is added, one more may be lost, and what changes between two of the grid's 257
+        # points
         assert 0 <= 1 - steps.cvar(mass) - low < 2 / 512 + 0.008
         assert 0 <= high - (1 - missed.min()) < 2 / 512 + 0.06
 
 
 def test_the_probability_of_a_miss_is_not_monotone_in_the_distance() -> None:
-    # the reason for the running maximum: read where the band steps alone, people between would be bounded too low
+    # the reason for the running maximum: read where the band steps alone, people between would be
+    # bounded too low
     missed = missed_at(Entropic(0.1), 0.5 + np.linspace(0, 0.5, 101), 0.5, 4000)
     assert (np.maximum.accumulate(missed) - missed).max() > 0.05
 
@@ -108,10 +116,13 @@ WORLDS = [(0.0, 1.0), (0.4, 1.0), (0.0, 1.5), (0.2, 0.7)]
 
 
 def test_the_least_alpha_of_the_same_rows_is_broken_in_at_most_one_data_set_of_twenty() -> None:
-    # 2,080 data sets: of 30 alphas the largest is taken whose bound meets the target, and held against the truth
+    # 2,080 data sets: of 30 alphas the largest is taken whose bound meets the target, and held
+    # against the truth
     rng, n_sets, target, mass = np.random.default_rng(2), 260, 0.33, 0.2
     at = 0.5 * np.sin(np.linspace(0, np.pi / 2, 200))
-    broken = dict.fromkeys(((world, family) for world in WORLDS for family in (Laplace, Gaussian)), 0)
+    broken = dict.fromkeys(
+        ((world, family) for world in WORLDS for family in (Laplace, Gaussian)), 0
+    )
     for family in (Laplace, Gaussian):
         links = [family(alpha) for alpha in np.geomspace(0.02, 1.0, 30)]
         tables = [link.pathwise_error(0.5 + at) for link in links]
@@ -123,9 +134,11 @@ def test_the_least_alpha_of_the_same_rows_is_broken_in_at_most_one_data_set_of_t
                 band = certify_link(u, links[0]).band
                 bounds = np.array(
                     [
-                        SurvivalBand(np.append(0, np.interp(band.starts, at, t)), np.append(1, band.upper), 0.5).cvar(
-                            mass
-                        )
+                        SurvivalBand(
+                            np.append(0, np.interp(band.starts, at, t)),
+                            np.append(1, band.upper),
+                            0.5,
+                        ).cvar(mass)
                         for t in tables
                     ]
                 )
@@ -137,10 +150,13 @@ def test_the_least_alpha_of_the_same_rows_is_broken_in_at_most_one_data_set_of_t
 
 @pytest.mark.parametrize("family", [Laplace, Gaussian])
 def test_what_is_chosen_meets_the_target_in_truth_too(family: type[Link]) -> None:
-    # a false alarm needs the band to fail: once in 20, and the target to be missed by more than the band's slack
+    # a false alarm needs the band to fail: once in 20, and the target to be missed by more than the
+    # band's slack
     rng, broken = np.random.default_rng(3), 0
     for shift, scale in WORLDS * 5:
-        least = certify_link(ndtr(shift + scale * rng.normal(size=300)), family(0.1)).least_randomized(0.35, 0.2)
+        least = certify_link(
+            ndtr(shift + scale * rng.normal(size=300)), family(0.1)
+        ).least_randomized(0.35, 0.2)
         assert least.group_error(0.2) <= 0.35
         broken += cvar(least.link.pathwise_error(scores(shift, scale)), 0.2) > 0.35
     assert broken <= stats.binom.isf(1e-4, 20, 0.05)
@@ -153,7 +169,8 @@ def test_no_less_randomization_meets_the_target(family: type[Link]) -> None:
     least = proof.least_randomized(0.3, 0.2)
     assert 0.295 < least.group_error(0.2) <= 0.3
     assert proof.with_link(family(1.02 * least.link.alpha)).group_error(0.2) > 0.3
-    # the price of proof: a calibrated base of endless rows could do with the alpha of the links' own table
+    # the price of proof: a calibrated base of endless rows could do with the alpha of the links'
+    # own table
     assert family(least.link.alpha).group_error(0.2) < 0.3
 
 
@@ -175,7 +192,9 @@ def test_a_bound_hangs_on_all_steps_that_can_matter(family: type[Link], mass: fl
     proof = certify_link(np.random.default_rng(11).beta(0.5, 0.7, size=300), family(0.07))
     band = proof.band
     whole = SurvivalBand(
-        np.append(0.0, family(0.07).pathwise_error(0.5 + band.starts)), np.append(1.0, band.upper), 0.5
+        np.append(0.0, family(0.07).pathwise_error(0.5 + band.starts)),
+        np.append(1.0, band.upper),
+        0.5,
     )
     assert proof.group_error(mass) == pytest.approx(whole.cvar(mass), rel=1e-12)
 
@@ -207,9 +226,13 @@ def test_a_target_that_needs_no_randomization_gets_none() -> None:
 @EVERY_LINK
 def test_the_mean_error_is_that_of_the_people(family: type[Link]) -> None:
     u = np.random.default_rng(0).beta(2, 1, size=500)
-    assert certify_link(u, family(0.1)).mean_error() == pytest.approx(family(0.1).pathwise_error(u).mean(), abs=1e-12)
+    assert certify_link(u, family(0.1)).mean_error() == pytest.approx(
+        family(0.1).pathwise_error(u).mean(), abs=1e-12
+    )
     # of many people, as many ranks as are looked at; PITs of just 0 and 1 among them
-    many = np.concatenate([np.random.default_rng(1).beta(0.3, 0.3, size=30_000), np.repeat([0.0, 1.0], 500)])
+    many = np.concatenate(
+        [np.random.default_rng(1).beta(0.3, 0.3, size=30_000), np.repeat([0.0, 1.0], 500)]
+    )
     exact = family(0.1).pathwise_error(many).mean()
     assert certify_link(many, family(0.1)).mean_error() == pytest.approx(exact, abs=5e-5)
 
@@ -217,19 +240,23 @@ def test_the_mean_error_is_that_of_the_people(family: type[Link]) -> None:
 def test_too_few_rows_say_how_many_it_takes() -> None:
     u = np.random.default_rng(4).uniform(size=40)
     proof = certify_link(u, Laplace(0.1))
-    with pytest.raises(InputError, match=r"cannot be certified for mass 0\.2 on 40 rows: about") as caught:
+    with pytest.raises(
+        InputError, match=r"cannot be certified for mass 0\.2 on 40 rows: about"
+    ) as caught:
         proof.least_randomized(0.15, 0.2, certify_share=0.3)
     needed, in_all, share, price = (
         float(number.replace(",", ""))
         for number in re.findall(
-            r"about (\S+) certifying rows will do \((\S+) in all at certify_share=(\S+)\), at a price of (\S+) nats",
+            r"about (\S+) certifying rows will do \((\S+) in all at certify_share=(\S+)\), at a"
+            r" price of (\S+) nats",
             str(caught.value),
         )[0]
     )
     assert needed > 40
     assert share == 0.3
     assert needed / 0.3 <= in_all <= 1.1 * needed / 0.3
-    # nine times in ten: 60 data sets of that size, refused fewer times than one in a million would be
+    # nine times in ten: 60 data sets of that size, refused fewer times than one in a million would
+    # be
     rng, found = np.random.default_rng(5), []
     for _ in range(60):
         more = certify_link(rng.uniform(size=int(needed)), Laplace(LEAST_ALPHA))
@@ -267,20 +294,26 @@ def test_a_group_smaller_than_any_share_that_is_bounded_may_be_as_wrong_as_can_b
 
 def test_people_with_several_rows_count_once() -> None:
     u = np.random.default_rng(7).uniform(size=50)
-    proof = certify_link(np.repeat(u, 3), Entropic(0.1), cluster=np.repeat(np.arange(50), 3), random_state=0)
+    proof = certify_link(
+        np.repeat(u, 3), Entropic(0.1), cluster=np.repeat(np.arange(50), 3), random_state=0
+    )
     assert proof.n_samples == 50
     assert proof.group_error(0.3) == certify_link(u, Entropic(0.1)).group_error(0.3)
 
 
 def test_the_summary_says_what_is_proven_and_what_not() -> None:
-    proof = certify_link(np.random.default_rng(8).uniform(size=400), Entropic(0.1), confidence=0.975)
+    proof = certify_link(
+        np.random.default_rng(8).uniform(size=400), Entropic(0.1), confidence=0.975
+    )
     text = proof.summary()
     assert "With 97.5% confidence, from 400 people" in text
     for part in (*proof.assumptions, *proof.not_covered):
         assert part in text
     assert list(proof.table()["mass"]) == [0.1, 0.2, 0.5, 1.0]
     low, high = proof.coverage(0.8, 0.2)
-    assert (proof.table()[["coverage_80_low", "coverage_80_high"]].to_numpy()[1] == (low, high)).all()
+    assert (
+        proof.table()[["coverage_80_low", "coverage_80_high"]].to_numpy()[1] == (low, high)
+    ).all()
     assert f"the 80% interval holds {at_least(low)}% to {at_most(high)}% there" in text
 
 
@@ -292,7 +325,10 @@ def test_the_summary_says_what_is_proven_and_what_not() -> None:
         (lambda: certify_link([0.1, 0.2], Entropic(0.1), confidence=95), "fractions everywhere"),
         (lambda: certify_link([0.1], Entropic(0.1)).group_error(0), "0 < mass <= 1"),
         (lambda: certify_link([0.1], Entropic(0.1)).coverage(80, 0.2), "0 < level < 1"),
-        (lambda: certify_link([0.1], Entropic(0.1)).least_randomized(30, 0.2), "fractions everywhere"),
+        (
+            lambda: certify_link([0.1], Entropic(0.1)).least_randomized(30, 0.2),
+            "fractions everywhere",
+        ),
     ],
 )
 def test_bad_input_is_one_line(call: Any, message: str) -> None:

@@ -1,8 +1,8 @@
 """Audits against what SciPy and plain NumPy say of the same PITs, and the text that people read.
 
-The forecaster under audit is a stub whose randomized forecasts are normal again, so that all its scores are known:
-through the Gaussian link `H(u; r) = Phi(s Phi^-1(u) + rho Phi^-1(r))`, `s = sqrt(1 - rho^2)`, Normal(a, b) becomes
-Normal(a - b rho Phi^-1(r) / s, b / s).
+The forecaster under audit is a stub whose randomized forecasts are normal again, so that all its
+scores are known: through the Gaussian link `H(u; r) = Phi(s Phi^-1(u) + rho Phi^-1(r))`, `s =
+sqrt(1 - rho^2)`, Normal(a, b) becomes Normal(a - b rho Phi^-1(r) / s, b / s).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from scipy import special, stats
 from sklearn.linear_model import LinearRegression
 
 import evenhand
-from evenhand._checks import DiscreteOutcomeWarning, InputError
 from evenhand._escape import visible
-from evenhand.audits import Audit, _pictures, _provenance, audit_pit, certify, compare
+from evenhand._validate import DiscreteOutcomeWarning, InputError
+from evenhand.audits import Audit, audit_pit, certify, compare, pictures, provenance
 from evenhand.audits import audit as full_audit
-from evenhand.audits._subject import read_block
-from evenhand.audits._tables import _share_band as share_band_of
+from evenhand.audits.forecasts import read_block
+from evenhand.audits.tables import _share_band as share_band_of
 from evenhand.calibration import covered, pathwise_errors
 from evenhand.distributions import Distribution, Normal, NormalMixture
 from evenhand.draws import jittered
@@ -60,7 +60,10 @@ def randomized_normal(mean: Floats, r: Floats, rho: float) -> tuple[Floats, Floa
 
 
 class Stub:
-    """A fitted model: Normal(first column, STD), randomized where `rho` is given; remembers the draws it got."""
+    """A fitted model: Normal(first column, STD), randomized where `rho` is given.
+
+    Remembers the draws it got.
+    """
 
     def __init__(self, rho: float | None = None, by_link: bool = False) -> None:
         self.rho, self.by_link = rho, by_link
@@ -94,13 +97,17 @@ def audit(*args: Any, **kwargs: Any) -> Audit:
 
 def quick_pits(*args: Any, **kwargs: Any) -> Audit:
     """As `audit`, of PITs."""
-    return audit_pit(*args, **({"n_simulations": 2, "learned_masses": (), "random_state": 0} | kwargs))
+    return audit_pit(
+        *args, **({"n_simulations": 2, "learned_masses": (), "random_state": 0} | kwargs)
+    )
 
 
 def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
     """Return features and outcomes; people of the north earn more than the stub forecasts."""
     rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"score": rng.normal(size=n), "region": rng.choice(["north", "south"], size=n)})
+    X = pd.DataFrame(
+        {"score": rng.normal(size=n), "region": rng.choice(["north", "south"], size=n)}
+    )
     bias = np.where(X["region"] == "north", 0.8, 0.0)
     return X, (X["score"] + bias + STD * rng.normal(size=n)).to_numpy()
 
@@ -124,7 +131,8 @@ def w1(values: Floats) -> float:
     return float(stats.wasserstein_distance(values.ravel(), (np.arange(100_000) + 0.5) / 100_000))
 
 
-# --- what the tables say ---------------------------------------------------------------------------------------
+# --- what the tables say
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rho", [None, 0.8])
@@ -143,21 +151,45 @@ def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> N
         "average error",
     ]
     bands = [f"coverage_{level}{end}" for level in (80, 90) for end in ("", "_low", "_high")]
-    head = ["group", "n", "error", "error_low", "error_high", "mean_pit", "bias", "bias_low", "bias_high"]
-    assert list(found.groups.columns) == [*head, *bands, "too_small", "column", "possible_leak", "scanned_as"]
+    head = [
+        "group",
+        "n",
+        "error",
+        "error_low",
+        "error_high",
+        "mean_pit",
+        "bias",
+        "bias_low",
+        "bias_high",
+    ]
+    assert list(found.groups.columns) == [
+        *head,
+        *bands,
+        "too_small",
+        "column",
+        "possible_leak",
+        "scanned_as",
+    ]
     assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
     null = ["null_mean", "null_low", "null_high"]
     assert list(found.worst_groups.columns) == ["mass", "n", "error", *null, "certified"]
-    assert set(found.scan["group"]) >= {"score <= 0.0163868", "region = south"} or len(found.scan) >= 3
+    assert (
+        set(found.scan["group"]) >= {"score <= 0.0163868", "region = south"} or len(found.scan) >= 3
+    )
     np.testing.assert_allclose(found.worst_groups["mass"], MASSES)
     for frame in (found.scores, found.groups, found.worst_groups):
         numbers = frame.select_dtypes("number")
         assert np.isfinite(numbers.to_numpy()).all()
 
 
-def check_tables(found: Audit, X: pd.DataFrame, y: Floats, pit: Floats, scores: dict[str, Floats], rel: float) -> None:
+def check_tables(
+    found: Audit, X: pd.DataFrame, y: Floats, pit: Floats, scores: dict[str, Floats], rel: float
+) -> None:
     """Compare an audit with PITs of shape (n, m) and scores per person, both from elsewhere."""
-    expected = scores | {f"{level:.0%} coverage": (np.abs(pit - 0.5) <= level / 2).mean(axis=1) for level in (0.8, 0.9)}
+    expected = scores | {
+        f"{level:.0%} coverage": (np.abs(pit - 0.5) <= level / 2).mean(axis=1)
+        for level in (0.8, 0.9)
+    }
     measured = found.scores.set_index("measure")
     for measure, values in expected.items():
         row = measured.loc[measure]
@@ -177,18 +209,26 @@ def check_tables(found: Audit, X: pd.DataFrame, y: Floats, pit: Floats, scores: 
         assert row["high"] - row["value"] == pytest.approx(margin, rel=max(rel, 1e-6), abs=1e-9)
         assert row["value"] - row["low"] == pytest.approx(margin, rel=max(rel, 1e-6), abs=1e-9)
     north = (X["region"] == "north").to_numpy()
-    for name, rows in (("everyone", north | ~north), ("region = north", north), ("region = south", ~north)):
+    for name, rows in (
+        ("everyone", north | ~north),
+        ("region = north", north),
+        ("region = south", ~north),
+    ):
         group = found.groups.set_index("group").loc[name]
         assert group["n"] == rows.sum()
         assert group["error"] == pytest.approx(w1(pit[rows]), abs=3e-6)
         assert 0 <= group["error_low"] <= group["error"] <= group["error_high"] <= 0.5
         assert group["mean_pit"] == pytest.approx(pit[rows].mean(), abs=1e-12)
         # over draws the mean of a forecast is that of one outcome from each of 64 cells
-        assert group["bias"] == pytest.approx((y - X["score"])[rows].mean(), abs=0.02 if pit.shape[1] > 1 else 1e-9)
+        assert group["bias"] == pytest.approx(
+            (y - X["score"])[rows].mean(), abs=0.02 if pit.shape[1] > 1 else 1e-9
+        )
         for level in (80, 90):
             share = (np.abs(pit[rows] - 0.5) <= level / 200).mean()
             assert group[f"coverage_{level}"] == pytest.approx(share, abs=1e-12)
-            assert 0 <= group[f"coverage_{level}_low"] <= share <= group[f"coverage_{level}_high"] <= 1
+            assert (
+                0 <= group[f"coverage_{level}_low"] <= share <= group[f"coverage_{level}_high"] <= 1
+            )
         assert not group["too_small"]
     assert found.score("average error") == pytest.approx(w1(pit), abs=3e-6)
     by_mean = pit[np.argsort(pit.mean(axis=1))]
@@ -196,8 +236,11 @@ def check_tables(found: Audit, X: pd.DataFrame, y: Floats, pit: Floats, scores: 
     for mass, size, error, *_, certified in found.worst_groups.itertuples(index=False):
         k = int(np.ceil(mass * pit.shape[0] - 1e-9))
         assert size == k
-        # no worse than the mean of the k largest pathwise errors (Jensen), no better than the paper's groups
-        assert max(w1(by_mean[:k]), w1(by_mean[-k:])) - 3e-6 <= error <= worst_first[:k].mean() + 1e-12
+        # no worse than the mean of the k largest pathwise errors (Jensen), no better than the
+        # paper's groups
+        assert (
+            max(w1(by_mean[:k]), w1(by_mean[-k:])) - 3e-6 <= error <= worst_first[:k].mean() + 1e-12
+        )
         assert error <= certified <= 0.5
         assert found.worst_group_error(mass) == error
 
@@ -208,15 +251,26 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link: bool
     rho = 0.8
     model = Stub(rho, by_link)
     found = audit(model, X, y, groups=["region"], random_state=0)
-    assert (found.name, found.n_samples, found.n_draws, found.is_randomized) == ("Stub", N, 64, True)
+    assert (found.name, found.n_samples, found.n_draws, found.is_randomized) == (
+        "Stub",
+        N,
+        64,
+        True,
+    )
     assert found.rounding_step is None
     # one draw in each cell of each person, apart for PITs and for what needs few draws
-    assert [r.shape for r in model.draws] == [(N, 64), (N, 16), (5, 4)]  # the last for people shown as examples
+    assert [r.shape for r in model.draws] == [
+        (N, 64),
+        (N, 16),
+        (5, 4),
+    ]  # the last for people shown as examples
     for r in model.draws[:2]:
         cells = np.floor(r * r.shape[1])
         np.testing.assert_array_equal(cells, np.broadcast_to(np.arange(r.shape[1]), r.shape))
         assert np.unique(r).size == r.size
-    wide, few = (stats.norm(*randomized_normal(X["score"].to_numpy(), r, rho)) for r in model.draws[:2])
+    wide, few = (
+        stats.norm(*randomized_normal(X["score"].to_numpy(), r, rho)) for r in model.draws[:2]
+    )
     std = STD / np.sqrt(1 - rho**2)
     scores = {
         "log score": -wide.logpdf(y[:, None]).mean(axis=1),
@@ -225,8 +279,8 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link: bool
         "80% interval width": np.full(N, 2 * std * stats.norm.ppf(0.9)),
         "90% interval width": np.full(N, 2 * std * stats.norm.ppf(0.95)),
     }
-    # CRPS and standard deviation of a link's forecast are sums over a table of quantiles, a sixteenth apart in score:
-    # the trapezoid adds about (1/16)^2 / 12 of the variance
+    # CRPS and standard deviation of a link's forecast are sums over a table of quantiles, a
+    # sixteenth apart in score: the trapezoid adds about (1/16)^2 / 12 of the variance
     check_tables(found, X, y, wide.cdf(y[:, None]), scores, rel=1e-3 if by_link else 1e-9)
 
 
@@ -265,18 +319,25 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
     X, y = table(4000)
     found = audit(Stub(0.8), X, y, groups=["region"], random_state=1)
     groups = found.groups.set_index("group")
-    # the group's mean PIT is E Phi(s (e + 0.8 / STD) + rho Z) = Phi(0.8 s / (STD sqrt 2)) with s = 0.6; the mean of
-    # a person's draws varies by less than 0.3 around it: five standard errors, a false alarm in 10^6
+    # the group's mean PIT is E Phi(s (e + 0.8 / STD) + rho Z) = Phi(0.8 s / (STD sqrt 2)) with s =
+    # 0.6; the mean of a person's draws varies by less than 0.3 around it: five standard errors, a
+    # false alarm in 10^6
     expected = special.ndtr(0.8 * 0.6 / (STD * np.sqrt(2)))
-    assert groups.loc["region = north", "mean_pit"] == pytest.approx(expected, abs=5 * 0.3 / np.sqrt(1900))
-    assert groups.loc["region = south", "mean_pit"] == pytest.approx(0.5, abs=5 * 0.3 / np.sqrt(1900))
+    assert groups.loc["region = north", "mean_pit"] == pytest.approx(
+        expected, abs=5 * 0.3 / np.sqrt(1900)
+    )
+    assert groups.loc["region = south", "mean_pit"] == pytest.approx(
+        0.5, abs=5 * 0.3 / np.sqrt(1900)
+    )
     assert groups.loc["region = north", "error_low"] > groups.loc["region = south", "error_high"]
     sure = found.scan[found.scan["p_adjusted"] < 0.05]
     assert "region = north" in set(sure["group"])
     assert set(sure["direction"]) == {"outcomes higher than forecast"}
     text = " ".join(found.summary().split())
     assert re.search(
-        r"Named group region = north \([0-9,]+ rows\): outcomes higher than forecast, by .* surely by", text
+        r"Named group region = north \([0-9,]+ rows\): outcomes higher than forecast, by .*"
+        r" surely by",
+        text,
     )
     assert "Named group region = south" not in text
 
@@ -289,7 +350,9 @@ def test_the_text_says_by_how_much_outcomes_miss_the_forecast(shift: float) -> N
     # the standard error of 400 standard normal outcomes is 0.05, their deviation here 0.998
     half = 1.96 * y.std() / np.sqrt(N)
     bias, low, high = re.search(r"(\S+) \((\S+) to (\S+)\)", line).groups()  # type: ignore[union-attr]
-    np.testing.assert_allclose([float(bias), float(low), float(high)], shift + half * np.array([0, -1, 1]), atol=6e-4)
+    np.testing.assert_allclose(
+        [float(bias), float(low), float(high)], shift + half * np.array([0, -1, 1]), atol=6e-4
+    )
 
 
 def test_weights_are_repetitions_but_for_the_oracle() -> None:
@@ -320,7 +383,9 @@ def test_a_group_with_all_weight_on_one_row_is_too_small() -> None:
     X, y = table()
     weight = np.where(np.arange(N) < N // 2, 1.0, 1e-6)
     weight[0] = 1e6
-    found = audit(Stub(), X, y, groups={"one": np.arange(N) < 100}, sample_weight=weight, random_state=0)
+    found = audit(
+        Stub(), X, y, groups={"one": np.arange(N) < 100}, sample_weight=weight, random_state=0
+    )
     row = found.groups.set_index("group").loc["one"]
     assert row["too_small"]
     assert np.isnan(row["bias_low"])
@@ -332,21 +397,35 @@ def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
     X, y = table()
     rng = np.random.default_rng(2)
     weight = rng.exponential(size=N)
-    row = audit(Stub(), X, y, sample_weight=weight, random_state=0).scores.set_index("measure").loc["log score"]
+    row = (
+        audit(Stub(), X, y, sample_weight=weight, random_state=0)
+        .scores.set_index("measure")
+        .loc["log score"]
+    )
     losses = -stats.norm(X["score"], STD).logpdf(y)
     rows = rng.integers(0, N, size=(4000, N))
     means = (losses[rows] * weight[rows]).sum(axis=1) / weight[rows].sum(axis=1)
-    # a standard deviation from 4000 means has a standard error of 1.1%, the linearization costs about as much
-    assert row["high"] - row["value"] == pytest.approx(stats.norm.ppf(0.975) * means.std(), rel=0.08)
+    # a standard deviation from 4000 means has a standard error of 1.1%, the linearization costs
+    # about as much
+    assert row["high"] - row["value"] == pytest.approx(
+        stats.norm.ppf(0.975) * means.std(), rel=0.08
+    )
 
 
 def test_bands_of_the_error_are_as_wide_as_the_weighted_rows_ask() -> None:
-    # a tenth of the rows holds all weight: sqrt(10) times as wide, twice as wide in all but rare bootstraps
+    # a tenth of the rows holds all weight: sqrt(10) times as wide, twice as wide in all but rare
+    # bootstraps
     X, y = table()
     few = audit(Stub(), X, y, sample_weight=np.arange(N) < N // 10, random_state=0)
     every = audit(Stub(), X, y, random_state=0)
-    for found in (few.scores.iloc[-1].rename({"value": "error", "high": "error_high"}), few.groups.iloc[0]):
-        assert found["error_high"] - found["error"] > 2 * (every.groups["error_high"] - every.groups["error"])[0]
+    for found in (
+        few.scores.iloc[-1].rename({"value": "error", "high": "error_high"}),
+        few.groups.iloc[0],
+    ):
+        assert (
+            found["error_high"] - found["error"]
+            > 2 * (every.groups["error_high"] - every.groups["error"])[0]
+        )
 
 
 @pytest.mark.parametrize("given_as", ["model", "forecast", "pit", "clusters"])
@@ -356,12 +435,18 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     forecast = Forecast.from_normal(X["score"], np.full(N, STD))
     # rows without a weight are off by a mile: any part that saw them would tell
     y = np.where(weight > 0, y, y + 40.0)
-    options: dict[str, Any] = {"groups": {"odd": np.arange(N) % 2 == 1}, "learned_masses": [0.5], "random_state": 0}
+    options: dict[str, Any] = {
+        "groups": {"odd": np.arange(N) % 2 == 1},
+        "learned_masses": [0.5],
+        "random_state": 0,
+    }
     options["min_size"] = 60
     if given_as == "pit":
         found = audit_pit(forecast.pit(y), X=X, sample_weight=weight, n_simulations=2, **options)
     elif given_as == "clusters":
-        found = audit(forecast, y=y, features=X, sample_weight=weight, cluster=np.arange(N) // 2, **options)
+        found = audit(
+            forecast, y=y, features=X, sample_weight=weight, cluster=np.arange(N) // 2, **options
+        )
     else:
         subject: Any = Stub() if given_as == "model" else forecast
         found = audit(subject, X, y, sample_weight=weight, **options)
@@ -374,19 +459,23 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     assert found.certificate.n_samples == n
     assert found.learned["n_judged"].iloc[0] <= n
     assert 60 <= found.scan["n"].max() <= n
-    # PITs of the planted rows are 1; the others' deviate from uniform by half the planted bias at the most
+    # PITs of the planted rows are 1; the others' deviate from uniform by half the planted bias at
+    # the most
     assert found.worst_group_error(1.0) < 0.2
 
 
 def test_a_group_of_weight_zero_is_left_out_with_a_note() -> None:
     X, y = table()
     north = (X["region"] == "north").to_numpy()
-    found = audit(Stub(), X, y, groups={"north": north, "south": ~north}, sample_weight=~north, random_state=0)
+    found = audit(
+        Stub(), X, y, groups={"north": north, "south": ~north}, sample_weight=~north, random_state=0
+    )
     assert list(found.groups["group"]) == ["everyone", "south"]
     assert "no row of group 'north' is left" in found.notes
 
 
-# --- groups ----------------------------------------------------------------------------------------------------
+# --- groups
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_groups_come_from_columns_of_any_table_or_from_masks() -> None:
@@ -396,18 +485,27 @@ def test_groups_come_from_columns_of_any_table_or_from_masks() -> None:
     polars = audit(Stub(), pl.from_pandas(X), y, groups=["region", "score"], random_state=0)
     pd.testing.assert_frame_equal(by_column.groups, polars.groups)
     median = X["score"] > X["score"].median()
-    masks = {"region = north": north, "region = south": (~north).tolist(), "low": ~median, "high": median}
+    masks = {
+        "region = north": north,
+        "region = south": (~north).tolist(),
+        "low": ~median,
+        "high": median,
+    }
     by_mask = audit(Stub(), X, y, groups=masks, random_state=0)
     assert list(by_mask.groups["group"]) == ["everyone", *masks]
     assert by_column.groups["column"].tolist() == [None, "region", "region", "score", "score"]
     told = ["group", "column"]
-    pd.testing.assert_frame_equal(by_column.groups.drop(columns=told), by_mask.groups.drop(columns=told))
+    pd.testing.assert_frame_equal(
+        by_column.groups.drop(columns=told), by_mask.groups.drop(columns=told)
+    )
     assert list(audit(Stub(), X, y, random_state=0).groups["group"]) == ["everyone"]
 
 
 def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
     X, y = table()
-    found = audit(Forecast.from_normal(X["score"], np.full(N, STD)), X, y, groups=["region"], random_state=0)
+    found = audit(
+        Forecast.from_normal(X["score"], np.full(N, STD)), X, y, groups=["region"], random_state=0
+    )
     assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
 
 
@@ -415,14 +513,26 @@ def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
     ("groups", "said"),
     [
         ({"none": np.zeros(N, dtype=bool)}, "groups['none'] must hold at least one row, got none"),
-        ({"short": np.ones(3, dtype=bool)}, f"groups['short'] must be {N} booleans or labels, got bool of shape (3,)"),
+        (
+            {"short": np.ones(3, dtype=bool)},
+            f"groups['short'] must be {N} booleans or labels, got bool of shape (3,)",
+        ),
         ({"flat": True}, f"groups['flat'] must be {N} booleans or labels, got bool of shape ()"),
-        ({"everyone": np.arange(N) < 9}, "groups['everyone'] must have a name of its own, got 'everyone' twice"),
+        (
+            {"everyone": np.arange(N) < 9},
+            "groups['everyone'] must have a name of its own, got 'everyone' twice",
+        ),
         (
             {1: np.arange(N) < 9, "1": np.arange(N) > 9},
             "groups['1'] must have a name of its own, got '1' twice",
         ),
-        ("region", "groups must be a list of column names or masks by name, got 'region'; write ['region']"),
+        (
+            "region",
+            (
+                "groups must be a list of column names or masks by name, got 'region'; write"
+                " ['region']"
+            ),
+        ),
         (["town"], "X must have a column 'town', got the columns score, region"),
     ],
 )
@@ -437,8 +547,9 @@ def test_columns_are_refused_where_there_is_no_table_or_another_one() -> None:
     rule = "groups must be masks by name where X is not a table, got "
     assert complaint(audit, Stub(), X[["score"]].to_numpy(), y, groups=["region"]) == rule + "list"
     assert complaint(audit, forecast, y=y, groups=np.ones(N, dtype=bool)) == rule + "ndarray"
-    assert complaint(audit, forecast, X.iloc[:9], y, groups=["region"]) == (
-        f"X must have one row per outcome ({N}), got 9 rows"
+    assert (
+        complaint(audit, forecast, X.iloc[:9], y, groups=["region"])
+        == f"X must have one row per outcome ({N}), got 9 rows"
     )
 
 
@@ -452,7 +563,8 @@ def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bo
     assert ("%" in line) != too_small
 
 
-# --- outcomes and input ----------------------------------------------------------------------------------------
+# --- outcomes and input
+# ----------------------------------------------------------------------------------------
 
 
 def test_discrete_outcomes_are_refused() -> None:
@@ -480,7 +592,8 @@ def test_mild_atoms_are_warned_about_and_spread_over_their_cells() -> None:
     assert found.rounding_step == 0.01
     # spread PITs of the truth are exactly uniform. DKW bounds W1 too: a false alarm in 10^6
     assert found.score("average error") <= np.sqrt(np.log(2e6) / (2 * n))
-    # piled up at the CDF of the cap, 0.92, these rows would all count as covered: 0.95. Five standard errors
+    # piled up at the CDF of the cap, 0.92, these rows would all count as covered: 0.95. Five
+    # standard errors
     assert found.score("90% coverage") == pytest.approx(0.9, abs=5 * 0.3 / np.sqrt(n))
     assert (truth.pit(y) <= 0.95).mean() > 0.99
 
@@ -502,7 +615,8 @@ def test_the_random_state_repeats_an_audit_and_another_changes_it() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscreteOutcomeWarning)
             one, same, other = (
-                audit(subject, X, y, groups=["region"], random_state=seed).to_json() for seed in (0, 0, 1)
+                audit(subject, X, y, groups=["region"], random_state=seed).to_json()
+                for seed in (0, 0, 1)
             )
         assert one == same != other
 
@@ -519,22 +633,35 @@ def test_inputs_are_left_as_they_were() -> None:
 def test_outcomes_of_any_container_are_taken(y: Callable[[Any], Any]) -> None:
     X, outcomes = table()
     expected = audit(Stub(), X, outcomes, random_state=0).to_json()
-    assert audit(Stub(), X.set_index(X.index[::-1]), y(outcomes), random_state=0).to_json() == expected
+    assert (
+        audit(Stub(), X.set_index(X.index[::-1]), y(outcomes), random_state=0).to_json() == expected
+    )
 
 
 def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
     X, y = table()
     holed = np.where(np.arange(N) == 3, np.nan, y)
     assert complaint(audit, Stub(), X) == "y must be given: an audit needs outcomes, got None"
-    assert complaint(audit, Stub(), X, holed) == "y[3] must be finite, got nan; drop the 1 such value(s)"
+    assert (
+        complaint(audit, Stub(), X, holed)
+        == "y[3] must be finite, got nan; drop the 1 such value(s)"
+    )
     assert complaint(audit, Stub(), X, y[:, None]) == f"y must have 1 dimension, got shape ({N}, 1)"
     assert complaint(audit, Stub(), None, y) == "X must be given with a forecaster, got None"
-    assert complaint(audit, Stub(), X[:50], y) == f"y must have one outcome per row of X (50), got {N} outcomes"
-    assert complaint(audit, flat(50), y=y) == f"y must have one outcome per forecast (50), got {N} outcomes"
+    assert (
+        complaint(audit, Stub(), X[:50], y)
+        == f"y must have one outcome per row of X (50), got {N} outcomes"
+    )
+    assert (
+        complaint(audit, flat(50), y=y)
+        == f"y must have one outcome per forecast (50), got {N} outcomes"
+    )
     assert complaint(audit, object(), X, y).startswith(
         "model_or_forecast must be a forecaster or a Forecast, got object; "
     )
-    assert complaint(audit, Stub(), X, y, sample_weight=[1.0]).startswith("sample_weight must have one value per row")
+    assert complaint(audit, Stub(), X, y, sample_weight=[1.0]).startswith(
+        "sample_weight must have one value per row"
+    )
     assert complaint(audit, Stub(), X, y, random_state="a").startswith("random_state must be None")
 
 
@@ -542,29 +669,49 @@ def test_what_was_not_audited_is_refused_with_what_was() -> None:
     X, y = table()
     found = audit(Stub(), X, y, random_state=0)
     said = complaint(found.worst_group_error, 0.25)
-    assert said == "mass must be one of [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], got 0.25"
+    assert (
+        said == "mass must be one of [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], got 0.25"
+    )
     said = complaint(found.score, "crps")
     assert said.startswith("measure must be one of ['log score', 'CRPS', ")
     assert said.endswith(", got 'crps'")
 
 
-# --- JSON ------------------------------------------------------------------------------------------------------
+# --- JSON
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     X, y = table()
     one = np.arange(N) == 0
-    found = audit(Stub(0.8), X, y, groups={"größer": ~one, "one": one}, random_state=0, name="naïve")
+    found = audit(
+        Stub(0.8), X, y, groups={"größer": ~one, "one": one}, random_state=0, name="naïve"
+    )
     held = found.to_dict()
     assert json.loads(found.to_json()) == held
     path = tmp_path / "audit.json"
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
-    head = {"schema": "evenhand.audit/3", "name": "naïve", "target": None, "n_samples": N, "n_draws": 64}
+    head = {
+        "schema": "evenhand.audit/3",
+        "name": "naïve",
+        "target": None,
+        "n_samples": N,
+        "n_draws": 64,
+    }
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     tables = ["scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples"]
-    rest = ["certificate", "notes", "caveat", "pit", "price", "provenance", "possible_leaks", "unseen"]
+    rest = [
+        "certificate",
+        "notes",
+        "caveat",
+        "pit",
+        "price",
+        "provenance",
+        "possible_leaks",
+        "unseen",
+    ]
     assert list(held) == [*head, "is_randomized", "rounding_step", *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
         # every digit; as objects, since pandas would make NaN of a missing name
@@ -572,13 +719,18 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         frame = pd.DataFrame(held[key], dtype=object).astype(expected.dtypes)
         pd.testing.assert_frame_equal(frame, expected, check_dtype=False, rtol=0, atol=0)
     for plain, row in zip(held["scan"], found.scan.to_dict("records"), strict=True):
-        assert plain == {**row, "features": list(row["features"])} or "too small to tell" in row["direction"]
+        assert (
+            plain == {**row, "features": list(row["features"])}
+            or "too small to tell" in row["direction"]
+        )
     proof = found.certificate
     assert proof is not None
     assert held["certificate"]["average_error"] == proof.average_error()
     assert held["certificate"]["every_group"][1]["group_error"] == proof.group_error(0.2)
     assert held["certificate"]["groups"][1]["low"] == 0.0
-    assert held["groups"][2]["coverage_80_high"] - held["groups"][2]["coverage_80_low"] > 0.5  # one row tells little
+    assert (
+        held["groups"][2]["coverage_80_high"] - held["groups"][2]["coverage_80_low"] > 0.5
+    )  # one row tells little
     json.dumps(held, allow_nan=False)
 
 
@@ -588,7 +740,8 @@ def test_json_keeps_the_digits_of_small_units() -> None:
     assert small.to_dict()["scores"][1]["value"] == small.score("CRPS") > 0
 
 
-# --- what the pictures show ------------------------------------------------------------------------------------
+# --- what the pictures show
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "n_bins"), [(499, 10), (500, 20)])
@@ -600,38 +753,51 @@ def test_the_histogram_is_that_of_numpy(n: int, n_bins: int) -> None:
     expected, edges = np.histogram(pit, n_bins, (0, 1), weights=np.tile(weight[:, None], 3))
     np.testing.assert_allclose(held["edges"], edges, atol=1e-15)
     np.testing.assert_allclose(held["share"], expected / expected.sum())
-    assert all(low <= 1 / n_bins <= high for low, high in zip(held["low"], held["high"], strict=True))
+    assert all(
+        low <= 1 / n_bins <= high for low, high in zip(held["low"], held["high"], strict=True)
+    )
 
 
 def test_the_calibration_curve_counts_outcomes_below_each_quantile() -> None:
     rng = np.random.default_rng(1)
     pit, weight = rng.beta(2, 3, size=(60, 2)), rng.uniform(0.5, 2, size=60)
     pit[0] = 0.25  # at the quantile is not above it
-    held = quick_pits(pit, r=rng.uniform(size=pit.shape), sample_weight=weight).to_dict()["calibration"]
+    held = quick_pits(pit, r=rng.uniform(size=pit.shape), sample_weight=weight).to_dict()[
+        "calibration"
+    ]
     assert [row["level"] for row in held] == [k / 20 for k in range(1, 20)]
     for row in held:
-        below = sum(w * sum(p <= row["level"] for p in person) / 2 for person, w in zip(pit, weight, strict=True))
+        below = sum(
+            w * sum(p <= row["level"] for p in person) / 2
+            for person, w in zip(pit, weight, strict=True)
+        )
         assert row["observed"] == pytest.approx(below / weight.sum(), abs=1e-12)
         assert 0 <= row["low"] <= row["observed"] <= row["high"] <= 1
 
 
 @pytest.mark.parametrize("n_draws", [1, 4])
 def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: int) -> None:
-    """Calibrated forecasts leave it in at most 5% of samples; fails wrongly with probability below 1e-3."""
+    """Calibrated forecasts leave it in at most 5% of samples.
+
+    Fails wrongly with probability below 1e-3.
+    """
     rng, link, n, runs = np.random.default_rng(2), Entropic(0.5), 100, 400
     outside = 0
     for _ in range(runs):
         u = rng.uniform(size=(n, 1))
         pit = u if n_draws == 1 else link.ppf(u, jittered(n, n_draws, rng))
-        curve = _pictures.calibration_table(pit, np.ones(n))
+        curve = pictures.calibration_table(pit, np.ones(n))
         outside += bool(((curve["level"] < curve["low"]) | (curve["level"] > curve["high"])).any())
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
 
 
 def test_the_band_of_the_calibration_curve_finds_what_is_off() -> None:
-    """PITs of Normal(0, 2) forecasts for Normal(0, 1): 0.2 of them up to 0.34, 3.1 margins of 0.043 from 0.2."""
+    """PITs of Normal(0, 2) forecasts for Normal(0, 1).
+
+    0.2 of them up to 0.34, 3.1 margins of 0.043 from 0.2.
+    """
     pit = stats.norm.cdf(np.random.default_rng(3).normal(size=1000) / 2)
-    curve = _pictures.calibration_table(pit[:, None], np.ones(1000)).set_index("level")
+    curve = pictures.calibration_table(pit[:, None], np.ones(1000)).set_index("level")
     assert curve.loc[0.2, "high"] < 0.2
     assert curve.loc[0.8, "low"] > 0.8
 
@@ -640,23 +806,31 @@ def test_the_band_of_the_calibration_curve_finds_what_is_off() -> None:
 def test_examples_are_the_intervals_of_the_forecaster_at_those_draws(kind: str) -> None:
     X, y = table()
     model = Stub(None if kind == "deterministic" else 0.8)
-    weight = (np.arange(N) % 2).astype(float)  # every other row is left out; rows keep their numbers
+    weight = (np.arange(N) % 2).astype(
+        float
+    )  # every other row is left out; rows keep their numbers
     held = audit(model, X, y, sample_weight=weight, random_state=0).to_dict()["examples"]
     draws = [None] if kind == "deterministic" else [0.1, 0.35, 0.65, 0.9]
     rows = [row["row"] for row in held][:: len(draws)]
     assert [row["draw"] for row in held] == draws * 5
     outcomes = np.sort(y[1::2])
-    assert [y[row] for row in rows] == [outcomes[round(share * 199)] for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    assert [y[row] for row in rows] == [
+        outcomes[round(share * 199)] for share in (0.1, 0.3, 0.5, 0.7, 0.9)
+    ]
     for row in held:
         person = X.iloc[[row["row"]]]
         forecast = model.forecast(person, np.array([[0.5 if row["draw"] is None else row["draw"]]]))
         low, high = forecast.interval(0.8)
         expected = (low.item(), high.item(), forecast.ppf(0.5).item(), y[row["row"]])
-        assert (row["low"], row["high"], row["median"], row["outcome"]) == pytest.approx(expected, rel=1e-12)
+        assert (row["low"], row["high"], row["median"], row["outcome"]) == pytest.approx(
+            expected, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(("shape", "shown"), [((N,), 1), ((N, 3), 3), ((1, 9), 4)])
-def test_examples_of_forecasts_are_at_draws_that_they_have(shape: tuple[int, ...], shown: int) -> None:
+def test_examples_of_forecasts_are_at_draws_that_they_have(
+    shape: tuple[int, ...], shown: int
+) -> None:
     y = np.random.default_rng(0).normal(size=N)
     r = np.random.default_rng(1).uniform(size=shape)
     forecast = flat(N).randomized(0.3, "laplace", r=r)
@@ -666,7 +840,9 @@ def test_examples_of_forecasts_are_at_draws_that_they_have(shape: tuple[int, ...
     for i, row in enumerate(held):
         assert row["draw"] in draws[row["row"]]
         again = flat(1).randomized(0.3, "laplace", r=row["draw"]).interval(0.8)
-        assert (row["low"], row["high"]) == pytest.approx((again[0].item(), again[1].item()), rel=1e-9)
+        assert (row["low"], row["high"]) == pytest.approx(
+            (again[0].item(), again[1].item()), rel=1e-9
+        )
         assert i % shown == 0 or row["draw"] > held[i - 1]["draw"]
 
 
@@ -683,10 +859,13 @@ def test_the_price_is_that_of_the_links(family: str) -> None:
     assert price["chosen"]["alpha"] == 0.2
     alphas = [point["alpha"] for point in price["curve"]]
     np.testing.assert_allclose(alphas, np.geomspace(0.01, 1, 30))
-    # at alpha 1 the model is left as it is: nothing is paid, and a person at u is (u^2 + (1 - u)^2) / 2 off
+    # at alpha 1 the model is left as it is: nothing is paid, and a person at u is (u^2 + (1 - u)^2)
+    # / 2 off
     assert price["curve"][-1]["price"] == pytest.approx(0, abs=1e-12)
     u = np.append(np.linspace(0, 0.1, 20_001), np.linspace(0.9, 1, 20_001))
-    assert price["curve"][-1]["group_error"] == pytest.approx(((u**2 + (1 - u) ** 2) / 2).mean(), abs=1e-4)
+    assert price["curve"][-1]["group_error"] == pytest.approx(
+        ((u**2 + (1 - u) ** 2) / 2).mean(), abs=1e-4
+    )
 
 
 def test_forecasts_through_a_link_have_its_price_and_others_that_of_the_entropic_one() -> None:
@@ -713,22 +892,30 @@ def disjoint(random: np.random.Generator, n: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize(
     ("groups", "share"),
-    # disjoint groups are independent: 1 - 0.95^24 = 0.708; Wilson's bands miss 4.8% here, which makes it 0.69. Halves
-    # overlap; with no overlap it would be more, with one group alone 0.05. What the documentation says is 0.70 and 0.44
+    # disjoint groups are independent: 1 - 0.95^24 = 0.708; Wilson's bands miss 4.8% here, which
+    # makes it 0.69. Halves overlap; with no overlap it would be more, with one group alone 0.05.
+    # What the documentation says is 0.70 and 0.44
     [(disjoint, 0.70), (halves, 0.44)],
 )
-def test_bands_of_named_groups_hold_one_by_one(groups: Callable[..., list[np.ndarray]], share: float) -> None:
+def test_bands_of_named_groups_hold_one_by_one(
+    groups: Callable[..., list[np.ndarray]], share: float
+) -> None:
     random, n, tables = np.random.default_rng(0), 1500, 400
     missed = np.array(
         [
-            [not band["low"] <= 0.8 <= band["high"] for band in bands_of_coverage(random.random(n), groups(random, n))]
+            [
+                not band["low"] <= 0.8 <= band["high"]
+                for band in bands_of_coverage(random.random(n), groups(random, n))
+            ]
             for _ in range(tables)
         ]
     )
-    # by itself each band holds 95 times in a hundred; 4 standard deviations of 400 tables are 0.1: a false alarm in
-    # 16,000 runs
+    # by itself each band holds 95 times in a hundred; 4 standard deviations of 400 tables are 0.1:
+    # a false alarm in 16,000 runs
     assert missed.mean() == pytest.approx(0.05, abs=0.02)
-    assert missed.any(axis=1).mean() == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / tables))
+    assert missed.any(axis=1).mean() == pytest.approx(
+        share, abs=4 * np.sqrt(share * (1 - share) / tables)
+    )
 
 
 def bands_of_coverage(pit: np.ndarray, groups: list[np.ndarray]) -> list[dict[str, float]]:
@@ -746,7 +933,11 @@ def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
         (audit_pit(np.full((300, 1), 0.3), residual=named, random_state=0), "loan, GBP"),
     ):
         assert found.to_dict()["target"] == found.target == target
-        units = {row["unit"] for row in found.to_dict()["scores"]} - {"nats", "share", "probability"}
+        units = {row["unit"] for row in found.to_dict()["scores"]} - {
+            "nats",
+            "share",
+            "probability",
+        }
         assert units <= {f"units of {'y' if target is None else target}"}
 
 
@@ -759,7 +950,13 @@ def test_an_audit_made_without_pictures_is_told_without_them() -> None:
     y = np.random.default_rng(0).normal(size=N)
     found = audit(flat(N), y=y, random_state=0)
     parts = ("histogram", "calibration", "examples", "price", "provenance")
-    bare = Audit(**{field.name: getattr(found, field.name) for field in fields(Audit) if field.name not in parts})
+    bare = Audit(
+        **{
+            field.name: getattr(found, field.name)
+            for field in fields(Audit)
+            if field.name not in parts
+        }
+    )
     held = bare.to_dict()
     empty = {"pit": None, "calibration": [], "examples": [], "price": None, "provenance": {}}
     assert {key: held[key] for key in empty} == empty
@@ -778,7 +975,8 @@ def test_an_audit_does_not_grow_with_the_rows() -> None:
     assert sizes[1][1] < 1.05 * sizes[0][1]
 
 
-# --- where an audit comes from ---------------------------------------------------------------------------------
+# --- where an audit comes from
+# ---------------------------------------------------------------------------------
 
 
 def test_the_provenance_names_versions_model_data_and_seed() -> None:
@@ -786,14 +984,21 @@ def test_the_provenance_names_versions_model_data_and_seed() -> None:
     made = audit(Stub(0.8), X, y, cluster=np.arange(N) // 2, random_state=7, name="mine").provenance
     assert (made["evenhand"], made["python"]) == (evenhand.__version__, platform.python_version())
     modules = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "pandas": pd}
-    assert {name: made["packages"][name] for name in modules} == {n: m.__version__ for n, m in modules.items()}
+    assert {name: made["packages"][name] for name in modules} == {
+        n: m.__version__ for n, m in modules.items()
+    }
     assert set(made["packages"]) - set(modules) == ({"torch"} if "torch" in sys.modules else set())
     assert (made["command"], made["random_state"]) == (None, 7)
     assert made["model"] == {"name": "mine", "kind": "Stub", "sha256": None}
     assert made["data"] == {"name": None, "sha256": None, "n_rows": N}
     assert len(made["values_sha256"]) == 64
-    assert made["draws"].startswith("made for this audit: 64 draws per row, one at random in each of 64 equal parts")
-    assert audit(Stub(), X, y, random_state=np.random.default_rng(0)).provenance["random_state"] is None
+    assert made["draws"].startswith(
+        "made for this audit: 64 draws per row, one at random in each of 64 equal parts"
+    )
+    assert (
+        audit(Stub(), X, y, random_state=np.random.default_rng(0)).provenance["random_state"]
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -801,7 +1006,10 @@ def test_the_provenance_names_versions_model_data_and_seed() -> None:
     [
         (flat(N), "none: one forecast per row, without randomization"),
         (flat(N).randomized(0.3), "as they came with the forecasts: 1 draw per row"),
-        (flat(N).randomized(0.3, r=[[0.2, 0.6]]), "as they came with the forecasts: 2 draws per row"),
+        (
+            flat(N).randomized(0.3, r=[[0.2, 0.6]]),
+            "as they came with the forecasts: 2 draws per row",
+        ),
     ],
 )
 def test_the_provenance_says_where_draws_come_from(forecast: Forecast, words: str) -> None:
@@ -809,7 +1017,12 @@ def test_the_provenance_says_where_draws_come_from(forecast: Forecast, words: st
     made = audit(forecast, y=y, random_state=0).provenance
     assert (made["draws"], made["model"]["kind"]) == (words, "Forecast")
     pit = forecast.pit(y)
-    assert quick_pits(pit, r=forecast.r if pit.ndim == 1 else np.tile([0.2, 0.6], (N, 1))).provenance["draws"] == words
+    assert (
+        quick_pits(pit, r=forecast.r if pit.ndim == 1 else np.tile([0.2, 0.6], (N, 1))).provenance[
+            "draws"
+        ]
+        == words
+    )
 
 
 def test_the_draws_of_pits_may_be_unknown() -> None:
@@ -825,20 +1038,28 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.json").write_text('{"sha256": "0f"}')
     command = "evenhand fit \udcff"
-    made = _provenance.with_sources(
-        found, command=command, model=tmp_path / "model", data=tmp_path / "t.csv", rows=rows, n_rows=900
+    made = provenance.with_sources(
+        found,
+        command=command,
+        model=tmp_path / "model",
+        data=tmp_path / "t.csv",
+        rows=rows,
+        n_rows=900,
     )
-    assert made.provenance["command"] == "evenhand fit ?"  # a file's name may be bytes that are no text
+    assert (
+        made.provenance["command"] == "evenhand fit ?"
+    )  # a file's name may be bytes that are no text
     assert made.provenance["model"]["sha256"] == "0f"
     digest = hashlib.sha256(b"a,b\n").hexdigest()
     assert made.provenance["data"] == {"name": "t.csv", "sha256": digest, "n_rows": 900}
     np.testing.assert_array_equal(made.examples["row"], found.examples["row"] + 100)
     assert found.provenance["command"] is None
-    folder = _provenance.with_sources(found, data=tmp_path).provenance["data"]
+    folder = provenance.with_sources(found, data=tmp_path).provenance["data"]
     assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
 
 
-# --- comparison ------------------------------------------------------------------------------------------------
+# --- comparison
+# ------------------------------------------------------------------------------------------------
 
 
 def test_a_comparison_lines_two_audits_up() -> None:
@@ -849,7 +1070,11 @@ def test_a_comparison_lines_two_audits_up() -> None:
     assert comparison.names == ("base", "randomized")
     rows = comparison.table
     assert list(rows.columns) == ["measure", "base", "randomized", "in_words"]
-    groups = [f"{what}, region = {region}" for region in ("north", "south") for what in ("error", "90% coverage")]
+    groups = [
+        f"{what}, region = {region}"
+        for region in ("north", "south")
+        for what in ("error", "90% coverage")
+    ]
     oracle = [f"oracle worst {mass:.0%}" for mass in MASSES]
     certified = [f"certified, any {mass:.0%}" for mass in MASSES[:-1]]
     assert list(rows["measure"]) == [*first.scores["measure"], *groups, *oracle, *certified]
@@ -863,7 +1088,9 @@ def test_a_comparison_lines_two_audits_up() -> None:
         assert column["oracle worst 20%"] == found.worst_group_error(0.2)
         assert column["certified, any 20%"] == found.certificate.group_error(0.2)  # type: ignore[union-attr]
     for row in rows.itertuples(index=False):
-        assert row.in_words == difference_in_words(row.measure, row.base, row.randomized, ("base", "randomized"))
+        assert row.in_words == difference_in_words(
+            row.measure, row.base, row.randomized, ("base", "randomized")
+        )
     lines = comparison.summary().splitlines()
     assert all(any(line.startswith(measure) for line in lines) for measure in rows["measure"])
 
@@ -876,12 +1103,15 @@ def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
     moved = audit(Stub(), *table(seed=1), groups=["region"], random_state=0, name="moved")
     for different in (fewer, other, moved):
         said = complaint(compare, base, different)
-        assert said.startswith("audits must be of the same rows and groups, got everyone (400), region = north (")
+        assert said.startswith(
+            "audits must be of the same rows and groups, got everyone (400), region = north ("
+        )
     said = complaint(compare, base, base)
     assert said == "audits must have different names, got 'base'; pass name= to audit"
     named = audit(Stub(), X, y, groups=["region"], random_state=0, name="measure")
-    assert complaint(compare, base, named) == (
-        "audits must have names other than measure and in_words, got 'measure'; pass name="
+    assert (
+        complaint(compare, base, named)
+        == "audits must have names other than measure and in_words, got 'measure'; pass name="
     )
 
 
@@ -911,40 +1141,86 @@ NAMES = ("base", "link")
         ("80% interval width", 2.0, 1.0, "a person's interval is 50% narrower"),
         ("90% coverage", 0.8, 0.91, "a stated 90% interval holds 91% of outcomes, up from 80%"),
         ("80% coverage", 0.91, 0.8, "a stated 80% interval holds 80% of outcomes, down from 91%"),
-        ("90% coverage, sex = 1", 0.8, 0.8, "a stated 90% interval holds 80% of outcomes, as before"),
+        (
+            "90% coverage, sex = 1",
+            0.8,
+            0.8,
+            "a stated 90% interval holds 80% of outcomes, as before",
+        ),
         ("average error", 0.031, 0.012, "stated chances are off by 1.2 points, down from 3.1"),
         ("error, sex = 1", 0.031, 0.31, "stated chances are off by 31 points, up from 3.1"),
         ("error, sex = 1", 0.031, 0.0312, "stated chances are off by 3.1 points, as before"),
         ("oracle worst 20%", 0.404, 0.203, "stated chances are off by 20 points, down from 40"),
-        ("certified, any 20%", 0.47, 0.28, "proven for any such group: off by at most 28.0 points; of base 47.0"),
+        (
+            "certified, any 20%",
+            0.47,
+            0.28,
+            "proven for any such group: off by at most 28.0 points; of base 47.0",
+        ),
         ("oracle worst 80%", 0.121, 0.116, "stated chances are off by 12 points, as before"),
         # a group's name may hold any word
-        ("error, health coverage = no", 0.1, 0.2, "stated chances are off by 20 points, up from 10"),
+        (
+            "error, health coverage = no",
+            0.1,
+            0.2,
+            "stated chances are off by 20 points, up from 10",
+        ),
         ("error, interval width > 3", 0.1, 0.2, "stated chances are off by 20 points, up from 10"),
-        ("90% coverage, mean std", 0.8, 0.9, "a stated 90% interval holds 90% of outcomes, up from 80%"),
+        (
+            "90% coverage, mean std",
+            0.8,
+            0.9,
+            "a stated 90% interval holds 90% of outcomes, up from 80%",
+        ),
     ],
 )
-def test_a_difference_is_said_in_a_sentence(measure: str, first: float, second: float, sentence: str) -> None:
+def test_a_difference_is_said_in_a_sentence(
+    measure: str, first: float, second: float, sentence: str
+) -> None:
     assert difference_in_words(measure, first, second, NAMES) == sentence
 
 
-# --- text ------------------------------------------------------------------------------------------------------
+# --- text
+# ------------------------------------------------------------------------------------------------------
 
-LONG = "people who moved to another district within the last two years and whose employer has not been verified yet"
+LONG = (
+    "people who moved to another district within the last two years and whose employer has not been"
+    " verified yet"
+)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["[bold]x[/bold]", "[red]", "a]b[", LONG, LONG.replace(" ", "_"), "東京" * 40, "two\nlines", "%s {}", "🙂 = 1"],
+    [
+        "[bold]x[/bold]",
+        "[red]",
+        "a]b[",
+        LONG,
+        LONG.replace(" ", "_"),
+        "東京" * 40,
+        "two\nlines",
+        "%s {}",
+        "🙂 = 1",
+    ],
 )
 @pytest.mark.parametrize("rho", [None, 0.8])
 def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> None:
     X, y = table(100)
     found = audit(
-        Stub(rho), X, y, groups={name: np.arange(100) < 60, "one": np.arange(100) == 0}, random_state=0, name=name
+        Stub(rho),
+        X,
+        y,
+        groups={name: np.arange(100) < 60, "one": np.arange(100) == 0},
+        random_state=0,
+        name=name,
     )
     other = audit(
-        Stub(0.5), X, y, groups={name: np.arange(100) < 60, "one": np.arange(100) == 0}, random_state=0, name="other"
+        Stub(0.5),
+        X,
+        y,
+        groups={name: np.arange(100) < 60, "one": np.arange(100) == 0},
+        random_state=0,
+        name="other",
     )
     for text in (found.summary(), compare(found, other).summary(), compare(other, found).summary()):
         assert max(cell_len(line) for line in text.splitlines()) <= 118
@@ -961,7 +1237,9 @@ def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> 
 def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
     X, y = table(1000)
     assert (
-        audit(Stub(), X, y, random_state=0, name="m").summary().startswith("Audit of m: 1,000 rows, deterministic fore")
+        audit(Stub(), X, y, random_state=0, name="m")
+        .summary()
+        .startswith("Audit of m: 1,000 rows, deterministic fore")
     )
     text = audit(Stub(0.8), X, y, random_state=0, name="m").summary()
     assert text.startswith("Audit of m: 1,000 rows, randomized forecasts, 64 draws per row\n")
@@ -981,16 +1259,21 @@ def test_a_forecast_over_many_draws_is_audited_as_given() -> None:
     loc = np.broadcast_to(special.ndtri(1 - r), (N, 2))
     found = audit(Forecast(Normal(loc, np.ones((N, 2))), r), y=y, random_state=0)
     assert (found.n_draws, found.is_randomized) == (2, True)
-    assert found.score("log score") == pytest.approx(-stats.norm(loc, 1).logpdf(y[:, None]).mean(), rel=1e-9)
+    assert found.score("log score") == pytest.approx(
+        -stats.norm(loc, 1).logpdf(y[:, None]).mean(), rel=1e-9
+    )
 
 
-# --- everything together -----------------------------------------------------------------------------------------
+# --- everything together
+# -----------------------------------------------------------------------------------------
 
 
 def test_a_learned_group_a_scan_and_notes_are_part_of_an_audit() -> None:
     X, y = table(1000)
     X = X.assign(same=1.0)
-    found = full_audit(Stub(), X, y, learned_masses=[0.5], masses=[0.2, 1.0], n_simulations=2, random_state=0)
+    found = full_audit(
+        Stub(), X, y, learned_masses=[0.5], masses=[0.2, 1.0], n_simulations=2, random_state=0
+    )
     assert found.learned_group_error(0.5) == found.learned["error"].iloc[0]
     assert found.learned["low"].iloc[0] > 0
     assert found.learned["features"].iloc[0][0] == "region"
@@ -1002,7 +1285,9 @@ def test_a_learned_group_a_scan_and_notes_are_part_of_an_audit() -> None:
 def test_features_beyond_those_of_the_model_are_searched() -> None:
     X, y = table(1000)
     rng = np.random.default_rng(3)
-    found = audit(Stub(), X[["score"]], y, features=X.assign(noise=rng.normal(size=1000)), random_state=0)
+    found = audit(
+        Stub(), X[["score"]], y, features=X.assign(noise=rng.normal(size=1000)), random_state=0
+    )
     assert found.scan["group"].iloc[0].startswith(("region = north", "noise", "score"))
     assert "region = north" in set(found.scan["group"])
     assert audit(Stub(), X[["score"]], y, random_state=0).scan["features"].map(len).max() == 1
@@ -1021,7 +1306,9 @@ def test_few_rows_leave_notes_instead_of_numbers() -> None:
 
 def test_a_scan_without_any_group_that_is_large_enough_is_told() -> None:
     X, y = table(200)
-    found = audit(Stub(), X, y, groups={"few": np.arange(200) < 40}, random_state=0)  # halves of 100 rows
+    found = audit(
+        Stub(), X, y, groups={"few": np.arange(200) < 40}, random_state=0
+    )  # halves of 100 rows
     assert "no group has at least 150 rows: nothing was scanned" in found.notes
     large = audit(Stub(), *table(400), groups={"few": np.arange(400) < 40}, random_state=0)
     assert not any("nothing was scanned" in note for note in large.notes)
@@ -1044,7 +1331,10 @@ def test_the_features_that_groups_were_looked_for_in_are_named() -> None:
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"masses": [0.2, 3]}, "masses[1] must fulfil 0 < masses[1] <= 1, got 3.0"),
     ({"masses": []}, "masses must hold at least one value, got none"),
-    ({"learned_masses": [0, 3]}, "learned_masses[0] must fulfil 0 < learned_masses[0] <= 1, got 0.0"),
+    (
+        {"learned_masses": [0, 3]},
+        "learned_masses[0] must fulfil 0 < learned_masses[0] <= 1, got 0.0",
+    ),
     ({"learned_masses": ["half"]}, "learned_masses must hold numbers only"),
     ({"min_size": 2.5}, "min_size must be an integer of at least 2, got 2.5"),
     ({"min_size": 1}, "min_size must be an integer of at least 2, got 1"),
@@ -1055,7 +1345,9 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("options", "said"), MISTAKES)
 @pytest.mark.parametrize("n_features", [0, 1])
-def test_a_mistaken_option_is_an_error_and_not_a_note(options: dict[str, Any], said: str, n_features: int) -> None:
+def test_a_mistaken_option_is_an_error_and_not_a_note(
+    options: dict[str, Any], said: str, n_features: int
+) -> None:
     X, y = table()
     features = X[["score"]] if n_features else None
     assert complaint(full_audit, flat(N), y=y, features=features, **options).startswith(said)
@@ -1076,7 +1368,10 @@ def test_features_that_cannot_be_read_are_an_error_and_not_a_note() -> None:
     [
         (np.full(N, np.nan), "r[0] must lie strictly between 0 and 1, got nan"),
         (np.full(N, 7.0), "r[0] must lie strictly between 0 and 1, got 7.0"),
-        (np.full((2, N // 2), 0.5), f"r must have the shape of pit ({N}, 1), got shape (2, {N // 2})"),
+        (
+            np.full((2, N // 2), 0.5),
+            f"r must have the shape of pit ({N}, 1), got shape (2, {N // 2})",
+        ),
         (0.5, f"r must have the shape of pit ({N}, 1), got shape ()"),
     ],
 )
@@ -1089,12 +1384,18 @@ def test_one_row_of_each_person_is_audited() -> None:
     rows = np.repeat(np.arange(200), 3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        found = audit(Stub(), X.iloc[rows], y[rows], cluster=rows, groups=["region"], random_state=0)
+        found = audit(
+            Stub(), X.iloc[rows], y[rows], cluster=rows, groups=["region"], random_state=0
+        )
     once = audit(Stub(), X, y, groups=["region"], random_state=0)
     assert found.n_samples == 200
-    told = "one row of each of 200 people is audited, of 600 rows; group sizes are shares of people, not of rows"
+    told = (
+        "one row of each of 200 people is audited, of 600 rows; group sizes are shares of people,"
+        " not of rows"
+    )
     assert found.notes[0] == told
-    # the rows of a person are alike here, so whichever is chosen the estimates are those of the 200 people
+    # the rows of a person are alike here, so whichever is chosen the estimates are those of the 200
+    # people
     for measure in ("log score", "CRPS", "average error", "80% coverage"):
         assert found.score(measure) == pytest.approx(once.score(measure), rel=1e-12)
 
@@ -1102,11 +1403,17 @@ def test_one_row_of_each_person_is_audited() -> None:
 def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
     X, y = table(1000)
     forecast = Forecast.from_normal(X["score"], np.full(1000, STD))
-    whole = audit(forecast, y=y, features=X, groups={"north": X["region"] == "north"}, random_state=0)
+    whole = audit(
+        forecast, y=y, features=X, groups={"north": X["region"] == "north"}, random_state=0
+    )
     alone = full_audit_of_pits(forecast.pit(y), X, residual=y - X["score"].to_numpy())
     for column in ("group", "n", "error", "direction", "bias", "coverage_80", "p_value"):
         left, right = (a.scan.sort_values("group")[column].to_numpy() for a in (whole, alone))
-        np.testing.assert_array_equal(left, right) if left.dtype == object else np.testing.assert_allclose(left, right)
+        (
+            np.testing.assert_array_equal(left, right)
+            if left.dtype == object
+            else np.testing.assert_allclose(left, right)
+        )
     np.testing.assert_allclose(whole.worst_groups["error"], alone.worst_groups["error"])
     assert alone.scores["measure"].tolist() == ["80% coverage", "90% coverage", "average error"]
     assert "nan" not in alone.summary().lower()
@@ -1125,16 +1432,23 @@ def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:
     assert proof.r is not None
     # h = Normal(a - b rho z / s, b / s) at y: Phi(s e + rho z), e the standardized residual
     e, rho = (y - X["score"].to_numpy()) / STD, 0.8
-    np.testing.assert_allclose(proof.pit, special.ndtr(np.sqrt(1 - rho**2) * e[:, None] + rho * special.ndtri(proof.r)))
+    np.testing.assert_allclose(
+        proof.pit, special.ndtr(np.sqrt(1 - rho**2) * e[:, None] + rho * special.ndtri(proof.r))
+    )
     assert proof.named("region = north") > proof.named("region = south")
-    assert complaint(certify, Stub(0.8), X) == "y must be given: a certificate needs outcomes, got None"
-    assert complaint(certify, Stub(), X, y, sample_weight=np.ones(1000)).startswith("a certificate takes no")
+    assert (
+        complaint(certify, Stub(0.8), X)
+        == "y must be given: a certificate needs outcomes, got None"
+    )
+    assert complaint(certify, Stub(), X, y, sample_weight=np.ones(1000)).startswith(
+        "a certificate takes no"
+    )
 
 
 def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = table(900)
     whole = audit(Stub(), X, y, groups=["region"], random_state=0)
-    monkeypatch.setattr("evenhand.audits._subject.BLOCK", 250)
+    monkeypatch.setattr("evenhand.audits.forecasts.BLOCK", 250)
     parts = audit(Stub(), X, y, groups=["region"], random_state=0)
     # PITs and groups are of all rows; scores of 250 rows chosen at random
     np.testing.assert_allclose(parts.groups["error"], whole.groups["error"], rtol=1e-12)
@@ -1159,7 +1473,9 @@ def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() ->
     np.testing.assert_allclose(mean, X["score"], atol=1e-9)
     # of a rounding cell the PIT is the share asked for
     low, high = y - 0.1, y + 0.1
-    pit, r, mean = read_block(Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share, None)  # type: ignore[arg-type]
+    pit, r, mean = read_block(
+        Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share, None
+    )  # type: ignore[arg-type]
     assert r is None
     ends = [stats.norm(X["score"], STD).cdf(end) for end in (low, high)]
     np.testing.assert_allclose(pit[:, 0], (ends[0] + ends[1]) / 2, rtol=1e-9)
@@ -1167,23 +1483,30 @@ def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() ->
 
 
 def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:
-    # the draws are all low, where the forecasts of a Gaussian link are high: a - b rho Phi^-1(r) / s
+    # the draws are all low, where the forecasts of a Gaussian link are high: a - b rho Phi^-1(r) /
+    # s
     r = np.full((1, 2), [0.1, 0.2])
     link = Gaussian.from_rho(0.6)
     served = flat(N).randomized(link=link, r=r)
     mean = read_block(served, None, *np.zeros((3, N)), np.random.default_rng(0))[2]
     expected = -(0.6 / 0.8) * special.ndtri(r).mean()
-    # one outcome of two from each: four standard errors of N means of two outcomes with standard deviation 1.25
+    # one outcome of two from each: four standard errors of N means of two outcomes with standard
+    # deviation 1.25
     assert mean.mean() == pytest.approx(expected, abs=4 * 1.25 / np.sqrt(2 * N))
 
 
 @pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
 def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -> None:
     X, _ = table(100)
-    base = Forecast(NormalMixture(np.array([0.8, 0.2]), np.repeat([[0.0, 4.0]], 100, axis=0), np.array([1.0, 2.0])))
+    base = Forecast(
+        NormalMixture(
+            np.array([0.8, 0.2]), np.repeat([[0.0, 4.0]], 100, axis=0), np.array([1.0, 2.0])
+        )
+    )
     model = SkewedStub(base.distribution, link)
     mean = read_block(model, X, *np.zeros((3, 100)), np.random.default_rng(0))[2]
-    # brute force: forecasts over a fine grid of draws, each with its mean from a fine grid of quantiles
+    # brute force: forecasts over a fine grid of draws, each with its mean from a fine grid of
+    # quantiles
     x = (np.arange(300) + 0.5) / 300
     grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 300
     whole = base.take([0]).randomized(0.1, link, r=grid[None])
@@ -1210,7 +1533,9 @@ def test_the_hash_tells_which_values_were_audited() -> None:
     rng = np.random.default_rng(0)
     y, forecast = rng.normal(size=60), Forecast.from_normal(np.zeros(60), np.ones(60))
     found = audit(forecast, y=y, random_state=0)
-    assert found.provenance["values_sha256"] == hashlib.sha256(y.astype("<f8").tobytes()).hexdigest()
+    assert (
+        found.provenance["values_sha256"] == hashlib.sha256(y.astype("<f8").tobytes()).hexdigest()
+    )
     pit = forecast.pit(y)
     known = audit_pit(pit, random_state=0).provenance["values_sha256"]
     assert known == hashlib.sha256(pit.astype("<f8").tobytes()).hexdigest()
@@ -1218,13 +1543,15 @@ def test_the_hash_tells_which_values_were_audited() -> None:
 
 def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> None:
     """One group, one judgement: no false-alarm rate, the two names must agree in every world."""
-    from evenhand.report._findings import off_named, off_scanned
+    from evenhand.report.findings import off_named, off_scanned
 
     judged = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame({"sex": rng.choice(["f", "m"], 600), "age": rng.normal(size=600)})
-        y = rng.normal(size=600) * np.where(X["sex"] == "f", 1.3, 1.0)  # a spread, which bounds of errors see late
+        y = rng.normal(size=600) * np.where(
+            X["sex"] == "f", 1.3, 1.0
+        )  # a spread, which bounds of errors see late
         named = {"women": X["sex"] == "f", "the same": X["sex"] == "f"}
         found = full_audit(
             Forecast.from_normal(np.zeros(600), np.ones(600)),
@@ -1242,7 +1569,9 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
         is_scanned_off = found.scan.set_index("group").loc["sex = f", "p_adjusted"] < 0.05
         assert sorted(off) in (["the same", "women"], [])
         assert off or not is_scanned_off
-        assert "sex = f" not in {row["group"] for row in off_scanned(held)}  # told of under its own name
+        assert "sex = f" not in {
+            row["group"] for row in off_scanned(held)
+        }  # told of under its own name
         least = held["certificate"]["groups"][0]["low"]
         judged.append((bool(off), least >= 0.0005))
     assert (True, False) in judged  # worlds in which only the scan tells

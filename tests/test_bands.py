@@ -1,7 +1,8 @@
 """Bounds at any sample size against closed forms, enumeration, quadrature, linear programmes and simulation.
 
-Random checks are seeded. Those on a stated confidence count the data sets in which a bound fails and compare the
-count with its exact binomial law at a level of 1e-6: that is the false-alarm rate of one check with a fresh seed.
+Random checks are seeded. Those on a stated confidence count the data sets in which a bound fails
+and compare the count with its exact binomial law at a level of 1e-6: that is the false-alarm rate
+of one check with a fresh seed.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ Ints = NDArray[np.intp]
 
 FALSE_ALARM = 1e-6
 
-# About ten rounded operations lie between a confidence and the probability of a band of one value that is made for it.
-# Three of them are exp and gammaln, which libraries round differently: up to 2 units in the last place each.
+# About ten rounded operations lie between a confidence and the probability of a band of one value
+# that is made for it. Three of them are exp and gammaln, which libraries round differently: up to 2
+# units in the last place each.
 ROUNDING = 16 * np.finfo(np.float64).eps
 
 VALUES = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 0.5))
@@ -50,7 +52,8 @@ def most_failures(n_sets: int, risk: float) -> int:
     return int(stats.binom.isf(FALSE_ALARM, n_sets, risk))
 
 
-# --- the probability that a band holds -------------------------------------------------------------------------
+# --- the probability that a band holds
+# -------------------------------------------------------------------------
 
 
 def compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -78,13 +81,19 @@ def test_probability_for_one_two_and_three_values_is_what_a_hand_finds() -> None
     assert _probability_within(np.array([1]), np.array([a]), 1) == pytest.approx(a, rel=1e-12)
     # both below b, but not both above a
     two = b**2 - (b - a) ** 2
-    assert _probability_within(np.array([1, 2]), np.array([a, b]), 2) == pytest.approx(two, rel=1e-12)
+    assert _probability_within(np.array([1, 2]), np.array([a, b]), 2) == pytest.approx(
+        two, rel=1e-12
+    )
     # 3! times the integral of 1 over x < a, x < y < b, y < z < c
     inner = integrate.dblquad(lambda y, x: c - y, 0, a, lambda x: x, lambda x: b)[0]
-    assert _probability_within(np.array([1, 2, 3]), np.array([a, b, c]), 3) == pytest.approx(6 * inner, rel=1e-9)
+    assert _probability_within(np.array([1, 2, 3]), np.array([a, b, c]), 3) == pytest.approx(
+        6 * inner, rel=1e-9
+    )
     # the second rank left free: all below c, not all above a
     skipped = c**3 - (c - a) ** 3
-    assert _probability_within(np.array([1, 3]), np.array([a, c]), 3) == pytest.approx(skipped, rel=1e-12)
+    assert _probability_within(np.array([1, 3]), np.array([a, c]), 3) == pytest.approx(
+        skipped, rel=1e-12
+    )
 
 
 @given(st.integers(1, 6), st.data())
@@ -92,7 +101,9 @@ def test_probability_for_one_two_and_three_values_is_what_a_hand_finds() -> None
 def test_probability_equals_enumeration_of_all_counts(n: int, data: st.DataObject) -> None:
     ranks = np.array(sorted(data.draw(st.sets(st.integers(1, n), min_size=1))))
     bounds = np.sort(data.draw(hnp.arrays(np.float64, ranks.size, elements=st.floats(0.01, 1))))
-    assert _probability_within(ranks, bounds, n) == pytest.approx(enumerated(ranks, bounds, n), rel=1e-9, abs=1e-14)
+    assert _probability_within(ranks, bounds, n) == pytest.approx(
+        enumerated(ranks, bounds, n), rel=1e-9, abs=1e-14
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 60, 200, 1500])
@@ -106,11 +117,15 @@ def test_probability_for_a_line_through_the_corner_is_that_of_daniels(n: int, sl
 
 @pytest.mark.parametrize("n", [2, 20, 200, 1500])
 @pytest.mark.parametrize("scaled", [0.4, 0.8, 1.3])
-def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(n: int, scaled: float) -> None:
+def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
+    n: int, scaled: float
+) -> None:
     margin = scaled / np.sqrt(n)
     ranks = np.arange(1, n + 1)
     bounds = np.minimum((ranks - 1) / n + margin, 1.0)
-    assert _probability_within(ranks, bounds, n) == pytest.approx(stats.ksone.cdf(margin, n), abs=1e-9)
+    assert _probability_within(ranks, bounds, n) == pytest.approx(
+        stats.ksone.cdf(margin, n), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(("n", "n_sets"), [(200, 20_000), (3000, 4000)])
@@ -128,7 +143,10 @@ def test_local_levels_hold_as_often_as_stated_no_more_and_no_less(n: int, n_sets
 
 @pytest.mark.parametrize(
     ("n", "confidence"),
-    [(5000, 0.95), *((n, c) for n in (1, 2, 3, 5, 30, 400) for c in (0.05, 0.5, 0.95, 0.999, 0.999999))],
+    [
+        (5000, 0.95),
+        *((n, c) for n in (1, 2, 3, 5, 30, 400) for c in (0.05, 0.5, 0.95, 0.999, 0.999999)),
+    ],
 )
 def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: float) -> None:
     ranks, bounds = _local_levels(n, confidence)
@@ -139,7 +157,8 @@ def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: flo
     levels = np.asarray(stats.beta.sf(bounds, ranks, n - ranks + 1))
     # the last bound may lie within rounding of 1
     np.testing.assert_allclose(levels, levels[0], rtol=1e-4)
-    # never below the stated confidence but for rounding; the root is found to a thousandth of the level
+    # never below the stated confidence but for rounding; the root is found to a thousandth of the
+    # level
     held = _probability_within(ranks, bounds, n)
     risk = 1 - confidence
     assert confidence * (1 - ROUNDING) <= held <= confidence + 3e-3 * risk * (1 + np.log(1 / risk))
@@ -159,7 +178,8 @@ def test_one_value_has_the_bound_of_its_beta_law() -> None:
     np.testing.assert_allclose(band.starts, [0, 0.2])
 
 
-# --- bands for laws --------------------------------------------------------------------------------------------
+# --- bands for laws
+# --------------------------------------------------------------------------------------------
 
 
 def at(band: SurvivalBand, t: Floats) -> Floats:
@@ -190,10 +210,13 @@ def test_dkw_band_is_the_share_above_plus_a_margin(values: Floats) -> None:
 
 @pytest.mark.parametrize("n", [2, 10, 100, 1000])
 @pytest.mark.parametrize("confidence", [0.05, 0.3, 0.5, 0.9, 0.99])
-def test_dkw_margins_cover_the_exact_law_of_the_largest_deviation(n: int, confidence: float) -> None:
+def test_dkw_margins_cover_the_exact_law_of_the_largest_deviation(
+    n: int, confidence: float
+) -> None:
     margin = dkw_band(np.zeros(n), 0.5, confidence).upper[-1]
     assert confidence <= stats.ksone.cdf(margin, n) <= confidence + 0.5 / np.sqrt(n)
-    # all PITs at 1/2: the least distance is the integral of (|1/2 - c| - ...) under a band of this half-width
+    # all PITs at 1/2: the least distance is the integral of (|1/2 - c| - ...) under a band of this
+    # half-width
     half = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
     if half < 0.5:
         low = error_interval(np.full(n, 0.5), confidence)[0]
@@ -201,7 +224,9 @@ def test_dkw_margins_cover_the_exact_law_of_the_largest_deviation(n: int, confid
         assert stats.kstwo.cdf(half, n) >= confidence
 
 
-def failures(draw: Callable[[int], Floats], survival: Callable[[Floats], Floats], n: int, n_sets: int) -> list[int]:
+def failures(
+    draw: Callable[[int], Floats], survival: Callable[[Floats], Floats], n: int, n_sets: int
+) -> list[int]:
     """Count data sets whose band lies below the true survival somewhere, for each kind of band at 90%."""
     broken = [0, 0]
     t = np.linspace(0, 0.5, 400, endpoint=False)
@@ -211,7 +236,9 @@ def failures(draw: Callable[[int], Floats], survival: Callable[[Floats], Floats]
         for kind, make in enumerate((local_levels_band, dkw_band)):
             band = make(values, 0.5, 0.9)
             # the truth falls and a step is flat, so it can only pass the band where a step begins
-            above = (survival(band.starts) > band.upper + 1e-12).any() or (truth > at(band, t) + 1e-12).any()
+            above = (survival(band.starts) > band.upper + 1e-12).any() or (
+                truth > at(band, t) + 1e-12
+            ).any()
             broken[kind] += int(above)
     return broken
 
@@ -220,7 +247,9 @@ def failures(draw: Callable[[int], Floats], survival: Callable[[Floats], Floats]
 def test_bands_hold_for_continuous_values(n: int) -> None:
     rng = np.random.default_rng(n)
     n_sets = 1000
-    local, dkw = failures(lambda k: 0.5 * rng.uniform(size=k) ** 2, lambda t: 1 - np.sqrt(2 * t), n, n_sets)
+    local, dkw = failures(
+        lambda k: 0.5 * rng.uniform(size=k) ** 2, lambda t: 1 - np.sqrt(2 * t), n, n_sets
+    )
     assert stats.binomtest(local, n_sets, 0.1).pvalue > FALSE_ALARM
     assert dkw <= most_failures(n_sets, 0.1)
 
@@ -238,7 +267,8 @@ def test_bands_hold_with_ties_and_err_on_the_safe_side(n: int) -> None:
         assert broken <= most_failures(n_sets, 0.1)
 
 
-# --- the mean of the worst share -------------------------------------------------------------------------------
+# --- the mean of the worst share
+# -------------------------------------------------------------------------------
 
 
 def test_worst_mean_counts_the_value_at_the_edge_in_part() -> None:
@@ -248,7 +278,9 @@ def test_worst_mean_counts_the_value_at_the_edge_in_part() -> None:
 
 @given(VALUES, MASSES)
 @settings(max_examples=100, deadline=None)
-def test_worst_mean_equals_a_linear_programme_and_two_integrals(values: Floats, mass: float) -> None:
+def test_worst_mean_equals_a_linear_programme_and_two_integrals(
+    values: Floats, mass: float
+) -> None:
     found = cvar(values, mass)
     n = values.size
     # weights that add up to 1, none above 1 / (mass n)
@@ -256,11 +288,15 @@ def test_worst_mean_equals_a_linear_programme_and_two_integrals(values: Floats, 
     assert found == pytest.approx(values @ best.x, abs=1e-7)
     # Rockafellar & Uryasev 2000; the minimum lies at one of the values
     pivots = np.append(values, 0.0)
-    assert found == pytest.approx((pivots + np.maximum(values - pivots[:, None], 0).mean(axis=-1) / mass).min())
+    assert found == pytest.approx(
+        (pivots + np.maximum(values - pivots[:, None], 0).mean(axis=-1) / mass).min()
+    )
     # the integral of min(mass, survival): the survival is flat between the values
     edges = np.unique(np.concatenate(([0.0], values)))
     survival = (values > edges[:-1, None]).mean(axis=-1)
-    assert found == pytest.approx((np.diff(edges) * np.minimum(mass, survival)).sum() / mass, abs=1e-12)
+    assert found == pytest.approx(
+        (np.diff(edges) * np.minimum(mass, survival)).sum() / mass, abs=1e-12
+    )
 
 
 def test_worst_mean_under_a_band_is_what_a_hand_finds() -> None:
@@ -278,7 +314,9 @@ def test_worst_mean_under_a_band_equals_quadrature(
     band = make(values, 0.5, 0.9)
     t = (np.arange(40_000) + 0.5) / 80_000
     # twelve steps, each placed within half a cell; the integrand is at most mass
-    assert band.cvar(mass) == pytest.approx(np.minimum(mass, at(band, t)).mean() * 0.5 / mass, abs=13 / 80_000)
+    assert band.cvar(mass) == pytest.approx(
+        np.minimum(mass, at(band, t)).mean() * 0.5 / mass, abs=13 / 80_000
+    )
 
 
 @given(VALUES, st.sampled_from([local_levels_band, dkw_band]))
@@ -287,22 +325,32 @@ def test_band_bounds_fall_with_mass_and_grow_with_confidence(
     values: Floats, make: Callable[[Floats, float, float], SurvivalBand]
 ) -> None:
     masses = np.linspace(0.01, 1, 34)
-    sure, surer = (np.array([make(values, 0.5, c).cvar(mass) for mass in masses]) for c in (0.8, 0.99))
+    sure, surer = (
+        np.array([make(values, 0.5, c).cvar(mass) for mass in masses]) for c in (0.8, 0.99)
+    )
     assert (np.diff(sure) <= 1e-12).all()
     assert (sure <= surer + 1e-12).all()
     assert (surer <= 0.5).all()
     assert (sure >= [cvar(values, mass) - 1e-12 for mass in masses]).all()
 
 
-# --- bets ------------------------------------------------------------------------------------------------------
+# --- bets
+# ------------------------------------------------------------------------------------------------------
 
 
-def two_points(chance: float) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
+def two_points(
+    chance: float,
+) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
     """Values 1/2 with this chance, else 0: the worst mean is that of the ones among the worst."""
-    return lambda rng, n: 0.5 * (rng.uniform(size=n) < chance), lambda mass: 0.5 * min(1.0, chance / mass)
+    return (
+        lambda rng, n: 0.5 * (rng.uniform(size=n) < chance),
+        lambda mass: 0.5 * min(1.0, chance / mass),
+    )
 
 
-def beta_law(a: float, b: float) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
+def beta_law(
+    a: float, b: float
+) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
     """Half of a Beta(a, b) value: `E[X; X > q]` is a times a Beta(a + 1, b) tail over a + b."""
 
     def worst(mass: float) -> float:
@@ -328,7 +376,13 @@ def test_bets_bound_the_worst_mean_as_often_as_stated(law: str) -> None:
     rng = np.random.default_rng(sorted(LAWS).index(law))
     draw, worst = LAWS[law]
     n_sets, broken = 0, 0
-    for n, mass, repeats in ((100, 0.2, 150), (100, 0.05, 60), (300, 0.5, 60), (300, 1.0, 40), (2000, 0.2, 30)):
+    for n, mass, repeats in (
+        (100, 0.2, 150),
+        (100, 0.05, 60),
+        (300, 0.5, 60),
+        (300, 1.0, 40),
+        (2000, 0.2, 30),
+    ):
         n_sets += repeats
         bounds = [betting_cvar(draw(rng, n), mass, 0.5, 0.95, rng) for _ in range(repeats)]
         broken += int((np.array(bounds) < worst(mass)).sum())
@@ -336,13 +390,16 @@ def test_bets_bound_the_worst_mean_as_often_as_stated(law: str) -> None:
 
 
 def test_bets_are_laid_before_the_row_is_seen() -> None:
-    # what makes the capital a martingale: pivot and stake of a row do not change with that row or later ones
+    # what makes the capital a martingale: pivot and stake of a row do not change with that row or
+    # later ones
     rng = np.random.default_rng(4)
     rows = rng.uniform(0, 0.5, 300)
     bets = np.array(_bets(rows, 0.2, 0.5, 0.95))
     for k in range(0, 300, 7):
         others = np.concatenate((rows[:k], rng.choice([0.0, 0.5], 300 - k)))
-        np.testing.assert_array_equal(np.array(_bets(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1])
+        np.testing.assert_array_equal(
+            np.array(_bets(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1]
+        )
 
 
 def test_bets_close_in_on_the_worst_mean() -> None:
@@ -375,7 +432,8 @@ def test_bets_on_constant_values(mass: float) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_bets_know_nothing_from_few_rows(n: int) -> None:
-    # even n zeros leave a mean of the worst fifth of 1/2 possible: a share of 1/5 shows in none with 0.8^n > 5%
+    # even n zeros leave a mean of the worst fifth of 1/2 possible: a share of 1/5 shows in none
+    # with 0.8^n > 5%
     assert betting_cvar(np.zeros(n), 0.2, 0.5, 0.95, 0) == 0.5
 
 
@@ -383,11 +441,14 @@ def test_bets_know_nothing_from_few_rows(n: int) -> None:
 def test_bets_ask_more_for_more_confidence(law: str) -> None:
     rng = np.random.default_rng(2)
     values = LAWS[law][0](rng, 300)
-    bounds = [betting_cvar(values, 0.2, 0.5, confidence, 0) for confidence in (0.5, 0.8, 0.95, 0.99)]
+    bounds = [
+        betting_cvar(values, 0.2, 0.5, confidence, 0) for confidence in (0.5, 0.8, 0.95, 0.99)
+    ]
     assert (np.diff(bounds) >= 0).all()
 
 
-# --- probabilities and the error of an average -----------------------------------------------------------------
+# --- probabilities and the error of an average
+# -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 7, 300])
@@ -395,21 +456,31 @@ def test_bets_ask_more_for_more_confidence(law: str) -> None:
 def test_shares_agree_with_scipy(n: int, confidence: float) -> None:
     for hits in sorted({0, 1, n // 3, n - 1, n}):
         exact = stats.binomtest(hits, n).proportion_ci(confidence, method="exact")
-        np.testing.assert_allclose(share_interval(hits, n, confidence), (exact.low, exact.high), atol=1e-9)
-        upper = stats.binomtest(hits, n, alternative="less").proportion_ci(confidence, method="exact").high
+        np.testing.assert_allclose(
+            share_interval(hits, n, confidence), (exact.low, exact.high), atol=1e-9
+        )
+        upper = (
+            stats.binomtest(hits, n, alternative="less")
+            .proportion_ci(confidence, method="exact")
+            .high
+        )
         assert share_bound(hits, n, confidence) == pytest.approx(upper, abs=1e-9)
 
 
 @given(PITS, st.floats(0.01, 0.99))
 @settings(max_examples=60, deadline=None)
-def test_error_interval_is_the_least_and_largest_distance_to_the_band(pit: Floats, confidence: float) -> None:
+def test_error_interval_is_the_least_and_largest_distance_to_the_band(
+    pit: Floats, confidence: float
+) -> None:
     low, high = error_interval(pit, confidence)
     c = (np.arange(40_000) + 0.5) / 40_000
     share = (pit <= c[:, None]).mean(axis=-1)
     margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * pit.size))
     lower, upper = np.maximum(share - margin, 0), np.minimum(share + margin, 1)
     # at most twelve jumps, each placed within half a cell
-    assert low == pytest.approx(np.maximum(0, np.maximum(lower - c, c - upper)).mean(), abs=13 / 40_000)
+    assert low == pytest.approx(
+        np.maximum(0, np.maximum(lower - c, c - upper)).mean(), abs=13 / 40_000
+    )
     largest = np.maximum(np.abs(upper - c), np.abs(lower - c)).mean()
     assert high == pytest.approx(min(largest, 0.5), abs=13 / 40_000)
     assert 0 <= low <= high <= 0.5
@@ -417,7 +488,9 @@ def test_error_interval_is_the_least_and_largest_distance_to_the_band(pit: Float
 
 def scaled_error(scale: float) -> float:
     """W1 of Phi(scale Z) to uniform, by quadrature: quantile against quantile."""
-    return float(2 * integrate.quad(lambda q: abs(stats.norm.cdf(scale * stats.norm.ppf(q)) - q), 0, 0.5)[0])
+    return float(
+        2 * integrate.quad(lambda q: abs(stats.norm.cdf(scale * stats.norm.ppf(q)) - q), 0, 0.5)[0]
+    )
 
 
 # a law that is stochastically ordered against uniform has the error |mean - 1/2|
@@ -425,7 +498,10 @@ PIT_LAWS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] 
     "uniform": (lambda rng, n: rng.uniform(size=n), 0.0),
     "low": (lambda rng, n: rng.beta(1, 1.5, n), 0.5 - 1 / 2.5),
     "very low": (lambda rng, n: rng.beta(1, 9, n), 0.5 - 1 / 10),
-    "shifted": (lambda rng, n: stats.norm.cdf(rng.normal(0.4, 1, n)), float(stats.norm.cdf(0.4 / np.sqrt(2)) - 0.5)),
+    "shifted": (
+        lambda rng, n: stats.norm.cdf(rng.normal(0.4, 1, n)),
+        float(stats.norm.cdf(0.4 / np.sqrt(2)) - 0.5),
+    ),
     "too narrow": (lambda rng, n: stats.norm.cdf(rng.normal(0, 2, n)), scaled_error(2)),
     "all at one end": (lambda rng, n: np.ones(n), 0.5),
 }

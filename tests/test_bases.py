@@ -38,7 +38,8 @@ from sklearn.preprocessing import StandardScaler
 from evenhand import Forecast, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, NormalMixture, Quantiles
-from evenhand.forecasters import _bases, _foreign_bases
+from evenhand.forecasters.adapters import bases as adapter_bases
+from evenhand.forecasters.adapters import foreign_bases
 from forecaster_examples import linear_task, small_mixture, small_paic
 
 Floats = NDArray[np.float64]
@@ -59,10 +60,11 @@ def plain(estimator: Any, **params: Any) -> Any:
 
 
 def kind(estimator: Any) -> str:
-    return _bases.kind_of(estimator).name
+    return adapter_bases.kind_of(estimator).name
 
 
-# --- which kind serves what --------------------------------------------------------------------------------------
+# --- which kind serves what
+# --------------------------------------------------------------------------------------
 
 
 class Law:
@@ -184,16 +186,25 @@ KINDS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "name"), KINDS, ids=[f"{i}-{name}" for i, (_, name) in enumerate(KINDS)])
+@pytest.mark.parametrize(
+    ("estimator", "name"), KINDS, ids=[f"{i}-{name}" for i, (_, name) in enumerate(KINDS)]
+)
 def test_what_a_model_has_decides_how_it_is_served(estimator: Any, name: str) -> None:
     assert kind(estimator) == name
     assert kind(clone(estimator, safe=False)) == name
 
 
 def test_every_kind_is_registered_and_tried() -> None:
-    written = {one for module in (_bases, _foreign_bases) for one in vars(module).values() if isinstance(one, type)}
-    assert set(_bases.kinds().values()) == {one for one in written if issubclass(one, _bases.Base)} - {_bases.Base}
-    assert {name for _, name in KINDS} == set(_bases.kinds())
+    written = {
+        one
+        for module in (adapter_bases, foreign_bases)
+        for one in vars(module).values()
+        if isinstance(one, type)
+    }
+    assert set(adapter_bases.kinds().values()) == {
+        one for one in written if issubclass(one, adapter_bases.Base)
+    } - {adapter_bases.Base}
+    assert {name for _, name in KINDS} == set(adapter_bases.kinds())
 
 
 def test_neither_package_is_imported_nor_needed() -> None:
@@ -210,10 +221,16 @@ X = np.random.default_rng(0).normal(size=(60, 1))
 evenhand.RandomizedRegressor(QuantileRegressor(alpha=0.0)).fit(X, X[:, 0] ** 3).predict(X)
 print([name for name in ("ngboost", "skpro") if name in sys.modules])
 """
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout
+        == "[]\n"
+    )
 
 
-# --- functions ---------------------------------------------------------------------------------------------------
+# --- functions
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -229,7 +246,9 @@ print([name for name in ("ngboost", "skpro") if name in sys.modules])
 def test_a_function_says_its_own_distributions(function: Callable[[Any], Any]) -> None:
     model = plain(function, alpha=1.0)
     law = stats.norm(mean_of(NEW), 0.5)
-    np.testing.assert_allclose(model.forecast(NEW, 0.3).pit(NEW_Y), law.cdf(NEW_Y), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        model.forecast(NEW, 0.3).pit(NEW_Y), law.cdf(NEW_Y), rtol=0, atol=1e-12
+    )
     assert model.estimator_ is function
     assert clone(model).estimator is function
     # nothing is learned, so weights do not matter and a mended one uses all rows once
@@ -239,7 +258,9 @@ def test_a_function_says_its_own_distributions(function: Callable[[Any], Any]) -
 
 def test_a_function_gets_tables_as_they_are() -> None:
     table = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = RandomizedRegressor(lambda rows: (rows["a"] - rows["b"] / 2, np.ones(len(rows)))).fit(table, Y)
+    model = RandomizedRegressor(lambda rows: (rows["a"] - rows["b"] / 2, np.ones(len(rows)))).fit(
+        table, Y
+    )
     np.testing.assert_allclose(model.base_forecast(table).mean(), mean_of(X), atol=1e-12)
 
 
@@ -253,8 +274,12 @@ def test_a_function_gets_tables_as_they_are() -> None:
         (lambda rows: says_forecast(rows).randomized(0.1, r=0.5), "Forecast"),
     ],
 )
-def test_a_function_that_says_something_else_is_refused(function: Callable[[Any], Any], got: str) -> None:
-    with pytest.raises(InputError, match=f"estimator must return a deterministic Forecast, .* got {got}$") as caught:
+def test_a_function_that_says_something_else_is_refused(
+    function: Callable[[Any], Any], got: str
+) -> None:
+    with pytest.raises(
+        InputError, match=f"estimator must return a deterministic Forecast, .* got {got}$"
+    ) as caught:
         plain(function)
     assert "\n" not in str(caught.value)
 
@@ -263,7 +288,8 @@ def says_forecast(rows: Any) -> Forecast:
     return Forecast.from_normal(*says_normal(rows))
 
 
-# --- quantile regressors -----------------------------------------------------------------------------------------
+# --- quantile regressors
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -272,24 +298,33 @@ def says_forecast(rows: Any) -> Forecast:
         (QuantileRegressor(alpha=0.0), "quantile"),
         (HistGradientBoostingRegressor(loss="quantile", max_iter=5), "quantile"),
         (GradientBoostingRegressor(loss="quantile", n_estimators=5, random_state=0), "alpha"),
-        (make_pipeline(StandardScaler(), QuantileRegressor(alpha=0.0)), "quantileregressor__quantile"),
+        (
+            make_pipeline(StandardScaler(), QuantileRegressor(alpha=0.0)),
+            "quantileregressor__quantile",
+        ),
     ],
     ids=["linear", "hist", "gradient", "pipeline"],
 )
 @pytest.mark.filterwarnings("ignore:.*sparse")
 def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator: Any, parameter: str) -> None:
-    base, levels = plain(estimator).base_forecast(NEW), np.array(_foreign_bases.FITTED_LEVELS)
-    own = [clone(estimator).set_params(**{parameter: level}).fit(X, Y).predict(NEW) for level in levels]
+    base, levels = plain(estimator).base_forecast(NEW), np.array(foreign_bases.FITTED_LEVELS)
+    own = [
+        clone(estimator).set_params(**{parameter: level}).fit(X, Y).predict(NEW) for level in levels
+    ]
     rearranged = np.sort(np.column_stack(own), axis=-1)
     values = base.ppf(levels)
     assert (np.diff(values, axis=-1) > 0).all()
     gaps, reach = np.diff(rearranged, axis=-1), np.ptp(rearranged, axis=-1)
-    apart = (gaps > 0.002 * reach[:, None]).all(axis=-1)  # the widest gap of levels, 0.1, over 0.96 and over 50
+    apart = (gaps > 0.002 * reach[:, None]).all(
+        axis=-1
+    )  # the widest gap of levels, 0.1, over 0.96 and over 50
     if "hist" not in str(estimator).lower():
         assert apart.sum() >= 5
     np.testing.assert_allclose(values[apart], rearranged[apart], rtol=0, atol=1e-6)
     cdf = np.column_stack([base.cdf(rearranged[:, j]) for j in range(levels.size)])
-    np.testing.assert_allclose(cdf[apart], np.broadcast_to(levels, cdf.shape)[apart], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        cdf[apart], np.broadcast_to(levels, cdf.shape)[apart], rtol=0, atol=1e-6
+    )
 
 
 def test_quantiles_that_cross_are_sorted_and_kept_apart() -> None:
@@ -299,7 +334,9 @@ def test_quantiles_that_cross_are_sorted_and_kept_apart() -> None:
 
     base = plain(Crossing(quantiles=(0.1, 0.3, 0.5, 0.7, 0.9))).base_forecast(NEW)
     # sorted 0, 1, 1, 3, 4: mean gap 1 over 50 is 0.02, and the middle one stays
-    np.testing.assert_allclose(base.ppf([0.1, 0.3, 0.5, 0.7, 0.9])[0], [-0.02, 0.98, 1.0, 3.0, 4.0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        base.ppf([0.1, 0.3, 0.5, 0.7, 0.9])[0], [-0.02, 0.98, 1.0, 3.0, 4.0], rtol=0, atol=1e-12
+    )
 
 
 def test_weights_enter_every_level() -> None:
@@ -313,11 +350,13 @@ def test_weights_enter_every_level() -> None:
 
 def test_lightgbm_is_fitted_at_every_level() -> None:
     lightgbm = pytest.importorskip("lightgbm")
-    estimator = lightgbm.LGBMRegressor(objective="quantile", n_estimators=5, verbose=-1, n_jobs=1, random_state=0)
+    estimator = lightgbm.LGBMRegressor(
+        objective="quantile", n_estimators=5, verbose=-1, n_jobs=1, random_state=0
+    )
     base = plain(estimator).base_forecast(NEW)
-    levels = _foreign_bases.FITTED_LEVELS
+    levels = foreign_bases.FITTED_LEVELS
     own = [clone(estimator).set_params(alpha=level).fit(X, Y).predict(NEW) for level in levels]
-    rearranged = _foreign_bases.spaced(np.array(levels), np.column_stack(own))
+    rearranged = foreign_bases.spaced(np.array(levels), np.column_stack(own))
     np.testing.assert_allclose(base.ppf(list(levels)), rearranged, rtol=0, atol=1e-6)
     assert kind(lightgbm.LGBMRegressor()) == "residuals"
 
@@ -327,20 +366,32 @@ def test_columns_that_do_not_fit_the_levels_are_refused() -> None:
         def predict(self, X: Any) -> Floats:
             return mean_of(X)
 
-    with pytest.raises(InputError, match=r"predict a column for each of its 3 levels, got shape \(1,\) from Narrow"):
+    with pytest.raises(
+        InputError, match=r"predict a column for each of its 3 levels, got shape \(1,\) from Narrow"
+    ):
         plain(Narrow())
 
 
 def test_quantiles_are_calibrated_where_the_model_is_right() -> None:
-    """Ranks of 20,000 fresh outcomes: the linear quantile regression is the truth up to its sampling error."""
+    """Ranks of 20,000 fresh outcomes.
+
+    The linear quantile regression is the truth up to its sampling error.
+    """
     rows, y = linear_task(800, seed=5)
     fresh, outcomes = linear_task(20_000, seed=6)
-    pit = RandomizedRegressor(QuantileRegressor(alpha=0.0)).fit(rows, y).base_forecast(fresh).pit(outcomes)
-    # a level is missed by about sqrt(p (1 - p) / 800) < 0.018; linear between levels, by up to 0.004 more
+    pit = (
+        RandomizedRegressor(QuantileRegressor(alpha=0.0))
+        .fit(rows, y)
+        .base_forecast(fresh)
+        .pit(outcomes)
+    )
+    # a level is missed by about sqrt(p (1 - p) / 800) < 0.018; linear between levels, by up to
+    # 0.004 more
     assert calibration_error(pit) < 0.025
 
 
-# --- objects with quantiles --------------------------------------------------------------------------------------
+# --- objects with quantiles
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("like", [LikeNGBoost, LikeSkpro])
@@ -351,25 +402,36 @@ def test_a_model_that_says_a_law_is_taken_at_its_word(like: Any, family: str) ->
     law = estimator.law(NEW)
     exact = family == "norm"
     assert isinstance(base.distribution, Normal if exact else Quantiles)
-    np.testing.assert_allclose(base.cdf(NEW_Y), law.cdf(NEW_Y), rtol=0, atol=1e-6 if exact else TABLE_ERROR)
+    np.testing.assert_allclose(
+        base.cdf(NEW_Y), law.cdf(NEW_Y), rtol=0, atol=1e-6 if exact else TABLE_ERROR
+    )
     values = base.ppf(LEVELS)
-    np.testing.assert_allclose(law.cdf(values.T).T, np.broadcast_to(LEVELS, values.shape), rtol=0, atol=TABLE_ERROR)
+    np.testing.assert_allclose(
+        law.cdf(values.T).T, np.broadcast_to(LEVELS, values.shape), rtol=0, atol=TABLE_ERROR
+    )
     if exact:
         np.testing.assert_allclose(values, law.ppf(LEVELS[:, None]).T, rtol=0, atol=1e-6)
 
 
 def test_a_normal_law_far_from_zero_is_still_normal() -> None:
     law = stats.norm(loc=[1e6, -1e6, 0.0], scale=[1e-2, 5.0, 1e-5])
-    found = _foreign_bases.from_ppf(law.ppf, 3, "Far")
+    found = foreign_bases.from_ppf(law.ppf, 3, "Far")
     assert isinstance(found, Normal)
     np.testing.assert_allclose(found.scale, [1e-2, 5.0, 1e-5], rtol=1e-6)
 
 
 def test_nearly_normal_laws_go_through_the_table() -> None:
-    for law in (stats.t(1e4, loc=[0.0]), stats.skewnorm(0.05, loc=[0.0]), stats.gamma([1e6]), stats.cauchy(loc=[0.0])):
-        found = _foreign_bases.from_ppf(law.ppf, 1, "Near")
+    for law in (
+        stats.t(1e4, loc=[0.0]),
+        stats.skewnorm(0.05, loc=[0.0]),
+        stats.gamma([1e6]),
+        stats.cauchy(loc=[0.0]),
+    ):
+        found = foreign_bases.from_ppf(law.ppf, 1, "Near")
         assert isinstance(found, Quantiles)
-        np.testing.assert_allclose(law.cdf(found.expand().ppf(LEVELS)), LEVELS[None], rtol=0, atol=TABLE_ERROR)
+        np.testing.assert_allclose(
+            law.cdf(found.expand().ppf(LEVELS)), LEVELS[None], rtol=0, atol=TABLE_ERROR
+        )
 
 
 @pytest.mark.parametrize(
@@ -377,7 +439,10 @@ def test_nearly_normal_laws_go_through_the_table() -> None:
     [
         (object(), "must return an object with ppf from pred_dist, got object from Odd"),
         (Law(stats.norm(np.zeros(7)), (7,)), "Odd gives 7 values as quantiles of 1 rows"),
-        (Law(stats.norm([np.nan]), (1,)), "Odd gives values that are not finite as quantiles of 1 rows"),
+        (
+            Law(stats.norm([np.nan]), (1,)),
+            "Odd gives values that are not finite as quantiles of 1 rows",
+        ),
     ],
 )
 def test_laws_that_cannot_be_used_are_refused(law: Any, message: str) -> None:
@@ -392,7 +457,9 @@ def test_laws_that_cannot_be_used_are_refused(law: Any, message: str) -> None:
 def test_a_pipeline_around_a_model_that_says_a_law() -> None:
     scaled = StandardScaler().fit(X)
     model = plain(make_pipeline(StandardScaler(), LikeNGBoost()))
-    np.testing.assert_allclose(model.base_forecast(NEW).mean(), mean_of(scaled.transform(NEW)), atol=1e-9)
+    np.testing.assert_allclose(
+        model.base_forecast(NEW).mean(), mean_of(scaled.transform(NEW)), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("family", ["Normal", "LogNormal", "Laplace"])
@@ -400,7 +467,9 @@ def test_ngboost_is_taken_at_its_word(family: str) -> None:
     distributions = pytest.importorskip("ngboost.distns")
     from ngboost import NGBRegressor
 
-    estimator = NGBRegressor(Dist=getattr(distributions, family), n_estimators=10, verbose=False, random_state=0)
+    estimator = NGBRegressor(
+        Dist=getattr(distributions, family), n_estimators=10, verbose=False, random_state=0
+    )
     y = np.exp(Y) if family == "LogNormal" else Y
     new_y = np.exp(NEW_Y) if family == "LogNormal" else NEW_Y
     model = RandomizedRegressor(estimator, random_state=0).fit(X, y, np.ones(len(y)))
@@ -426,24 +495,34 @@ def test_skpro_is_taken_at_its_word(family: str) -> None:
     np.testing.assert_array_equal(frozen.base_forecast(NEW).pit(NEW_Y), base.pit(NEW_Y))
 
 
-# --- members -----------------------------------------------------------------------------------------------------
+# --- members
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_members_become_an_equal_mixture() -> None:
     other = FrozenEstimator(BayesianRidge().fit(X[:40], Y[:40]))
     model = plain([BayesianRidge(), other, says_twice])
-    laws = [BayesianRidge().fit(X, Y).predict(NEW, return_std=True), other.predict(NEW, return_std=True)]
+    laws = [
+        BayesianRidge().fit(X, Y).predict(NEW, return_std=True),
+        other.predict(NEW, return_std=True),
+    ]
     laws.append(says_twice(NEW))
     assert isinstance(model.base_forecast(NEW).distribution, NormalMixture)
     own = np.mean([stats.norm(*law).cdf(NEW_Y) for law in laws], axis=0)
     np.testing.assert_allclose(model.base_forecast(NEW).pit(NEW_Y), own, rtol=0, atol=1e-9)
-    assert [type(one).__name__ for one in model.estimator_] == ["BayesianRidge", "FrozenEstimator", "function"]
+    assert [type(one).__name__ for one in model.estimator_] == [
+        "BayesianRidge",
+        "FrozenEstimator",
+        "function",
+    ]
 
 
 def test_a_frozen_list_holds_fitted_members() -> None:
     members = [BayesianRidge().fit(X, Y), says_normal]
     model = RandomizedRegressor(FrozenEstimator(members)).fit(NEW, NEW_Y)
-    np.testing.assert_array_equal(model.base_forecast(X).pit(Y), plain(members).base_forecast(X).pit(Y))
+    np.testing.assert_array_equal(
+        model.base_forecast(X).pit(Y), plain(members).base_forecast(X).pit(Y)
+    )
 
 
 def test_mixtures_are_mixed_with_the_weight_of_one_member_each() -> None:
@@ -455,14 +534,21 @@ def test_mixtures_are_mixed_with_the_weight_of_one_member_each() -> None:
 
 def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
     bagging = BaggingRegressor(BayesianRidge(), 4, max_features=2, random_state=0)
-    voting = VotingRegressor([("a", BayesianRidge()), ("no", "drop"), ("b", ARDRegression())], weights=[3, 9, 1])
+    voting = VotingRegressor(
+        [("a", BayesianRidge()), ("no", "drop"), ("b", ARDRegression())], weights=[3, 9, 1]
+    )
     for estimator, weights in ((bagging, [1, 1, 1, 1]), (voting, [3, 1])):
         base = plain(estimator).base_forecast(NEW)
         own = clone(estimator).fit(X, Y)
         used = getattr(own, "estimators_features_", [[0, 1, 2]] * len(weights))
         pairs = zip(own.estimators_, used, strict=True)
-        cdf = [stats.norm(*member.predict(NEW[:, columns], return_std=True)).cdf(NEW_Y) for member, columns in pairs]
-        np.testing.assert_allclose(base.pit(NEW_Y), np.average(cdf, axis=0, weights=weights), rtol=0, atol=1e-9)
+        cdf = [
+            stats.norm(*member.predict(NEW[:, columns], return_std=True)).cdf(NEW_Y)
+            for member, columns in pairs
+        ]
+        np.testing.assert_allclose(
+            base.pit(NEW_Y), np.average(cdf, axis=0, weights=weights), rtol=0, atol=1e-9
+        )
         np.testing.assert_allclose(base.mean(), own.predict(NEW), rtol=0, atol=1e-9)
 
 
@@ -471,7 +557,10 @@ def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
     [
         ([], "hold at least one model, got an empty list"),
         ([BayesianRidge(), Ridge()], "hold models that say normal distributions .*, got Ridge"),
-        ([says_normal, LikeNGBoost("t")], "hold models that say normal distributions .*, got LikeNGBoost"),
+        (
+            [says_normal, LikeNGBoost("t")],
+            "hold models that say normal distributions .*, got LikeNGBoost",
+        ),
         ([[says_normal]], "hold models that say normal distributions .*, got list"),
         ([small_paic()], "PAICRegressor is randomized already"),
     ],
@@ -481,36 +570,48 @@ def test_members_that_cannot_be_mixed_are_refused(members: list[Any], message: s
         plain(members)
 
 
-# --- recalibrate -------------------------------------------------------------------------------------------------
+# --- recalibrate
+# -------------------------------------------------------------------------------------------------
 
 
 def test_recalibrate_mends_a_standard_deviation_that_is_off_by_a_factor_of_two() -> None:
     rows, y = linear_task(20_000, seed=2)
     fresh, outcomes = linear_task(20_000, seed=3)
-    # W1 between the law of Phi(Z / 2), Z standard normal, and the uniform: both symmetric, quantiles in order
+    # W1 between the law of Phi(Z / 2), Z standard normal, and the uniform: both symmetric,
+    # quantiles in order
     p = (np.arange(100_000) + 0.5) / 100_000
     before = np.abs(stats.norm.cdf(stats.norm.ppf(p) / 2) - p).mean()
     for recalibrate, low, high in ((False, before - 0.01, before + 0.01), (True, 0.0, 0.02)):
         model = RandomizedRegressor(says_twice, alpha=1.0, recalibrate=recalibrate).fit(rows, y)
         assert low <= calibration_error(model.forecast(fresh, 0.5).pit(outcomes)) <= high
         # randomized, the map lies inside the link: at the link's own alpha = 1 it is all there is
-        assert model.base_forecast(fresh).pit(outcomes) == pytest.approx(model.forecast(fresh, 0.5).pit(outcomes))
+        assert model.base_forecast(fresh).pit(outcomes) == pytest.approx(
+            model.forecast(fresh, 0.5).pit(outcomes)
+        )
     scores = [
-        -RandomizedRegressor(says_twice, recalibrate=on).fit(rows, y).base_forecast(fresh).logpdf(outcomes).mean()
+        -RandomizedRegressor(says_twice, recalibrate=on)
+        .fit(rows, y)
+        .base_forecast(fresh)
+        .logpdf(outcomes)
+        .mean()
         for on in (False, True)
     ]
     # by theory log 2 - (1 - 1/4) / 2 nats, less what the steps of the map lose
     assert scores[0] - scores[1] == pytest.approx(np.log(2) - 3 / 8, abs=0.03)
 
 
-@pytest.mark.parametrize("estimator", [BayesianRidge(), Ridge(), FrozenEstimator(BayesianRidge().fit(X[:60], Y[:60]))])
+@pytest.mark.parametrize(
+    "estimator", [BayesianRidge(), Ridge(), FrozenEstimator(BayesianRidge().fit(X[:60], Y[:60]))]
+)
 def test_recalibrate_is_a_recalibrated_regressor_inside_the_link(estimator: Any) -> None:
     model = RandomizedRegressor(estimator, recalibrate=True, cv=4, random_state=7).fit(X, Y)
     seed = int(np.random.default_rng(7).integers(2**31))
     inside = RecalibratedRegressor(clone(estimator), cv=4, random_state=seed)
     outside = RandomizedRegressor(inside, cv=4, random_state=7).fit(X, Y)
     for r in (0.1, 0.8):
-        np.testing.assert_array_equal(model.forecast(NEW, r).pit(NEW_Y), outside.forecast(NEW, r).pit(NEW_Y))
+        np.testing.assert_array_equal(
+            model.forecast(NEW, r).pit(NEW_Y), outside.forecast(NEW, r).pit(NEW_Y)
+        )
     assert type(model.estimator_) is RecalibratedRegressor
     assert clone(model).get_params()["recalibrate"] is True
 
@@ -520,30 +621,48 @@ def test_what_is_randomized_is_not_mended() -> None:
         plain(small_paic(), recalibrate=True)
 
 
-# --- stored and attached again -----------------------------------------------------------------------------------
+# --- stored and attached again
+# -----------------------------------------------------------------------------------
 
 STORED: dict[str, Callable[[], Any]] = {
     "quantile regression": lambda: RandomizedRegressor(QuantileRegressor(alpha=0.0)),
-    "boosted quantiles": lambda: RandomizedRegressor(HistGradientBoostingRegressor(loss="quantile", max_iter=3)),
+    "boosted quantiles": lambda: RandomizedRegressor(
+        HistGradientBoostingRegressor(loss="quantile", max_iter=3)
+    ),
     "mended": lambda: RandomizedRegressor(BayesianRidge(), recalibrate=True, random_state=0),
-    "mended quantiles": lambda: RandomizedRegressor(QuantileRegressor(alpha=0.0), recalibrate=True, cv=2),
+    "mended quantiles": lambda: RandomizedRegressor(
+        QuantileRegressor(alpha=0.0), recalibrate=True, cv=2
+    ),
     "members": lambda: RandomizedRegressor([BayesianRidge(), small_mixture()]),
     "bagging": lambda: RandomizedRegressor(BaggingRegressor(BayesianRidge(), 3, random_state=0)),
-    "voting": lambda: RandomizedRegressor(VotingRegressor([("a", BayesianRidge()), ("b", ARDRegression())])),
-    "members, mended alone": lambda: RecalibratedRegressor([BayesianRidge(), ARDRegression()], cv=2),
+    "voting": lambda: RandomizedRegressor(
+        VotingRegressor([("a", BayesianRidge()), ("b", ARDRegression())])
+    ),
+    "members, mended alone": lambda: RecalibratedRegressor(
+        [BayesianRidge(), ARDRegression()], cv=2
+    ),
 }
 
 # name -> forecaster, and what is attached to it
 ATTACHED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "function": (lambda: RandomizedRegressor(says_normal), lambda model: says_normal),
-    "mended function": (lambda: RandomizedRegressor(says_twice, recalibrate=True), lambda model: says_twice),
+    "mended function": (
+        lambda: RandomizedRegressor(says_twice, recalibrate=True),
+        lambda model: says_twice,
+    ),
     "law": (lambda: RandomizedRegressor(LikeNGBoost("t")), lambda model: model.estimator_),
     "frozen law": (
         lambda: RandomizedRegressor(FrozenEstimator(LikeNGBoost().fit(X, Y))),
         lambda model: model.estimator_,
     ),
-    "tagless": (lambda: RandomizedRegressor(LikeSkpro()), lambda model: FrozenEstimator(model.estimator_)),
-    "one member": (lambda: RandomizedRegressor([BayesianRidge(), says_normal]), lambda model: says_normal),
+    "tagless": (
+        lambda: RandomizedRegressor(LikeSkpro()),
+        lambda model: FrozenEstimator(model.estimator_),
+    ),
+    "one member": (
+        lambda: RandomizedRegressor([BayesianRidge(), says_normal]),
+        lambda model: says_normal,
+    ),
     "two members": (
         lambda: RandomizedRegressor([says_normal, BayesianRidge(), says_twice]),
         lambda model: [says_normal, says_twice],
@@ -555,13 +674,19 @@ def same(first: Any, second: Any) -> None:
     for r in (0.2, np.linspace(0.01, 0.99, len(NEW)), [[1e-6, 0.5, 1 - 1e-6]]):
         ours, theirs = first.forecast(NEW, r), second.forecast(NEW, r)
         np.testing.assert_allclose(theirs.pit(NEW_Y), ours.pit(NEW_Y), rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(theirs.ppf([0.05, 0.5]), ours.ppf([0.05, 0.5]), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            theirs.ppf([0.05, 0.5]), ours.ppf([0.05, 0.5]), rtol=1e-9, atol=1e-9
+        )
     ours, theirs = (one.forecast(NEW, random_state=4) for one in (first, second))
-    np.testing.assert_array_equal(0.0 if theirs.r is None else theirs.r, 0.0 if ours.r is None else ours.r)
+    np.testing.assert_array_equal(
+        0.0 if theirs.r is None else theirs.r, 0.0 if ours.r is None else ours.r
+    )
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_a_stored_model_forecasts_the_same_and_can_be_stored_and_fitted_again(name: str, tmp_path: Path) -> None:
+def test_a_stored_model_forecasts_the_same_and_can_be_stored_and_fitted_again(
+    name: str, tmp_path: Path
+) -> None:
     model = STORED[name]().fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -578,9 +703,13 @@ def test_a_stored_model_forecasts_the_same_and_can_be_stored_and_fitted_again(na
 def test_a_model_that_cannot_be_stored_is_attached_at_load(name: str, tmp_path: Path) -> None:
     make, attach = ATTACHED[name]
     model = make().fit(X, Y)
-    with pytest.warns(UserWarning, match=r"saved without a model inside: .* cannot be stored .*estimator="):
+    with pytest.warns(
+        UserWarning, match=r"saved without a model inside: .* cannot be stored .*estimator="
+    ):
         save(model, tmp_path)
-    with pytest.raises(InputError, match=r"saved without .*; load it with load\(folder, estimator=\.\.\.\)") as caught:
+    with pytest.raises(
+        InputError, match=r"saved without .*; load it with load\(folder, estimator=\.\.\.\)"
+    ) as caught:
         load(tmp_path)
     assert "\n" not in str(caught.value)
     again = load(tmp_path, estimator=attach(model))

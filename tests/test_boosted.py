@@ -13,7 +13,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from evenhand import BoostedDistributionRegressor, InputError, MissingExtraError, RandomizedRegressor, load, save
+from evenhand import (
+    BoostedDistributionRegressor,
+    InputError,
+    MissingExtraError,
+    RandomizedRegressor,
+    load,
+    save,
+)
 from evenhand.forecasters import boosted
 from evenhand.forecasters.base import State
 
@@ -24,12 +31,19 @@ LAWS: dict[str, Any] = {"normal": stats.norm(), "t3": stats.t(3)}
 
 
 def wavy_task(n: int, seed: int, law: str) -> tuple[Floats, Floats, float]:
-    """Five features, a wavy mean, a scale that varies by a factor of 7; and the truth's mean log score."""
+    """Five features, a wavy mean, a scale that varies by a factor of 7.
+
+    And the truth's mean log score.
+    """
     random = np.random.default_rng(seed)
     X = random.uniform(-1, 1, size=(n, 5))
     scale = 0.3 * np.exp(X[:, 2])
     noise = LAWS[law].rvs(size=n, random_state=random)
-    return X, np.sin(3 * X[:, 0]) + X[:, 1] + scale * noise, float((np.log(scale) - LAWS[law].logpdf(noise)).mean())
+    return (
+        X,
+        np.sin(3 * X[:, 0]) + X[:, 1] + scale * noise,
+        float((np.log(scale) - LAWS[law].logpdf(noise)).mean()),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +53,25 @@ def model_of() -> Callable[[str], BoostedDistributionRegressor]:
 
     def fit_once(law: str) -> BoostedDistributionRegressor:
         if law not in models:
-            models[law] = BoostedDistributionRegressor(random_state=0).fit(*wavy_task(4000, 0, law)[:2])
+            models[law] = BoostedDistributionRegressor(random_state=0).fit(
+                *wavy_task(4000, 0, law)[:2]
+            )
         return models[law]
 
     return fit_once
 
 
 def quick(**params: Any) -> BoostedDistributionRegressor:
-    return BoostedDistributionRegressor(**({"n_estimators": 60, "cv": 3, "random_state": 0} | params))
+    return BoostedDistributionRegressor(
+        **({"n_estimators": 60, "cv": 3, "random_state": 0} | params)
+    )
 
 
 def table_of(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats, Floats]:
-    """A city with a mean of its own, an income whose absence says much; outcomes and their true means."""
+    """A city with a mean of its own, an income whose absence says much.
+
+    Outcomes and their true means.
+    """
     random = np.random.default_rng(seed)
     city = random.integers(0, 8, size=n)
     gone = random.uniform(size=n) < 0.2
@@ -61,29 +82,37 @@ def table_of(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats, Floats]:
             "city": pd.Categorical([f"city {i}" for i in city]),
             "income": np.where(gone, np.nan, random.normal(size=n)),
             "member": random.uniform(size=n) < 0.5,
-            "since": pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 700, size=n), unit="D"),
+            "since": (
+                pd.Timestamp("2024-01-01")
+                + pd.to_timedelta(random.integers(0, 700, size=n), unit="D")
+            ),
         }
     )
     return table, mean + 0.3 * random.normal(size=n), mean
 
 
-# --- near the truth --------------------------------------------------------------------------------------------
+# --- near the truth
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_log_score_is_near_the_truths(law: str, model_of: Callable[[str], Any]) -> None:
     X, y, truth = wavy_task(4000, 1, law)
     found = -float(model_of(law).forecast(X).logpdf(y).mean())
-    # a normal law with the true means and one scale for all is log(E[s^2]) / 2 - E[log s] = log(sinh(2) / 2) / 2 = 0.30
-    # nats from the normal truth; what is lost here is mostly the errors of the mean where the scale is small
+    # a normal law with the true means and one scale for all is log(E[s^2]) / 2 - E[log s] =
+    # log(sinh(2) / 2) / 2 = 0.30 nats from the normal truth; what is lost here is mostly the errors
+    # of the mean where the scale is small
     assert truth < found < truth + 0.09
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_pits_of_held_out_rows_are_uniform_on_average(law: str, model_of: Callable[[str], Any]) -> None:
+def test_pits_of_held_out_rows_are_uniform_on_average(
+    law: str, model_of: Callable[[str], Any]
+) -> None:
     X, y, _ = wavy_task(4000, 2, law)
     pit = model_of(law).forecast(X).pit(y)
-    # the law is learned from 4000 rows and judged on 4000, so the distance is that of two samples; two tests at 1e-4
+    # the law is learned from 4000 rows and judged on 4000, so the distance is that of two samples;
+    # two tests at 1e-4
     assert stats.ks_2samp(pit, (np.arange(4000) + 0.5) / 4000).pvalue > 1e-4
     for level in (0.5, 0.9):
         inside = (np.abs(pit - 0.5) < level / 2).mean()
@@ -104,20 +133,25 @@ def test_skewed_noise_leaves_the_mean_where_it_is() -> None:
     X = random.uniform(-1, 1, size=(6000, 2))
     y = X[:, 0] + random.exponential(size=6000)
     model = BoostedDistributionRegressor(random_state=0).fit(X[:3000], y[:3000])
-    # the mean is 1 + X[:, 0]; that of two samples of 3000 is uncertain by sqrt(2 / 3000) = 0.026: 4 standard errors
+    # the mean is 1 + X[:, 0]; that of two samples of 3000 is uncertain by sqrt(2 / 3000) = 0.026: 4
+    # standard errors
     assert abs(model.predict(X[3000:]).mean() - y[3000:].mean()) < 0.105
-    # the density is 0 below the true bound; a symmetric law of the same spread has a sixth of its mass there
+    # the density is 0 below the true bound; a symmetric law of the same spread has a sixth of its
+    # mass there
     assert model.forecast(X[3000:]).cdf(X[3000:, 0]).mean() < 0.08
 
 
 def test_forecasts_have_the_unit_of_the_outcome() -> None:
     X, y, _ = wavy_task(300, 6, "normal")
     plain, other = quick().fit(X, y), quick().fit(X, 1000 + 8 * y)
-    np.testing.assert_allclose(other.forecast(X).ppf(0.3), 1000 + 8 * plain.forecast(X).ppf(0.3), rtol=1e-6)
+    np.testing.assert_allclose(
+        other.forecast(X).ppf(0.3), 1000 + 8 * plain.forecast(X).ppf(0.3), rtol=1e-6
+    )
     np.testing.assert_allclose(other.forecast(X).std(), 8 * plain.forecast(X).std(), rtol=1e-6)
 
 
-# --- early stopping --------------------------------------------------------------------------------------------
+# --- early stopping
+# --------------------------------------------------------------------------------------------
 
 
 def test_a_fold_stops_its_ensemble_and_is_in_none_of_its_trees() -> None:
@@ -126,11 +160,14 @@ def test_a_fold_stops_its_ensemble_and_is_in_none_of_its_trees() -> None:
     model.encoder_ = boosted.TableEncoder().fit(X)
     features, fold = model._features(X), np.arange(600) % 3
     held = fold == 1
-    changed = np.where(held, np.random.default_rng(0).permutation(600), y)  # outcomes that nothing explains
+    changed = np.where(
+        held, np.random.default_rng(0).permutation(600), y
+    )  # outcomes that nothing explains
     settings = model._settings(0) | {"objective": "l2"}
     rows = model._dataset(features, y, settings)
     (first, out), (second, _) = (
-        model._cross_fit(rows, features, fold, settings, target, np.ones(600)) for target in (y, changed)
+        model._cross_fit(rows, features, fold, settings, target, np.ones(600))
+        for target in (y, changed)
     )
     for k in range(3):
         shared = min(first[k].current_iteration(), second[k].current_iteration())
@@ -154,11 +191,13 @@ def test_noise_alone_stops_early() -> None:
     assert model.n_rounds_.max() < 100
     fresh, outcomes = random.normal(size=(4000, 5)), random.normal(size=4000)
     price = (stats.norm.logpdf(outcomes) - model.forecast(fresh).logpdf(outcomes)).mean()
-    # a law of 32 cells learned from 1000 rows costs 32 / 2000 nats, its corners and tails about as much again
+    # a law of 32 cells learned from 1000 rows costs 32 / 2000 nats, its corners and tails about as
+    # much again
     assert 0.0 < price < 0.05
 
 
-# --- weights ---------------------------------------------------------------------------------------------------
+# --- weights
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_whole_weights_are_like_repeated_rows() -> None:
@@ -179,18 +218,22 @@ def test_whole_weights_are_like_repeated_rows() -> None:
     assert abs(weighted.forecast(X).cdf(X[:, 0]) - repeated.forecast(X).cdf(X[:, 0])).mean() < 0.05
 
 
-# --- tables ----------------------------------------------------------------------------------------------------
+# --- tables
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_categories_and_missing_values_are_found() -> None:
     table, y, _ = table_of(1500)
     fresh, _, mean = table_of(1000, seed=1)
     model = BoostedDistributionRegressor(random_state=0).fit(table, y)
-    # 150 to 190 rows of a city with a noise of 0.3; without the city the error is 2.3, without the absence 1.2
+    # 150 to 190 rows of a city with a noise of 0.3; without the city the error is 2.3, without the
+    # absence 1.2
     assert np.sqrt(((model.predict(fresh) - mean) ** 2).mean()) < 0.25
     text = fresh.assign(city=fresh["city"].astype(str))
     assert np.array_equal(model.predict(text), model.predict(fresh))
-    assert np.array_equal(model.predict(fresh[fresh.columns[::-1]][table.columns]), model.predict(fresh))
+    assert np.array_equal(
+        model.predict(fresh[fresh.columns[::-1]][table.columns]), model.predict(fresh)
+    )
 
 
 def test_levels_not_seen_in_training_count_as_missing() -> None:
@@ -199,7 +242,9 @@ def test_levels_not_seen_in_training_count_as_missing() -> None:
     model = quick().fit(table, y)
     unseen, missing = table.assign(city="elsewhere"), table.assign(city=None)
     assert np.array_equal(model.predict(unseen), model.predict(missing))
-    assert np.isfinite(model.predict(table.assign(city=None, income=np.nan, member=None, since=pd.NaT))).all()
+    assert np.isfinite(
+        model.predict(table.assign(city=None, income=np.nan, member=None, since=pd.NaT))
+    ).all()
 
 
 def test_where_no_feature_can_be_split_the_law_says_all() -> None:
@@ -209,7 +254,9 @@ def test_where_no_feature_can_be_split_the_law_says_all() -> None:
     forecast = BoostedDistributionRegressor.from_state(model.to_state()).forecast(np.ones((1, 2)))
     # quantiles at the levels of the law are those of the outcomes: 2 * 200^0.4 = 16.7 cells
     levels = (np.arange(17) + 0.5) / 17
-    np.testing.assert_allclose(forecast.ppf(levels), [np.quantile(y, levels, method="hazen")], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        forecast.ppf(levels), [np.quantile(y, levels, method="hazen")], rtol=0, atol=1e-12
+    )
 
 
 def test_features_are_numbers_of_levels_and_gaps() -> None:
@@ -221,7 +268,8 @@ def test_features_are_numbers_of_levels_and_gaps() -> None:
     np.testing.assert_array_equal(model._features(table), expected)
 
 
-# --- copies, links, and what is refused ------------------------------------------------------------------------
+# --- copies, links, and what is refused
+# ------------------------------------------------------------------------
 
 
 def test_a_saved_model_forecasts_the_same(tmp_path: Path) -> None:
@@ -241,8 +289,12 @@ def test_stored_boosters_of_another_table_are_refused() -> None:
     X, y, _ = wavy_task(100, 10, "normal")
     state, other = quick().fit(X, y).to_state(), quick().fit(X[:, :2], y).to_state()
     learned = state.params["learned"] | {"boosters": other.params["learned"]["boosters"]}
-    with pytest.raises(InputError, match="the stored boosters do not fit: each must have 5 features"):
-        BoostedDistributionRegressor.from_state(State(state.kind, state.params | {"learned": learned}, state.arrays))
+    with pytest.raises(
+        InputError, match="the stored boosters do not fit: each must have 5 features"
+    ):
+        BoostedDistributionRegressor.from_state(
+            State(state.kind, state.params | {"learned": learned}, state.arrays)
+        )
 
 
 def test_the_seed_decides_the_folds_and_the_trees() -> None:
@@ -256,10 +308,14 @@ def test_a_link_goes_around_it() -> None:
     X, y, _ = wavy_task(3000, 12, "t3")
     model = RandomizedRegressor(quick(), alpha=0.05, random_state=0).fit(X[:1500], y[:1500])
     fresh, outcomes = X[1500:], y[1500:]
-    assert np.array_equal(model.base_forecast(fresh).pit(outcomes), model.estimator_.forecast(fresh).pit(outcomes))
-    ordered = np.sort(model.forecast(fresh, random_state=1).pit(outcomes)[outcomes > np.quantile(outcomes, 0.8)])
-    # people chosen by their outcomes: at most 0.125 as in the worst fifth (method: links), 0.37 without randomization;
-    # 300 rows add 0.016 at most, with five standard errors
+    assert np.array_equal(
+        model.base_forecast(fresh).pit(outcomes), model.estimator_.forecast(fresh).pit(outcomes)
+    )
+    ordered = np.sort(
+        model.forecast(fresh, random_state=1).pit(outcomes)[outcomes > np.quantile(outcomes, 0.8)]
+    )
+    # people chosen by their outcomes: at most 0.125 as in the worst fifth (method: links), 0.37
+    # without randomization; 300 rows add 0.016 at most, with five standard errors
     assert np.abs(ordered - (np.arange(ordered.size) + 0.5) / ordered.size).mean() < 0.125 + 0.08
 
 
@@ -274,10 +330,19 @@ def test_a_link_goes_around_it() -> None:
         ({"cv": 60}, "X must have at least 120 rows for cv=60, got n_samples = 100"),
         ({"n_jobs": 0}, "n_jobs must be an integer of at least 1, got 0"),
         ({"learning_rate": 0.0}, "learning_rate must fulfil 0 < learning_rate <= 1, got 0.0"),
-        ({"subsample": 80}, "subsample must fulfil 0 < subsample <= 1, got 80; fractions everywhere: 0.9, not 90"),
-        ({"colsample_bytree": 1.5}, "colsample_bytree must fulfil 0 < colsample_bytree <= 1, got 1.5"),
+        (
+            {"subsample": 80},
+            "subsample must fulfil 0 < subsample <= 1, got 80; fractions everywhere: 0.9, not 90",
+        ),
+        (
+            {"colsample_bytree": 1.5},
+            "colsample_bytree must fulfil 0 < colsample_bytree <= 1, got 1.5",
+        ),
         ({"reg_lambda": -1.0}, "reg_lambda must be a finite number of at least 0, got -1.0"),
-        ({"on_discrete": "maybe"}, "on_discrete must be one of 'raise', 'warn', 'ignore', got 'maybe'"),
+        (
+            {"on_discrete": "maybe"},
+            "on_discrete must be one of 'raise', 'warn', 'ignore', got 'maybe'",
+        ),
     ],
 )
 def test_parameters_that_cannot_be_are_named(params: dict[str, Any], message: str) -> None:
@@ -301,5 +366,7 @@ def test_a_missing_system_library_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError("libgomp.so.1: cannot open shared object file")
 
     monkeypatch.setattr(boosted, "require_extra", broken)
-    with pytest.raises(MissingExtraError, match=r"lightgbm cannot be loaded \(libgomp.*install the OpenMP runtime"):
+    with pytest.raises(
+        MissingExtraError, match=r"lightgbm cannot be loaded \(libgomp.*install the OpenMP runtime"
+    ):
         quick().fit(np.zeros((50, 1)), np.arange(50.0))

@@ -1,6 +1,7 @@
 """Calibration measures against brute force, SciPy, theory and simulation.
 
-Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh seed.
+Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
+seed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.calibration import (
     calibration_error,
     cell_log_score,
@@ -29,19 +30,24 @@ from evenhand.calibration import (
     pathwise_errors,
     rounding_step,
     spread,
-    worst_group_curve,
 )
 from evenhand.distributions import Normal
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
+from evenhand.search import worst_group_curve
 
 Floats = NDArray[np.float64]
 
-MATRICES = hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=st.floats(0, 1))
+MATRICES = hnp.arrays(
+    np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=st.floats(0, 1)
+)
 
 
 def ece(values: Floats, weights: Floats | None = None) -> float:
-    """Integrate |P(PIT <= c) - c| exactly, from the side of the CDF: a constant minus c between the PITs."""
+    """Integrate |P(PIT <= c) - c| exactly, from the side of the CDF.
+
+    A constant minus c between the PITs.
+    """
     masses = np.ones(values.size) if weights is None else weights
     total = 0.0
     edges = np.unique(np.concatenate(([0.0], values, [1.0])))
@@ -49,14 +55,17 @@ def ece(values: Floats, weights: Floats | None = None) -> float:
         share = masses[values <= low].sum() / masses.sum()
         # of |share - c|, over both sides of the point where c passes the share
         middle = min(max(share, low), high)
-        total += ((share - low) ** 2 - (share - middle) ** 2 + (high - share) ** 2 - (middle - share) ** 2) / 2
+        total += (
+            (share - low) ** 2 - (share - middle) ** 2 + (high - share) ** 2 - (middle - share) ** 2
+        ) / 2
     return total
 
 
 def brute_wasserstein(values: Floats, p: float, cells: int) -> float:
     """Midpoint rule for (integral |Q(t) - t|^p dt)^(1/p) with Q the sample quantile, `cells` points per value.
 
-    Q is constant in a cell and t moves by half a cell at most, so by Minkowski the error is at most half a cell.
+    Q is constant in a cell and t moves by half a cell at most, so by Minkowski the error is at most
+    half a cell.
     """
     t = (np.arange(values.size * cells) + 0.5) / (values.size * cells)
     return float((np.abs(np.repeat(np.sort(values), cells) - t) ** p).mean() ** (1 / p))
@@ -79,7 +88,8 @@ def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     return str(caught.value)
 
 
-# --- calibration error -----------------------------------------------------------------------------------------
+# --- calibration error
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100])
@@ -89,7 +99,8 @@ def test_w1_agrees_with_scipy(n: int, weighted: bool) -> None:
     pit, weights = rng.beta(2, 3, size=n), rng.exponential(size=n) if weighted else None
     grid = nodes(100_000)[0]
     expected = stats.wasserstein_distance(pit, grid, u_weights=weights)
-    # the grid itself is 1 / (4 * 100 000) from uniform: the triangle inequality bounds the difference
+    # the grid itself is 1 / (4 * 100 000) from uniform: the triangle inequality bounds the
+    # difference
     assert calibration_error(pit, sample_weight=weights) == pytest.approx(expected, abs=2.5e-6)
 
 
@@ -98,7 +109,9 @@ def test_w1_agrees_with_scipy(n: int, weighted: bool) -> None:
 def test_any_order_agrees_with_brute_force(p: float, n: int) -> None:
     pit = np.random.default_rng(n).beta(0.7, 1.4, size=n)
     cells = 400_000 // n
-    assert calibration_error(pit, p) == pytest.approx(brute_wasserstein(pit, p, cells), abs=0.5 / (n * cells))
+    assert calibration_error(pit, p) == pytest.approx(
+        brute_wasserstein(pit, p, cells), abs=0.5 / (n * cells)
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -112,14 +125,20 @@ def test_w1_is_the_expected_calibration_error(pit: Floats) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(MATRICES, st.data())
-def test_weights_are_repetitions_and_draws_of_a_person_share_them(pit: Floats, data: st.DataObject) -> None:
+def test_weights_are_repetitions_and_draws_of_a_person_share_them(
+    pit: Floats, data: st.DataObject
+) -> None:
     n, m = pit.shape
     counts = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)))
     weighted = calibration_error(pit, sample_weight=counts / 3)
     assert weighted == pytest.approx(calibration_error(np.repeat(pit, counts, axis=0)), abs=1e-13)
-    assert weighted == pytest.approx(ece(pit.ravel(), np.repeat(counts, m).astype(float)), abs=1e-13)
+    assert weighted == pytest.approx(
+        ece(pit.ravel(), np.repeat(counts, m).astype(float)), abs=1e-13
+    )
     repeated = np.repeat(pit, counts, axis=0)
-    assert calibration_error(pit, 2, counts) == pytest.approx(calibration_error(repeated, 2), abs=1e-7)
+    assert calibration_error(pit, 2, counts) == pytest.approx(
+        calibration_error(repeated, 2), abs=1e-7
+    )
 
 
 @settings(max_examples=50, deadline=None)
@@ -129,7 +148,11 @@ def test_neither_order_nor_shape_matters(pit: Floats, seed: int) -> None:
     before = pit.copy()
     assert calibration_error(shuffled) == pytest.approx(calibration_error(pit), abs=1e-15)
     flat = pit.ravel()
-    assert calibration_error(flat) == calibration_error(flat[:, None]) == calibration_error(flat.tolist())
+    assert (
+        calibration_error(flat)
+        == calibration_error(flat[:, None])
+        == calibration_error(flat.tolist())
+    )
     np.testing.assert_array_equal(pit, before)
 
 
@@ -159,7 +182,10 @@ def test_pits_at_one_end_are_as_wrong_as_can_be(end: float) -> None:
         ([np.nan], "pit[0, 0] must lie between 0 and 1, got nan"),
         ([], "pit must have shape (n,) or (n, m), n >= 1, got shape (0,)"),
         (0.5, "pit must have shape (n,) or (n, m), n >= 1, got shape ()"),
-        (np.full((1, 1, 1), 0.5), "pit must have shape (n,) or (n, m), n >= 1, got shape (1, 1, 1)"),
+        (
+            np.full((1, 1, 1), 0.5),
+            "pit must have shape (n,) or (n, m), n >= 1, got shape (1, 1, 1)",
+        ),
     ],
 )
 def test_what_are_no_pits_is_refused(call: Callable[..., Any], pit: Any, said: str) -> None:
@@ -176,7 +202,8 @@ def test_weights_that_do_not_fit_are_refused() -> None:
     assert "one value per row (2)" in complaint(error_band, [0.1, 0.2], sample_weight=[1.0])
 
 
-# --- pathwise errors -------------------------------------------------------------------------------------------
+# --- pathwise errors
+# -------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=100, deadline=None)
@@ -185,7 +212,9 @@ def test_pathwise_errors_are_exact(pit: Floats) -> None:
     errors = pathwise_errors(pit)
     assert errors.shape == (pit.shape[0],)
     np.testing.assert_allclose(errors, [ece(row) for row in pit], atol=1e-13)
-    np.testing.assert_allclose(errors, [brute_wasserstein(row, 1, 500) for row in pit], atol=0.5 / 500)
+    np.testing.assert_allclose(
+        errors, [brute_wasserstein(row, 1, 500) for row in pit], atol=0.5 / 500
+    )
     np.testing.assert_allclose(errors, pathwise_errors(pit[:, ::-1]), atol=1e-15)
     assert (errors <= 0.5 + 1e-15).all()
 
@@ -207,8 +236,11 @@ def test_few_columns_are_not_compared_with_their_own_draws() -> None:
 def test_the_mean_pathwise_error_of_deterministic_truth_is_a_third() -> None:
     rng = np.random.default_rng(5)
     y = rng.normal(2.0, 3.0, size=100_000)
-    errors = pathwise_errors(Forecast.from_normal(np.full(y.size, 2.0), np.full(y.size, 3.0)).pit(y))
-    # err = u^2 - u + 1/2 has mean 1/3 and variance 1/180; five standard errors: a false alarm in 2 million
+    errors = pathwise_errors(
+        Forecast.from_normal(np.full(y.size, 2.0), np.full(y.size, 3.0)).pit(y)
+    )
+    # err = u^2 - u + 1/2 has mean 1/3 and variance 1/180; five standard errors: a false alarm in 2
+    # million
     assert errors.mean() == pytest.approx(1 / 3, abs=5 * np.sqrt(1 / 180 / y.size))
 
 
@@ -218,12 +250,15 @@ def test_the_average_error_is_at_most_the_mean_pathwise_error(pit: Floats) -> No
     assert calibration_error(pit) <= pathwise_errors(pit).mean() + 1e-14
 
 
-# --- worst groups ----------------------------------------------------------------------------------------------
+# --- worst groups
+# ----------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=50, deadline=None)
 @given(MATRICES, st.lists(st.floats(0.01, 1), min_size=1, max_size=4))
-def test_groups_have_the_size_asked_for_and_reproduce_their_error(pit: Floats, masses: list[float]) -> None:
+def test_groups_have_the_size_asked_for_and_reproduce_their_error(
+    pit: Floats, masses: list[float]
+) -> None:
     n = pit.shape[0]
     curve = worst_group_curve(pit, [*masses, 1.0])
     np.testing.assert_array_equal(curve.masses, [*masses, 1.0])
@@ -239,7 +274,8 @@ def test_groups_have_the_size_asked_for_and_reproduce_their_error(pit: Floats, m
 
 
 @pytest.mark.parametrize(
-    ("mass", "n", "size"), [(0.3, 10, 3), (0.07, 100, 7), (0.55, 100, 55), (0.31, 10, 4), (1e-9, 5, 1)]
+    ("mass", "n", "size"),
+    [(0.3, 10, 3), (0.07, 100, 7), (0.55, 100, 55), (0.31, 10, 4), (1e-9, 5, 1)],
 )
 def test_a_rounding_error_adds_no_row(mass: float, n: int, size: int) -> None:
     curve = worst_group_curve(np.linspace(0, 1, n), mass)
@@ -249,7 +285,9 @@ def test_a_rounding_error_adds_no_row(mass: float, n: int, size: int) -> None:
 def worst_by_brute_force(pit: Floats, k: int) -> tuple[float, float]:
     """Return the largest error and the largest distance of the mean PIT from 1/2 over all groups of `k` rows."""
     groups = [pit[list(rows)] for rows in combinations(range(pit.shape[0]), k)]
-    return max(ece(group.ravel()) for group in groups), max(abs(group.mean() - 0.5) for group in groups)
+    return max(ece(group.ravel()) for group in groups), max(
+        abs(group.mean() - 0.5) for group in groups
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -259,7 +297,8 @@ def test_the_search_lies_between_the_shift_of_the_mean_and_brute_force(seed: int
     for k in (2, 4, 6):
         error = worst_group_curve(pit, k / 9).errors[0]
         best, shift = worst_by_brute_force(pit, k)
-        # W1 is at least the shift of the mean, and the groups searched have the largest shift of all
+        # W1 is at least the shift of the mean, and the groups searched have the largest shift of
+        # all
         assert shift - 1e-12 <= error <= best + 1e-12
 
 
@@ -267,8 +306,8 @@ def test_the_search_lies_between_the_shift_of_the_mean_and_brute_force(seed: int
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("side", ["low", "high"])
 def test_the_search_is_exact_where_all_pits_lie_at_one_side(seed: int, m: int, side: str) -> None:
-    # within 1 / (2km) of an end W1 grows with each PIT; rows are ordered in all draws at once, so the rows nearest
-    # to the end are a worst group
+    # within 1 / (2km) of an end W1 grows with each PIT; rows are ordered in all draws at once, so
+    # the rows nearest to the end are a worst group
     rng = np.random.default_rng(seed)
     k, n = 3, 9
     room = 1 / (2 * k * m)
@@ -283,9 +322,11 @@ def test_the_search_is_exact_where_all_pits_lie_at_one_side(seed: int, m: int, s
 def test_deterministic_truth_scores_half_of_the_rest(mass: float) -> None:
     n = 20_000
     pit = np.random.default_rng(11).uniform(size=n)
-    # the mean of the lowest share is mass / 2 with a standard error of at most 0.25 / sqrt(n); five of them on
-    # either of two ends: a false alarm in 10^6
-    assert worst_group_curve(pit, mass).errors[0] == pytest.approx((1 - mass) / 2, abs=5 * 0.25 / np.sqrt(n))
+    # the mean of the lowest share is mass / 2 with a standard error of at most 0.25 / sqrt(n); five
+    # of them on either of two ends: a false alarm in 10^6
+    assert worst_group_curve(pit, mass).errors[0] == pytest.approx(
+        (1 - mass) / 2, abs=5 * 0.25 / np.sqrt(n)
+    )
 
 
 def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
@@ -298,7 +339,8 @@ def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
     # E Phi(Y) - 1/2 in closed form, since the shifted PITs lie on one side of uniform
     assert true_error == pytest.approx(special.ndtr(shift / np.sqrt(2)) - 0.5, abs=1e-8)
     planted = max(calibration_error(pit[half]), calibration_error(pit[~half]))
-    # PITs of a half have a standard deviation below 0.3: five standard errors, a false alarm in 10^6
+    # PITs of a half have a standard deviation below 0.3: five standard errors, a false alarm in
+    # 10^6
     assert planted == pytest.approx(true_error, abs=5 * 0.3 / np.sqrt(n / 2))
     found = worst_group_curve(pit, 0.5).errors[0]
     assert found >= abs(pit[half].mean() - 0.5) - 1e-12
@@ -320,7 +362,8 @@ def test_masses_that_are_no_shares_are_refused(masses: Any, said: str) -> None:
     assert complaint(worst_group_curve, [0.1, 0.9], masses) == said
 
 
-# --- the band --------------------------------------------------------------------------------------------------
+# --- the band
+# --------------------------------------------------------------------------------------------------
 
 N_SETS = 300
 # fewest hits of 300 at a true coverage of 0.95, in all but one seed of 10 000
@@ -341,15 +384,19 @@ def test_the_band_holds_the_true_error(shift: float, scale: float) -> None:
 
 
 def test_the_band_keeps_the_draws_of_a_person_together() -> None:
-    # ten copies of a column are one column: a band from 10 n independent PITs would be sqrt(10) too narrow
+    # ten copies of a column are one column: a band from 10 n independent PITs would be sqrt(10) too
+    # narrow
     pit = np.random.default_rng(0).beta(2, 3, size=200)
     low, high = error_band(pit, random_state=1)
-    assert error_band(np.repeat(pit[:, None], 10, axis=-1), random_state=1) == pytest.approx((low, high), abs=1e-12)
+    assert error_band(np.repeat(pit[:, None], 10, axis=-1), random_state=1) == pytest.approx(
+        (low, high), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("n", [500, 40_000])
 def test_the_margin_is_the_quantile_of_the_distance_between_sample_and_law(n: int) -> None:
-    # sqrt(n) W1 of a uniform sample is the area under a Brownian bridge for large n, simulated with 1000 values
+    # sqrt(n) W1 of a uniform sample is the area under a Brownian bridge for large n, simulated with
+    # 1000 values
     rng = np.random.default_rng(2)
     t = nodes(1000)[0]
     samples = np.sort(rng.uniform(size=(4000, 1000)), axis=-1)
@@ -372,7 +419,9 @@ def test_a_bolder_band_is_narrower_and_a_seed_repeats_it() -> None:
 def test_rows_without_weight_are_no_rows() -> None:
     pit = np.random.default_rng(0).beta(2, 3, size=60)
     weights = np.where(np.arange(60) < 40, 1.0, 0.0)
-    assert error_band(pit, sample_weight=weights, random_state=3) == error_band(pit[:40], random_state=3)
+    assert error_band(pit, sample_weight=weights, random_state=3) == error_band(
+        pit[:40], random_state=3
+    )
 
 
 def test_one_row_tells_nothing() -> None:
@@ -397,12 +446,14 @@ def test_a_weighted_band_is_as_wide_as_its_effective_rows_ask() -> None:
 
 
 def test_a_confidence_in_percent_is_refused() -> None:
-    assert complaint(error_band, [0.5, 0.6], 95) == (
-        "confidence must fulfil 0 < confidence < 1, got 95; fractions everywhere: 0.9, not 90"
+    assert (
+        complaint(error_band, [0.5, 0.6], 95)
+        == "confidence must fulfil 0 < confidence < 1, got 95; fractions everywhere: 0.9, not 90"
     )
 
 
-# --- scores ----------------------------------------------------------------------------------------------------
+# --- scores
+# ----------------------------------------------------------------------------------------------------
 
 
 def normals(n: int, m: int | None) -> tuple[Forecast, Floats, Floats]:
@@ -426,14 +477,27 @@ def test_scores_are_means_over_draws_of_each_persons_score(m: int | None) -> Non
 
     def numeric_crps(mean: float, std: float, outcome: float) -> float:
         # integral of (F - 1{y <= t})^2, in two smooth parts
-        below = integrate.quad(lambda t: special.ndtr((t - mean) / std) ** 2, -40, outcome, limit=200)[0]
-        return below + integrate.quad(lambda t: special.ndtr((mean - t) / std) ** 2, outcome, 40, limit=200)[0]
+        below = integrate.quad(
+            lambda t: special.ndtr((t - mean) / std) ** 2, -40, outcome, limit=200
+        )[0]
+        return (
+            below
+            + integrate.quad(lambda t: special.ndtr((mean - t) / std) ** 2, outcome, 40, limit=200)[
+                0
+            ]
+        )
 
     np.testing.assert_allclose(log_score(forecast, y), over_draws(-peer.logpdf(column)), rtol=1e-12)
-    np.testing.assert_allclose(crps(forecast, y), over_draws(np.vectorize(numeric_crps)(loc, scale, column)), rtol=1e-6)
+    np.testing.assert_allclose(
+        crps(forecast, y), over_draws(np.vectorize(numeric_crps)(loc, scale, column)), rtol=1e-6
+    )
     np.testing.assert_allclose(spread(forecast), over_draws(scale), rtol=1e-12)
-    np.testing.assert_allclose(interval_width(forecast), over_draws(peer.ppf(0.95) - peer.ppf(0.05)), rtol=1e-12)
-    np.testing.assert_allclose(interval_width(forecast, 0.5), over_draws(peer.ppf(0.75) - peer.ppf(0.25)), rtol=1e-12)
+    np.testing.assert_allclose(
+        interval_width(forecast), over_draws(peer.ppf(0.95) - peer.ppf(0.05)), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        interval_width(forecast, 0.5), over_draws(peer.ppf(0.75) - peer.ppf(0.25)), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("m", [None, 3])
@@ -459,15 +523,20 @@ def test_for_a_fine_step_the_cell_log_score_is_the_log_score() -> None:
     forecast, _, _ = normals(50, None)
     y = np.random.default_rng(1).normal(size=50)
     inner = (y > y.min()) & (y < y.max())
-    # the mean density of a cell differs from that at its middle by a factor of about step^2 f''/ (24 f)
-    np.testing.assert_allclose(cell_log_score(forecast, y, 1e-4)[inner], log_score(forecast, y)[inner], atol=1e-6)
+    # the mean density of a cell differs from that at its middle by a factor of about step^2 f''/
+    # (24 f)
+    np.testing.assert_allclose(
+        cell_log_score(forecast, y, 1e-4)[inner], log_score(forecast, y)[inner], atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_far_tails_keep_their_digits(sign: int) -> None:
     # 30 standard deviations out: 1 - cdf is 0, the cell is not
     y = sign * np.array([30.0, 31.0, 29.0])
-    inside = stats.norm.logsf(29.75) + np.log1p(-np.exp(stats.norm.logsf(30.25) - stats.norm.logsf(29.75)))
+    inside = stats.norm.logsf(29.75) + np.log1p(
+        -np.exp(stats.norm.logsf(30.25) - stats.norm.logsf(29.75))
+    )
     score = cell_log_score(Forecast.from_normal(np.zeros(3), np.ones(3)), y, 0.5)[0]
     assert score == pytest.approx(-(inside - np.log(0.5)), rel=1e-10)
 
@@ -481,7 +550,9 @@ def test_a_step_that_is_not_positive_is_refused(step: float) -> None:
 
 def test_outcomes_that_are_not_finite_are_refused() -> None:
     for score in (log_score, crps):
-        assert complaint(score, normals(3, None)[0], [1.0, np.nan, 3.0]).startswith("y[1] must be finite, got nan")
+        assert complaint(score, normals(3, None)[0], [1.0, np.nan, 3.0]).startswith(
+            "y[1] must be finite, got nan"
+        )
 
 
 @settings(max_examples=50, deadline=None)
@@ -507,10 +578,13 @@ def test_a_pit_is_covered_where_the_interval_holds_the_outcome() -> None:
 @pytest.mark.parametrize("level", [0.0, 1.0, 90])
 def test_a_level_in_percent_is_refused(level: float) -> None:
     assert complaint(covered, [0.5], level).startswith("level must fulfil 0 < level < 1, got")
-    assert complaint(interval_width, normals(2, None)[0], level).startswith("level must fulfil 0 < level < 1, got")
+    assert complaint(interval_width, normals(2, None)[0], level).startswith(
+        "level must fulfil 0 < level < 1, got"
+    )
 
 
-# --- rounding --------------------------------------------------------------------------------------------------
+# --- rounding
+# --------------------------------------------------------------------------------------------------
 
 
 def crime_like(n: int = 2000) -> Floats:
@@ -564,13 +638,27 @@ def test_any_full_grid_is_found(step: float, first: float, size: int) -> None:
         np.random.default_rng(0).normal(size=500),
         np.random.default_rng(0).choice(np.random.default_rng(1).normal(size=500), size=500),
         np.concatenate((np.zeros(250), np.random.default_rng(0).exponential(size=250))),
-        np.concatenate((np.random.default_rng(0).integers(0, 20, size=250), np.random.default_rng(1).normal(size=250))),
+        np.concatenate(
+            (
+                np.random.default_rng(0).integers(0, 20, size=250),
+                np.random.default_rng(1).normal(size=250),
+            )
+        ),
         np.arange(500.0),
         np.full(50, 3.0),
         [3.0],
         np.repeat([0.0, 2.0, 5.0], 10),
     ],
-    ids=["normal", "resampled", "zero-inflated", "half rounded", "no repeats", "constant", "one", "no common step"],
+    ids=[
+        "normal",
+        "resampled",
+        "zero-inflated",
+        "half rounded",
+        "no repeats",
+        "constant",
+        "one",
+        "no common step",
+    ],
 )
 def test_outcomes_off_a_grid_have_no_step(y: Any) -> None:
     assert rounding_step(y) is None
@@ -584,7 +672,8 @@ def test_a_tenth_of_the_outcomes_must_repeat(n_repeats: int, step: float | None)
 
 @pytest.mark.parametrize("n", [1, 2, 5, 10, 29])
 def test_the_band_of_few_rows_holds_too(n: int) -> None:
-    # calibrated: the true error is 0. At 95% more than 28 of 200 bands above it are a false alarm in 10^6
+    # calibrated: the true error is 0. At 95% more than 28 of 200 bands above it are a false alarm
+    # in 10^6
     rng = np.random.default_rng(n)
     above = sum(error_band(rng.uniform(size=(n, 1)), random_state=rng)[0] > 0 for _ in range(200))
     assert above <= stats.binom.isf(1e-6, 200, 0.05)

@@ -1,7 +1,8 @@
 """Certificates against worlds whose truth is known, by quadrature, and against input that cannot carry a guarantee.
 
-Random checks are seeded. Those on a stated confidence count the data sets in which a statement is false and compare
-the count with its exact binomial law at a level of 1e-6: that is the false-alarm rate of one check with a fresh seed.
+Random checks are seeded. Those on a stated confidence count the data sets in which a statement is
+false and compare the count with its exact binomial law at a level of 1e-6: that is the false-alarm
+rate of one check with a fresh seed.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from evenhand._checks import InputError
-from evenhand.calibration import Certificate, certify_pit
+from evenhand._validate import InputError
 from evenhand.calibration.bands import cvar, local_levels_band
 from evenhand.calibration.errors import calibration_error, pathwise_errors
+from evenhand.certificates import Certificate, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 
@@ -40,7 +41,8 @@ def most_failures(n_sets: int, risk: float = 0.05) -> int:
     return int(stats.binom.isf(FALSE_ALARM, n_sets, risk))
 
 
-# --- worlds with known truth -----------------------------------------------------------------------------------
+# --- worlds with known truth
+# -----------------------------------------------------------------------------------
 
 
 def unchanged(r: Floats) -> Floats:
@@ -69,14 +71,22 @@ def error_table(link: Link | None) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class World:
-    """Base PITs are Phi(shift + scale Z), in two halves of the people; a link (or none) randomizes them."""
+    """Base PITs are Phi(shift + scale Z), in two halves of the people.
+
+    A link (or none) randomizes them.
+    """
 
     link: Link | None
     halves: tuple[tuple[float, float], tuple[float, float]] = CALIBRATED
     reorder: Callable[[Floats], Floats] = unchanged
 
-    def sample(self, n: int, m: int, rng: np.random.Generator, rows: int = 1) -> tuple[Floats, Floats | None, Masks]:
-        """Return PITs, draws and who is in the first half; a person's rows have one base PIT and draws of their own."""
+    def sample(
+        self, n: int, m: int, rng: np.random.Generator, rows: int = 1
+    ) -> tuple[Floats, Floats | None, Masks]:
+        """Return PITs, draws and who is in the first half.
+
+        A person's rows have one base PIT and draws of their own.
+        """
         first = rng.uniform(size=n) < 0.5
         shift, scale = np.where(first[:, None], *self.halves).T
         u = np.repeat(ndtr(shift + scale * rng.normal(size=n)), rows)
@@ -114,7 +124,10 @@ class World:
 
     @cached_property
     def half_errors(self) -> tuple[float, float, float]:
-        """Error of the first half, the second and of everybody: W1 of `P(PIT <= c)` from its mean over draws."""
+        """Error of the first half, the second and of everybody.
+
+        W1 of `P(PIT <= c)` from its mean over draws.
+        """
         c = (np.arange(500) + 0.5) / 500
         r = (np.arange(500) + 0.5) / 500
         k = c[:, None] if self.link is None else self.link.cdf(c[:, None], r)
@@ -126,7 +139,9 @@ class World:
     def group_errors(self) -> Floats:
         """Least bounds on group errors that the law of pathwise errors and the average allow, over `MASSES`."""
         worst = np.array([cvar(self.errors, mass) for mass in MASSES])
-        rest = np.array([(1 - mass) * cvar(self.errors, 1 - mass) if mass < 1 else 0.0 for mass in MASSES])
+        rest = np.array(
+            [(1 - mass) * cvar(self.errors, 1 - mass) if mass < 1 else 0.0 for mass in MASSES]
+        )
         return np.asarray(np.minimum(worst, (self.half_errors[2] + rest) / MASSES))
 
     @cached_property
@@ -141,7 +156,9 @@ class World:
         r = (np.arange(4000) + 0.5) / 4000
         above = self.link.cdf(np.minimum(r + error, 1), self.reorder(r))
         below = self.link.cdf(np.maximum(r - error, 0), self.reorder(r))
-        return float(np.mean([1 - self._law(above, half) + self._law(below, half) for half in (0, 1)]))
+        return float(
+            np.mean([1 - self._law(above, half) + self._law(below, half) for half in (0, 1)])
+        )
 
 
 APART = ((0.5, 1.0), (-0.5, 1.0))
@@ -168,7 +185,9 @@ THRESHOLDS = (0.05, 0.15, 0.3)
 
 def certify(world: World, n: int, m: int, rng: np.random.Generator, **options: Any) -> Certificate:
     pit, r, first = world.sample(n, m, rng)
-    return certify_pit(pit, r, groups={"first": first, "second": ~first}, random_state=rng, **options)
+    return certify_pit(
+        pit, r, groups={"first": first, "second": ~first}, random_state=rng, **options
+    )
 
 
 def group_errors(certificate: Certificate, masses: Floats) -> Floats:
@@ -190,14 +209,24 @@ def false_statements(world: World, certificate: Certificate, threshold: float) -
     if world.link is not None:
         false["mpaic"] = certificate.mpaic(threshold) < world.mpaic(threshold) - SLACK
         curve = certificate.mpaic_curve(THRESHOLDS)
-        false["mpaic_curve"] = any(curve[i] < world.mpaic(e) - SLACK for i, e in enumerate(THRESHOLDS))
-        # more than the worst group error: the paper's results pass through the errors of each person
-        false["chain"] = any(certificate.chain(mass) < cvar(world.errors, mass) - SLACK for mass in (0.2, 1.0))
+        false["mpaic_curve"] = any(
+            curve[i] < world.mpaic(e) - SLACK for i, e in enumerate(THRESHOLDS)
+        )
+        # more than the worst group error: the paper's results pass through the errors of each
+        # person
+        false["chain"] = any(
+            certificate.chain(mass) < cvar(world.errors, mass) - SLACK for mass in (0.2, 1.0)
+        )
     return {statement: bool(wrong) for statement, wrong in false.items()}
 
 
-def count_false(names: list[str], sizes: tuple[tuple[int, int, int], ...], **options: Any) -> Counter[tuple[str, str]]:
-    """Count data sets with a false statement, by world and statement; `sizes` hold rows, draws and data sets."""
+def count_false(
+    names: list[str], sizes: tuple[tuple[int, int, int], ...], **options: Any
+) -> Counter[tuple[str, str]]:
+    """Count data sets with a false statement, by world and statement.
+
+    `sizes` hold rows, draws and data sets.
+    """
     wrong: Counter[tuple[str, str]] = Counter()
     for name in names:
         world, rng = WORLDS[name], np.random.default_rng(sorted(WORLDS).index(name))
@@ -209,11 +238,13 @@ def count_false(names: list[str], sizes: tuple[tuple[int, int, int], ...], **opt
     return wrong
 
 
-# --- statements hold as often as stated ------------------------------------------------------------------------
+# --- statements hold as often as stated
+# ------------------------------------------------------------------------
 
 
 def test_truths_agree_with_those_of_the_method() -> None:
-    # method: links, the table's error and CVaR at mass 0.2; deterministic truth: E err = 1/3, err >= 1/4
+    # method: links, the table's error and CVaR at mass 0.2; deterministic truth: E err = 1/3, err
+    # >= 1/4
     for alpha, mean, worst in ((0.05, 0.049, 0.124), (0.12, 0.115, 0.267), (0.5, 0.285, 0.441)):
         errors = World(Laplace(alpha)).errors
         assert (cvar(errors, 1), cvar(errors, 0.2)) == pytest.approx((mean, worst), abs=6e-4)
@@ -236,7 +267,9 @@ def test_truths_agree_with_a_large_sample(name: str) -> None:
     assert calibration_error(pit[first]) == pytest.approx(world.half_errors[0], abs=0.015)
     assert ((pit < 0.1) | (pit > 0.9)).mean() == pytest.approx(world.misses.mean(), abs=0.01)
     for threshold in THRESHOLDS:
-        assert (np.abs(pit - r) >= threshold).mean() == pytest.approx(world.mpaic(threshold), abs=0.012)
+        assert (np.abs(pit - r) >= threshold).mean() == pytest.approx(
+            world.mpaic(threshold), abs=0.012
+        )
     if world.reorder is unchanged:
         assert pathwise_errors(pit).mean() == pytest.approx(world.errors.mean(), abs=0.006)
 
@@ -246,14 +279,32 @@ def test_statements_are_false_in_at_most_one_data_set_of_twenty() -> None:
     each = sum(repeats for *_, repeats in sizes)
     wrong = count_false(list(WORLDS), sizes)
     assert all(count <= most_failures(each) for count in wrong.values()), wrong
-    for statement in ("group_error", "coverage", "average_error", "named", "mpaic", "mpaic_curve", "chain"):
-        n_sets = each * len(RANDOMIZED if statement in ("mpaic", "mpaic_curve", "chain") else WORLDS)
-        assert sum(wrong[name, statement] for name in WORLDS) <= most_failures(n_sets), (statement, wrong)
+    for statement in (
+        "group_error",
+        "coverage",
+        "average_error",
+        "named",
+        "mpaic",
+        "mpaic_curve",
+        "chain",
+    ):
+        n_sets = each * len(
+            RANDOMIZED if statement in ("mpaic", "mpaic_curve", "chain") else WORLDS
+        )
+        assert sum(wrong[name, statement] for name in WORLDS) <= most_failures(n_sets), (
+            statement,
+            wrong,
+        )
 
 
 @pytest.mark.parametrize("method", ["betting", "dkw"])
 def test_other_methods_are_false_in_at_most_one_data_set_of_twenty(method: str) -> None:
-    names = ["deterministic, misfitted", "laplace 0.12", "gaussian, shuffled draws", "laplace, halves apart"]
+    names = [
+        "deterministic, misfitted",
+        "laplace 0.12",
+        "gaussian, shuffled draws",
+        "laplace, halves apart",
+    ]
     options = {"method": method, "mass": 0.2 if method == "betting" else None}
     rng = np.random.default_rng(1)
     false: Counter[str] = Counter()
@@ -263,7 +314,9 @@ def test_other_methods_are_false_in_at_most_one_data_set_of_twenty(method: str) 
             certificate = certify(world, n, 8, rng, **options)
             low, high = certificate.coverage(0.8, 0.2)
             false["group_error"] += certificate.group_error(0.2) < cvar(world.errors, 0.2) - SLACK
-            false["coverage"] += low > 1 - cvar(world.misses, 0.2) or high < cvar(1 - world.misses, 0.2)
+            false["coverage"] += low > 1 - cvar(world.misses, 0.2) or high < cvar(
+                1 - world.misses, 0.2
+            )
     assert max(false.values()) <= most_failures(50 * len(names)), false
 
 
@@ -271,7 +324,9 @@ def test_mpaic_at_all_thresholds_is_dkw() -> None:
     certificate = certify_pit(R, R, random_state=0)
     margin = np.sqrt(np.log(20) / 40)  # one-sided, 20 rows
     # no gaps at all: P(gap >= 0) = 1, and every other threshold has the margin alone
-    np.testing.assert_allclose(certificate.mpaic_curve([0.0, 0.1, 1.0]), [1.0, margin, margin], rtol=1e-12)
+    np.testing.assert_allclose(
+        certificate.mpaic_curve([0.0, 0.1, 1.0]), [1.0, margin, margin], rtol=1e-12
+    )
 
 
 def test_the_chain_of_the_paper_is_looser_than_the_direct_bound() -> None:
@@ -284,8 +339,9 @@ def test_the_chain_of_the_paper_is_looser_than_the_direct_bound() -> None:
 
 @pytest.mark.parametrize(("mass", "confidence"), [(0.2, 0.95), (0.5, 0.99), (1.0, 0.9)])
 def test_the_chain_of_the_paper_is_what_its_results_give(mass: float, confidence: float) -> None:
-    # h = r: no gaps, so P(gap >= e) <= margin for each e > 0. PAIC at target t leaves margin (1 - e) / (t - e)
-    # outside; t plus that over the mass is least where t - e = sqrt(margin (1 - e) / mass), and e is one grid step
+    # h = r: no gaps, so P(gap >= e) <= margin for each e > 0. PAIC at target t leaves margin (1 -
+    # e) / (t - e) outside; t plus that over the mass is least where t - e = sqrt(margin (1 - e) /
+    # mass), and e is one grid step
     n, step = 100_000, 0.0025
     r = jittered(n, 1, random_state=0)
     margin = np.sqrt(np.log(1 / (1 - confidence)) / (2 * n))
@@ -293,7 +349,8 @@ def test_the_chain_of_the_paper_is_what_its_results_give(mass: float, confidence
     assert least <= certify_pit(r, r, confidence=confidence).chain(mass) + 1e-12 <= least + step
 
 
-# --- how tight -------------------------------------------------------------------------------------------------
+# --- how tight
+# -------------------------------------------------------------------------------------------------
 
 
 @lru_cache
@@ -307,30 +364,41 @@ def mean_excess(method: str, n: int, n_sets: int) -> float:
 
 
 def test_bounds_exceed_the_truth_by_no_more_than_the_method_says() -> None:
-    # method: proof, excess at n = 500: local levels 0.046, betting 0.026, DKW 0.082; a standard error is under 0.002
-    local, betting, dkw = (mean_excess(method, 500, 100) for method in ("local-levels", "betting", "dkw"))
+    # method: proof, excess at n = 500: local levels 0.046, betting 0.026, DKW 0.082; a standard
+    # error is under 0.002
+    local, betting, dkw = (
+        mean_excess(method, 500, 100) for method in ("local-levels", "betting", "dkw")
+    )
     assert 0 < betting < 0.03
     assert betting < local < 0.05
     assert local < dkw < 0.09
 
 
 @pytest.mark.parametrize(("method", "most"), [("local-levels", 0.05), ("betting", 0.03)])
-def test_coverage_bounds_exceed_the_truth_by_as_much_for_their_range(method: str, most: float) -> None:
-    # coverage ranges over 1, errors over 1/2: twice as much; a standard error of 40 data sets is about 0.003
+def test_coverage_bounds_exceed_the_truth_by_as_much_for_their_range(
+    method: str, most: float
+) -> None:
+    # coverage ranges over 1, errors over 1/2: twice as much; a standard error of 40 data sets is
+    # about 0.003
     world, rng = WORLDS["laplace 0.12"], np.random.default_rng(0)
     options = {"method": method, "mass": 0.2 if method == "betting" else None}
-    low, high = np.mean([certify(world, 500, 64, rng, **options).coverage(0.8, 0.2) for _ in range(40)], axis=0)
+    low, high = np.mean(
+        [certify(world, 500, 64, rng, **options).coverage(0.8, 0.2) for _ in range(40)], axis=0
+    )
     assert 0 < 1 - cvar(world.misses, 0.2) - low < 2 * most
     assert 0 < high - cvar(1 - world.misses, 0.2) < 2 * most
 
 
-@pytest.mark.parametrize(("method", "printed"), [("local-levels", 0.014), ("betting", 0.007), ("dkw", 0.027)])
+@pytest.mark.parametrize(
+    ("method", "printed"), [("local-levels", 0.014), ("betting", 0.007), ("dkw", 0.027)]
+)
 def test_excess_over_the_truth_shrinks_with_the_rows(method: str, printed: float) -> None:
     # method: proof, excess at n = 5000; a standard error of 15 data sets is about 0.001
     assert 0 < mean_excess(method, 5000, 15) < printed + 0.005
 
 
-# --- groups chosen with and without sight of the draws ----------------------------------------------------------
+# --- groups chosen with and without sight of the draws
+# ----------------------------------------------------------
 
 
 def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
@@ -343,27 +411,41 @@ def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
         # new people, one draw each, under the true forecast N(x, 1) with a link
         x, noise, r = rng.normal(size=fresh), rng.normal(size=fresh), rng.uniform(size=fresh)
         pit = link.ppf(ndtr(noise), r)
-        for group, score in {"approved": pit, "x": x, "y": x + noise, "surprise": -np.abs(noise)}.items():
+        for group, score in {
+            "approved": pit,
+            "x": x,
+            "y": x + noise,
+            "surprise": -np.abs(noise),
+        }.items():
             worst = np.argsort(score)[: fresh // 5]
             broken[group] += calibration_error(pit[worst]) > bound
-    # PITs of the approved are about uniform on [0, 1/5], so their error is about 0.4; the bound is about 0.31
+    # PITs of the approved are about uniform on [0, 1/5], so their error is about 0.4; the bound is
+    # about 0.31
     assert broken["approved"] >= 0.95 * n_sets
     for group in ("x", "y", "surprise"):
         assert broken[group] <= most_failures(n_sets)
 
 
-# --- what one forecast each can prove --------------------------------------------------------------------------
+# --- what one forecast each can prove
+# --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["local-levels", "dkw"])
 @pytest.mark.parametrize("is_randomized", [False, True])
-def test_one_forecast_each_is_never_proven_for_small_groups(method: str, is_randomized: bool) -> None:
+def test_one_forecast_each_is_never_proven_for_small_groups(
+    method: str, is_randomized: bool
+) -> None:
     rng = np.random.default_rng(4)
     r = jittered(5000, 1, rng) if is_randomized else None
-    pit = Laplace(0.05).ppf(rng.uniform(size=(5000, 1)), r) if r is not None else np.linspace(0.4, 0.6, 5000)
+    pit = (
+        Laplace(0.05).ppf(rng.uniform(size=(5000, 1)), r)
+        if r is not None
+        else np.linspace(0.4, 0.6, 5000)
+    )
     certificate = certify_pit(pit, r, method=method, random_state=0)  # type: ignore[arg-type]
     assert certificate.is_randomized == is_randomized
-    # err = u^2 / 2 + (1 - u)^2 / 2 >= 1/4; the complement helps only groups of more than half of the people
+    # err = u^2 / 2 + (1 - u)^2 / 2 >= 1/4; the complement helps only groups of more than half of
+    # the people
     assert (group_errors(certificate, np.linspace(0.02, 0.5, 13)) >= 0.25).all()
     if is_randomized:
         # nearly everybody is nearly the average, which one forecast each does prove
@@ -440,7 +522,8 @@ def test_bounds_are_rounded_away_from_what_they_claim(seed: int) -> None:
         assert 0 <= high - table["coverage_80_high"][i] < 0.1
 
 
-# --- input that cannot carry a guarantee -----------------------------------------------------------------------
+# --- input that cannot carry a guarantee
+# -----------------------------------------------------------------------
 
 R = jittered(20, 4, random_state=0)
 HALF = np.arange(20) < 10
@@ -455,9 +538,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "text": (lambda: certify_pit(["a", "b"]), "pit"),
     "ragged": (lambda: certify_pit([[0.1, 0.2], [0.3]]), "pit"),
     "nodes": (lambda: certify_pit(R, nodes(4)), r"draws\.jittered"),
-    "nodes for each": (lambda: certify_pit(R, np.tile(nodes(4), (20, 1))), "the same draws for everybody"),
-    "one draw for all": (lambda: certify_pit(R[:, 0], np.full(20, 0.5)), "the same draws for everybody"),
-    "uniform draws": (lambda: certify_pit(R, np.random.default_rng(0).uniform(size=(20, 4))), "equal cells"),
+    "nodes for each": (
+        lambda: certify_pit(R, np.tile(nodes(4), (20, 1))),
+        "the same draws for everybody",
+    ),
+    "one draw for all": (
+        lambda: certify_pit(R[:, 0], np.full(20, 0.5)),
+        "the same draws for everybody",
+    ),
+    "uniform draws": (
+        lambda: certify_pit(R, np.random.default_rng(0).uniform(size=(20, 4))),
+        "equal cells",
+    ),
     "r of 1": (lambda: certify_pit([0.5, 0.5], [0.5, 1.0]), "r"),
     "r too short": (lambda: certify_pit(R, R[:10]), r"\(20, 4\)"),
     "r of one column": (lambda: certify_pit(R, R[:, 0]), r"\(20, 4\)"),
@@ -467,8 +559,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "bets without mass": (lambda: certify_pit(R, R, method="betting"), "mass must be given"),
     "mass without bets": (lambda: certify_pit(R, R, mass=0.2), "mass must be given"),
     "bets on no mass": (lambda: certify_pit(R, R, method="betting", mass=0.0), "mass"),
-    "other mass": (lambda: certify_pit(R, R, method="betting", mass=0.2).group_error(0.3), "local-levels"),
-    "other mass held": (lambda: certify_pit(R, R, method="betting", mass=0.2).coverage(0.8, 0.3), "local-levels"),
+    "other mass": (
+        lambda: certify_pit(R, R, method="betting", mass=0.2).group_error(0.3),
+        "local-levels",
+    ),
+    "other mass held": (
+        lambda: certify_pit(R, R, method="betting", mass=0.2).coverage(0.8, 0.3),
+        "local-levels",
+    ),
     "no mass": (lambda: certify_pit(R, R).group_error(0.0), "0 < mass <= 1"),
     "mass of percent": (lambda: certify_pit(R, R).group_error(20), "fractions everywhere"),
     "mass of coverage": (lambda: certify_pit(R, R).coverage(0.8, 1.1), "0 < mass <= 1"),
@@ -479,9 +577,15 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "mpaic without draws": (lambda: certify_pit(R).mpaic(0.1), "give r"),
     "chain without draws": (lambda: certify_pit(R[:, 0]).chain(0.2), "give r"),
     "cluster too short": (lambda: certify_pit(R, R, cluster=np.arange(19)), "cluster"),
-    "cluster with gaps": (lambda: certify_pit(R, R, cluster=np.array(["a", None] * 10)), r"cluster\[1\]"),
+    "cluster with gaps": (
+        lambda: certify_pit(R, R, cluster=np.array(["a", None] * 10)),
+        r"cluster\[1\]",
+    ),
     "cluster with NaN": (lambda: certify_pit(R, R, cluster=[1.0, np.nan] * 10), r"cluster\[1\]"),
-    "empty group": (lambda: certify_pit(R, R, groups={"none": np.zeros(20, bool)}), "at least one row"),
+    "empty group": (
+        lambda: certify_pit(R, R, groups={"none": np.zeros(20, bool)}),
+        "at least one row",
+    ),
     "group too short": (lambda: certify_pit(R, R, groups={"some": HALF[:19]}), "20 booleans"),
     "unknown group": (lambda: certify_pit(R, R, groups={"half": HALF}).named("other"), "half"),
 }
@@ -504,7 +608,8 @@ def test_a_confidence_near_one_is_bounded_or_refused(n: int) -> None:
     assert 0.25 <= bound <= 0.5
 
 
-# --- few rows, groups and people with several rows -------------------------------------------------------------
+# --- few rows, groups and people with several rows
+# -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -524,7 +629,9 @@ def test_few_rows_prove_next_to_nothing(n: int, method: str) -> None:
 
 
 def test_one_row_of_a_named_group_proves_nothing() -> None:
-    certificate = certify_pit(R, R, groups={"one": np.arange(20) == 3, "half": HALF}, random_state=0)
+    certificate = certify_pit(
+        R, R, groups={"one": np.arange(20) == 3, "half": HALF}, random_state=0
+    )
     table = certificate.named_table()
     assert list(table["group"]) == ["one", "half"]
     assert list(table["n"]) == [1, 10]
@@ -537,7 +644,9 @@ def test_a_named_group_that_loses_its_rows_to_clusters_is_not_known() -> None:
     # one person with two rows, one in each group: either group may keep it
     for seed in range(8):
         groups = {"first": [True, False], "second": [False, True]}
-        certificate = certify_pit(R[:2], R[:2], cluster=["a", "a"], groups=groups, random_state=seed)
+        certificate = certify_pit(
+            R[:2], R[:2], cluster=["a", "a"], groups=groups, random_state=seed
+        )
         table = certificate.named_table()
         assert certificate.n_samples == 1
         assert sorted(table["n"]) == [0, 1]
@@ -564,12 +673,15 @@ def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
         person = np.repeat(np.arange(people), rows)
         for name, labels in (("as people", None), ("as rows", person)):
             certificate = certify_pit(pit, r, cluster=labels, random_state=rng)
-            broken[name] += bool((group_errors(certificate, MASSES) < world.group_errors - SLACK).any())
+            broken[name] += bool(
+                (group_errors(certificate, MASSES) < world.group_errors - SLACK).any()
+            )
     assert broken["as rows"] <= most_failures(n_sets)
     assert stats.binom.sf(broken["as people"] - 1, n_sets, 0.05) < FALSE_ALARM
 
 
-# --- what a certificate is -------------------------------------------------------------------------------------
+# --- what a certificate is
+# -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["local-levels", "dkw"])
@@ -580,7 +692,9 @@ def test_bounds_fall_with_mass_and_stay_above_the_sample(method: str) -> None:
     assert (np.diff(bounds) <= 1e-12).all()
     # groups of up to half of the people gain nothing from the complement
     small = MASSES <= 0.5
-    assert (bounds[small] >= [cvar(pathwise_errors(pit), mass) - 1e-12 for mass in MASSES[small]]).all()
+    assert (
+        bounds[small] >= [cvar(pathwise_errors(pit), mass) - 1e-12 for mass in MASSES[small]]
+    ).all()
     low, high = np.array([certificate.coverage(0.8, mass) for mass in MASSES]).T
     assert (np.diff(low) >= -1e-12).all()
     assert (np.diff(high) <= 1e-12).all()
@@ -595,12 +709,15 @@ def test_statements_that_hold_together_share_the_risk() -> None:
     for name, mask in groups.items():
         alone = certify_pit(certificate.one_draw[mask], confidence=1 - 0.1 / 3)
         assert certificate.named(name) == pytest.approx(alone.average_error())
-    # both sides of the coverage, a tenth of the risk for the upper; the errors leave some to the average
+    # both sides of the coverage, a tenth of the risk for the upper; the errors leave some to the
+    # average
     low, high = certificate.coverage(0.8, 0.2)
     inside = ((pit >= 0.1) & (pit <= 0.9)).mean(axis=-1)
     assert 1 - low == pytest.approx(local_levels_band(1 - inside, 1, 0.91).cvar(0.2))
     assert high == pytest.approx(local_levels_band(inside, 1, 0.99).cvar(0.2))
-    assert certificate.group_error(0.2) > local_levels_band(pathwise_errors(pit), 0.5, 0.9).cvar(0.2)
+    assert certificate.group_error(0.2) > local_levels_band(pathwise_errors(pit), 0.5, 0.9).cvar(
+        0.2
+    )
     assert certificate.group_error(1.0) > certificate.average_error()
 
 
@@ -613,7 +730,10 @@ def test_draws_that_two_rows_share_need_the_people_named() -> None:
 
 def test_one_forecast_said_several_times_is_one_forecast() -> None:
     u = np.random.default_rng(0).uniform(size=50)
-    once, often = certify_pit(u, random_state=0), certify_pit(np.repeat(u[:, None], 8, axis=1), random_state=0)
+    once, often = (
+        certify_pit(u, random_state=0),
+        certify_pit(np.repeat(u[:, None], 8, axis=1), random_state=0),
+    )
     assert not often.is_randomized
     assert often.summary() == once.summary()
 

@@ -1,7 +1,7 @@
 """scikit-learn's own checks over every forecaster, with each check that cannot hold named and explained.
 
-The lists are strict both ways: a check that fails without being listed fails the test, and so does a listed check
-that passes.
+The lists are strict both ways: a check that fails without being listed fails the test, and so does
+a listed check that passes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,29 @@ NO_WEIGHTS = "Pipeline.fit does not take sample_weight, so weights are refused"
 
 LIMITS: dict[str, dict[str, str]] = {
     "PAICRegressor": {
-        WEIGHTS: "minibatches, the validation rows and the encoder's scales count rows, whatever their weight"
+        WEIGHTS: (
+            "minibatches, the validation rows and the encoder's scales count rows, whatever their"
+            " weight"
+        )
     },
     "MixtureMLPRegressor": {
-        WEIGHTS: "minibatches, the validation rows and the encoder's scales count rows, whatever their weight"
+        WEIGHTS: (
+            "minibatches, the validation rows and the encoder's scales count rows, whatever their"
+            " weight"
+        )
     },
-    "BoostedDistributionRegressor": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
-    "RandomizedRegressor(None)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
-    "RandomizedRegressor(Ridge)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
-    "RandomizedRegressor(BayesianRidge)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
+    "BoostedDistributionRegressor": {
+        WEIGHTS: "the check puts splits for cv, which is a number of folds"
+    },
+    "RandomizedRegressor(None)": {
+        WEIGHTS: "the check puts splits for cv, which is a number of folds"
+    },
+    "RandomizedRegressor(Ridge)": {
+        WEIGHTS: "the check puts splits for cv, which is a number of folds"
+    },
+    "RandomizedRegressor(BayesianRidge)": {
+        WEIGHTS: "the check puts splits for cv, which is a number of folds"
+    },
     "RandomizedRegressor(Pipeline)": {
         WEIGHTS: "the check puts splits for cv, which is a number of folds; and " + NO_WEIGHTS,
         "check_sample_weights_pandas_series": NO_WEIGHTS,
@@ -39,11 +53,15 @@ LIMITS: dict[str, dict[str, str]] = {
         "check_sample_weights_shape": NO_WEIGHTS,
         "check_sample_weights_not_overwritten": NO_WEIGHTS,
     },
-    "RandomizedRegressor(QuantileRegressor)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
+    "RandomizedRegressor(QuantileRegressor)": {
+        WEIGHTS: "the check puts splits for cv, which is a number of folds"
+    },
     "RandomizedRegressor(BayesianRidge, recalibrate)": {
         WEIGHTS: "the check puts splits for cv, which is a number of folds"
     },
-    "RecalibratedRegressor(BayesianRidge)": {WEIGHTS: "the check puts splits for cv, which is a number of folds"},
+    "RecalibratedRegressor(BayesianRidge)": {
+        WEIGHTS: "the check puts splits for cv, which is a number of folds"
+    },
 }
 """Checks that cannot hold even where discrete outcomes are let through, with the reason."""
 
@@ -76,10 +94,17 @@ REFUSED: dict[str, str] = {
 }
 """Checks whose outcome is not continuous: by default every forecaster refuses it, as it should."""
 
-REFUSED_FIRST = {"check_estimators_nan_inf": "the outcome is constant, which is said before the model inside sees NaN"}
-"""The same for forecasters around a model that takes no missing values: for others the check passes as it stands."""
+REFUSED_FIRST = {
+    "check_estimators_nan_inf": (
+        "the outcome is constant, which is said before the model inside sees NaN"
+    )
+}
+"""The same for forecasters around a model that takes no missing values: for others the check
+passes as it stands."""
 
-SKIPPED = {"check_array_api_input": "runs only where the environment variable SCIPY_ARRAY_API is set"}
+SKIPPED = {
+    "check_array_api_input": "runs only where the environment variable SCIPY_ARRAY_API is set"
+}
 
 
 @pytest.fixture(autouse=True)
@@ -90,16 +115,24 @@ def _small_default(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_checks(estimator: Any) -> list[dict[str, Any]]:
     results: list[dict[str, Any]] = check_estimator(estimator, on_skip=None, on_fail=None)
     assert len(results) > 40
-    assert {result["check_name"] for result in results if result["status"] == "skipped"} <= set(SKIPPED)
+    assert {result["check_name"] for result in results if result["status"] == "skipped"} <= set(
+        SKIPPED
+    )
     return results
 
 
 def compare_with_list(results: list[dict[str, Any]], expected: set[str]) -> None:
-    failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
+    failed = {
+        result["check_name"]: result["exception"]
+        for result in results
+        if result["status"] == "failed"
+    }
     passed = {result["check_name"] for result in results if result["status"] == "passed"}
     unlisted = {name: repr(failed[name]) for name in failed.keys() - expected}
     assert not unlisted, f"checks fail that are not listed: {unlisted}"
-    assert not expected & passed, f"listed checks pass, take them off the list: {sorted(expected & passed)}"
+    assert not expected & passed, (
+        f"listed checks pass, take them off the list: {sorted(expected & passed)}"
+    )
 
 
 def is_refusal(error: BaseException | None) -> bool:
@@ -131,4 +164,6 @@ def test_scikit_learn_checks_hold_but_for_refused_outcomes(name: str) -> None:
     refused = set(REFUSED) | (set() if EXAMPLES[name].takes_mixed else set(REFUSED_FIRST))
     compare_with_list(results, set(LIMITS[name]) | refused)
     errors = {result["check_name"]: result["exception"] for result in results}
-    assert all(is_refusal(errors[check]) for check in refused - set(LIMITS[name]) if check in errors)
+    assert all(
+        is_refusal(errors[check]) for check in refused - set(LIMITS[name]) if check in errors
+    )

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand._checks import (
+from evenhand._validate import (
     DiscreteOutcomeWarning,
     InputError,
     MissingExtraError,
@@ -41,7 +41,8 @@ def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     return message
 
 
-# --- the form of a message -------------------------------------------------------------------------------------
+# --- the form of a message
+# -------------------------------------------------------------------------------------
 
 
 def test_a_message_names_parameter_rule_value_and_remedy() -> None:
@@ -57,7 +58,10 @@ def test_a_missing_extra_is_named_with_the_line_that_installs_it() -> None:
     with pytest.raises(MissingExtraError) as caught:
         require_extra("no_such_module_of_anyone.sub", "neural")
     assert isinstance(caught.value, ImportError)
-    assert str(caught.value) == ("no_such_module_of_anyone.sub is not installed; run: pip install 'evenhand[neural]'")
+    assert (
+        str(caught.value)
+        == "no_such_module_of_anyone.sub is not installed; run: pip install 'evenhand[neural]'"
+    )
 
 
 def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
@@ -71,7 +75,8 @@ def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
     assert "extra_with_a_hole" not in sys.modules
 
 
-# --- numbers and choices ---------------------------------------------------------------------------------------
+# --- numbers and choices
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("low_open", [True, False])
@@ -134,11 +139,19 @@ def test_a_draw_outside_is_named_with_its_place(r: Any, said: str) -> None:
     assert complaint(check_draws, r) == said
 
 
-# --- arrays ----------------------------------------------------------------------------------------------------
+# --- arrays
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "values", [[1, 2], (1.5, 2.5), np.array([True, False]), pd.Series([1.0, 2.0], index=[7, 7]), pd.array([1, 2])]
+    "values",
+    [
+        [1, 2],
+        (1.5, 2.5),
+        np.array([True, False]),
+        pd.Series([1.0, 2.0], index=[7, 7]),
+        pd.array([1, 2]),
+    ],
 )
 def test_numbers_of_any_container_become_floats(values: Any) -> None:
     array = check_finite("y", values)
@@ -151,21 +164,33 @@ def test_numbers_of_any_container_become_floats(values: Any) -> None:
     [
         ([1.0, math.nan, math.inf], 1, "y[1] must be finite, got nan; drop the 2 such value(s)"),
         ([-math.inf], 1, "y[0] must be finite, got -inf; drop the 1 such value(s)"),
-        (pd.Series([1.0, None], index=["a", "b"]), 1, "y[1] must be finite, got nan; drop the 1 such value(s)"),
-        ([[1.0, 2.0], [3.0, math.nan]], 2, "y[1, 1] must be finite, got nan; drop the 1 such value(s)"),
+        (
+            pd.Series([1.0, None], index=["a", "b"]),
+            1,
+            "y[1] must be finite, got nan; drop the 1 such value(s)",
+        ),
+        (
+            [[1.0, 2.0], [3.0, math.nan]],
+            2,
+            "y[1, 1] must be finite, got nan; drop the 1 such value(s)",
+        ),
         ([[1.0]], 1, "y must have 1 dimension, got shape (1, 1)"),
         (3.0, 1, "y must have 1 dimension, got shape ()"),
         ([1.0], 2, "y must have 2 dimensions, got shape (1,)"),
         ([], 1, "y must hold at least one value, got none"),
     ],
 )
-def test_values_that_cannot_be_used_are_named_with_place_and_remedy(values: Any, ndim: int, said: str) -> None:
+def test_values_that_cannot_be_used_are_named_with_place_and_remedy(
+    values: Any, ndim: int, said: str
+) -> None:
     assert complaint(check_finite, "y", values, ndim=ndim) == said
 
 
 @pytest.mark.parametrize("values", [["a"], ["a\nb", "1"], [object()], [[1.0], [1.0, 2.0]]])
 def test_what_holds_no_numbers_is_refused_on_one_line(values: Any) -> None:
-    assert complaint(check_finite, "y", values).startswith("y must hold numbers only, got values that are not numbers")
+    assert complaint(check_finite, "y", values).startswith(
+        "y must hold numbers only, got values that are not numbers"
+    )
 
 
 def test_no_weights_mean_equal_weights() -> None:
@@ -179,7 +204,9 @@ def test_weights_are_scaled_to_mean_one_in_equal_proportion(values: list[float])
     weights = check_weights(given_weights, len(values))
     # both are a handful of roundings: 1e-12 leaves a factor of 1000
     assert weights.mean() == pytest.approx(1, rel=1e-12)
-    np.testing.assert_allclose(weights * given_weights.sum(), given_weights * len(values), rtol=1e-12)
+    np.testing.assert_allclose(
+        weights * given_weights.sum(), given_weights * len(values), rtol=1e-12
+    )
     np.testing.assert_array_equal(given_weights, values)
 
 
@@ -189,7 +216,10 @@ def test_weights_are_scaled_to_mean_one_in_equal_proportion(values: list[float])
         ([1.0, 2.0], "sample_weight must have one value per row (3), got shape (2,)"),
         ([1.0, -2.0, -3.0], "sample_weight[1] must be at least 0, got -2.0"),
         ([0.0, 0.0, 0.0], "sample_weight must have a positive sum, got zeros only"),
-        ([1.0, math.nan, 1.0], "sample_weight[1] must be finite, got nan; drop the 1 such value(s)"),
+        (
+            [1.0, math.nan, 1.0],
+            "sample_weight[1] must be finite, got nan; drop the 1 such value(s)",
+        ),
         ([[1.0, 1.0, 1.0]], "sample_weight must have 1 dimension, got shape (1, 3)"),
     ],
 )
@@ -197,7 +227,8 @@ def test_weights_that_weigh_nothing_are_refused(weights: Any, said: str) -> None
     assert complaint(check_weights, weights, 3) == said
 
 
-# --- columns ---------------------------------------------------------------------------------------------------
+# --- columns
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -214,7 +245,9 @@ def test_weights_that_weigh_nothing_are_refused(weights: Any, said: str) -> None
 def test_a_column_is_suggested_only_where_its_name_is_near(name: str, remedy: str) -> None:
     columns = ["Income", "loss", "age"]
     message = complaint(check_column, name, columns, "t.csv")
-    assert message == f"t.csv must have a column {name!r}, got the columns Income, loss, age; {remedy}"
+    assert (
+        message == f"t.csv must have a column {name!r}, got the columns Income, loss, age; {remedy}"
+    )
     assert check_column("age", columns, "t.csv") == "age"
 
 
@@ -223,7 +256,8 @@ def test_of_many_columns_the_first_are_listed() -> None:
     assert "feature19, ...; name" in message
 
 
-# --- continuous outcomes ---------------------------------------------------------------------------------------
+# --- continuous outcomes
+# ---------------------------------------------------------------------------------------
 
 
 def with_atom(n: int, share: float, value: float = 7.0) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -256,7 +290,9 @@ def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more() -> None:
     with pytest.warns(DiscreteOutcomeWarning, match=r"^y is 7 in 10.0% of the rows"):
         check_continuous(with_atom(1000, 0.100))
     message = complaint(check_continuous, with_atom(1000, 0.101), name="price")
-    assert message.startswith("price is 7 in 10.1% of the rows and no value may hold more than 10%: ")
+    assert message.startswith(
+        "price is 7 in 10.1% of the rows and no value may hold more than 10%: "
+    )
     assert message.endswith("; model that value apart")
 
 
@@ -286,8 +322,9 @@ def test_too_few_rows_are_told_as_such(y: Any, said: str) -> None:
 
 
 def test_a_constant_is_called_constant() -> None:
-    assert complaint(check_continuous, np.full(30, 2.5)) == (
-        "y is constant (2.5 in all 30 rows): there is nothing to forecast"
+    assert (
+        complaint(check_continuous, np.full(30, 2.5))
+        == "y is constant (2.5 in all 30 rows): there is nothing to forecast"
     )
 
 

@@ -26,7 +26,7 @@ from command_outcome import Command, Outcome
 from evenhand import Forecast, MixtureMLPRegressor, RandomizedRegressor, audit, load, save, store
 from evenhand._format import at_most
 from evenhand.audits import Audit
-from evenhand.cli import _reports as evenhand_reports
+from evenhand.cli import reports as evenhand_reports
 from evenhand.draws import KeyedDraws
 
 ROWS = 200
@@ -45,7 +45,10 @@ def make_table() -> pd.DataFrame:
             "id": np.arange(101, 101 + ROWS),
             "income": income,
             "job": random.choice(["cook", "nurse", "clerk"], ROWS),
-            "since": pd.Timestamp("2015-01-01") + pd.to_timedelta(random.integers(0, 3000, ROWS), unit="D"),
+            "since": (
+                pd.Timestamp("2015-01-01")
+                + pd.to_timedelta(random.integers(0, 3000, ROWS), unit="D")
+            ),
             "mu": 0.3 * income,
             "sigma": random.uniform(2.0, 4.0, ROWS),
         }
@@ -63,7 +66,9 @@ def process(*args: Any, **environment: str) -> Outcome:
     """Call the command in a process of its own."""
     script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
     assert script is not None, "install the package, so that the command is there"
-    run = subprocess.run([script, *map(str, args)], check=False, capture_output=True, env=os.environ | environment)
+    run = subprocess.run(
+        [script, *map(str, args)], check=False, capture_output=True, env=os.environ | environment
+    )
     return Outcome(run.returncode, run.stdout.decode(), run.stderr.decode())
 
 
@@ -90,7 +95,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    return ("predict", place / "model", table, "--id", "id", "--key-file", place / "key", "--out", out, *more)
+    return (
+        "predict",
+        place / "model",
+        table,
+        "--id",
+        "id",
+        "--key-file",
+        place / "key",
+        "--out",
+        out,
+        *more,
+    )
 
 
 def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
@@ -104,7 +120,9 @@ def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any
 def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: Path) -> None:
     model, out = tmp_path / "model", tmp_path / "out.csv"
     drop = ("--id", "id", "--drop", "mu, sigma")
-    fitted = process("fit", place / "people.csv", "--target", "loss", *drop, "--out", model, "--seed", 0)
+    fitted = process(
+        "fit", place / "people.csv", "--target", "loss", *drop, "--out", model, "--seed", 0
+    )
     assert (fitted.code, fitted.out) == (0, "")
     trained, report = fitted.err.splitlines()
     assert trained == f"trained on {ROWS} rows and 3 columns; the model is in {model}"
@@ -120,20 +138,38 @@ def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: 
     assert list(forecasts.columns) == ["id", "r", "mean", *QUANTILES, "context", "key"]
     assert forecasts["id"].tolist() == TABLE["id"].tolist()
 
-    audited = process("audit", model, place / "people.csv", "--target", "loss", "--json", "--groups", "job")
+    audited = process(
+        "audit", model, place / "people.csv", "--target", "loss", "--json", "--groups", "job"
+    )
     assert (audited.code, audited.err) == (0, "")
     found = json.loads(audited.out)
     assert found["name"] == "model"
     assert {"job = cook", "job missing"} < {row["group"] for row in found["groups"]}
 
 
-def test_fit_finds_the_least_randomization_that_is_certified(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--drop", "mu,sigma", "--seed", 0)
+def test_fit_finds_the_least_randomization_that_is_certified(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    args = (
+        "fit",
+        place / "people.csv",
+        "--target",
+        "loss",
+        "--id",
+        "id",
+        "--drop",
+        "mu,sigma",
+        "--seed",
+        0,
+    )
     fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.4)
     assert fitted.code == 0
     assert "off by at most 40.0 points in every group of at least 20% of people" in fitted.out
     assert "(certified on 60 people, learned on 140 rows)" in fitted.out
-    assert "learned from 140 rows and 3 columns, certified on 60 other people; the model and" in fitted.err
+    assert (
+        "learned from 140 rows and 3 columns, certified on 60 other people; the model and"
+        in fitted.err
+    )
     alpha = float(fitted.out.partition("alpha = ")[2].partition(".\n")[0])
     assert load(tmp_path / "model").alpha == pytest.approx(alpha, rel=0.01)
 
@@ -146,7 +182,10 @@ def test_fit_finds_the_least_randomization_that_is_certified(place: Path, tmp_pa
     assert proof["certified_on"].keys() == {"n", "named_by", "salt", "sha256"}
     assert (proof["certified_on"]["n"], proof["certified_on"]["named_by"]) == (60, "ids")
     assert proof["written_by"].startswith("evenhand ")
-    assert proof["model_sha256"] == json.loads((tmp_path / "model" / "model.json").read_text())["sha256"]
+    assert (
+        proof["model_sha256"]
+        == json.loads((tmp_path / "model" / "model.json").read_text())["sha256"]
+    )
     page = tmp_path / "model" / "report.html"
     assert fitted.err.splitlines()[-1] == f"the audit of those people is in {page}"
     assert "<!doctype html>" in page.read_text()[:200].lower()
@@ -175,7 +214,18 @@ def test_fit_audits_the_rows_that_it_certifies_on(
         lambda chosen, people: certifying.extend(chosen.certifying) or certified(chosen, people),
     )
     out = tmp_path / "first model"
-    args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--drop", "mu,sigma", "--seed", 3)
+    args = (
+        "fit",
+        place / "people.csv",
+        "--target",
+        "loss",
+        "--id",
+        "id",
+        "--drop",
+        "mu,sigma",
+        "--seed",
+        3,
+    )
     assert evenhand(*args, "--out", out, "--max-group-error", 0.4, "--confidence", 0.9).code == 0
     (found,) = written
     assert (found.name, found.n_samples, found.n_draws) == ("first model", 60, 64)
@@ -185,20 +235,29 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     # one number for one statement: what is proven whatever was chosen
     assert f"at most {at_most(found.certificate.group_error(0.2))} points" in found.caveat
     assert found.caveat.startswith("Alpha was chosen on these same people.")
-    assert "40.0 points in every group of at least 20% of people, with 90% confidence" in found.caveat
+    assert (
+        "40.0 points in every group of at least 20% of people, with 90% confidence" in found.caveat
+    )
     proof = json.loads((out / "certificate.json").read_text())
     assert found.provenance["model"]["sha256"] == proof["model_sha256"]
     data = {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
     assert found.provenance["data"] == data
-    command = shlex.join(["evenhand", *map(str, args), "--out", str(out), "--max-group-error", "0.4"])
+    command = shlex.join(
+        ["evenhand", *map(str, args), "--out", str(out), "--max-group-error", "0.4"]
+    )
     assert found.provenance["command"] == f"{command} --confidence 0.9"
     assert found.target == "loss"
-    assert found.examples["id"].to_list() == [str(TABLE["id"][row]) for row in found.examples["row"]]
-    # its people are among those of the certificate, and examples are named by their rows in the table
+    assert found.examples["id"].to_list() == [
+        str(TABLE["id"][row]) for row in found.examples["row"]
+    ]
+    # its people are among those of the certificate, and examples are named by their rows in the
+    # table
     assert set(found.examples["row"]) < set(certifying)
     on = proof["certified_on"]
     assert store.ids_digest(TABLE["id"][certifying], on["salt"]) == on["sha256"]
-    np.testing.assert_array_equal(found.examples["outcome"], TABLE["loss"].to_numpy()[found.examples["row"]])
+    np.testing.assert_array_equal(
+        found.examples["outcome"], TABLE["loss"].to_numpy()[found.examples["row"]]
+    )
     assert found.price is not None
     assert found.price["chosen"]["alpha"] == proof["alpha"]
 
@@ -222,20 +281,38 @@ def test_rows_that_cannot_be_audited_are_said_and_the_model_is_kept(
 def test_what_belongs_to_max_group_error_is_refused_without_it(
     option: str, place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
-    refused = evenhand("fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "model", option, 0.5)
-    assert f"{option} must be left out here, got 0.5; it belongs to --max-group-error" in refused.complaint()
+    refused = evenhand(
+        "fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "model", option, 0.5
+    )
+    assert (
+        f"{option} must be left out here, got 0.5; it belongs to --max-group-error"
+        in refused.complaint()
+    )
     assert not (tmp_path / "model").exists()
 
 
 def test_rows_of_one_person_certify_once(place: Path, tmp_path: Path, evenhand: Command) -> None:
     twice = TABLE.assign(id=[f"p{i // 2}" for i in range(ROWS)])
     written(twice, tmp_path / "twice.csv")
-    args = ("fit", tmp_path / "twice.csv", "--target", "loss", "--cluster", "id", "--drop", "mu,sigma", "--seed", 0)
+    args = (
+        "fit",
+        tmp_path / "twice.csv",
+        "--target",
+        "loss",
+        "--cluster",
+        "id",
+        "--drop",
+        "mu,sigma",
+        "--seed",
+        0,
+    )
     fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.45)
     assert fitted.code == 0
     # three in ten of 100 people; of the others both rows
     assert "(certified on 30 people, learned on 140 rows)" in fitted.out
-    assert json.loads((tmp_path / "model" / "certificate.json").read_text())["certified_on"]["n"] == 30
+    assert (
+        json.loads((tmp_path / "model" / "certificate.json").read_text())["certified_on"]["n"] == 30
+    )
 
 
 def test_ids_that_repeat_are_told(place: Path, tmp_path: Path, evenhand: Command) -> None:
@@ -253,7 +330,9 @@ def test_ids_that_repeat_are_told(place: Path, tmp_path: Path, evenhand: Command
     assert "warning" not in evenhand(*predict_args(place, place / "people.csv", out)).err
 
 
-def test_bad_input_in_a_process_of_its_own_is_one_line_and_code_2(place: Path, tmp_path: Path) -> None:
+def test_bad_input_in_a_process_of_its_own_is_one_line_and_code_2(
+    place: Path, tmp_path: Path
+) -> None:
     refused = process("fit", place / "people.csv", "--target", "lost", "--out", tmp_path / "model")
     assert "people.csv" in refused.complaint()
     assert "did you mean 'loss'?" in refused.err
@@ -263,7 +342,16 @@ def test_bad_input_in_a_process_of_its_own_is_one_line_and_code_2(place: Path, t
 def test_a_usage_error_has_code_2(place: Path, tmp_path: Path, evenhand: Command) -> None:
     for args in (
         ("fit", place / "people.csv", "--out", tmp_path / "model"),
-        ("fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "model", "--alpha", "much"),
+        (
+            "fit",
+            place / "people.csv",
+            "--target",
+            "loss",
+            "--out",
+            tmp_path / "model",
+            "--alpha",
+            "much",
+        ),
         ("predict", place / "model"),
         ("audit", "--colour", "red"),
         ("forecast",),
@@ -274,7 +362,9 @@ def test_a_usage_error_has_code_2(place: Path, tmp_path: Path, evenhand: Command
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_written_forecasts_are_those_of_the_model(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_the_written_forecasts_are_those_of_the_model(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.parquet")).code == 0
     found = pd.read_parquet(tmp_path / "out.parquet")
     r = KeyedDraws(KEY)(TABLE["id"])
@@ -289,23 +379,51 @@ def test_the_written_forecasts_are_those_of_the_model(place: Path, tmp_path: Pat
 def test_moments_are_those_of_the_forecast_at_the_draw_of_each_person(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
-    assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.parquet", "--moments")).code == 0
+    assert (
+        evenhand(
+            *predict_args(place, place / "people.csv", tmp_path / "out.parquet", "--moments")
+        ).code
+        == 0
+    )
     found = pd.read_parquet(tmp_path / "out.parquet")
-    assert list(found.columns) == ["id", "r", "mean", *QUANTILES, "served_mean", "served_std", "context", "key"]
-    forecast = load(place / "model").forecast(TABLE[["income", "job", "since"]], KeyedDraws(KEY)(TABLE["id"]))
+    assert list(found.columns) == [
+        "id",
+        "r",
+        "mean",
+        *QUANTILES,
+        "served_mean",
+        "served_std",
+        "context",
+        "key",
+    ]
+    forecast = load(place / "model").forecast(
+        TABLE[["income", "job", "since"]], KeyedDraws(KEY)(TABLE["id"])
+    )
     np.testing.assert_allclose(found["served_mean"], forecast.mean(), rtol=1e-9)
     np.testing.assert_allclose(found["served_std"], forecast.std(), rtol=1e-9)
     # a person alone: the same, whatever the draws of the others
     TABLE[50:51].to_csv(tmp_path / "one.csv", index=False)
-    assert evenhand(*predict_args(place, tmp_path / "one.csv", tmp_path / "one.parquet", "--moments")).code == 0
+    assert (
+        evenhand(
+            *predict_args(place, tmp_path / "one.csv", tmp_path / "one.parquet", "--moments")
+        ).code
+        == 0
+    )
     alone = pd.read_parquet(tmp_path / "one.parquet")
     texts = ["id", "context", "key"]
-    np.testing.assert_allclose(alone.drop(columns=texts), found[50:51].drop(columns=texts), rtol=1e-9)
+    np.testing.assert_allclose(
+        alone.drop(columns=texts), found[50:51].drop(columns=texts), rtol=1e-9
+    )
 
 
-def test_levels_are_columns_named_by_all_their_digits(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_levels_are_columns_named_by_all_their_digits(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     levels = ("--levels", "0.5, 0.9999999,0.99999991")
-    assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *levels)).code == 0
+    assert (
+        evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *levels)).code
+        == 0
+    )
     found = pd.read_csv(tmp_path / "out.csv")
     assert list(found.columns[3:-2]) == ["q0.5", "q0.9999999", "q0.99999991"]
     assert (found["q0.9999999"] < found["q0.99999991"]).all()
@@ -338,9 +456,17 @@ def test_draws_and_forecasts_do_not_depend_on_order_batch_or_type_of_the_id(
     for name, table in batches.items():
         out = tmp_path / f"out-{name}"
         assert evenhand(*predict_args(place, written(table, tmp_path / name), out)).code == 0
-        found = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out, float_precision="round_trip")
+        found = (
+            pd.read_parquet(out)
+            if out.suffix == ".parquet"
+            else pd.read_csv(out, float_precision="round_trip")
+        )
         assert set(found["key"]) == {FINGERPRINT}
-        found = found.assign(id=found["id"].astype(str)).set_index("id").drop(columns=["context", "key"])
+        found = (
+            found.assign(id=found["id"].astype(str))
+            .set_index("id")
+            .drop(columns=["context", "key"])
+        )
         assert found.index.tolist() == table["id"].astype(str).tolist()
         whole = found if whole is None else whole
         np.testing.assert_array_equal(found["r"], whole.loc[found.index, "r"])
@@ -357,11 +483,18 @@ def test_leading_zeros_of_an_id_are_kept(place: Path, tmp_path: Path, evenhand: 
     assert found["r"][0] != found["r"][1]
 
 
-def test_another_context_or_key_gives_other_draws(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_another_context_or_key_gives_other_draws(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     (tmp_path / "key").write_bytes(KEY[::-1])
     table, out = place / "people.csv", tmp_path / "out.csv"
     draws = []
-    for more in ((), ("--context", "2026-11"), ("--context", "2026-12"), ("--key-file", tmp_path / "key")):
+    for more in (
+        (),
+        ("--context", "2026-11"),
+        ("--context", "2026-12"),
+        ("--key-file", tmp_path / "key"),
+    ):
         assert evenhand(*predict_args(place, table, out, *more)).code == 0
         draws.append(pd.read_csv(out, float_precision="round_trip")["r"].to_numpy())
     np.testing.assert_array_equal(draws[1], KeyedDraws(KEY, "2026-11")(TABLE["id"]))
@@ -371,11 +504,16 @@ def test_another_context_or_key_gives_other_draws(place: Path, tmp_path: Path, e
             assert abs(np.corrcoef(first, second)[0, 1]) < 0.35
 
 
-def test_line_ends_of_the_key_file_do_not_count(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_line_ends_of_the_key_file_do_not_count(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     for ending in (b"", b"\n", b"\r\n"):
         (tmp_path / "key").write_bytes(KEY + ending)
         more = ("--key-file", tmp_path / "key")
-        assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *more)).code == 0
+        assert (
+            evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *more)).code
+            == 0
+        )
         found = pd.read_csv(tmp_path / "out.csv", float_precision="round_trip")
         np.testing.assert_array_equal(found["r"], KeyedDraws(KEY)(TABLE["id"]))
 
@@ -388,7 +526,9 @@ def test_randomize_at_alpha_1_leaves_the_normal_forecasts_as_they_are(
 ) -> None:
     out = tmp_path / "out.csv"
     made = evenhand(*randomize_args(place, place / "people.csv", out, "--alpha", 1, "--moments"))
-    told = f"{ROWS} randomized forecasts are in {out}; the fingerprint of the key is {FINGERPRINT}\n"
+    told = (
+        f"{ROWS} randomized forecasts are in {out}; the fingerprint of the key is {FINGERPRINT}\n"
+    )
     assert (made.code, made.out, made.err) == (0, "", told)
     found = pd.read_csv(out)
     mean, std = TABLE[["mu"]].to_numpy(), TABLE[["sigma"]].to_numpy()
@@ -404,7 +544,10 @@ def test_randomize_is_the_link_around_the_normal_forecast(
     link: str, place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
     more = ("--alpha", 0.2, "--link", link, "--context", "trial")
-    assert evenhand(*randomize_args(place, place / "people.parquet", tmp_path / "out.csv", *more)).code == 0
+    assert (
+        evenhand(*randomize_args(place, place / "people.parquet", tmp_path / "out.csv", *more)).code
+        == 0
+    )
     found = pd.read_csv(tmp_path / "out.csv")
     forecast = Forecast.from_normal(TABLE["mu"], TABLE["sigma"])
     expected = forecast.randomized(0.2, link, KeyedDraws(KEY, "trial")(TABLE["id"]))
@@ -430,7 +573,9 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     shown = evenhand(*args, "--json", "--seed", 4)
     assert (shown.code, shown.err) == (0, "")
     found = json.loads(shown.out, parse_constant=pytest.fail)
-    again = audit(Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=TABLE["loss"], random_state=4)
+    again = audit(
+        Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=TABLE["loss"], random_state=4
+    )
     scores = {row["measure"]: row["value"] for row in found["scores"]}
     for measure in ("log score", "CRPS", "90% coverage", "average error"):
         assert scores[measure] == pytest.approx(again.score(measure), rel=1e-9)
@@ -444,16 +589,24 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert "job = cook" in text.out
 
 
-def test_quantiles_and_samples_of_another_model_are_audited(tmp_path: Path, evenhand: Command) -> None:
+def test_quantiles_and_samples_of_another_model_are_audited(
+    tmp_path: Path, evenhand: Command
+) -> None:
     levels = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
     law = stats.norm(TABLE["mu"].to_numpy()[:, None], TABLE["sigma"].to_numpy()[:, None])
     quantiles = pd.DataFrame(law.ppf(levels), columns=[f"q{level}" for level in levels])
     draws = pd.DataFrame(law.rvs(size=(ROWS, 400), random_state=0)).add_prefix("draw")
-    path = written(pd.concat([TABLE[["loss", "job"]], quantiles, draws], axis=1), tmp_path / "theirs.parquet")
-    truth = audit(Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=TABLE["loss"], random_state=0)
+    path = written(
+        pd.concat([TABLE[["loss", "job"]], quantiles, draws], axis=1), tmp_path / "theirs.parquet"
+    )
+    truth = audit(
+        Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=TABLE["loss"], random_state=0
+    )
     for option in (("--quantiles", "q"), ("--samples", "draw")):
         features = ("--features", "job")
-        shown = evenhand("audit", path, "--target", "loss", *option, *features, "--groups", "job", "--json")
+        shown = evenhand(
+            "audit", path, "--target", "loss", *option, *features, "--groups", "job", "--json"
+        )
         assert (shown.code, shown.err) == (0, "")
         found = json.loads(shown.out)
         scores = {row["measure"]: row["value"] for row in found["scores"]}
@@ -463,7 +616,9 @@ def test_quantiles_and_samples_of_another_model_are_audited(tmp_path: Path, even
         assert found["certificate"]["n_draws"] == 1
 
 
-def test_crossing_quantiles_are_audited_as_their_sorted_rows_if_asked(tmp_path: Path, evenhand: Command) -> None:
+def test_crossing_quantiles_are_audited_as_their_sorted_rows_if_asked(
+    tmp_path: Path, evenhand: Command
+) -> None:
     levels = (0.05, 0.25, 0.5, 0.75, 0.95)
     values = stats.norm(TABLE[["mu"]], TABLE[["sigma"]]).ppf(levels)
     crossed = values.copy()
@@ -489,17 +644,30 @@ def test_crossing_quantiles_are_audited_as_their_sorted_rows_if_asked(tmp_path: 
         assert found["crossed", kind] == found["sorted", kind]
 
 
-def test_a_gate_fails_with_code_one_and_says_by_how_much(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_a_gate_fails_with_code_one_and_says_by_how_much(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     args = ("audit", place / "model", place / "people.csv", "--target", "loss", "--json")
     report = tmp_path / "audit.json"
-    passed = evenhand(*args, "--fail-if", "average_error > 0.49", "--fail-if", "coverage(0.8, 1) < 0.01")
+    passed = evenhand(
+        *args, "--fail-if", "average_error > 0.49", "--fail-if", "coverage(0.8, 1) < 0.01"
+    )
     assert (passed.code, passed.err) == (0, "")
-    gates = ("--fail-if", "average_error >= 0", "--fail-if", "oracle_group_error(0.25) > 0.01", "--out", report)
+    gates = (
+        "--fail-if",
+        "average_error >= 0",
+        "--fail-if",
+        "oracle_group_error(0.25) > 0.01",
+        "--out",
+        report,
+    )
     failed = evenhand(*args, *gates)
     assert failed.code == 1
     lines = failed.err.splitlines()
     assert lines[0] == f"the audit is in {report}"
-    error = next(r["value"] for r in json.loads(failed.out)["scores"] if r["measure"] == "average error")
+    error = next(
+        r["value"] for r in json.loads(failed.out)["scores"] if r["measure"] == "average error"
+    )
     assert lines[1] == f"failed: average_error >= 0 holds, the value is {error:.10g}"
     assert lines[2].startswith("failed: oracle_group_error(0.25) > 0.01 holds, the value is 0.")
     assert json.loads(report.read_text())["worst_groups"][2]["mass"] == 0.25
@@ -508,15 +676,32 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(place: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("gate", "words"),
     [
-        ("learned_group_error(0.001) > 0.1", ("no group of 0.1% was learned: ", "33334 rows", "average_error")),
-        ("coverage(0.8,0.2)<0.5", ("one forecast per person: ", "every group of 20%", "learned_group_error(0.2)")),
+        (
+            "learned_group_error(0.001) > 0.1",
+            ("no group of 0.1% was learned: ", "33334 rows", "average_error"),
+        ),
+        (
+            "coverage(0.8,0.2)<0.5",
+            ("one forecast per person: ", "every group of 20%", "learned_group_error(0.2)"),
+        ),
     ],
 )
 def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
     gate: str, words: tuple[str, ...], place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
     out = tmp_path / "audit.json"
-    args = ("audit", place / "people.csv", "--target", "loss", *NORMAL, "--features", "job", "--out", out, "--json")
+    args = (
+        "audit",
+        place / "people.csv",
+        "--target",
+        "loss",
+        *NORMAL,
+        "--features",
+        "job",
+        "--out",
+        out,
+        "--json",
+    )
     shown = evenhand(*args, "--fail-if", "average_error >= 0", "--fail-if", gate)
     assert shown.code == 2
     assert json.loads(out.read_text()) == json.loads(shown.out)
@@ -530,12 +715,20 @@ def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
 
 def searched(shown: Outcome) -> str:
     """Return the note on the features that groups were looked for in."""
-    (note,) = [note for note in json.loads(shown.out)["notes"] if note.startswith("groups were looked for in ")]
+    (note,) = [
+        note
+        for note in json.loads(shown.out)["notes"]
+        if note.startswith("groups were looked for in ")
+    ]
     return str(note).removeprefix("groups were looked for in ")
 
 
-def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(tmp_path: Path, evenhand: Command) -> None:
-    other = written(TABLE.assign(their_mu=TABLE["mu"] + 1, person=TABLE["id"] + 5), tmp_path / "t.csv")
+def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(
+    tmp_path: Path, evenhand: Command
+) -> None:
+    other = written(
+        TABLE.assign(their_mu=TABLE["mu"] + 1, person=TABLE["id"] + 5), tmp_path / "t.csv"
+    )
     args = ("audit", other, "--target", "loss", *NORMAL, "--json")
     ids = ("--id", "id", "--cluster", "person")
     assert searched(evenhand(*args, *ids)) == "4 features: income, job, since, their_mu"
@@ -557,11 +750,18 @@ def test_a_model_that_was_trained_on_ids_is_not_searched_by_them(
     assert searched(evenhand(*args)) == "1 feature: income"
 
 
-def test_a_column_that_is_not_there_is_told_alike_by_all_options(place: Path, evenhand: Command) -> None:
+def test_a_column_that_is_not_there_is_told_alike_by_all_options(
+    place: Path, evenhand: Command
+) -> None:
     args = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
     lines = {
         evenhand(*args, *more).complaint()
-        for more in (("--groups", "nope"), ("--features", "nope"), ("--mean", "nope"), ("--target", "nope"))
+        for more in (
+            ("--groups", "nope"),
+            ("--features", "nope"),
+            ("--mean", "nope"),
+            ("--target", "nope"),
+        )
     }
     (line,) = lines
     assert line.endswith("name one of these\n")
@@ -569,44 +769,85 @@ def test_a_column_that_is_not_there_is_told_alike_by_all_options(place: Path, ev
         assert "did you mean 'income'?" in evenhand(*args, option, "incom").complaint()
 
 
-def test_one_row_of_each_person_is_audited_on_request(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    twice = written(pd.concat([TABLE, TABLE]).assign(nr=np.arange(2 * ROWS)), tmp_path / "twice.csv")
-    shown = evenhand("audit", twice, "--target", "loss", *NORMAL, "--id", "nr", "--cluster", "id", "--json")
+def test_one_row_of_each_person_is_audited_on_request(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    twice = written(
+        pd.concat([TABLE, TABLE]).assign(nr=np.arange(2 * ROWS)), tmp_path / "twice.csv"
+    )
+    shown = evenhand(
+        "audit", twice, "--target", "loss", *NORMAL, "--id", "nr", "--cluster", "id", "--json"
+    )
     assert shown.code == 0
     assert json.loads(shown.out)["n_samples"] == ROWS
 
 
 def test_a_report_is_one_page(place: Path, tmp_path: Path, evenhand: Command) -> None:
     page = tmp_path / "report.html"
-    shown = evenhand("audit", place / "model", place / "people.csv", "--target", "loss", "--out", page)
+    shown = evenhand(
+        "audit", place / "model", place / "people.csv", "--target", "loss", "--out", page
+    )
     assert (shown.code, shown.err) == (0, f"the audit is in {page}\n")
     assert page.read_text().lstrip().lower().startswith("<!doctype html>")
 
 
-def test_an_audit_names_the_command_the_seed_and_the_files(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    args = ("audit", place / "model", place / "people.csv", "--target", "loss", "--json", "--seed", 5)
+def test_an_audit_names_the_command_the_seed_and_the_files(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    args = (
+        "audit",
+        place / "model",
+        place / "people.csv",
+        "--target",
+        "loss",
+        "--json",
+        "--seed",
+        5,
+    )
     made = json.loads(evenhand(*args, "--groups", "job, since").out)["provenance"]
     assert shlex.split(made["command"]) == ["evenhand", *map(str, args), "--groups", "job, since"]
     assert made["command"].endswith("--groups 'job, since'")
     assert made["random_state"] == 5
     seal = json.loads((place / "model" / "model.json").read_text())["sha256"]
     assert made["model"] == {"name": "model", "kind": "RandomizedRegressor", "sha256": seal}
-    assert made["data"] == {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
+    assert made["data"] == {
+        "name": "people.csv",
+        "sha256": digest(place / "people.csv"),
+        "n_rows": ROWS,
+    }
 
     parts = tmp_path / "parts"
     parts.mkdir()
     written(TABLE, parts / "1.parquet")
-    made = json.loads(evenhand("audit", parts, "--target", "loss", *NORMAL, "--json").out)["provenance"]
+    made = json.loads(evenhand("audit", parts, "--target", "loss", *NORMAL, "--json").out)[
+        "provenance"
+    ]
     assert made["model"] == {"name": "parts", "kind": "Forecast", "sha256": None}
-    assert made["data"] == {"name": "parts", "sha256": None, "n_rows": ROWS, "n_parts": 1, "n_searched": ROWS}
+    assert made["data"] == {
+        "name": "parts",
+        "sha256": None,
+        "n_rows": ROWS,
+        "n_parts": 1,
+        "n_searched": ROWS,
+    }
 
 
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_audit_of_a_model_writes_what_it_prints(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    args = ("audit", place / "model", place / "people.parquet", "--target", "loss", "--out", tmp_path / "audit.json")
+def test_audit_of_a_model_writes_what_it_prints(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    args = (
+        "audit",
+        place / "model",
+        place / "people.parquet",
+        "--target",
+        "loss",
+        "--out",
+        tmp_path / "audit.json",
+    )
     shown = evenhand(*args, "--json")
     assert shown.code == 0
     assert shown.err == f"the audit is in {tmp_path / 'audit.json'}\n"
@@ -616,7 +857,9 @@ def test_audit_of_a_model_writes_what_it_prints(place: Path, tmp_path: Path, eve
     assert evenhand(*args, "--json", "--seed", 1).out != shown.out
 
 
-def test_a_milder_atom_is_a_warning_that_names_the_column(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_a_milder_atom_is_a_warning_that_names_the_column(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     table = TABLE.copy()
     table.loc[:7, "loss"] = 15.0
     path = written(table, tmp_path / "mild.csv")
@@ -654,18 +897,42 @@ class Desk:
         path.write_bytes(table.encode() if isinstance(table, str) else table)
         return path
 
-    def fit(self, table: Any = None, *more: Any, ending: str = ".csv", target: str = "loss") -> tuple[Any, ...]:
-        return ("fit", self.given(table, ending), "--target", target, "--out", self.folder / "out" / "model", *more)
+    def fit(
+        self, table: Any = None, *more: Any, ending: str = ".csv", target: str = "loss"
+    ) -> tuple[Any, ...]:
+        return (
+            "fit",
+            self.given(table, ending),
+            "--target",
+            target,
+            "--out",
+            self.folder / "out" / "model",
+            *more,
+        )
 
     def predict(self, table: Any = None, *more: Any, ending: str = ".csv") -> tuple[Any, ...]:
-        return predict_args(self.place, self.given(table, ending), self.folder / "out" / "out.csv", *more)
+        return predict_args(
+            self.place, self.given(table, ending), self.folder / "out" / "out.csv", *more
+        )
 
     def randomize(self, table: Any = None, *more: Any, ending: str = ".csv") -> tuple[Any, ...]:
-        return randomize_args(self.place, self.given(table, ending), self.folder / "out" / "out.csv", *more)
+        return randomize_args(
+            self.place, self.given(table, ending), self.folder / "out" / "out.csv", *more
+        )
 
-    def audit(self, table: Any = None, *more: Any, target: str = "loss", model: Any = None) -> tuple[Any, ...]:
+    def audit(
+        self, table: Any = None, *more: Any, target: str = "loss", model: Any = None
+    ) -> tuple[Any, ...]:
         out = ("--out", self.folder / "out" / "audit.json")
-        return ("audit", model or self.place / "model", self.given(table, ".csv"), "--target", target, *out, *more)
+        return (
+            "audit",
+            model or self.place / "model",
+            self.given(table, ".csv"),
+            "--target",
+            target,
+            *out,
+            *more,
+        )
 
     def audit_alone(self, table: Any = None, *more: Any) -> tuple[Any, ...]:
         out = ("--out", self.folder / "out" / "audit.json")
@@ -697,7 +964,9 @@ def changed(column: str, value: Any, row: int | None = None) -> pd.DataFrame:
 
 def newer(folder: Path) -> None:
     manifest = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(manifest | {"format": 9, "written_by": "evenhand 7.7"}))
+    (folder / "model.json").write_text(
+        json.dumps(manifest | {"format": 9, "written_by": "evenhand 7.7"})
+    )
 
 
 def flipped(folder: Path) -> None:
@@ -713,22 +982,42 @@ SPLIT = "loss,age,age\n1,2,3\n"
 HEADER = "id,income,job,since,mu,sigma,loss\n"
 
 BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
-    "fit, no such table": (lambda d: ("fit", "none.csv", "--target", "y", "--out", d.folder / "m"), ("none.csv",)),
+    "fit, no such table": (
+        lambda d: ("fit", "none.csv", "--target", "y", "--out", d.folder / "m"),
+        ("none.csv",),
+    ),
     "fit, no such target": (lambda d: d.fit(target="lost"), ("people.csv", "'lost'", "'loss'?")),
     "fit, no such id": (lambda d: d.fit(None, "--id", "person"), ("people.csv", "'person'")),
-    "fit, no such column to drop": (lambda d: d.fit(None, "--drop", "mu,nu"), ("people.csv", "'nu'")),
-    "fit, no features": (lambda d: d.fit(TABLE[["id", "loss"]], "--id", "id"), ("given.csv", "features")),
+    "fit, no such column to drop": (
+        lambda d: d.fit(None, "--drop", "mu,nu"),
+        ("people.csv", "'nu'"),
+    ),
+    "fit, no features": (
+        lambda d: d.fit(TABLE[["id", "loss"]], "--id", "id"),
+        ("given.csv", "features"),
+    ),
     "fit, text in the target": (
         lambda d: d.fit(changed("loss", "much", 4)),
         ("given.csv", "'loss'", "row 4", "'much'"),
     ),
     "fit, text among numbers": (
-        lambda d: d.fit(pd.DataFrame({"loss": TABLE["loss"], "x": [[1, 2]] * ROWS}), ending=".parquet"),
+        lambda d: d.fit(
+            pd.DataFrame({"loss": TABLE["loss"], "x": [[1, 2]] * ROWS}), ending=".parquet"
+        ),
         ("given.parquet", "'x'"),
     ),
-    "fit, constant target": (lambda d: d.fit(changed("loss", 3.5)), ("given.csv", "'loss'", "constant", "3.5")),
-    "fit, missing target": (lambda d: d.fit(changed("loss", None, 6)), ("given.csv", "'loss'", "row 6", "missing")),
-    "fit, infinite target": (lambda d: d.fit(changed("loss", np.inf, 6)), ("given.csv", "'loss'", "row 6", "inf")),
+    "fit, constant target": (
+        lambda d: d.fit(changed("loss", 3.5)),
+        ("given.csv", "'loss'", "constant", "3.5"),
+    ),
+    "fit, missing target": (
+        lambda d: d.fit(changed("loss", None, 6)),
+        ("given.csv", "'loss'", "row 6", "missing"),
+    ),
+    "fit, infinite target": (
+        lambda d: d.fit(changed("loss", np.inf, 6)),
+        ("given.csv", "'loss'", "row 6", "inf"),
+    ),
     "fit, infinite feature": (
         lambda d: d.fit(changed("income", -np.inf, 6)),
         ("given.csv", "'income'", "row 6", "inf"),
@@ -738,22 +1027,43 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "fit, empty file": (lambda d: d.fit(""), ("given.csv", "empty")),
     "fit, one row": (lambda d: d.fit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
     "fit, a column twice": (lambda d: d.fit(SPLIT), ("given.csv", "'age'", "once")),
-    "fit, few values": (lambda d: d.fit(DISCRETE), ("given.csv", "'loss'", "7 distinct values", "20")),
+    "fit, few values": (
+        lambda d: d.fit(DISCRETE),
+        ("given.csv", "'loss'", "7 distinct values", "20"),
+    ),
     "fit, one value often": (lambda d: d.fit(ATOM), ("given.csv", "'loss'", "15", "15.0%", "10%")),
     "fit, alpha 0": (lambda d: d.fit(None, "--alpha", "0"), ("alpha", "0 < alpha <= 1", "0.0")),
     "fit, alpha 1.2": (lambda d: d.fit(None, "--alpha", "1.2"), ("alpha", "0 < alpha <= 1", "1.2")),
     "fit, alpha -1": (lambda d: d.fit(None, "--alpha", "-1"), ("alpha", "0 < alpha <= 1", "-1")),
     "fit, alpha nan": (lambda d: d.fit(None, "--alpha", "nan"), ("alpha", "nan")),
-    "fit, unknown link": (lambda d: d.fit(None, "--link", "cauchy"), ("link", "'laplace'", "'cauchy'")),
-    "fit, unknown device": (lambda d: d.fit(None, "--device", "tpu"), ("--device", "'cuda'", "'tpu'")),
+    "fit, unknown link": (
+        lambda d: d.fit(None, "--link", "cauchy"),
+        ("link", "'laplace'", "'cauchy'"),
+    ),
+    "fit, unknown device": (
+        lambda d: d.fit(None, "--device", "tpu"),
+        ("--device", "'cuda'", "'tpu'"),
+    ),
     "fit, negative seed": (lambda d: d.fit(None, "--seed", "-1"), ("--seed", "-1")),
     "fit, garbage csv": (lambda d: d.fit(GARBAGE), ("given.csv", "readable")),
-    "fit, garbage parquet": (lambda d: d.fit(GARBAGE, ending=".parquet"), ("given.parquet", "readable")),
+    "fit, garbage parquet": (
+        lambda d: d.fit(GARBAGE, ending=".parquet"),
+        ("given.parquet", "readable"),
+    ),
     "fit, unknown table": (lambda d: d.fit("x", ending=".xlsx"), ("given.xlsx", ".csv")),
     "fit, a file in the way": (lambda d: d.fit(None, "--out", d.place / "key"), ("key", "folder")),
-    "fit, a file as parent": (lambda d: d.fit(None, "--out", d.place / "key" / "model"), ("key", "folder")),
-    "predict, no such table": (lambda d: predict_args(d.place, Path("no.csv"), d.folder / "o.csv"), ("no.csv",)),
-    "predict, no such id": (lambda d: d.predict(None, "--id", "person"), ("people.csv", "'person'")),
+    "fit, a file as parent": (
+        lambda d: d.fit(None, "--out", d.place / "key" / "model"),
+        ("key", "folder"),
+    ),
+    "predict, no such table": (
+        lambda d: predict_args(d.place, Path("no.csv"), d.folder / "o.csv"),
+        ("no.csv",),
+    ),
+    "predict, no such id": (
+        lambda d: d.predict(None, "--id", "person"),
+        ("people.csv", "'person'"),
+    ),
     "predict, zero rows": (lambda d: d.predict(HEADER), ("given.csv", "at least one row")),
     "predict, fewer features": (
         lambda d: d.predict(TABLE.drop(columns=["job", "income"])),
@@ -779,34 +1089,97 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.predict(changed("id", TABLE["id"] * 1.0)),
         ("given.csv", "'id'", "row 1", "101.0"),
     ),
-    "predict, missing id": (lambda d: d.predict(changed("id", None, 5)), ("given.csv", "'id'", "row 5", "missing")),
-    "predict, blank id": (lambda d: d.predict(changed("id", "  ", 5)), ("given.csv", "'id'", "empty")),
+    "predict, missing id": (
+        lambda d: d.predict(changed("id", None, 5)),
+        ("given.csv", "'id'", "row 5", "missing"),
+    ),
+    "predict, blank id": (
+        lambda d: d.predict(changed("id", "  ", 5)),
+        ("given.csv", "'id'", "empty"),
+    ),
     "predict, id with the name of a result": (
         lambda d: d.predict(TABLE.rename(columns={"id": "q0.5"}), "--id", "q0.5"),
         ("'q0.5'", "rename"),
     ),
-    "predict, percentages": (lambda d: d.predict(None, "--levels", "5,95"), ("--levels", "'5,95'", "0.9, not 90")),
-    "predict, levels out of order": (lambda d: d.predict(None, "--levels", "0.9,0.1"), ("--levels", "increase")),
-    "predict, levels as text": (lambda d: d.predict(None, "--levels", "low"), ("--levels", "'low'")),
+    "predict, percentages": (
+        lambda d: d.predict(None, "--levels", "5,95"),
+        ("--levels", "'5,95'", "0.9, not 90"),
+    ),
+    "predict, levels out of order": (
+        lambda d: d.predict(None, "--levels", "0.9,0.1"),
+        ("--levels", "increase"),
+    ),
+    "predict, levels as text": (
+        lambda d: d.predict(None, "--levels", "low"),
+        ("--levels", "'low'"),
+    ),
     "predict, no levels": (lambda d: d.predict(None, "--levels", ","), ("--levels",)),
-    "predict, no such key file": (lambda d: d.predict(None, "--key-file", d.folder / "none"), ("none", "key file")),
-    "predict, a folder as key file": (lambda d: d.predict(None, "--key-file", d.folder), ("key file",)),
-    "predict, short key": (lambda d: d.predict(None, *d.key(b"fifteen letters\n")), ("15 bytes", "16", "secrets")),
-    "predict, context that is no text": (lambda d: d.predict(None, "--context", "\udcff"), ("--context",)),
-    "predict, unknown ending": (lambda d: d.predict(None, "--out", d.folder / "o.xlsx"), ("o.xlsx", ".parquet")),
-    "predict, missing parent": (lambda d: d.predict(None, "--out", d.folder / "no" / "o.csv"), ("no", "folder")),
+    "predict, no such key file": (
+        lambda d: d.predict(None, "--key-file", d.folder / "none"),
+        ("none", "key file"),
+    ),
+    "predict, a folder as key file": (
+        lambda d: d.predict(None, "--key-file", d.folder),
+        ("key file",),
+    ),
+    "predict, short key": (
+        lambda d: d.predict(None, *d.key(b"fifteen letters\n")),
+        ("15 bytes", "16", "secrets"),
+    ),
+    "predict, context that is no text": (
+        lambda d: d.predict(None, "--context", "\udcff"),
+        ("--context",),
+    ),
+    "predict, unknown ending": (
+        lambda d: d.predict(None, "--out", d.folder / "o.xlsx"),
+        ("o.xlsx", ".parquet"),
+    ),
+    "predict, missing parent": (
+        lambda d: d.predict(None, "--out", d.folder / "no" / "o.csv"),
+        ("no", "folder"),
+    ),
     "predict, a folder as output": (lambda d: d.predict(None, "--out", d.folder), ("end in",)),
-    "randomize, no such mean": (lambda d: d.randomize(None, "--mean", "nu"), ("people.csv", "'nu'", "mu, sigma")),
-    "randomize, text as mean": (lambda d: d.randomize(changed("mu", "x", 3)), ("given.csv", "'mu'", "row 3", "'x'")),
-    "randomize, negative std": (lambda d: d.randomize(changed("sigma", -2.0, 3)), ("'sigma'", "row 3", "-2")),
-    "randomize, zero std": (lambda d: d.randomize(changed("sigma", 0.0, 3)), ("given.csv", "'sigma'", "row 3", "0")),
-    "randomize, missing mean": (lambda d: d.randomize(changed("mu", None, 3)), ("given.csv", "'mu'", "row 3")),
-    "randomize, infinite std": (lambda d: d.randomize(changed("sigma", np.inf, 3)), ("'sigma'", "row 3", "inf")),
+    "randomize, no such mean": (
+        lambda d: d.randomize(None, "--mean", "nu"),
+        ("people.csv", "'nu'", "mu, sigma"),
+    ),
+    "randomize, text as mean": (
+        lambda d: d.randomize(changed("mu", "x", 3)),
+        ("given.csv", "'mu'", "row 3", "'x'"),
+    ),
+    "randomize, negative std": (
+        lambda d: d.randomize(changed("sigma", -2.0, 3)),
+        ("'sigma'", "row 3", "-2"),
+    ),
+    "randomize, zero std": (
+        lambda d: d.randomize(changed("sigma", 0.0, 3)),
+        ("given.csv", "'sigma'", "row 3", "0"),
+    ),
+    "randomize, missing mean": (
+        lambda d: d.randomize(changed("mu", None, 3)),
+        ("given.csv", "'mu'", "row 3"),
+    ),
+    "randomize, infinite std": (
+        lambda d: d.randomize(changed("sigma", np.inf, 3)),
+        ("'sigma'", "row 3", "inf"),
+    ),
     "randomize, alpha 1.2": (lambda d: d.randomize(None, "--alpha", "1.2"), ("alpha", "1.2")),
-    "randomize, unknown link": (lambda d: d.randomize(None, "--link", "cauchy"), ("link", "'cauchy'")),
-    "audit, no such model": (lambda d: d.audit(model=d.folder / "none"), ("none", "no such model folder")),
-    "audit, newer model": (lambda d: d.audit(model=d.model(newer)), ("format 9", "newer than 1", "evenhand 7.7")),
-    "audit, damaged model": (lambda d: d.audit(model=d.model(flipped)), ("damaged", ".safetensors")),
+    "randomize, unknown link": (
+        lambda d: d.randomize(None, "--link", "cauchy"),
+        ("link", "'cauchy'"),
+    ),
+    "audit, no such model": (
+        lambda d: d.audit(model=d.folder / "none"),
+        ("none", "no such model folder"),
+    ),
+    "audit, newer model": (
+        lambda d: d.audit(model=d.model(newer)),
+        ("format 9", "newer than 1", "evenhand 7.7"),
+    ),
+    "audit, damaged model": (
+        lambda d: d.audit(model=d.model(flipped)),
+        ("damaged", ".safetensors"),
+    ),
     "audit, damaged manifest": (
         lambda d: d.audit(model=d.model(lambda folder: (folder / "model.json").write_text("{"))),
         ("model.json", "damaged"),
@@ -816,28 +1189,64 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: ("audit", d.place / "people.csv", d.place / "model", "--target", "loss"),
         ("people.csv", "no such model folder"),
     ),
-    "audit, no such target": (lambda d: d.audit(target="lost"), ("people.csv", "'lost'", "'loss'?")),
-    "audit, constant target": (lambda d: d.audit(changed("loss", 3.5)), ("given.csv", "'loss'", "constant", "3.5")),
+    "audit, no such target": (
+        lambda d: d.audit(target="lost"),
+        ("people.csv", "'lost'", "'loss'?"),
+    ),
+    "audit, constant target": (
+        lambda d: d.audit(changed("loss", 3.5)),
+        ("given.csv", "'loss'", "constant", "3.5"),
+    ),
     "audit, one row": (lambda d: d.audit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
-    "audit, few values": (lambda d: d.audit(DISCRETE), ("given.csv", "'loss'", "7 distinct values")),
+    "audit, few values": (
+        lambda d: d.audit(DISCRETE),
+        ("given.csv", "'loss'", "7 distinct values"),
+    ),
     "audit, one value often": (lambda d: d.audit_alone(ATOM), ("given.csv", "'loss'", "15.0%")),
-    "audit, infinite target": (lambda d: d.audit(changed("loss", np.inf, 6)), ("given.csv", "'loss'", "row 6", "inf")),
-    "audit, missing target": (lambda d: d.audit_alone(changed("loss", None, 6)), ("given.csv", "'loss'", "row 6")),
-    "audit, infinite feature": (lambda d: d.audit(changed("income", np.inf, 6)), ("given.csv", "'income'", "row 6")),
+    "audit, infinite target": (
+        lambda d: d.audit(changed("loss", np.inf, 6)),
+        ("given.csv", "'loss'", "row 6", "inf"),
+    ),
+    "audit, missing target": (
+        lambda d: d.audit_alone(changed("loss", None, 6)),
+        ("given.csv", "'loss'", "row 6"),
+    ),
+    "audit, infinite feature": (
+        lambda d: d.audit(changed("income", np.inf, 6)),
+        ("given.csv", "'income'", "row 6"),
+    ),
     "audit, fewer features": (lambda d: d.audit(TABLE.drop(columns="job")), ("given.csv", "'job'")),
-    "audit, unknown group": (lambda d: d.audit(None, "--groups", "job,sex"), ("people.csv", "'sex'")),
+    "audit, unknown group": (
+        lambda d: d.audit(None, "--groups", "job,sex"),
+        ("people.csv", "'sex'"),
+    ),
     "audit, ids as groups": (
         lambda d: d.audit(changed("job", TABLE["id"].map("p{}".format)), "--groups", "job"),
         ("given.csv", "'job'", "100"),
     ),
-    "audit, negative std": (lambda d: d.audit_alone(changed("sigma", -2.0, 3)), ("'sigma'", "row 3", "-2")),
-    "audit, mean without std": (lambda d: d.audit_alone(None, "--mean", "mu"), ("people.csv", "--std")),
-    "audit, std without mean": (lambda d: d.audit_alone(None, "--std", "sigma"), ("people.csv", "--mean")),
-    "audit, neither model nor mean": (lambda d: d.audit_alone(None, "--seed", "0"), ("people.csv", "--mean")),
+    "audit, negative std": (
+        lambda d: d.audit_alone(changed("sigma", -2.0, 3)),
+        ("'sigma'", "row 3", "-2"),
+    ),
+    "audit, mean without std": (
+        lambda d: d.audit_alone(None, "--mean", "mu"),
+        ("people.csv", "--std"),
+    ),
+    "audit, std without mean": (
+        lambda d: d.audit_alone(None, "--std", "sigma"),
+        ("people.csv", "--mean"),
+    ),
+    "audit, neither model nor mean": (
+        lambda d: d.audit_alone(None, "--seed", "0"),
+        ("people.csv", "--mean"),
+    ),
     "audit, both model and mean": (lambda d: d.audit(None, *NORMAL), ("--mean", "leave")),
     "audit, negative seed": (lambda d: d.audit(None, "--seed", "-3"), ("--seed", "-3")),
     "audit, garbage csv": (lambda d: d.audit_alone(GARBAGE), ("given.csv", "readable")),
-    "audit, unknown ending": (lambda d: d.audit(None, "--out", d.folder / "o.pdf"), ("o.pdf", ".html", ".json")),
+    "audit, unknown ending": (
+        lambda d: d.audit(None, "--out", d.folder / "o.pdf"),
+        ("o.pdf", ".html", ".json"),
+    ),
     "audit, two kinds of columns": (
         lambda d: d.audit_alone(None, *NORMAL, "--samples", "mu"),
         ("people.csv", "one kind", "--quantiles"),
@@ -854,7 +1263,10 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit_alone(None, *NORMAL, "--sort-quantiles"),
         ("--sort-quantiles", "come with --quantiles"),
     ),
-    "audit, no such feature": (lambda d: d.audit(None, "--features", "town"), ("people.csv", "'town'")),
+    "audit, no such feature": (
+        lambda d: d.audit(None, "--features", "town"),
+        ("people.csv", "'town'"),
+    ),
     "audit, an id twice": (
         lambda d: d.audit(changed("id", 101, 3), "--id", "id"),
         ("given.csv", "'id'", "row 3", "101", "row 1", "--cluster id"),
@@ -887,7 +1299,10 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit(changed("job", None, 3), "--cluster", "job"),
         ("given.csv", "'job'", "row 3"),
     ),
-    "audit, no condition": (lambda d: d.audit(None, "--fail-if", "error"), ("--fail-if", "'error'", "write for")),
+    "audit, no condition": (
+        lambda d: d.audit(None, "--fail-if", "error"),
+        ("--fail-if", "'error'", "write for"),
+    ),
     "audit, unknown quantity": (
         lambda d: d.audit(None, "--fail-if", "group_error(0.2) > 0.1"),
         ("--fail-if", "certified_group_error", "'group_error'"),
@@ -896,15 +1311,28 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit(None, "--fail-if", "average_error > 5"),
         ("limit", "5", "fractions"),
     ),
-    "audit, confidence 95": (lambda d: d.audit(None, "--confidence", "95"), ("--confidence", "95", "fractions")),
-    "audit, missing parent": (lambda d: d.audit(None, "--out", d.folder / "no" / "a.json"), ("no", "folder")),
-    "demo, negative seed": (lambda d: ("demo", "--out", d.folder / "out", "--seed", "-1"), ("--seed", "-1")),
+    "audit, confidence 95": (
+        lambda d: d.audit(None, "--confidence", "95"),
+        ("--confidence", "95", "fractions"),
+    ),
+    "audit, missing parent": (
+        lambda d: d.audit(None, "--out", d.folder / "no" / "a.json"),
+        ("no", "folder"),
+    ),
+    "demo, negative seed": (
+        lambda d: ("demo", "--out", d.folder / "out", "--seed", "-1"),
+        ("--seed", "-1"),
+    ),
     "demo, a file in the way": (lambda d: ("demo", "--out", d.place / "key"), ("key", "folder")),
 }
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -938,7 +1366,10 @@ def test_garbage_of_any_kind_is_one_line(tmp_path: Path, evenhand: Command) -> N
 
 def test_what_a_file_says_cannot_steer_the_terminal(tmp_path: Path, evenhand: Command) -> None:
     (tmp_path / "t.csv").write_bytes(b"loss,mu,sigma\n1,2,3,\x1b[2J\x1b]0;title\x07\n")
-    assert "given" not in evenhand("audit", tmp_path / "t.csv", "--target", "loss", *NORMAL).complaint()
+    assert (
+        "given"
+        not in evenhand("audit", tmp_path / "t.csv", "--target", "loss", *NORMAL).complaint()
+    )
 
 
 # What is no fault of the user's.
@@ -967,9 +1398,19 @@ def test_a_fault_of_ours_is_one_line_with_a_code_that_no_gate_has(
 ) -> None:
     monkeypatch.delenv("EVENHAND_DEBUG", raising=False)
     monkeypatch.setattr(store, "load", failing(error))
-    args = ("audit", place / "model", place / "people.csv", "--target", "loss", "--fail-if", "average_error > 0.4")
+    args = (
+        "audit",
+        place / "model",
+        place / "people.csv",
+        "--target",
+        "loss",
+        "--fail-if",
+        "average_error > 0.4",
+    )
     shown = evenhand(*args)
-    blame = "this is a fault of evenhand, not of your data; run with EVENHAND_DEBUG=1 for the traceback"
+    blame = (
+        "this is a fault of evenhand, not of your data; run with EVENHAND_DEBUG=1 for the traceback"
+    )
     assert (shown.code, shown.out, shown.err) == (70, "", f"error: {said}; {blame}\n")
     monkeypatch.setenv("EVENHAND_DEBUG", "1")
     shown = evenhand(*args)
@@ -994,7 +1435,9 @@ def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(place: Path) 
         reader, writer = os.pipe()
         os.close(reader)
         gate = ["--fail-if", f"average_error > {limit}"]
-        run = subprocess.run([script, *args, *gate], check=False, stdout=writer, stderr=subprocess.PIPE)
+        run = subprocess.run(
+            [script, *args, *gate], check=False, stdout=writer, stderr=subprocess.PIPE
+        )
         os.close(writer)
         assert run.returncode == code
         assert run.stderr.count(b"\n") == code  # the line of the gate
@@ -1008,7 +1451,7 @@ def test_the_help_names_the_exit_codes(evenhand: Command) -> None:
 
 def test_every_module_can_be_imported() -> None:
     modules = [one.name for one in pkgutil.walk_packages(package.__path__, "evenhand.")]
-    assert {"evenhand.cli", "evenhand.audits._audit", "evenhand.report.html"} <= set(modules)
+    assert {"evenhand.cli", "evenhand.audits.run", "evenhand.report.html"} <= set(modules)
     for name in modules:
         try:
             importlib.import_module(name)
@@ -1017,17 +1460,23 @@ def test_every_module_can_be_imported() -> None:
                 raise
 
 
-def test_a_cuda_device_that_is_not_there_is_one_line(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_a_cuda_device_that_is_not_there_is_one_line(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     import torch
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
-    refused = evenhand("fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "m", "--device", "cuda")
+    refused = evenhand(
+        "fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "m", "--device", "cuda"
+    )
     assert "CUDA" in refused.complaint()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_too_little_memory_is_one_line(place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_one_line(
+    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def greedy(folder: Path) -> None:
         raise MemoryError
 
@@ -1044,11 +1493,15 @@ def test_a_disk_that_is_full_leaves_the_old_output(
 
     (tmp_path / "out.csv").write_text("old")
     monkeypatch.setattr(os, "fsync", full)
-    assert "No space left" in evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv")).complaint()
+    assert (
+        "No space left"
+        in evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv")).complaint()
+    )
     assert contents(tmp_path) == {"out.csv": b"old"}
 
 
-# --- reproduce -------------------------------------------------------------------------------------------------
+# --- reproduce
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -1080,16 +1533,20 @@ def test_a_model_is_not_written_among_other_files(tmp_path: Path, evenhand: Comm
     folder = tmp_path / "parts"
     folder.mkdir()
     TABLE.to_csv(folder / "part-0.csv", index=False)
-    refused = evenhand("fit", written(TABLE, tmp_path / "t.csv"), "--target", "loss", "--out", folder)
+    refused = evenhand(
+        "fit", written(TABLE, tmp_path / "t.csv"), "--target", "loss", "--out", folder
+    )
     told = "--out must be a new folder, an empty one or a model folder, got"
     assert told in refused.complaint()
     assert "holds 'part-0.csv'; name another" in refused.complaint()
 
 
 def test_features_that_name_each_row_are_remarked_on() -> None:
-    from evenhand.cli._tables import name_like
+    from evenhand.cli.tables import name_like
 
-    table = pd.DataFrame({"policy": [f"P{i}" for i in range(30)], "town": ["a", "b", "c"] * 10, "x": range(30)})
+    table = pd.DataFrame(
+        {"policy": [f"P{i}" for i in range(30)], "town": ["a", "b", "c"] * 10, "x": range(30)}
+    )
     assert name_like(table[:9]) == []
     (remark,) = name_like(table)
     assert "column 'policy' has another text in every row" in remark

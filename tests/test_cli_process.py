@@ -35,7 +35,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("process")
     random = np.random.default_rng(3)
     mu = random.normal(50, 10, ROWS).round(3)
-    table = pd.DataFrame({"id": [f"p{i}" for i in range(ROWS)], "job": random.choice(["cook", "clerk"], ROWS)})
+    table = pd.DataFrame(
+        {"id": [f"p{i}" for i in range(ROWS)], "job": random.choice(["cook", "clerk"], ROWS)}
+    )
     table = table.assign(mu=mu, sigma=3.0, loss=(mu + random.normal(0, 3, ROWS)).round(4))
     table.to_csv(folder / "people.csv", index=False)
     (folder / "parts").mkdir()
@@ -47,7 +49,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def audit_args(place: Path, *more: Any) -> list[str]:
-    return ["audit", str(place / "people.csv"), "--target", "loss", *NORMAL, "--features", "job", *map(str, more)]
+    return [
+        "audit",
+        str(place / "people.csv"),
+        "--target",
+        "loss",
+        *NORMAL,
+        "--features",
+        "job",
+        *map(str, more),
+    ]
 
 
 def randomize_args(table: Path, key: Path, out: Path | str, *more: Any) -> list[str]:
@@ -65,7 +76,9 @@ def shell(args: list[str], redirections: str) -> subprocess.CompletedProcess[byt
 # Streams.
 
 
-@pytest.mark.parametrize("redirection", ["2>&-", pytest.param(f"2>{FULL}", marks=needs_full), "1>&-", "0<&- 1>&- 2>&-"])
+@pytest.mark.parametrize(
+    "redirection", ["2>&-", pytest.param(f"2>{FULL}", marks=needs_full), "1>&-", "0<&- 1>&- 2>&-"]
+)
 def test_a_gate_decides_whatever_becomes_of_the_streams(redirection: str, place: Path) -> None:
     for limit, code in (("0.49", 0), ("0", 1)):
         shown = shell(audit_args(place, "--fail-if", f"average_error >= {limit}"), redirection)
@@ -73,7 +86,9 @@ def test_a_gate_decides_whatever_becomes_of_the_streams(redirection: str, place:
         assert b"Traceback" not in shown.stderr
 
 
-def test_messages_never_land_in_the_json_when_standard_error_is_closed(place: Path, tmp_path: Path) -> None:
+def test_messages_never_land_in_the_json_when_standard_error_is_closed(
+    place: Path, tmp_path: Path
+) -> None:
     out, report = tmp_path / "out.json", tmp_path / "report.json"
     shown = shell(audit_args(place, "--json", "--out", report), f"> '{out}' 2>&-")
     assert shown.returncode == 0
@@ -107,7 +122,9 @@ def test_the_version_is_printed(evenhand: Command) -> None:
 HOSTILE = "cook\x1b[2J\u202eevil\u2066\u200b\nline\x07"
 
 
-def test_what_data_holds_reaches_no_terminal_raw(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_what_data_holds_reaches_no_terminal_raw(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     table = pd.read_csv(place / "people.csv")
     table.loc[::2, "job"] = HOSTILE
     path = tmp_path / "t\u202egnp.parquet"
@@ -116,7 +133,9 @@ def test_what_data_holds_reaches_no_terminal_raw(place: Path, tmp_path: Path, ev
     page = tmp_path / "report.html"
     text = evenhand(*args, "--out", page)
     assert text.code == 0
-    assert r"\u001b[2J\u202eevil\u2066\u200b\nline\u0007" in "".join(text.out.split("\n")).replace(" ", "")
+    assert r"\u001b[2J\u202eevil\u2066\u200b\nline\u0007" in "".join(text.out.split("\n")).replace(
+        " ", ""
+    )
     found = evenhand(*args, "--json")
     # JSON is exact
     assert any(HOSTILE in row["group"] for row in json.loads(found.out)["groups"])
@@ -133,12 +152,24 @@ def test_what_data_holds_reaches_no_terminal_raw(place: Path, tmp_path: Path, ev
 
 
 @pytest.mark.parametrize(
-    "option", ["--groups", "--features", "--quantiles", "--samples", "--out", "--id", "--cluster", "--fail-if"]
+    "option",
+    [
+        "--groups",
+        "--features",
+        "--quantiles",
+        "--samples",
+        "--out",
+        "--id",
+        "--cluster",
+        "--fail-if",
+    ],
 )
 def test_an_empty_value_is_refused(option: str, place: Path, evenhand: Command) -> None:
     args = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
     for given in ((option, ""), (option, " "), (f"{option}=",)):
-        assert f"{option} must have a value, got an empty one" in evenhand(*args, *given).complaint()
+        assert (
+            f"{option} must have a value, got an empty one" in evenhand(*args, *given).complaint()
+        )
 
 
 def test_every_command_refuses_an_empty_output_or_table(place: Path, evenhand: Command) -> None:
@@ -151,24 +182,40 @@ def test_every_command_refuses_an_empty_output_or_table(place: Path, evenhand: C
         randomize_args(place / "people.csv", place / "key", "x.csv", "--levels", ""),
     ):
         assert "must have a value, got an empty one" in evenhand(*args, "--out", "").complaint()
-    assert "an argument must have a value" in evenhand("fit", "", "--target", "y", "--out", "m").complaint()
-    assert "an argument must have a value" in evenhand("audit", "--json", "", "--target", "y").complaint()
+    assert (
+        "an argument must have a value"
+        in evenhand("fit", "", "--target", "y", "--out", "m").complaint()
+    )
+    assert (
+        "an argument must have a value"
+        in evenhand("audit", "--json", "", "--target", "y").complaint()
+    )
 
 
-def test_an_empty_context_is_refused_and_none_is_the_default(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_an_empty_context_is_refused_and_none_is_the_default(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     """An unset variable would give everybody another draw."""
     args = randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")
-    assert "--context must have a value, got an empty one" in evenhand(*args, "--context", "").complaint()
+    assert (
+        "--context must have a value, got an empty one"
+        in evenhand(*args, "--context", "").complaint()
+    )
     assert evenhand(*args).code == 0
 
 
 @pytest.mark.parametrize("option", ["--groups", "--features", "--levels"])
-def test_lists_name_something_between_all_commas(option: str, place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_lists_name_something_between_all_commas(
+    option: str, place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     args: tuple[Any, ...] = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
     if option == "--levels":
         args = tuple(randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv"))
     for listed in (",", "job,", " , "):
-        assert f"{option} must list names with commas between" in evenhand(*args, option, listed).complaint()
+        assert (
+            f"{option} must list names with commas between"
+            in evenhand(*args, option, listed).complaint()
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,7 +223,11 @@ def test_lists_name_something_between_all_commas(option: str, place: Path, tmp_p
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def symbolic(path: Path, to: Path) -> Path:
@@ -195,7 +246,9 @@ OVERWRITING: dict[str, Callable[[Path], list[str]]] = {
     "a symbolic link": lambda d: randomize_args(
         d / "people.csv", d / "key.csv", symbolic(d / "a.csv", d / "people.csv")
     ),
-    "a hard link": lambda d: randomize_args(d / "people.csv", d / "key.csv", hard(d / "a.csv", d / "key.csv")),
+    "a hard link": lambda d: randomize_args(
+        d / "people.csv", d / "key.csv", hard(d / "a.csv", d / "key.csv")
+    ),
     "a table read through a link": lambda d: randomize_args(
         symbolic(d / "a.csv", d / "people.csv"), d / "key.csv", d / "people.csv"
     ),
@@ -204,17 +257,33 @@ OVERWRITING: dict[str, Callable[[Path], list[str]]] = {
     "a hard link to a part": lambda d: randomize_args(
         d / "parts", d / "key.csv", hard(d / "a.parquet", d / "parts" / "0.parquet")
     ),
-    "the folder of parts": lambda d: ["fit", str(d / "parts"), "--target", "loss", "--out", str(d / "parts")],
+    "the folder of parts": lambda d: [
+        "fit",
+        str(d / "parts"),
+        "--target",
+        "loss",
+        "--out",
+        str(d / "parts"),
+    ],
     "a file of the model": lambda d: [
         *("audit", str(d / "model"), str(d / "people.csv"), "--target", "loss"),
         *("--out", str(d / "model" / "model.json")),
     ],
-    "the data of a study": lambda d: ["reproduce", "crime", "--data", str(d / "people.csv"), "--out", str(d)],
+    "the data of a study": lambda d: [
+        "reproduce",
+        "crime",
+        "--data",
+        str(d / "people.csv"),
+        "--out",
+        str(d),
+    ],
 }
 
 
 @pytest.mark.parametrize("name", OVERWRITING)
-def test_an_output_that_is_an_input_is_refused(name: str, place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_an_output_that_is_an_input_is_refused(
+    name: str, place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     for file, content in contents(place).items():
         path = tmp_path / file
         path.parent.mkdir(exist_ok=True)
@@ -252,7 +321,9 @@ def test_outputs_through_a_symbolic_link_write_its_target(
         assert (elsewhere / name).stat().st_size > 1000
 
 
-def test_folders_through_a_symbolic_link_write_its_target(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_folders_through_a_symbolic_link_write_its_target(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     (tmp_path / "out").symlink_to(tmp_path / "new")
     assert evenhand(*randomize_args(place / "parts", place / "key", tmp_path / "out")).code == 0
     assert (tmp_path / "out").is_symlink()
@@ -266,14 +337,28 @@ def test_a_model_folder_through_a_symbolic_link_is_its_target(
     monkeypatch.setattr("evenhand.forecasters.RandomizedRegressor.fit", lambda self, X, y: self)
     monkeypatch.setattr("evenhand.store.save", lambda model, out: written.append(out))
     (tmp_path / "model").symlink_to(tmp_path / "new")
-    args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--out", tmp_path / "model")
+    args = (
+        "fit",
+        place / "people.csv",
+        "--target",
+        "loss",
+        "--id",
+        "id",
+        "--out",
+        tmp_path / "model",
+    )
     assert evenhand(*args).code == 0
     assert written == [tmp_path / "new"]
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    assert "a symbolic link that leads to itself" in evenhand(*args[:-1], tmp_path / "loop").complaint()
+    assert (
+        "a symbolic link that leads to itself"
+        in evenhand(*args[:-1], tmp_path / "loop").complaint()
+    )
 
 
-def test_a_link_to_itself_or_to_a_device_is_refused(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_a_link_to_itself_or_to_a_device_is_refused(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     (tmp_path / "null.csv").symlink_to("/dev/null")
     for name in ("loop.csv", "null.csv"):
@@ -288,7 +373,12 @@ def test_a_link_to_itself_or_to_a_device_is_refused(place: Path, tmp_path: Path,
 def test_outputs_obey_the_umask(place: Path, tmp_path: Path, evenhand: Command) -> None:
     before = os.umask(0o027)
     try:
-        assert evenhand(*randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")).code == 0
+        assert (
+            evenhand(
+                *randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")
+            ).code
+            == 0
+        )
         assert evenhand(*randomize_args(place / "parts", place / "key", tmp_path / "out")).code == 0
     finally:
         os.umask(before)
@@ -319,9 +409,12 @@ def waiting(args: list[str]) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+    ("number", "code", "word"),
+    [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],
 )
-def test_a_signal_removes_what_is_half_written(number: int, code: int, word: str, place: Path, tmp_path: Path) -> None:
+def test_a_signal_removes_what_is_half_written(
+    number: int, code: int, word: str, place: Path, tmp_path: Path
+) -> None:
     for table, out in (("people.csv", "out.csv"), ("parts", "out")):
         run = waiting(randomize_args(place / table, place / "key", tmp_path / out))
         assert len(list(tmp_path.glob(".out*.part"))) == 1
@@ -354,7 +447,12 @@ def test_the_next_run_sweeps_what_a_killed_one_left_and_nothing_of_a_live_one(
 
 
 def test_files_of_others_are_not_swept(tmp_path: Path) -> None:
-    names = [".out.csv.part", ".out.csv.0123abcd.part.txt", ".other.csv.0123abcd.part", ".out.csv.0123abcZ.part"]
+    names = [
+        ".out.csv.part",
+        ".out.csv.0123abcd.part.txt",
+        ".other.csv.0123abcd.part",
+        ".out.csv.0123abcZ.part",
+    ]
     for name in names:
         (tmp_path / name).write_text("mine")
     (tmp_path / ".out.csv.0123abcd.part").write_text("of a killed run")
@@ -382,7 +480,9 @@ def test_a_partial_that_was_swept_before_it_was_locked_is_made_again(
     assert (tmp_path / "out.csv").read_text() == "id\n"
 
 
-def test_replacements_are_brought_to_disk_with_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacements_are_brought_to_disk_with_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced, fsync = [], os.fsync
 
     def noted(handle: int) -> None:
@@ -409,7 +509,9 @@ def test_sigterm_ends_workers_and_removes_their_parts(place: Path, tmp_path: Pat
     for i in range(40):
         (many / f"part-{i:02d}.parquet").hardlink_to(tmp_path / "rows.parquet")
     args = randomize_args(many, place / "key", out / "out", "--workers", 1)
-    run = subprocess.Popen([sys.executable, "-m", "evenhand", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "evenhand", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     deadline = time.monotonic() + 60
     while not list(out.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -17,8 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from command_outcome import Command
-from evenhand import BoostedDistributionRegressor, MixtureMLPRegressor, RandomizedRegressor, load, save
-from evenhand._checks import InputError
+from evenhand import (
+    BoostedDistributionRegressor,
+    MixtureMLPRegressor,
+    RandomizedRegressor,
+    load,
+    save,
+)
+from evenhand._validate import InputError
 from evenhand.columns import Column, Evidence, Schema, UnseenValues, UnseenValuesWarning, read_typed
 from evenhand.columns.unseen import Tally
 from evenhand.draws import KeyedDraws
@@ -32,7 +38,8 @@ HOSTILE = (
     "N/A", "None", "inf", "12345678901234567890", "98765432109876543210", "-0", "+49170", "0x1F", "1_000", "12,5",
     'say "so"', "é", "e\u0301", "'=1+1", "?", "-", "", "two\nlines",
 )  # fmt: skip
-"""Forms of cells that readers take for numbers, dates, booleans or missing values, each a level of its own."""
+"""Forms of cells that readers take for numbers, dates, booleans or missing values, each a level
+of its own."""
 
 
 def rows(n: int = 400, seed: int = 0) -> pd.DataFrame:
@@ -57,7 +64,9 @@ def fitted(table: pd.DataFrame) -> Any:
     level = pd.factorize(table["code"])[0]
     y = level + 0.5 * rng.normal(size=len(table))
     base = BoostedDistributionRegressor(n_estimators=20, min_child_samples=2, random_state=0)
-    return RandomizedRegressor(base, alpha=0.2, on_discrete="ignore").fit(table.drop(columns="id"), y)
+    return RandomizedRegressor(base, alpha=0.2, on_discrete="ignore").fit(
+        table.drop(columns="id"), y
+    )
 
 
 TABLE = rows()
@@ -97,7 +106,9 @@ def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
     np.testing.assert_allclose(found, expected.loc[found.index, found.columns], rtol=1e-9)
 
 
-def test_alone_in_a_batch_in_any_file_and_in_python_a_person_has_one_forecast(model: Any, tmp_path: Path) -> None:
+def test_alone_in_a_batch_in_any_file_and_in_python_a_person_has_one_forecast(
+    model: Any, tmp_path: Path
+) -> None:
     """Every hostile form, alone in a csv of its own, is the level that it is in the batch."""
     expected = served(model, written(TABLE, tmp_path / "batch.parquet"), tmp_path)
     for name in ("batch.csv", "batch.csv.gz"):
@@ -111,13 +122,17 @@ def test_alone_in_a_batch_in_any_file_and_in_python_a_person_has_one_forecast(mo
     for row in range(2 * len(HOSTILE)):
         one = TABLE.iloc[[row]]
         same(served(model, written(one, tmp_path / "one.csv"), tmp_path), expected)
-        np.testing.assert_allclose(in_python(model, one), expected.loc[one["id"]].iloc[:, :9], rtol=1e-9)
+        np.testing.assert_allclose(
+            in_python(model, one), expected.loc[one["id"]].iloc[:, :9], rtol=1e-9
+        )
 
 
 def test_every_hostile_form_is_a_level_of_its_own(model: Any) -> None:
     levels = set(model.schema_["code"].levels)
     assert levels == {form for form in HOSTILE if form}
-    table = TABLE.iloc[: len(HOSTILE)].assign(size=0.0, count=1, member=True, since=pd.Timestamp("2020-01-01"))
+    table = TABLE.iloc[: len(HOSTILE)].assign(
+        size=0.0, count=1, member=True, since=pd.Timestamp("2020-01-01")
+    )
     base = model.base_forecast(table.drop(columns="id")).mean()
     assert len(np.unique(base.round(9))) > len(HOSTILE) // 2
 
@@ -130,11 +145,17 @@ cell = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(cell, min_size=2, max_size=8))
-def test_a_column_read_by_a_schema_is_the_same_in_every_file(tmp_path: Path, cells: list[str]) -> None:
+def test_a_column_read_by_a_schema_is_the_same_in_every_file(
+    tmp_path: Path, cells: list[str]
+) -> None:
     """Text of any form: the column of each row alone, of all rows, packed and not, parquet and Python."""
-    table = pd.DataFrame({"id": [f"p{i}" for i in range(len(cells))], "v": pd.array(cells, dtype="str")})
+    table = pd.DataFrame(
+        {"id": [f"p{i}" for i in range(len(cells))], "v": pd.array(cells, dtype="str")}
+    )
     schema = Schema.learn(pd.DataFrame({"v": ["some", "text"]}))
 
     def held(path: Path) -> list[Any]:
@@ -145,7 +166,9 @@ def test_a_column_read_by_a_schema_is_the_same_in_every_file(tmp_path: Path, cel
     assert held(written(table, tmp_path / "t.csv")) == expected
     assert held(written(table, tmp_path / "t.csv.gz")) == expected
     assert held(written(table, tmp_path / "t.parquet")) == expected
-    assert [held(written(table.iloc[[i]], tmp_path / "t.csv"))[0] for i in range(len(cells))] == expected
+    assert [
+        held(written(table.iloc[[i]], tmp_path / "t.csv"))[0] for i in range(len(cells))
+    ] == expected
     in_memory = schema.apply(table.astype({"v": object}), "")["v"]
     assert [None if pd.isna(value) else value for value in in_memory] == expected
 
@@ -194,7 +217,11 @@ def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_v
         table = TABLE[:9].astype(str)
         table.loc[4, column] = value
         with pytest.raises(InputError) as caught:
-            served(model, written(table.replace({"nan": None, "None": None}), tmp_path / "t.csv"), tmp_path)
+            served(
+                model,
+                written(table.replace({"nan": None, "None": None}), tmp_path / "t.csv"),
+                tmp_path,
+            )
         assert f"t.csv: column {column!r}, row 5 must {rule}, got" in str(caught.value)
         assert value in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -209,7 +236,9 @@ def test_a_schema_comes_back_from_its_state(model: Any, tmp_path: Path) -> None:
         Schema.from_state([{"name": "x"}])
 
 
-@pytest.mark.parametrize("make", [lambda: pd.Categorical(["a", "b"] * 40), lambda: pd.Categorical([1, 2] * 40)])
+@pytest.mark.parametrize(
+    "make", [lambda: pd.Categorical(["a", "b"] * 40), lambda: pd.Categorical([1, 2] * 40)]
+)
 def test_columns_of_a_category_type_are_read_back_as_such(make: Any) -> None:
     schema = Schema.learn(pd.DataFrame({"v": make()}))
     first, second = make().categories[:2]
@@ -251,15 +280,24 @@ DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
         (DAYS, DAYS.astype("datetime64[ns]").tz_localize("UTC")),
         (DAYS.tz_localize("UTC").tz_convert("Asia/Tokyo"), DAYS.strftime("%Y-%m-%d")),
         (DAYS.date, DAYS.strftime("%Y-%m-%d")),
-        (DAYS.strftime("%Y-%m-%dT%H:%M:%SZ").to_series().map(pd.Timestamp).dt.date.to_numpy(), DAYS),
+        (
+            DAYS.strftime("%Y-%m-%dT%H:%M:%SZ").to_series().map(pd.Timestamp).dt.date.to_numpy(),
+            DAYS,
+        ),
         (DAYS, pd.array(DAYS.date, dtype=pd.ArrowDtype(pa.date32()))),
         (DAYS, pd.Categorical(DAYS.strftime("%Y-%m-%d"))),
         (np.array([0.1, 7.0] * 40, dtype=np.float32), ["0.1", "7"] * 40),
         (np.array([0.1, 7.0] * 40, dtype=np.float32), [0.1, 7] * 40),
         (np.array([0.1, 7.0] * 40), pd.array([0.1, 7] * 40, dtype="Float64")),
         (np.array([0.1, 7.0] * 40), pd.array([0.1, 7] * 40, dtype=pd.ArrowDtype(pa.float64()))),
-        (pd.Categorical(["a", "b"] * 40), pd.Categorical(["b", "a"] * 40, categories=["b", "a"])[::-1]),
-        (pd.Categorical(["a", "b"] * 40), pd.Categorical(["a", "b"] * 40, categories=["z", "b", "a"])),
+        (
+            pd.Categorical(["a", "b"] * 40),
+            pd.Categorical(["b", "a"] * 40, categories=["b", "a"])[::-1],
+        ),
+        (
+            pd.Categorical(["a", "b"] * 40),
+            pd.Categorical(["a", "b"] * 40, categories=["z", "b", "a"]),
+        ),
         (np.array([True, False] * 40), pd.Categorical(["true", "false"] * 40)),
     ],
 )
@@ -273,16 +311,23 @@ def test_models_get_columns_in_the_type_of_training(trained: Any, given: Any) ->
 
 
 def test_a_value_beyond_the_type_of_training_is_refused() -> None:
-    for trained, value in ((DAYS.astype("datetime64[ns]"), "9999-12-31"), (np.float32([1, 2]), "1e39")):
+    for trained, value in (
+        (DAYS.astype("datetime64[ns]"), "9999-12-31"),
+        (np.float32([1, 2]), "1e39"),
+    ):
         schema = Schema.learn(pd.DataFrame({"v": trained}))
         with pytest.raises(
-            InputError, match=r"^t.csv: column 'v', row 2 must be a .* the type in training, holds, got"
+            InputError,
+            match=r"^t.csv: column 'v', row 2 must be a .* the type in training, holds, got",
         ):
             schema.apply(pd.DataFrame({"v": [None, value]}), "t.csv")
 
 
 def test_a_model_trained_on_pandas_gets_rows_of_pandas() -> None:
-    """One-hot columns of missing values: scikit-learn tells None of polars from the NaN of pandas."""
+    """One-hot columns of missing values.
+
+    Scikit-learn tells None of polars from the NaN of pandas.
+    """
     import polars as pl
     from sklearn.linear_model import BayesianRidge
     from sklearn.pipeline import make_pipeline
@@ -290,9 +335,13 @@ def test_a_model_trained_on_pandas_gets_rows_of_pandas() -> None:
 
     frame = pd.DataFrame({"job": pd.Series(["nurse", None, "cook"] * 30, dtype=object)})
     y = np.tile([0.0, 9.0, 1.0], 30) + np.random.default_rng(0).normal(size=90)
-    steps = make_pipeline(OneHotEncoder(handle_unknown="ignore", sparse_output=False), BayesianRidge())
+    steps = make_pipeline(
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False), BayesianRidge()
+    )
     model = RandomizedRegressor(steps).fit(frame, y)
-    np.testing.assert_allclose(model.predict(pl.from_pandas(frame)), model.predict(frame), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict(pl.from_pandas(frame)), model.predict(frame), rtol=1e-12
+    )
 
 
 # Values that training never had.
@@ -309,16 +358,21 @@ def test_values_that_training_never_had_are_counted_with_an_example() -> None:
     ]
     age = np.arange(20.0, 91.0)
     assert unseen(age, age * 1000) == [
-        "column 'v': 71 of 71 values lie outside the range of training, 20 to 90, up to 90000; check the units"
+        "column 'v': 71 of 71 values lie outside the range of training, 20 to 90, up to 90000;"
+        " check the units"
     ]
     days = pd.date_range("2010-01-01", periods=100, freq="ME")
     assert unseen(days, pd.Series(["2012-05-01", "9999-12-31"])) == [
-        "column 'v': 1 of 2 values lie outside the range of training, 2010-01-31 to 2018-04-30, up to 9999-12-31; "
-        "check the units"
+        "column 'v': 1 of 2 values lie outside the range of training, 2010-01-31 to 2018-04-30, up"
+        " to 9999-12-31; check the units"
     ]
-    assert unseen(age, [np.nan] * 5) == ["column 'v': 5 of 5 values are missing; training had no missing ones"]
+    assert unseen(age, [np.nan] * 5) == [
+        "column 'v': 5 of 5 values are missing; training had no missing ones"
+    ]
     gaps = np.where(np.arange(71) % 4 == 0, np.nan, age)
-    assert unseen(gaps, [np.nan] * 8) == ["column 'v': all 8 values are missing; in training 25.4% were"]
+    assert unseen(gaps, [np.nan] * 8) == [
+        "column 'v': all 8 values are missing; in training 25.4% were"
+    ]
     assert unseen([True, True], [False]) == [
         "column 'v': 1 of 1 values never occurred in training, such as 'False'; training had 'True'"
     ]
@@ -374,38 +428,68 @@ def test_a_forecast_warns_once_for_each_column_where_it_was_asked_for() -> None:
     model = fitted(TABLE)
     with pytest.warns(UnseenValuesWarning) as caught:
         model.forecast(table.assign(code="F", size=1e9), 0.5)
-    assert sorted(str(one.message).partition(":")[0] for one in caught) == ["column 'code'", "column 'size'"]
+    assert sorted(str(one.message).partition(":")[0] for one in caught) == [
+        "column 'code'",
+        "column 'size'",
+    ]
     assert {one.filename for one in caught} == {__file__}
 
 
-def test_the_command_reports_unseen_values_in_forecasts_and_audits(evenhand: Command, tmp_path: Path) -> None:
+def test_the_command_reports_unseen_values_in_forecasts_and_audits(
+    evenhand: Command, tmp_path: Path
+) -> None:
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"id": np.arange(300), "age": rng.integers(20, 90, 300), "sex": rng.choice(["f", "m"], 300)})
+    table = pd.DataFrame(
+        {"id": np.arange(300), "age": rng.integers(20, 90, 300), "sex": rng.choice(["f", "m"], 300)}
+    )
     table["y"] = table["age"] + rng.normal(size=300)
     model = RandomizedRegressor(
-        MixtureMLPRegressor(n_members=1, max_steps=20, random_state=0), alpha=0.2, on_discrete="ignore"
+        MixtureMLPRegressor(n_members=1, max_steps=20, random_state=0),
+        alpha=0.2,
+        on_discrete="ignore",
     ).fit(table[["age", "sex"]], table["y"])
     save(model, tmp_path / "model")
     (tmp_path / "key").write_bytes(b"0f1e2d3c4b5a69788796a5b4c3d2e1f0")
     wrong = written(table.assign(age=table["age"] * 1000, sex="F"), tmp_path / "wrong.csv")
     done = evenhand(
-        "predict", tmp_path / "model", wrong, "--id", "id", "--key-file", tmp_path / "key", "--out", tmp_path / "f.csv"
+        "predict",
+        tmp_path / "model",
+        wrong,
+        "--id",
+        "id",
+        "--key-file",
+        tmp_path / "key",
+        "--out",
+        tmp_path / "f.csv",
     )
     warned = [line for line in done.err.splitlines() if "training" in line]
     assert done.code == 0
     assert len(warned) == 2
-    assert warned[0].startswith("warning: column 'age': 300 of 300 values lie outside the range of training")
-    assert warned[1].startswith("warning: column 'sex': 300 of 300 values never occurred in training, such as 'F'")
+    assert warned[0].startswith(
+        "warning: column 'age': 300 of 300 values lie outside the range of training"
+    )
+    assert warned[1].startswith(
+        "warning: column 'sex': 300 of 300 values never occurred in training, such as 'F'"
+    )
     folder = tmp_path / "parts"
     folder.mkdir()
     for i in range(3):
         written(table.assign(sex="F")[100 * i : 100 * i + 100], folder / f"{i}.csv")
     for place in (wrong, folder):
-        audit = evenhand("audit", tmp_path / "model", place, "--target", "y", "--id", "id", "--json")
+        audit = evenhand(
+            "audit", tmp_path / "model", place, "--target", "y", "--id", "id", "--json"
+        )
         assert audit.code == 0
         found = {record["column"]: record for record in json.loads(audit.out)["unseen"]}
-        assert (found["sex"]["n"], found["sex"]["n_unseen"], found["sex"]["example"]) == (300, 300, "F")
-        assert any("column 'sex': 300 of 300 values never occurred" in note for note in json.loads(audit.out)["notes"])
+        assert (found["sex"]["n"], found["sex"]["n_unseen"], found["sex"]["example"]) == (
+            300,
+            300,
+            "F",
+        )
+        assert any(
+            "column 'sex': 300 of 300 values never occurred" in note
+            for note in json.loads(audit.out)["notes"]
+        )
 
 
 @pytest.mark.parametrize("sizes", [[300], [120, 180]])
@@ -428,12 +512,18 @@ def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path, sizes:
 
 def test_columns_named_by_numbers_are_watched_too() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)))
-    model = RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(frame, frame[0] + frame[1])
+    model = RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(
+        frame, frame[0] + frame[1]
+    )
     with pytest.warns(UnseenValuesWarning, match="column '1': 80 of 80 values lie outside"):
         model.forecast(frame.add([0.0, 1e6]), 0.5)
 
 
 def test_a_name_that_comes_twice_is_refused_in_memory_as_in_files() -> None:
     frame = pd.DataFrame(np.zeros((80, 2)), columns=["age", "age"])
-    with pytest.raises(InputError, match="X: column 'age' must appear once, got 2 times; rename or drop one"):
-        RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(frame, np.arange(80.0))
+    with pytest.raises(
+        InputError, match="X: column 'age' must appear once, got 2 times; rename or drop one"
+    ):
+        RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(
+            frame, np.arange(80.0)
+        )

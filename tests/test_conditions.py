@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand import audit_pit
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.audits import Audit, parse_condition
 from evenhand.draws import jittered
 from evenhand.links import Laplace
@@ -17,7 +17,9 @@ def found() -> Audit:
     rng = np.random.default_rng(0)
     r = jittered(400, 16, rng)
     pit = Laplace(0.1).ppf(rng.random(400)[:, None], r)
-    return audit_pit(pit, r, rng.normal(size=(400, 2)), masses=[0.2, 1.0], learned_masses=[0.2], random_state=0)
+    return audit_pit(
+        pit, r, rng.normal(size=(400, 2)), masses=[0.2, 1.0], learned_masses=[0.2], random_state=0
+    )
 
 
 def test_each_quantity_is_read_from_the_audit(found: Audit) -> None:
@@ -36,9 +38,18 @@ def test_each_quantity_is_read_from_the_audit(found: Audit) -> None:
 
 @pytest.mark.parametrize(
     ("relation", "offset", "expected"),
-    [(">", 0, False), (">=", 0, True), ("<", 0, False), ("<=", 0, True), (">", -1e-6, True), ("<", 1e-6, True)],
+    [
+        (">", 0, False),
+        (">=", 0, True),
+        ("<", 0, False),
+        ("<=", 0, True),
+        (">", -1e-6, True),
+        ("<", 1e-6, True),
+    ],
 )
-def test_relations_mean_what_they_say(found: Audit, relation: str, offset: float, expected: bool) -> None:
+def test_relations_mean_what_they_say(
+    found: Audit, relation: str, offset: float, expected: bool
+) -> None:
     limit = found.score("average error") + offset
     assert parse_condition(f"average_error {relation} {limit!r}").holds(found) is expected
 
@@ -85,7 +96,10 @@ def refusal(text: str, found: Audit) -> str:
 def test_what_the_audit_did_not_find_is_an_error_not_a_pass(found: Audit) -> None:
     weighted = audit_pit([0.1, 0.5, 0.9, 0.3], sample_weight=[1, 2, 1, 1], random_state=0)
     for text in ("certified_group_error(0.2) > 0.3", "coverage(0.8, 0.2) < 0.3"):
-        instead = "; ask for learned_group_error(0.2), of groups that features define, or, for everybody, average_error"
+        instead = (
+            "; ask for learned_group_error(0.2), of groups that features define, or, for everybody,"
+            " average_error"
+        )
         reason = "no certificate: rows with weights are not a sample of the people"
         assert refusal(text, weighted) == reason + instead
     no_search = "the audit did not look for learned groups, which takes features"
@@ -100,9 +114,15 @@ def test_the_reason_is_that_of_the_quantity_alone() -> None:
     rng = np.random.default_rng(0)
     # 0.2 takes 20 / (0.6 * 0.2) = 167 rows, 0.001 takes 33,334
     some = audit_pit(
-        rng.random(200), X=rng.normal(size=(200, 2)), learned_masses=[0.001, 0.2], masses=[0.5], random_state=0
+        rng.random(200),
+        X=rng.normal(size=(200, 2)),
+        learned_masses=[0.001, 0.2],
+        masses=[0.5],
+        random_state=0,
     )
-    assert parse_condition("learned_group_error(0.2) < 0.5").value(some) == some.learned_group_error(0.2)
+    assert parse_condition("learned_group_error(0.2) < 0.5").value(
+        some
+    ) == some.learned_group_error(0.2)
     reason = refusal("learned_group_error(0.001) > 0.1", some)
     assert reason.startswith("no group of 0.1% was learned: ")
     assert "33334 rows" in reason
@@ -114,11 +134,15 @@ def test_the_reason_is_that_of_the_quantity_alone() -> None:
 def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> None:
     # the proof of the true distribution says 1/4 at the best: no deterministic model could pass
     rng = np.random.default_rng(0)
-    single = audit_pit(rng.random(400), groups={"half": np.arange(400) < 200}, masses=[0.2], random_state=0)
+    single = audit_pit(
+        rng.random(400), groups={"half": np.arange(400) < 200}, masses=[0.2], random_state=0
+    )
     for text in ("certified_group_error(0.2) > 0.1", "coverage(0.8, 0.2) < 0.5"):
         assert refusal(text, single).startswith("one forecast per person: ")
     drawn = audit_pit(rng.random(400), rng.random(400), masses=[0.2], random_state=0)
-    assert refusal("certified_group_error(0.2) > 0.1", drawn).startswith("only one draw per person is known")
+    assert refusal("certified_group_error(0.2) > 0.1", drawn).startswith(
+        "only one draw per person is known"
+    )
     # everybody is a group that was named beforehand
     assert not parse_condition("certified_group_error(1) > 0.2").holds(single)
     assert not parse_condition("average_error > 0.2").holds(single)

@@ -1,8 +1,9 @@
 """Counts of PITs against brute force, and what is proven from counts against what is proven from the rows themselves.
 
-Both certificates choose the same draw per row with the same seed, so each bound from counts must lie at or above that
-from rows: whatever holds for rows (tests/test_certificates.py) then holds for counts. How far above is proven where it
-is tested. `W` is the width of a bin of pathwise errors, `S` that of a bin of PITs.
+Both certificates choose the same draw per row with the same seed, so each bound from counts must
+lie at or above that from rows: whatever holds for rows (tests/test_certificates.py) then holds for
+counts. How far above is proven where it is tested. `W` is the width of a bin of pathwise errors,
+`S` that of a bin of PITs.
 """
 
 from __future__ import annotations
@@ -22,14 +23,11 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betainccinv, ndtr
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.calibration import (
-    Certificate,
     PITCounts,
     binned_error,
     calibration_error,
-    certify_counts,
-    certify_pit,
     count_pits,
     covered,
     pathwise_errors,
@@ -44,6 +42,7 @@ from evenhand.calibration.bands import (
     local_levels_band,
 )
 from evenhand.calibration.counts import BINS, ERROR_BINS, GAP_BINS
+from evenhand.certificates import Certificate, certify_counts, certify_pit
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian, Laplace
 
@@ -54,7 +53,16 @@ ROUNDING = 1e-12
 MASSES = (0.02, 0.1, 0.2, 0.5, 0.8, 1.0)
 LEVELS = (0.5, 0.8, 0.9)
 
-EDGES = [0.0, 1.0, 0.1, 0.9, 0.05, 0.95, *(k / 64 for k in range(64)), *(k / BINS for k in range(1, BINS, 97))]
+EDGES = [
+    0.0,
+    1.0,
+    0.1,
+    0.9,
+    0.05,
+    0.95,
+    *(k / 64 for k in range(64)),
+    *(k / BINS for k in range(1, BINS, 97)),
+]
 BESIDE = [float(np.clip(np.nextafter(edge, side), 0, 1)) for edge in EDGES for side in (-1, 2)]
 PIT = st.floats(0, 1) | st.sampled_from(EDGES + BESIDE)
 
@@ -72,23 +80,30 @@ def at_or_below(values: Floats, n_bins: int, top: float) -> NDArray[np.int64]:
     return np.asarray((values.ravel()[:, None] <= edges).sum(axis=0))
 
 
-# --- counts ----------------------------------------------------------------------------------------------------
+# --- counts
+# ----------------------------------------------------------------------------------------------------
 
 
 @given(pits(), st.integers(0, 1000))
 @settings(max_examples=100, deadline=None)
 def test_counts_are_those_of_brute_force(pit: Floats, seed: int) -> None:
     n, m = pit.shape
-    counts, by_group = count_pits(pit, levels=LEVELS, groups={"first": np.arange(n) < 1}, random_state=seed)
+    counts, by_group = count_pits(
+        pit, levels=LEVELS, groups={"first": np.arange(n) < 1}, random_state=seed
+    )
     np.testing.assert_array_equal(np.cumsum(counts.pit), at_or_below(pit, BINS, 1.0))
-    np.testing.assert_array_equal(np.cumsum(counts.error), at_or_below(pathwise_errors(pit), ERROR_BINS, 0.5))
+    np.testing.assert_array_equal(
+        np.cumsum(counts.error), at_or_below(pathwise_errors(pit), ERROR_BINS, 0.5)
+    )
     for level in LEVELS:
         inside = np.rint(covered(pit, level) * m).astype(int)
         np.testing.assert_array_equal(counts.inside[level], np.bincount(inside, minlength=m + 1))
     assert (counts.n_samples, counts.n_draws, counts.gap) == (n, m, None)
     # the draw of each row is the one that the same seed chooses for rows
     column = np.random.default_rng(seed).integers(m, size=n)
-    np.testing.assert_array_equal(np.cumsum(counts.one_draw), at_or_below(pit[np.arange(n), column], BINS, 1.0))
+    np.testing.assert_array_equal(
+        np.cumsum(counts.one_draw), at_or_below(pit[np.arange(n), column], BINS, 1.0)
+    )
     assert by_group["first"].n_samples == 1
     np.testing.assert_array_equal(np.cumsum(by_group["first"].pit), at_or_below(pit[:1], BINS, 1.0))
 
@@ -138,7 +153,8 @@ def test_input_stays_as_it_is_and_counts_travel() -> None:
     assert pickle.loads(pickle.dumps(counts)) == counts
 
 
-# --- adding up -------------------------------------------------------------------------------------------------
+# --- adding up
+# -------------------------------------------------------------------------------------------------
 
 
 @given(st.data())
@@ -155,7 +171,11 @@ def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data: st.DataObject
         if stop > start:
             rows = slice(start, stop)
             masks = {name: mask[rows] for name, mask in groups.items()}
-            parts.append(count_pits(pit[rows], None if r is None else r[rows], groups=masks, random_state=random))
+            parts.append(
+                count_pits(
+                    pit[rows], None if r is None else r[rows], groups=masks, random_state=random
+                )
+            )
             start = stop
     parts = data.draw(st.permutations(parts))
     assert PITCounts.merged(everybody for everybody, _ in parts) == whole
@@ -184,7 +204,8 @@ def test_counts_are_equal_by_value() -> None:
         hash(counts)
 
 
-# --- errors ----------------------------------------------------------------------------------------------------
+# --- errors
+# ----------------------------------------------------------------------------------------------------
 
 
 @given(pits(40))
@@ -217,8 +238,11 @@ def test_the_bound_of_the_binned_error_is_attained() -> None:
 
 @given(pits(30), st.floats(0.05, 0.99))
 @settings(max_examples=100, deadline=None)
-def test_error_interval_from_bins_holds_that_from_rows_and_is_a_bin_wider(pit: Floats, confidence: float) -> None:
-    # in a bin with share p the envelope is higher by at most p: over all bins, of width S, by at most S in all
+def test_error_interval_from_bins_holds_that_from_rows_and_is_a_bin_wider(
+    pit: Floats, confidence: float
+) -> None:
+    # in a bin with share p the envelope is higher by at most p: over all bins, of width S, by at
+    # most S in all
     one_draw = pit[:, 0]
     low, high = error_interval(one_draw, confidence)
     binned_low, binned_high = binned_error_interval(count_pits(one_draw)[0].one_draw, confidence)
@@ -226,14 +250,17 @@ def test_error_interval_from_bins_holds_that_from_rows_and_is_a_bin_wider(pit: F
     assert high - ROUNDING <= binned_high <= high + S + ROUNDING
 
 
-# --- bands from counts -----------------------------------------------------------------------------------------
+# --- bands from counts
+# -----------------------------------------------------------------------------------------
 
 
 @st.composite
 def counted(draw: st.DrawFn) -> tuple[Floats, NDArray[np.int64]]:
     """Distinct values in any order, on edges of bins of [0, 1/2], and how often each comes."""
     places = draw(st.lists(st.integers(0, ERROR_BINS), min_size=1, max_size=8, unique=True))
-    repeats = draw(st.lists(st.integers(0, 9), min_size=len(places), max_size=len(places)).filter(any))
+    repeats = draw(
+        st.lists(st.integers(0, 9), min_size=len(places), max_size=len(places)).filter(any)
+    )
     return np.array(places) * W, np.array(repeats)
 
 
@@ -247,7 +274,9 @@ def test_local_levels_from_counts_are_exactly_those_of_repeated_values(
     np.testing.assert_array_equal(band.starts, repeated.starts)
     np.testing.assert_array_equal(band.upper, repeated.upper)
     ranks = _local_levels(int(values[1].sum()), confidence)[0]
-    np.testing.assert_array_equal(band.starts[1:], np.sort(np.repeat(*values))[::-1][ranks - 1][::-1])
+    np.testing.assert_array_equal(
+        band.starts[1:], np.sort(np.repeat(*values))[::-1][ranks - 1][::-1]
+    )
 
 
 def at(band: SurvivalBand, t: Floats) -> Floats:
@@ -256,7 +285,9 @@ def at(band: SurvivalBand, t: Floats) -> Floats:
 
 @given(counted(), st.sampled_from([0.5, 0.9, 0.99]))
 @settings(max_examples=100, deadline=None)
-def test_dkw_from_counts_is_the_same_step_function(values: tuple[Floats, NDArray[np.int64]], confidence: float) -> None:
+def test_dkw_from_counts_is_the_same_step_function(
+    values: tuple[Floats, NDArray[np.int64]], confidence: float
+) -> None:
     band = dkw_band(values[0], 0.5, confidence, values[1])
     repeated = dkw_band(np.repeat(*values), 0.5, confidence)
     t = np.concatenate((values[0], np.linspace(0, 0.5, 51)))
@@ -265,7 +296,8 @@ def test_dkw_from_counts_is_the_same_step_function(values: tuple[Floats, NDArray
         assert band.cvar(mass) == pytest.approx(repeated.cvar(mass), rel=1e-9)
 
 
-# --- certificates ----------------------------------------------------------------------------------------------
+# --- certificates
+# ----------------------------------------------------------------------------------------------
 
 Forecasts = Callable[[Floats, Floats], Floats]
 
@@ -288,7 +320,9 @@ FORECASTS: dict[str, Forecasts] = {
 SIZES = ((1, 16), (3, 2), (40, 1), (300, 8), (2000, 64))
 
 
-def both(name: str, n: int, m: int, *, known: bool = True, **options: Any) -> tuple[Certificate, Certificate]:
+def both(
+    name: str, n: int, m: int, *, known: bool = True, **options: Any
+) -> tuple[Certificate, Certificate]:
     """Certify from rows and from counts, the same draw chosen per row."""
     rng = np.random.default_rng(n + m)
     r = jittered(n, m, rng)
@@ -296,14 +330,20 @@ def both(name: str, n: int, m: int, *, known: bool = True, **options: Any) -> tu
     half = np.arange(n) % 2 == 0
     groups = {"even": half, "odd": ~half} if n > 1 else {"all": half}
     rows = certify_pit(pit, r if known else None, groups=groups, random_state=3, **options)
-    counts, by_group = count_pits(pit, r if known else None, groups=groups, levels=LEVELS, random_state=3)
-    return rows, certify_counts(counts, groups=by_group, is_randomized=rows.is_randomized, **options)
+    counts, by_group = count_pits(
+        pit, r if known else None, groups=groups, levels=LEVELS, random_state=3
+    )
+    return rows, certify_counts(
+        counts, groups=by_group, is_randomized=rows.is_randomized, **options
+    )
 
 
 @pytest.mark.parametrize("method", ["local-levels", "dkw"])
 @pytest.mark.parametrize(("n", "m"), SIZES)
 @pytest.mark.parametrize("name", FORECASTS)
-def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(name: str, n: int, m: int, method: str) -> None:
+def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(
+    name: str, n: int, m: int, method: str
+) -> None:
     rows, counts = both(name, n, m, method=method)
     assert (counts.n_samples, counts.n_draws, counts.is_randomized) == (n, m, True)
     # the interval from bins moves outwards by at most a bin
@@ -315,29 +355,37 @@ def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(name: str, n: 
     assert (exact["low"] - named["low"]).between(-ROUNDING, S + ROUNDING).all()
     assert (named["error"] - exact["error"]).abs().max() <= S / 2 + ROUNDING
     for mass in MASSES:
-        # errors move up by at most W, so the band does, and so does the mean of the worst under it; the way over the
-        # complement adds what everybody's error and the complement's worst mean gain, by share
+        # errors move up by at most W, so the band does, and so does the mean of the worst under it;
+        # the way over the complement adds what everybody's error and the complement's worst mean
+        # gain, by share
         slack = max(W, (S + (1 - mass) * W) / mass)
         assert -ROUNDING <= counts.group_error(mass) - rows.group_error(mass) <= slack + ROUNDING
         # shares of draws are counted as they are
         for level in LEVELS:
-            np.testing.assert_allclose(counts.coverage(level, mass), rows.coverage(level, mass), rtol=0, atol=ROUNDING)
+            np.testing.assert_allclose(
+                counts.coverage(level, mass), rows.coverage(level, mass), rtol=0, atol=ROUNDING
+            )
 
 
 @pytest.mark.parametrize(("n", "m"), SIZES)
 @pytest.mark.parametrize("name", FORECASTS)
-def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(name: str, n: int, m: int) -> None:
+def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(
+    name: str, n: int, m: int
+) -> None:
     rows, counts = both(name, n, m)
-    thresholds = np.concatenate((np.linspace(0, 1, 41), np.arange(1, 9) / GAP_BINS, np.arange(1, 9) * 0.7 / GAP_BINS))
+    thresholds = np.concatenate(
+        (np.linspace(0, 1, 41), np.arange(1, 9) / GAP_BINS, np.arange(1, 9) * 0.7 / GAP_BINS)
+    )
     curve, below = rows.mpaic_curve(thresholds), rows.mpaic_curve(np.maximum(thresholds - G, 0))
     binned = counts.mpaic_curve(thresholds)
-    # a gap moves up by less than a bin: none that reached the threshold is lost, none farther below it is won
+    # a gap moves up by less than a bin: none that reached the threshold is lost, none farther below
+    # it is won
     assert (binned >= curve - ROUNDING).all()
     assert (binned <= below + ROUNDING).all()
     for error in thresholds.tolist():
         assert rows.mpaic(error) <= counts.mpaic(error) <= rows.mpaic(max(error - G, 0.0))
-    # so the chain, with both of its thresholds one step of its grid (0.0025 > G) higher, is no larger than that plus
-    # the step
+    # so the chain, with both of its thresholds one step of its grid (0.0025 > G) higher, is no
+    # larger than that plus the step
     for mass in MASSES:
         assert -ROUNDING <= counts.chain(mass) - rows.chain(mass) <= 1 / 400 + ROUNDING
 
@@ -349,7 +397,12 @@ def test_a_deterministic_forecaster_is_certified_alike(n: int) -> None:
     counts = certify_counts(count_pits(u, random_state=0)[0], is_randomized=False)
     assert 0 <= counts.average_error() - rows.average_error() + ROUNDING <= S + 2 * ROUNDING
     for mass in (0.1, 0.5):
-        assert 0.25 <= rows.group_error(mass) <= counts.group_error(mass) + ROUNDING <= rows.group_error(mass) + 2 * W
+        assert (
+            0.25
+            <= rows.group_error(mass)
+            <= counts.group_error(mass) + ROUNDING
+            <= rows.group_error(mass) + 2 * W
+        )
     assert counts.questions.equals(rows.questions)
     assert counts.summary().splitlines()[0] == rows.summary().splitlines()[0]
 
@@ -378,8 +431,12 @@ def test_a_certificate_from_counts_says_what_it_keeps_and_assumes() -> None:
 
 def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None:
     r = jittered(50, 4, 0)
-    counts = certify_counts(count_pits(r, r, levels=(0.5, 0.9), random_state=0)[0], is_randomized=True)
-    with pytest.raises(InputError, match=r"level must be one that was counted \(0.5, 0.9\), got 0.8; .*levels"):
+    counts = certify_counts(
+        count_pits(r, r, levels=(0.5, 0.9), random_state=0)[0], is_randomized=True
+    )
+    with pytest.raises(
+        InputError, match=r"level must be one that was counted \(0.5, 0.9\), got 0.8; .*levels"
+    ):
         counts.coverage(0.8, 0.2)
     assert counts.table()[["coverage_80_low", "coverage_80_high"]].isna().all(axis=None)
     assert counts.table()["group_error"].notna().all()
@@ -394,14 +451,16 @@ def test_a_group_without_people_is_not_known() -> None:
     assert np.isnan(row["error"])
 
 
-# --- many people -----------------------------------------------------------------------------------------------
+# --- many people
+# -----------------------------------------------------------------------------------------------
 
 MANY = 3200 * BINS  # 20,480,000
 
 
 def test_the_probability_of_a_band_over_millions_is_known_to_1e_8() -> None:
     n = 20_000_000
-    # at a level of 1e-12 for each of some 4,000 ranks the band is left with probability below 1e-8 (Bonferroni)
+    # at a level of 1e-12 for each of some 4,000 ranks the band is left with probability below 1e-8
+    # (Bonferroni)
     ranks = _local_levels(n, 1 - 1e-9)[0]
     bounds = np.asarray(betainccinv(ranks, n - ranks + 1, 1e-12))
     assert 1e-12 * ranks.size < 1e-8
@@ -415,8 +474,8 @@ def test_local_levels_of_twenty_million_are_levels() -> None:
     assert (np.diff(bounds) > 0).all()
     levels = np.asarray(stats.beta.sf(bounds[:-1], ranks[:-1], MANY - ranks[:-1] + 1))
     np.testing.assert_allclose(levels, levels[0], rtol=1e-3)
-    # no less than Bonferroni's equal shares, which always hold; no more than for two ranks so far apart as to be
-    # nearly independent
+    # no less than Bonferroni's equal shares, which always hold; no more than for two ranks so far
+    # apart as to be nearly independent
     risk = 1 - confidence
     assert risk / ranks.size < levels[0] < 1 - np.sqrt(1 - risk)
     # in the middle bounds are those of a normal law with this level
@@ -427,7 +486,10 @@ def test_local_levels_of_twenty_million_are_levels() -> None:
 
 
 def many() -> PITCounts:
-    """Uniform PITs, errors uniform on [0, 1/2], and per person half of two draws inside: all in exact proportion."""
+    """Uniform PITs, errors uniform on [0, 1/2], and per person half of two draws inside.
+
+    All in exact proportion.
+    """
     return PITCounts(
         n_draws=2,
         pit=np.full(BINS, 2 * MANY // BINS),
@@ -442,7 +504,10 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     counts = many()
     _local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))  # searched once, kept
     tracemalloc.start()
-    local, dkw = (certify_counts(counts, is_randomized=True, method=method) for method in ("local-levels", "dkw"))  # type: ignore[arg-type]
+    local, dkw = (
+        certify_counts(counts, is_randomized=True, method=method)
+        for method in ("local-levels", "dkw")
+    )  # type: ignore[arg-type]
     average, error, baseline = local.average_error(), local.group_error(0.2), dkw.group_error(0.2)
     low, high = dkw.coverage(0.8, 0.2)
     mpaic, chain = dkw.mpaic(0.5), dkw.chain(0.2)
@@ -452,12 +517,14 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     assert peak < MANY
     # W1 of a law within a band around uniform is at most the band's half width and, here, a bin
     assert 0 < average <= np.sqrt(np.log(40) / (2 * MANY)) + S
-    # the worst fifth of the uniform law on [0, 1/2] has mean 0.45. Where a band is higher than its survival by d at
-    # most, on the top 0.1 of the range, the mean is higher by 0.1 d / 0.2; bins add W. d of DKW is its margin
+    # the worst fifth of the uniform law on [0, 1/2] has mean 0.45. Where a band is higher than its
+    # survival by d at most, on the top 0.1 of the range, the mean is higher by 0.1 d / 0.2; bins
+    # add W. d of DKW is its margin
     risk, share = 0.05 * 0.9, 0.2
     margin = np.sqrt(np.log(1 / risk) / (2 * MANY))
     assert 0.45 < baseline <= 0.45 + W + margin / 2
-    # local levels: at most a normal quantile at Bonferroni's level, and the way to the next rank, 1/400 of a rank
+    # local levels: at most a normal quantile at Bonferroni's level, and the way to the next rank,
+    # 1/400 of a rank
     ranks = _local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))[0].size
     noise = stats.norm.isf(risk / ranks) * np.sqrt(share * (1 - share) / MANY)
     assert 0.45 < error <= 0.45 + W + (noise + share / 400) / 2
@@ -468,7 +535,8 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     assert chain == 0.5
 
 
-# --- input that cannot carry a guarantee -----------------------------------------------------------------------
+# --- input that cannot carry a guarantee
+# -----------------------------------------------------------------------
 
 R = jittered(20, 4, random_state=0)
 COUNTS = count_pits(R, R, groups={"some": np.arange(20) < 5}, random_state=0)
@@ -480,35 +548,79 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no rows": (lambda: count_pits([]), "pit must have shape"),
     "r too short": (lambda: count_pits(R, R[:10]), r"\(20, 4\)"),
     "r of 1": (lambda: count_pits([0.5, 0.5], [0.5, 1.0]), "r"),
-    "draws elsewhere": (lambda: count_pits(R, np.random.default_rng(0).uniform(size=(20, 4))), "equal cells"),
-    "draws for all": (lambda: count_pits(R, np.tile(R[:1], (20, 1))), "the same draws for everybody"),
+    "draws elsewhere": (
+        lambda: count_pits(R, np.random.default_rng(0).uniform(size=(20, 4))),
+        "equal cells",
+    ),
+    "draws for all": (
+        lambda: count_pits(R, np.tile(R[:1], (20, 1))),
+        "the same draws for everybody",
+    ),
     "level in percent": (lambda: count_pits(R, levels=(80,)), "level must fulfil"),
-    "mask of numbers": (lambda: count_pits(R, groups={"a": np.ones(20)}), r"groups\['a'\] must be 20 booleans"),
+    "mask of numbers": (
+        lambda: count_pits(R, groups={"a": np.ones(20)}),
+        r"groups\['a'\] must be 20 booleans",
+    ),
     "mask too short": (lambda: count_pits(R, groups={"a": np.ones(19, bool)}), "20 booleans"),
     "masks without names": (lambda: count_pits(R, groups=[np.ones(20, bool)]), "masks by name"),  # type: ignore[arg-type]
     "everyone": (lambda: count_pits(R, groups={"everyone": np.ones(20, bool)}), "name of its own"),
-    "two names alike": (lambda: count_pits(R, groups={"1": R[:, 0] < 1, 1: R[:, 0] < 1}), "name of its own"),  # type: ignore[dict-item]
+    "two names alike": (
+        lambda: count_pits(R, groups={"1": R[:, 0] < 1, 1: R[:, 0] < 1}),
+        "name of its own",
+    ),  # type: ignore[dict-item]
     "seed": (lambda: count_pits(R, random_state="a"), "random_state"),  # type: ignore[arg-type]
     "other draws": (lambda: COUNTS[0] + count_pits(R[:, :2])[0], "n_draws must be the same"),
-    "other levels": (lambda: ONE + count_pits(R[:, 0], levels=(0.5,))[0], "levels must be the same"),
+    "other levels": (
+        lambda: ONE + count_pits(R[:, 0], levels=(0.5,))[0],
+        "levels must be the same",
+    ),
     "without draws": (lambda: COUNTS[0] + count_pits(R)[0], "known draws must be the same"),
     "nothing to merge": (lambda: PITCounts.merged([]), "at least one block"),
     "other bins": (lambda: replace(ONE, pit=np.ones(10, np.int64)), "pit must be 6400 counts"),
     "not whole": (lambda: replace(ONE, pit=ONE.pit / 2), "int64"),
-    "negative": (lambda: replace(ONE, error=np.append(-1, ONE.error[1:])), "error must hold counts"),
-    "other people": (lambda: replace(ONE, inside={0.8: np.array([1, 1])}), r"inside\[0.8\] must hold counts"),
+    "negative": (
+        lambda: replace(ONE, error=np.append(-1, ONE.error[1:])),
+        "error must hold counts",
+    ),
+    "other people": (
+        lambda: replace(ONE, inside={0.8: np.array([1, 1])}),
+        r"inside\[0.8\] must hold counts",
+    ),
     "no draws": (lambda: replace(ONE, n_draws=0), "n_draws"),
-    "error of nobody": (lambda: binned_error(count_pits(R, groups={"a": R[:, 0] > 1})[1]["a"]), "at least one person"),
-    "nobody": (lambda: certify_counts(count_pits(R, groups={"a": R[:, 0] > 1})[1]["a"], is_randomized=True), "person"),
-    "not randomized": (lambda: certify_counts(COUNTS[0], is_randomized=False), "is_randomized must be True"),
-    "bets": (lambda: certify_counts(ONE, is_randomized=True, method="betting"), "method must be one of"),  # type: ignore[arg-type]
-    "percent": (lambda: certify_counts(ONE, is_randomized=True, confidence=95), "fractions everywhere"),
+    "error of nobody": (
+        lambda: binned_error(count_pits(R, groups={"a": R[:, 0] > 1})[1]["a"]),
+        "at least one person",
+    ),
+    "nobody": (
+        lambda: certify_counts(
+            count_pits(R, groups={"a": R[:, 0] > 1})[1]["a"], is_randomized=True
+        ),
+        "person",
+    ),
+    "not randomized": (
+        lambda: certify_counts(COUNTS[0], is_randomized=False),
+        "is_randomized must be True",
+    ),
+    "bets": (
+        lambda: certify_counts(ONE, is_randomized=True, method="betting"),
+        "method must be one of",
+    ),  # type: ignore[arg-type]
+    "percent": (
+        lambda: certify_counts(ONE, is_randomized=True, confidence=95),
+        "fractions everywhere",
+    ),
     "groups of others": (
         lambda: certify_counts(COUNTS[1]["some"], groups={"all": COUNTS[0]}, is_randomized=True),
         r"groups\['all'\] must count some of the same people",
     ),
-    "unknown group": (lambda: certify_counts(*COUNTS[:1], groups=COUNTS[1], is_randomized=True).named("x"), "some"),
-    "level": (lambda: certify_counts(ONE, is_randomized=True).coverage(80, 0.2), "level must fulfil"),
+    "unknown group": (
+        lambda: certify_counts(*COUNTS[:1], groups=COUNTS[1], is_randomized=True).named("x"),
+        "some",
+    ),
+    "level": (
+        lambda: certify_counts(ONE, is_randomized=True).coverage(80, 0.2),
+        "level must fulfil",
+    ),
     "mass": (lambda: certify_counts(ONE, is_randomized=True).group_error(0.0), "0 < mass <= 1"),
 }
 

@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand import InputError
-from evenhand._checks import Floats
+from evenhand._validate import Floats
 from evenhand.datasets import load_credit
 from evenhand.distributions import Normal
-from evenhand.experiments import credit, study
-from evenhand.experiments._credit_claims import advantages, claims, confirmed, settled
-from evenhand.experiments._credit_world import (
+from evenhand.lending import LendingGame
+from evenhand.links import make_link
+from evenhand.studies import credit, study
+from evenhand.studies.credit_claims import advantages, claims, confirmed, settled
+from evenhand.studies.credit_world import (
     LINKED,
     NETWORK,
     NOISE,
@@ -30,13 +32,12 @@ from evenhand.experiments._credit_world import (
     _earned,
     world,
 )
-from evenhand.lending import LendingGame
-from evenhand.links import make_link
 
 GAME = LendingGame(threshold=0.0)
 
 
-# --- when randomization can pay (documentation: decide) ----------------------------------------------------------
+# --- when randomization can pay (documentation: decide)
+# ----------------------------------------------------------
 
 
 def expected_gain(chance: Floats, unqualified: Floats) -> float:
@@ -71,13 +72,19 @@ def test_no_link_earns_more_than_the_best_cut_on_the_same_forecasts(
 
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), alpha=st.floats(0.005, 1.0))
-def test_where_stated_chances_are_right_no_link_earns_more_than_no_link(seed: int, alpha: float) -> None:
+def test_where_stated_chances_are_right_no_link_earns_more_than_no_link(
+    seed: int, alpha: float
+) -> None:
     random = np.random.default_rng(seed)
     base = Normal(3 * random.normal(size=40), 1.0)
     stated = base.cdf(0.0)
-    # right on average over people with one forecast, wrong for two halves of them in opposite directions
+    # right on average over people with one forecast, wrong for two halves of them in opposite
+    # directions
     gap = random.uniform(-1, 1, size=40) * np.minimum(stated, 1 - stated)
-    unqualified, stated_twice = np.concatenate((stated + gap, stated - gap)), np.concatenate((stated, stated))
+    unqualified, stated_twice = (
+        np.concatenate((stated + gap, stated - gap)),
+        np.concatenate((stated, stated)),
+    )
     chance = np.tile(GAME.chance_of_link(base, make_link("entropic", alpha)), 2)
     plain = expected_gain((stated_twice <= 0.25).astype(float), unqualified)
     assert plain == pytest.approx(best_cut(stated_twice, unqualified), abs=1e-12)
@@ -96,7 +103,9 @@ def test_earnings_are_what_comes_from_all_and_what_goes_to_exploiters() -> None:
     random = np.random.default_rng(1)
     chance, y = random.uniform(size=1000), random.normal(size=1000)
     row = _earned(GAME, chance, y)
-    assert row["earned_from_all"] + row["lost_to_exploiters"] == pytest.approx(row["utility_informed"], abs=1e-12)
+    assert row["earned_from_all"] + row["lost_to_exploiters"] == pytest.approx(
+        row["utility_informed"], abs=1e-12
+    )
     assert row["lost_to_exploiters"] < 0
     by_hand = 0.0
     for p, worth in zip(chance, y, strict=True):
@@ -110,7 +119,10 @@ def test_the_best_cut_is_the_best_of_all_cuts() -> None:
     base = random.choice(np.linspace(0, 1, 30), size=500)  # many people with one forecast
     y = random.normal(size=500) + 1 - 2 * base
     found = _best_cut(GAME, base, y)
-    gains = {cut: float(np.where(base <= cut, np.where(y >= 0, 1, -3), 0).mean()) for cut in np.unique(base)}
+    gains = {
+        cut: float(np.where(base <= cut, np.where(y >= 0, 1, -3), 0).mean())
+        for cut in np.unique(base)
+    }
     assert found["utility_best_cut"] == pytest.approx(max(gains.values()))
     assert gains[found["best_cut"]] == pytest.approx(max(gains.values()))
     assert _best_cut(GAME, base, -np.ones(500)) == {"best_cut": 0.0, "utility_best_cut": 0.0}
@@ -122,12 +134,14 @@ def test_deterministic_banks_beside_randomized_ones() -> None:
     row = _beside(GAME, risk, chance, y, pit)
     assert row["utility_plain"] == pytest.approx((1 - 3 + 1) / 5)
     assert row["plain_bad_share"] == pytest.approx(1 / 3)
-    # a chance of 5/7 = 0.714 is not worth it: two of the three it says yes to, one of them unqualified
+    # a chance of 5/7 = 0.714 is not worth it: two of the three it says yes to, one of them
+    # unqualified
     assert (row["shut_out"], row["shut_out_bad_share"]) == (pytest.approx(2 / 5), 0.5)
     assert (row["best_cut"], row["utility_best_cut"]) == (0.1, pytest.approx(1 / 5))
 
 
-# --- claims and the search ---------------------------------------------------------------------------------------
+# --- claims and the search
+# ---------------------------------------------------------------------------------------
 
 
 def planted_games(n: int, gain: float) -> pd.DataFrame:
@@ -140,12 +154,17 @@ def planted_games(n: int, gain: float) -> pd.DataFrame:
                 noise = 0.001 * random.normal(size=8)
                 low = float(alpha < 1)
                 row = {"seed": seed, "alpha": alpha, "recalibrated": recalibrated}
-                row |= {"share_unqualified": SHARE_UNQUALIFIED, "utility_random": 0.5 - 0.1 * low + noise[0]}
+                row |= {
+                    "share_unqualified": SHARE_UNQUALIFIED,
+                    "utility_random": 0.5 - 0.1 * low + noise[0],
+                }
                 for i, who in enumerate(("learning", "informed")):
                     row |= {f"utility_{who}": 0.4 + gain * low + noise[1 + i]}
                     row |= {f"per_applicant_{who}": 0.4 + gain * low + noise[3 + i]}
                     row |= {f"exploiting_{who}": 0.1 - 0.05 * low + noise[5 + i]}
-                rows.append(row | {"bad_share_of_yes": 0.1 + noise[7], "worst_error": 0.2 + noise[0]})
+                rows.append(
+                    row | {"bad_share_of_yes": 0.1 + noise[7], "worst_error": 0.2 + noise[0]}
+                )
     return pd.DataFrame(rows)
 
 
@@ -158,18 +177,33 @@ def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
         assert set(found[~rational]) == {"holds"}
 
 
-def planted_cells(gains: dict[tuple[float, float], float], seeds: range, level: float = 0.2) -> pd.DataFrame:
+def planted_cells(
+    gains: dict[tuple[float, float], float], seeds: range, level: float = 0.2
+) -> pd.DataFrame:
     """Cells where alpha 0.1 earns `gain` more than the deterministic bank, half of it if everybody applies."""
     random = np.random.default_rng(seeds.start)
     rows = []
     for (wrong, selected), gain in gains.items():
         for seed in seeds:
             for alpha in (0.1, 0.4, 1.0):
-                row = {"bank": LINKED, "wrong": wrong, "selected": selected, "seed": seed, "alpha": alpha}
+                row = {
+                    "bank": LINKED,
+                    "wrong": wrong,
+                    "selected": selected,
+                    "seed": seed,
+                    "alpha": alpha,
+                }
                 more, noise = gain * (alpha == 0.1), 0.001 * random.normal(size=2)
-                row |= {"utility_informed": level + more + noise[0], "utility_plain": level + noise[1]}
+                row |= {
+                    "utility_informed": level + more + noise[0],
+                    "utility_plain": level + noise[1],
+                }
                 row |= {"utility_random": level + more / 2, "utility_best_cut": level + 0.3}
-                row |= {"plain_bad_share": 0.1, "shut_out_bad_share": 0.3, "certified_average": 0.05}
+                row |= {
+                    "plain_bad_share": 0.1,
+                    "shut_out_bad_share": 0.3,
+                    "certified_average": 0.05,
+                }
                 rows.append(row | {"certified_error": 0.3, "plain_certified_average": 0.1})
     return pd.DataFrame(rows)
 
@@ -179,7 +213,8 @@ def test_the_search_settles_on_the_cell_where_randomization_pays() -> None:
     found = advantages(cells)
     assert len(found) == 6  # three cells of two alphas below 1
     own = found[(found["alpha"] == 0.1) & (found["selected"] == 0.3)].iloc[0]
-    # a mean of 5 differences of standard deviation 0.0014 is within 0.0032 of the truth but once in a million
+    # a mean of 5 differences of standard deviation 0.0014 is within 0.0032 of the truth but once in
+    # a million
     assert own["more"] == pytest.approx(0.1, abs=0.0032)
     assert own["low"] < own["more"] < own["high"]
     assert settled(found) == {LINKED: {"wrong": 1.0, "selected": 0.3, "alpha": 0.1}}
@@ -188,7 +223,12 @@ def test_the_search_settles_on_the_cell_where_randomization_pays() -> None:
     assert proofs["verdict"].tolist() == ["holds", "holds", "holds", "does not hold"]
     fresh = planted_cells({(1.0, 0.3): -0.1}, range(100, 120))
     refuted = confirmed(fresh[fresh["alpha"] == 0.1])
-    assert refuted["verdict"].tolist() == ["does not hold", "holds", "does not hold", "does not hold"]
+    assert refuted["verdict"].tolist() == [
+        "does not hold",
+        "holds",
+        "does not hold",
+        "does not hold",
+    ]
 
 
 def test_to_lose_less_than_a_losing_bank_is_no_gain_if_another_earns() -> None:
@@ -198,7 +238,8 @@ def test_to_lose_less_than_a_losing_bank_is_no_gain_if_another_earns() -> None:
     assert settled(advantages(losing))[LINKED]["wrong"] == 2.0
 
 
-# --- with the data -----------------------------------------------------------------------------------------------
+# --- with the data
+# -----------------------------------------------------------------------------------------------
 
 QUICK: dict[str, Any] = {
     "splits": 1,
@@ -245,19 +286,25 @@ def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, st
     assert "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
 
 
-def test_a_deterministic_bank_beside_a_link_is_the_link_of_alpha_1(finished: tuple[Path, str]) -> None:
+def test_a_deterministic_bank_beside_a_link_is_the_link_of_alpha_1(
+    finished: tuple[Path, str],
+) -> None:
     rows = pd.DataFrame(json.loads((finished[0] / "results.json").read_text())["map"])
     linked = rows[rows["bank"] == LINKED].set_index("alpha")
-    assert linked.loc[1.0, "utility_informed"] == pytest.approx(linked.loc[0.1, "utility_plain"], abs=1e-12)
+    assert linked.loc[1.0, "utility_informed"] == pytest.approx(
+        linked.loc[0.1, "utility_plain"], abs=1e-12
+    )
     assert linked.loc[1.0, "shut_out"] == 0
-    # what the link loses beside its base: the gains of those shut out, the rest of the chances, the exploiters
+    # what the link loses beside its base: the gains of those shut out, the rest of the chances, the
+    # exploiters
     assert linked.loc[0.1, "shut_out"] > 0
 
 
 def test_links_on_real_people_stay_under_the_best_cut(finished: tuple[Path, str]) -> None:
     rows = pd.DataFrame(json.loads((finished[0] / "results.json").read_text())["map"])
     linked = rows[rows["bank"] == LINKED]
-    # the law of the outcome given the features is not known: so the bound is for those who apply, whatever y
+    # the law of the outcome given the features is not known: so the bound is for those who apply,
+    # whatever y
     assert (linked["earned_from_all"] <= linked["utility_best_cut"] + 1e-12).all()
     assert (linked["utility_informed"] <= linked["utility_best_cut"] + 1e-12).all()
 
@@ -291,5 +338,7 @@ def test_people_of_a_rollout_are_drawn_apart(has_data: None) -> None:
     assert (raised[~is_raised] == 0).all()
     assert age[raised > 1e-9].max() < age[raised <= 1e-9].min()
     assert bent.worth[bent.learn].min() >= np.quantile(bent.worth, 0.3)
-    assert (plain.worth[plain.customers] < plain.game(0.35).threshold).mean() == pytest.approx(0.35, abs=0.04)
+    assert (plain.worth[plain.customers] < plain.game(0.35).threshold).mean() == pytest.approx(
+        0.35, abs=0.04
+    )
     assert (plain.worth - chances).std() == pytest.approx(NOISE, rel=0.01)

@@ -15,17 +15,25 @@ import pytest
 from evenhand import InputError
 from evenhand.calibration import calibration_error
 from evenhand.datasets import load_crime
-from evenhand.experiments import crime, study
-from evenhand.experiments._crime_claims import claims, kinds_of
-from evenhand.experiments._crime_split import MASSES, NETWORK, _as_published, _Split
-from evenhand.experiments._verdicts import interval
+from evenhand.studies import crime, study
+from evenhand.studies.crime_claims import claims, kinds_of
+from evenhand.studies.crime_split import MASSES, NETWORK, _as_published, _Split
+from evenhand.studies.verdicts import interval
 
 try:
     load_crime()
 except InputError:
-    pytest.skip("needs communities.data in the folder named by EVENHAND_DATA", allow_module_level=True)
+    pytest.skip(
+        "needs communities.data in the folder named by EVENHAND_DATA", allow_module_level=True
+    )
 
-QUICK: dict[str, Any] = {"splits": 1, "jobs": 1, "alphas": (0.1, 1.0), "link_alphas": (0.1,), "max_steps": 40}
+QUICK: dict[str, Any] = {
+    "splits": 1,
+    "jobs": 1,
+    "alphas": (0.1, 1.0),
+    "link_alphas": (0.1,),
+    "max_steps": 40,
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +52,11 @@ def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, st
     assert {row["protocol"] for row in results["rows"]} == {"published", "apart"}
     names = {path.name for path in out.iterdir()}
     for protocol in ("published", "apart"):
-        for figure in (f"sharpness-{protocol}", f"sharpness-recalibrated-{protocol}", f"group-size-{protocol}"):
+        for figure in (
+            f"sharpness-{protocol}",
+            f"sharpness-recalibrated-{protocol}",
+            f"group-size-{protocol}",
+        ):
             assert {f"{figure}.svg", f"{figure}.png"} <= names
         assert f"groups-{protocol}.csv" in names
     assert {"claims.csv", "proofs.csv", "scores.csv", "index.html"} <= names
@@ -137,18 +149,27 @@ def planted(n_splits: int, better: float) -> pd.DataFrame:
 
 def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
     for better, verdict in ((0.1, "holds"), (-0.1, "does not hold")):
-        found = claims(planted(10, better), ["medIncome"] * 9 + ["racepctblack"]).set_index("claim")["verdict"]
-        about_groups = found[found.index.str.contains("adversarial groups better|interpretable|every group size")]
+        found = claims(planted(10, better), ["medIncome"] * 9 + ["racepctblack"]).set_index(
+            "claim"
+        )["verdict"]
+        about_groups = found[
+            found.index.str.contains("adversarial groups better|interpretable|every group size")
+        ]
         assert len(about_groups) == 6
         assert set(about_groups) == {verdict}
-        rest = found.drop(about_groups.index).drop([name for name in found.index if "almost always" in name])
+        rest = found.drop(about_groups.index).drop(
+            [name for name in found.index if "almost always" in name]
+        )
         assert set(rest) == {"holds"}
 
 
 def test_the_gap_of_planted_errors_is_measured() -> None:
     found = claims(planted(10, 0.1), ["a"]).set_index("measured")["value"]
-    # shifts have a standard deviation of 0.001: means of 10 differences lie within 0.0045 x 5 / sqrt(10)
-    assert found["worst fifth: error at alpha 1 less that at 0.1"].iloc[0] == pytest.approx(0.1, abs=0.003)
+    # shifts have a standard deviation of 0.001: means of 10 differences lie within 0.0045 x 5 /
+    # sqrt(10)
+    assert found["worst fifth: error at alpha 1 less that at 0.1"].iloc[0] == pytest.approx(
+        0.1, abs=0.003
+    )
 
 
 def test_one_split_decides_nothing() -> None:
@@ -158,7 +179,9 @@ def test_one_split_decides_nothing() -> None:
 def test_intervals_are_those_of_student() -> None:
     mean, low, high = interval(np.array([1.0, 2.0, 3.0]))
     # t(2) at 0.975 is 4.30265; standard error 1 / sqrt(3)
-    assert (mean, low, high) == pytest.approx((2.0, 2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), abs=1e-4)
+    assert (mean, low, high) == pytest.approx(
+        (2.0, 2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), abs=1e-4
+    )
 
 
 def test_intervals_of_shares_are_exact() -> None:

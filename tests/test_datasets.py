@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.datasets import _CRIME_COLUMNS, Dataset, load_credit, load_crime, load_diabetes
 
 CREDIT_HEADER = ",SeriousDlqin2yrs,age,NumberOfDependents\n"
@@ -64,7 +64,9 @@ def test_crime_columns_are_those_of_the_description_beside_the_file(data_folder:
     assert _CRIME_COLUMNS.split() == described
 
 
-def test_the_named_folder_is_looked_in_first(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_named_folder_is_looked_in_first(
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file_in(data_folder, "communities.data")
     monkeypatch.setenv("EVENHAND_DATA", str(data_folder))
     monkeypatch.setattr("pooch.retrieve", lambda **options: pytest.fail("fetched"))
@@ -74,12 +76,15 @@ def test_the_named_folder_is_looked_in_first(data_folder: Path, monkeypatch: pyt
 def test_a_crime_file_with_other_content_is_refused(tmp_path: Path) -> None:
     (tmp_path / "communities.data").write_text("1,2\n")
     with pytest.raises(
-        InputError, match=r"communities\.data must have the SHA-256 09e0b5c0.*, got [0-9a-f]{64}; remove"
+        InputError,
+        match=r"communities\.data must have the SHA-256 09e0b5c0.*, got [0-9a-f]{64}; remove",
     ):
         load_crime(tmp_path)
 
 
-def test_crime_is_fetched_with_its_hash_where_no_folder_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crime_is_fetched_with_its_hash_where_no_folder_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: dict[str, object] = {}
 
     def retrieve(**options: object) -> str:
@@ -93,11 +98,16 @@ def test_crime_is_fetched_with_its_hash_where_no_folder_has_it(tmp_path: Path, m
     assert "\n" not in str(caught.value)
     assert "EVENHAND_DATA" in str(caught.value)
     assert str(asked["url"]).endswith("/communities/communities.data")
-    assert asked["known_hash"] == "sha256:09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea"
+    assert (
+        asked["known_hash"]
+        == "sha256:09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea"
+    )
 
 
 def test_credit_has_labels_and_no_row_id(data_folder: Path) -> None:
-    file = file_in(data_folder, "give-me-some-credit.csv.gz", "give-me-some-credit.csv", "cs-training.csv")
+    file = file_in(
+        data_folder, "give-me-some-credit.csv.gz", "give-me-some-credit.csv", "cs-training.csv"
+    )
     data = load_credit(file)
     check_parts(data, 150_000, 10)
     assert set(data.y) == {0.0, 1.0}
@@ -105,8 +115,12 @@ def test_credit_has_labels_and_no_row_id(data_folder: Path) -> None:
     assert data.X.columns[data.X.isna().any()].tolist() == ["MonthlyIncome", "NumberOfDependents"]
 
 
-@pytest.mark.parametrize("name", ["give-me-some-credit.csv", "give-me-some-credit.csv.gz", "cs-training.csv"])
-def test_credit_is_found_under_each_of_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["give-me-some-credit.csv", "give-me-some-credit.csv.gz", "cs-training.csv"]
+)
+def test_credit_is_found_under_each_of_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     content = (CREDIT_HEADER + "1,1,45,2\n2,0,40,\n").encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     monkeypatch.setenv("EVENHAND_DATA", str(tmp_path))
@@ -125,14 +139,18 @@ def test_credit_is_found_under_each_of_its_names(tmp_path: Path, monkeypatch: py
         ("", "must be a csv file"),
     ],
 )
-def test_other_tables_than_the_credit_table_are_refused(tmp_path: Path, content: str, said: str) -> None:
+def test_other_tables_than_the_credit_table_are_refused(
+    tmp_path: Path, content: str, said: str
+) -> None:
     file = tmp_path / "cs-test.csv"
     file.write_text(content)
     with pytest.raises(InputError, match=said):
         load_credit(file)
 
 
-def test_without_a_file_the_message_says_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_file_the_message_says_where_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for folder in (None, str(tmp_path)):
         if folder:
             monkeypatch.setenv("EVENHAND_DATA", folder)

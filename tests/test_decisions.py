@@ -1,7 +1,8 @@
 """Losses and the decisions that forecasts lead to, against closed forms, densities and simulated outcomes.
 
-Random checks are seeded. A comparison with simulated outcomes allows so many standard errors that a test with a fresh
-seed fails with probability below 1e-6; what is computed without simulation has the tolerance stated with it.
+Random checks are seeded. A comparison with simulated outcomes allows so many standard errors that a
+test with a fresh seed fails with probability below 1e-6; what is computed without simulation has
+the tolerance stated with it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtri
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.decisions import BayesDecision, StepLoss, bayes
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.draws import jittered
@@ -39,7 +40,9 @@ def normals() -> Forecast:
 
 
 def mixtures() -> Forecast:
-    return Forecast(NormalMixture([0.3, 0.7], [[-1.0, 1.0], [0.0, 3.0], [0.5, 0.6]], np.full((3, 2), 0.6)))
+    return Forecast(
+        NormalMixture([0.3, 0.7], [[-1.0, 1.0], [0.0, 3.0], [0.5, 0.6]], np.full((3, 2), 0.6))
+    )
 
 
 def drawn(shape: tuple[int, ...]) -> Forecast:
@@ -71,12 +74,15 @@ def forecast(request: pytest.FixtureRequest) -> Forecast:
     return FORECASTS[request.param]
 
 
-# --- losses that are constant between cuts -----------------------------------------------------------------------
+# --- losses that are constant between cuts
+# -----------------------------------------------------------------------
 
 
 def test_a_cut_belongs_to_what_is_above_it() -> None:
     loss = StepLoss([0.0, 1.0], [5.0, 3.0, 2.0])
-    np.testing.assert_array_equal(loss([-1.0, np.nextafter(0, -1), 0.0, 0.5, 1.0, 9.0]), [5, 5, 3, 3, 2, 2])
+    np.testing.assert_array_equal(
+        loss([-1.0, np.nextafter(0, -1), 0.0, 0.5, 1.0, 9.0]), [5, 5, 3, 3, 2, 2]
+    )
     assert loss(0.0) == 3
     assert loss(0.0).shape == ()
     assert loss(np.zeros((2, 3))).shape == (2, 3)
@@ -88,7 +94,9 @@ def test_cuts_and_values_may_differ_between_people() -> None:
     np.testing.assert_array_equal(own_cuts([0.5, 0.5]), [7, 2])
     np.testing.assert_array_equal(own_cuts([[-1.0, 0.5], [0.5, 1.0]]), [[2, 7], [2, 7]])
     np.testing.assert_array_equal(own_values([[-1.0, 0.5], [-1.0, 0.5]]), [[1, 2], [3, 4]])
-    alone = [StepLoss([c], [2.0, 7.0]).expected(normals().take([i]))[0] for i, c in enumerate((0.0, 1.0))]
+    alone = [
+        StepLoss([c], [2.0, 7.0]).expected(normals().take([i]))[0] for i, c in enumerate((0.0, 1.0))
+    ]
     np.testing.assert_allclose(own_cuts.expected(normals().take([0, 1])), alone, rtol=1e-15)
 
 
@@ -100,11 +108,19 @@ def test_a_loss_without_cuts_is_constant() -> None:
 
 
 @pytest.mark.parametrize("per_person", [False, True])
-def test_expected_step_losses_equal_integrals_of_the_density(forecast: Forecast, per_person: bool) -> None:
+def test_expected_step_losses_equal_integrals_of_the_density(
+    forecast: Forecast, per_person: bool
+) -> None:
     n = len(forecast)
     cuts, values = np.array([-0.5, 0.5, 1.75]), np.array([2.0, 0.0, 3.0, 1.0])
-    loss = StepLoss(np.tile(cuts, (n, 1)), values + np.arange(n)[:, None]) if per_person else StepLoss(cuts, values)
-    y, density = density_rule(forecast, np.arange(-1280, 1281) / 64)  # the cuts are edges: no panel holds a jump
+    loss = (
+        StepLoss(np.tile(cuts, (n, 1)), values + np.arange(n)[:, None])
+        if per_person
+        else StepLoss(cuts, values)
+    )
+    y, density = density_rule(
+        forecast, np.arange(-1280, 1281) / 64
+    )  # the cuts are edges: no panel holds a jump
     batch = forecast.distribution.batch_shape
     at_y = loss(np.broadcast_to(y, (n, y.size)))
     at_y = at_y[:, None, :] if len(batch) == 2 else at_y
@@ -149,12 +165,21 @@ def test_directions_are_those_of_the_jumps() -> None:
         (lambda: StepLoss([1.0, 1.0], [1.0, 2.0, 3.0]), "cuts must increase"),
         (lambda: StepLoss([np.nan], [1.0, 2.0]), "cuts must be finite"),
         (lambda: StepLoss([0.0], [1.0, np.inf]), "values must be finite"),
-        (lambda: StepLoss(np.zeros((1, 1, 1)), [1.0, 2.0]), r"cuts must have shape \(k,\) or \(n, k\)"),
+        (
+            lambda: StepLoss(np.zeros((1, 1, 1)), [1.0, 2.0]),
+            r"cuts must have shape \(k,\) or \(n, k\)",
+        ),
         (lambda: StepLoss([[0.0]] * 3, [[1.0, 2.0]] * 2), "same number of rows"),
         (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), r"per person \(\w+\), got 3 rows"),
         (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])(0.0), r"per person \(\w+\), got 3 rows"),
-        (lambda: StepLoss([[0.0]] * 2, [1.0, 2.0]).expected(normals()), r"per person \(\w+\), got 2 rows"),
-        (lambda: StepLoss([0.0, 1.0], [1.0, 3.0, 2.0]).direction(), "must rise or fall from cut to cut"),
+        (
+            lambda: StepLoss([[0.0]] * 2, [1.0, 2.0]).expected(normals()),
+            r"per person \(\w+\), got 2 rows",
+        ),
+        (
+            lambda: StepLoss([0.0, 1.0], [1.0, 3.0, 2.0]).direction(),
+            "must rise or fall from cut to cut",
+        ),
     ],
 )
 def test_step_losses_that_do_not_fit_are_refused_in_one_line(make: Any, says: str) -> None:
@@ -163,7 +188,8 @@ def test_step_losses_that_do_not_fit_are_refused_in_one_line(make: Any, says: st
     assert "\n" not in str(caught.value)
 
 
-# --- expected losses of functions --------------------------------------------------------------------------------
+# --- expected losses of functions
+# --------------------------------------------------------------------------------
 
 
 def pinball(y: Floats, a: float, level: float = 0.8) -> Floats:
@@ -179,7 +205,11 @@ def expected_excess(mean: Floats, std: Floats, a: float) -> Floats:
 ACTIONS = (-0.5, 0.6, 1.5)
 CLOSED_FORMS = {
     "quadratic": (lambda y, a: (y - a) ** 2, lambda a: STD**2 + (MEAN - a) ** 2, 1e-9),
-    "exponential": (lambda y, a: np.exp(a * y), lambda a: np.exp(a * MEAN + (a * STD) ** 2 / 2), 1e-9),
+    "exponential": (
+        lambda y, a: np.exp(a * y),
+        lambda a: np.exp(a * MEAN + (a * STD) ** 2 / 2),
+        1e-9,
+    ),
     "pinball": (
         pinball,
         lambda a: 0.8 * expected_excess(MEAN, STD, a) + 0.2 * expected_excess(-MEAN, STD, -a),
@@ -191,7 +221,8 @@ CLOSED_FORMS = {
         2 * KINK * STD.max(),
     ),
 }
-"""Losses, their means under the three normals, and the accuracy that the documentation leads to expect."""
+"""Losses, their means under the three normals, and the accuracy that the documentation leads to
+expect."""
 
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
@@ -199,12 +230,16 @@ def test_expected_losses_under_normals_are_the_closed_forms(name: str) -> None:
     loss, closed, tolerance = CLOSED_FORMS[name]
     found = BayesDecision(ACTIONS, loss).expected_loss(normals())
     # scores beyond 8 hold ndtr(1.5 * 1.7 - 8) = 2.5e-8 of the mean of the steepest exponential
-    np.testing.assert_allclose(found, np.column_stack([closed(a) for a in ACTIONS]), rtol=5e-8, atol=tolerance)
+    np.testing.assert_allclose(
+        found, np.column_stack([closed(a) for a in ACTIONS]), rtol=5e-8, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 @pytest.mark.parametrize("key", ["mixture", "one draw each", "one person", "draws"])
-def test_expected_losses_under_other_forecasts_are_integrals_of_the_density(key: str, name: str) -> None:
+def test_expected_losses_under_other_forecasts_are_integrals_of_the_density(
+    key: str, name: str
+) -> None:
     forecast, loss = FORECASTS[key], CLOSED_FORMS[name][0]
     y, density = density_rule(forecast, np.arange(-1000, 1001) / 50)  # the kinks are edges
     found = BayesDecision(ACTIONS, loss).expected_loss(forecast)
@@ -244,7 +279,9 @@ def test_functions_may_depend_on_people(as_table: bool) -> None:
 
 
 @pytest.mark.parametrize("key", ["normal", "draws"])
-def test_blocks_of_people_give_what_one_piece_gives(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_people_give_what_one_piece_gives(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x = np.array([0.5, -1.0, 2.0])
     decision = BayesDecision([0.0, 1.0], lambda y, a, rows: np.exp(0.3 * (y - a + rows[:, None])))
     outcomes = np.linspace(-2, 2, 9)
@@ -254,25 +291,32 @@ def test_blocks_of_people_give_what_one_piece_gives(key: str, monkeypatch: pytes
     np.testing.assert_array_equal(decision.check_loss(outcomes, x), ways)
 
 
-# --- decisions ---------------------------------------------------------------------------------------------------
+# --- decisions
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("level", [0.2, 0.5, 0.9])
-def test_the_best_action_of_the_pinball_loss_is_the_quantile(forecast: Forecast, level: float) -> None:
+def test_the_best_action_of_the_pinball_loss_is_the_quantile(
+    forecast: Forecast, level: float
+) -> None:
     actions = np.arange(-8, 12, 0.05).tolist()
     made = BayesDecision(actions, lambda y, a: pinball(y, a, level)).decide(forecast)
     # the loss is convex in the action: its minimum lies next to the least action on the grid
     assert (np.abs(made.chosen.astype(float) - forecast.ppf(level)) <= 0.05 + 1e-3).all()
 
 
-def test_the_best_action_of_the_quadratic_loss_is_the_nearest_to_the_mean(forecast: Forecast) -> None:
+def test_the_best_action_of_the_quadratic_loss_is_the_nearest_to_the_mean(
+    forecast: Forecast,
+) -> None:
     actions = np.arange(-4, 6, 0.25)
     made = BayesDecision(actions.tolist(), lambda y, a: (y - a) ** 2).decide(forecast)
     nearest = np.abs(forecast.mean()[..., None] - actions).min(axis=-1)
     assert (np.abs(made.chosen.astype(float) - forecast.mean()) <= nearest + 5e-3).all()
 
 
-def test_the_bank_lends_where_the_forecast_gives_bad_loans_at_most_a_quarter(forecast: Forecast) -> None:
+def test_the_bank_lends_where_the_forecast_gives_bad_loans_at_most_a_quarter(
+    forecast: Forecast,
+) -> None:
     made = BayesDecision(("yes", "no"), {"yes": LOAN, "no": 1.0}).decide(forecast)
     np.testing.assert_array_equal(made.chosen == "yes", forecast.cdf(0.5) <= 0.25)
     np.testing.assert_allclose(made.promised, np.minimum(4 * forecast.cdf(0.5), 1.0), rtol=1e-12)
@@ -280,7 +324,9 @@ def test_the_bank_lends_where_the_forecast_gives_bad_loans_at_most_a_quarter(for
 
 def test_of_equally_good_actions_the_first_is_taken() -> None:
     for actions in (("a", "b", "c"), ("c", "b", "a")):
-        made = BayesDecision(actions, {"a": 1.0, "b": 1.0, "c": StepLoss([0.0], [1.0, 1.0])}).decide(normals())
+        made = BayesDecision(
+            actions, {"a": 1.0, "b": 1.0, "c": StepLoss([0.0], [1.0, 1.0])}
+        ).decide(normals())
         assert made.index.tolist() == [0, 0, 0]
         assert made.chosen.tolist() == [actions[0]] * 3
 
@@ -322,12 +368,18 @@ amounts = st.floats(0, 10).map(lambda value: round(value, 3))
     values=hnp.arrays(np.float64, (3, 3), elements=amounts),
     constant=st.floats(-5, 50),
 )
-def test_a_constant_added_to_all_losses_changes_no_decision(mean: Floats, values: Floats, constant: float) -> None:
+def test_a_constant_added_to_all_losses_changes_no_decision(
+    mean: Floats, values: Floats, constant: float
+) -> None:
     forecast = Forecast.from_normal(mean, np.full(4, 0.8))
     cuts = [-0.5, 0.5]
     plain = BayesDecision(range(3), {j: StepLoss(cuts, values[j]) for j in range(3)})
     moved = BayesDecision(range(3), {j: StepLoss(cuts, values[j] + constant) for j in range(3)})
-    expected, made, again = plain.expected_loss(forecast), plain.decide(forecast), moved.decide(forecast)
+    expected, made, again = (
+        plain.expected_loss(forecast),
+        plain.decide(forecast),
+        moved.decide(forecast),
+    )
     np.testing.assert_array_equal(made.promised, expected.min(axis=-1))
     np.testing.assert_array_equal(made.index, expected.argmin(axis=-1))
     # ties but for rounding may go either way: the other action is as good
@@ -336,7 +388,8 @@ def test_a_constant_added_to_all_losses_changes_no_decision(mean: Floats, values
     np.testing.assert_allclose(again.promised, made.promised + constant, atol=1e-12)
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------
+# --- what is refused
+# ---------------------------------------------------------------------------------------------
 
 
 def _one(loss: Any) -> BayesDecision:
@@ -358,19 +411,55 @@ def _one(loss: Any) -> BayesDecision:
             lambda: _one(np.nan),
             r"loss\['a'\] must be a StepLoss, a finite number \(or one per person\) or a function",
         ),
-        (lambda: _one(lambda y: 1.0).decide(normals()), "the loss of action 'a' must have the shape of its outcomes"),
-        (lambda: _one(lambda y: y[..., :3]).decide(normals()), "must have the shape of its outcomes"),
-        (lambda: _one(lambda y: np.full(y.shape, np.nan)).decide(normals()), "the loss of action 'a' must be finite"),
-        (lambda: _one(lambda y: np.where(y < 1, y, np.inf)).check_loss([0.0, 2.0]), "be finite, got inf at y = 2"),
-        (lambda: _one(lambda y, x: y).decide(normals(), [1, 2]), r"x must have one row per person \(3\), got 2 rows"),
-        (lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1.0]), "y must have one outcome per person"),
-        (lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1, 2, np.nan]), r"y\[2\] must be finite"),
-        (lambda: _one(StepLoss([[0.0]] * 2, [1.0, 0.0])).decide(normals()), r"per person \(\w+\), got 2 rows"),
+        (
+            lambda: _one(lambda y: 1.0).decide(normals()),
+            "the loss of action 'a' must have the shape of its outcomes",
+        ),
+        (
+            lambda: _one(lambda y: y[..., :3]).decide(normals()),
+            "must have the shape of its outcomes",
+        ),
+        (
+            lambda: _one(lambda y: np.full(y.shape, np.nan)).decide(normals()),
+            "the loss of action 'a' must be finite",
+        ),
+        (
+            lambda: _one(lambda y: np.where(y < 1, y, np.inf)).check_loss([0.0, 2.0]),
+            "be finite, got inf at y = 2",
+        ),
+        (
+            lambda: _one(lambda y, x: y).decide(normals(), [1, 2]),
+            r"x must have one row per person \(3\), got 2 rows",
+        ),
+        (
+            lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1.0]),
+            "y must have one outcome per person",
+        ),
+        (
+            lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1, 2, np.nan]),
+            r"y\[2\] must be finite",
+        ),
+        (
+            lambda: _one(StepLoss([[0.0]] * 2, [1.0, 0.0])).decide(normals()),
+            r"per person \(\w+\), got 2 rows",
+        ),
         (lambda: _one(1.0).check_loss([]), "y must hold at least one value"),
-        (lambda: _one(StepLoss([0.0], [1.0, -2.0])).check_loss([5.0]), "'a' must be at least 0, got -2.0; add a const"),
-        (lambda: _one(lambda y: y).check_loss([1, -3]), "'a' must be at least 0, got -3 at y = -3; add a constant"),
-        (lambda: _one(lambda y: np.abs(y - 1)).check_loss(range(5)), "'a' must rise or fall .* turns at y = 1"),
-        (lambda: _one(lambda y: 9 - np.abs(y - 3)).check_loss(range(5)), "'a' must rise or fall .* turns at y = 3"),
+        (
+            lambda: _one(StepLoss([0.0], [1.0, -2.0])).check_loss([5.0]),
+            "'a' must be at least 0, got -2.0; add a const",
+        ),
+        (
+            lambda: _one(lambda y: y).check_loss([1, -3]),
+            "'a' must be at least 0, got -3 at y = -3; add a constant",
+        ),
+        (
+            lambda: _one(lambda y: np.abs(y - 1)).check_loss(range(5)),
+            "'a' must rise or fall .* turns at y = 1",
+        ),
+        (
+            lambda: _one(lambda y: 9 - np.abs(y - 3)).check_loss(range(5)),
+            "'a' must rise or fall .* turns at y = 3",
+        ),
         (
             lambda: _one(StepLoss([0, 1], [1, 3, 2])).check_loss([5.0]),
             "'a' must be monotone in the outcome: .* must rise or fall",
@@ -392,11 +481,20 @@ def test_the_person_whose_loss_turns_is_found_among_others() -> None:
 
 
 def test_directions_of_losses_are_reported_by_action() -> None:
-    losses = {"up": np.exp, "down": lambda y: np.exp(-y), "flat": 2.0, "const": lambda y: np.full(y.shape, 0.1) * 3}
+    losses = {
+        "up": np.exp,
+        "down": lambda y: np.exp(-y),
+        "flat": 2.0,
+        "const": lambda y: np.full(y.shape, 0.1) * 3,
+    }
     y = np.random.default_rng(0).normal(size=50)
     assert BayesDecision(list(losses), losses).check_loss(y).tolist() == [[1, -1, 0, 0]]
     own = StepLoss([0.0], [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    assert BayesDecision(["own", "up"], {"own": own, "up": np.exp}).check_loss(y).tolist() == [[1, 1], [-1, 1], [0, 1]]
+    assert BayesDecision(["own", "up"], {"own": own, "up": np.exp}).check_loss(y).tolist() == [
+        [1, 1],
+        [-1, 1],
+        [0, 1],
+    ]
 
 
 def test_inputs_are_left_as_they_were() -> None:

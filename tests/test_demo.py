@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 from evenhand import InputError, MixtureMLPRegressor, demo, load
-from evenhand._checks import DiscreteOutcomeWarning
 from evenhand._format import at_most
+from evenhand._validate import DiscreteOutcomeWarning
 from evenhand.datasets import load_diabetes
 from evenhand.demo import run
 
@@ -26,12 +26,16 @@ REPORTS = ("report-deterministic.html", "report.html")
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def shown(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """Run the command as a newcomer does, in an empty folder and without options."""
     place = tmp_path_factory.mktemp("demo")
     script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
     assert script is not None
-    return place, subprocess.run([script, "demo"], check=False, capture_output=True, text=True, cwd=place)
+    return place, subprocess.run(
+        [script, "demo"], check=False, capture_output=True, text=True, cwd=place
+    )
 
 
 def read(path: Path) -> Any:
@@ -43,10 +47,20 @@ def test_the_demo_prints_a_table_and_where_its_files_are(
 ) -> None:
     place, done = shown
     assert done.returncode == 0
-    for words in ("log score", "oracle worst 20%", "in plain words", "deterministic", "randomized", "evenhand-demo/"):
+    for words in (
+        "log score",
+        "oracle worst 20%",
+        "in plain words",
+        "deterministic",
+        "randomized",
+        "evenhand-demo/",
+    ):
         assert words in done.stdout
     for words in (
-        "With 95% confidence, stated chances are off by at most 30.0 points in every group of at least 20% of people",
+        (
+            "With 95% confidence, stated chances are off by at most 30.0 points in every group of"
+            " at least 20% of people"
+        ),
         "(certified on 177 people, learned on 265 rows).",
         "The least randomization that shows it: alpha = ",
         " nats of log score on these people; a person's 80% interval is on average ",
@@ -64,7 +78,9 @@ def test_the_demo_prints_a_table_and_where_its_files_are(
     assert done.stdout.splitlines()[-1] == "Open evenhand-demo/report.html"
 
 
-def test_its_reports_are_those_of_the_two_models(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_its_reports_are_those_of_the_two_models(
+    shown: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
     folder = shown[0] / "evenhand-demo"
     for audit, report in zip(AUDITS, REPORTS, strict=True):
         held, page = read(folder / audit), (folder / report).read_text()
@@ -73,7 +89,11 @@ def test_its_reports_are_those_of_the_two_models(shown: tuple[Path, subprocess.C
         made = held["provenance"]
         assert (made["command"], made["random_state"]) == ("evenhand demo", 0)
         assert made["model"]["sha256"] == read(folder / "model" / "model.json")["sha256"]
-        assert made["data"] == {"name": "diabetes, which comes with scikit-learn", "sha256": None, "n_rows": 442}
+        assert made["data"] == {
+            "name": "diabetes, which comes with scikit-learn",
+            "sha256": None,
+            "n_rows": 442,
+        }
         # people are named by their rows in the whole table
         outcomes = load_diabetes().y
         assert all(outcomes[row["row"]] == row["outcome"] for row in held["examples"])
@@ -84,26 +104,40 @@ def test_its_reports_are_those_of_the_two_models(shown: tuple[Path, subprocess.C
     assert chosen["alpha"] == load(folder / "model").alpha
 
 
-def test_one_number_stands_for_one_promise(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_one_number_stands_for_one_promise(
+    shown: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
     folder, done = shown[0] / "evenhand-demo", shown[1]
     held = read(folder / AUDITS[-1])
     assert held["is_randomized"]
     text = " ".join(done.stdout.split())
-    (stated,) = re.findall(r"off by at most ([\d.]+) points in every group of at least 20% of people", text)
-    (compared,) = re.findall(r"certified, any 20% .*off by at most ([\d.]+) points; of", done.stdout)
-    (warned,) = re.findall(r"at most ([\d.]+) points in every group of at least 20% of people", held["caveat"])
-    (proven,) = [row["group_error"] for row in held["certificate"]["every_group"] if row["mass"] == 0.2]
+    (stated,) = re.findall(
+        r"off by at most ([\d.]+) points in every group of at least 20% of people", text
+    )
+    (compared,) = re.findall(
+        r"certified, any 20% .*off by at most ([\d.]+) points; of", done.stdout
+    )
+    (warned,) = re.findall(
+        r"at most ([\d.]+) points in every group of at least 20% of people", held["caveat"]
+    )
+    (proven,) = [
+        row["group_error"] for row in held["certificate"]["every_group"] if row["mass"] == 0.2
+    ]
     (in_hindsight,) = [row["certified"] for row in held["worst_groups"] if row["mass"] == 0.2]
     assert stated == compared == warned == at_most(proven) == at_most(in_hindsight)
     page = " ".join((folder / REPORTS[-1]).read_text().split())
     assert f"stated chances are off by at most {stated} percentage points" in page
 
 
-def test_its_files_are_what_they_are_named(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_its_files_are_what_they_are_named(
+    shown: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
     folder = shown[0] / "evenhand-demo"
     deterministic, randomized = (read(folder / name) for name in AUDITS)
     assert (deterministic["is_randomized"], randomized["is_randomized"]) == (False, True)
-    assert "<h1>Audit of the diabetes model with a draw</h1>" in (folder / "report.html").read_text()
+    assert (
+        "<h1>Audit of the diabetes model with a draw</h1>" in (folder / "report.html").read_text()
+    )
     assert deterministic["n_samples"] == randomized["n_samples"] == 177
     assert len(randomized["groups"]) > 3
     table = pd.read_csv(folder / "comparison.csv")
@@ -112,17 +146,23 @@ def test_its_files_are_what_they_are_named(shown: tuple[Path, subprocess.Complet
         for row in found["scores"]:
             value = table.loc[table["measure"] == row["measure"], found["name"]].item()
             assert value == pytest.approx(row["value"], rel=1e-9)
-    # the price is the mean difference of log scores, over other draws: at most 2 nats, of 64 and 16 draws for each
+    # the price is the mean difference of log scores, over other draws: at most 2 nats, of 64 and 16
+    # draws for each
     paid = float(shown[1].stdout.partition("Price: ")[2].partition(" nats")[0])
     losses = table.set_index("measure").loc["log score"]
-    assert losses["randomized"] - losses["deterministic"] == pytest.approx(paid, abs=5 * 2 / np.sqrt(177 * 16))
+    assert losses["randomized"] - losses["deterministic"] == pytest.approx(
+        paid, abs=5 * 2 / np.sqrt(177 * 16)
+    )
     data = load_diabetes()
     model = load(folder / "model")
     assert f"alpha = {model.alpha:.3g}." in shown[1].stdout
-    assert 0.02 < model.alpha < 0.5  # neither half of a forecast's mean error nor next to no randomization
+    assert (
+        0.02 < model.alpha < 0.5
+    )  # neither half of a forecast's mean error nor next to no randomization
     forecast = model.forecast(data.X, 0.5)
     assert len(forecast) == 442
-    # the median of the forecasts at the middle draw tells the patients apart: a correlation of 0 is 12 errors away
+    # the median of the forecasts at the middle draw tells the patients apart: a correlation of 0 is
+    # 12 errors away
     assert np.corrcoef(forecast.ppf(0.5), data.y)[0, 1] > 0.5
 
 
@@ -141,14 +181,18 @@ def test_the_same_seed_gives_the_same_numbers(
             assert again["error"] == pytest.approx(row["error"], rel=1e-9)
 
 
-def test_a_target_that_is_out_of_reach_is_said_and_the_next_one_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_is_out_of_reach_is_said_and_the_next_one_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     X, y = pd.DataFrame({"a": np.arange(442.0)}), pd.Series(np.arange(442.0))
     tried: list[float] = []
 
     def chosen(trained: str, X: pd.DataFrame, y: pd.Series, target: float, seed: int) -> Any:
         tried.append(target)
         if target < least:
-            raise InputError(f"a group error of at most {target:g} cannot be certified: about 300 rows will do")
+            raise InputError(
+                f"a group error of at most {target:g} cannot be certified: about 300 rows will do"
+            )
         return target
 
     monkeypatch.setattr(demo, "_trained", lambda X, y, seed: "trained once")
@@ -168,7 +212,8 @@ def test_a_target_that_is_out_of_reach_is_said_and_the_next_one_tried(monkeypatc
 
 
 def test_one_training_serves_all_targets(monkeypatch: pytest.MonkeyPatch) -> None:
-    # predictions without any use, in a fraction of the time: only the largest of the errors can be met on these rows
+    # predictions without any use, in a fraction of the time: only the largest of the errors can be
+    # met on these rows
     trained: list[int] = []
     fit = MixtureMLPRegressor.fit
 
@@ -189,8 +234,11 @@ def test_one_training_serves_all_targets(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.max_group_error == 0.35
     assert found.n_learning == 265
     assert found.model.alpha == found.alpha == found.certificate.link.alpha
-    # what is certified is certified on the rows that were kept, with their numbers in the whole table
+    # what is certified is certified on the rows that were kept, with their numbers in the whole
+    # table
     assert found.certifying.shape == (177,)
-    held = found.model.base_forecast(data.X.iloc[found.certifying]).pit(data.y.iloc[found.certifying])
+    held = found.model.base_forecast(data.X.iloc[found.certifying]).pit(
+        data.y.iloc[found.certifying]
+    )
     # outcomes that come often are spread over their cell, whose probability is below 0.02 each
     np.testing.assert_allclose(found.certificate.distances, np.abs(held - 0.5), atol=0.02)

@@ -1,7 +1,7 @@
 """Distributions: one suite over the registry of examples, then each family and wrapper against theory and peers.
 
-Random numbers are seeded. Where a test is statistical, its comment states how often it would fail by chance if the
-seed were redrawn and the code were right.
+Random numbers are seeded. Where a test is statistical, its comment states how often it would fail
+by chance if the seed were redrawn and the code were right.
 """
 
 from __future__ import annotations
@@ -16,9 +16,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
-from distribution_examples import EXAMPLES, Build, Example, Shape, frozen, mixture, normal, parts, quantiles, samples
+from distribution_examples import (
+    EXAMPLES,
+    Build,
+    Example,
+    Shape,
+    frozen,
+    mixture,
+    normal,
+    parts,
+    quantiles,
+    samples,
+)
 from evenhand import distributions
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.distributions import (
     FAMILIES,
     WRAPPERS,
@@ -30,31 +41,40 @@ from evenhand.distributions import (
     Randomized,
     Rearranged,
     Samples,
-    _piecewise,
+    piecewise,
 )
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from quadrature import Floats, panels
 
 IN_EVERY_SHAPE = [
-    pytest.param(example, shape, id=f"{example.name}-{shape}") for example in EXAMPLES for shape in example.shapes
+    pytest.param(example, shape, id=f"{example.name}-{shape}")
+    for example in EXAMPLES
+    for shape in example.shapes
 ]
-IN_ITS_LAST_SHAPE = [pytest.param(example, example.shapes[-1], id=example.name) for example in EXAMPLES]
+IN_ITS_LAST_SHAPE = [
+    pytest.param(example, example.shapes[-1], id=example.name) for example in EXAMPLES
+]
 
 every_shape = pytest.mark.parametrize(("example", "shape"), IN_EVERY_SHAPE)
 last_shape = pytest.mark.parametrize(("example", "shape"), IN_ITS_LAST_SHAPE)
-every_link = pytest.mark.parametrize("link", [kind(alpha) for kind in LINKS.values() for alpha in (0.08, 0.4)], ids=str)
+every_link = pytest.mark.parametrize(
+    "link", [kind(alpha) for kind in LINKS.values() for alpha in (0.08, 0.4)], ids=str
+)
 
 DIRECT = ("cdf", "sf", "logcdf", "logsf", "logpdf")
 POINTWISE = (*DIRECT, "crps")
 TAILS = frozen([1e-12, 1e-9, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5])
 
 
-# --- the registry ----------------------------------------------------------------------------------------------
+# --- the registry
+# ----------------------------------------------------------------------------------------------
 
 
 def concrete(kind: type[Distribution]) -> set[type[Distribution]]:
     below = {deeper for child in kind.__subclasses__() for deeper in concrete(child)}
-    return below | ({kind} if kind.__module__.startswith("evenhand.") and kind is not Distribution else set())
+    return below | (
+        {kind} if kind.__module__.startswith("evenhand.") and kind is not Distribution else set()
+    )
 
 
 def test_every_distribution_of_the_package_is_a_family_or_a_wrapper() -> None:
@@ -66,13 +86,21 @@ def test_no_family_wrapper_or_link_is_missing_from_the_examples() -> None:
     chains = [list(parts(example.build(example.shapes[-1]))) for example in EXAMPLES]
     assert {type(part) for chain in chains for part in chain} == {*FAMILIES, *WRAPPERS}
     assert {type(chain[0]) for chain in chains} == {*FAMILIES, *WRAPPERS}
-    pairs = {(type(part.base), part.link.name) for chain in chains for part in chain if isinstance(part, Randomized)}
+    pairs = {
+        (type(part.base), part.link.name)
+        for chain in chains
+        for part in chain
+        if isinstance(part, Randomized)
+    }
     assert {(family, link) for family in FAMILIES for link in LINKS} <= pairs
-    assert {type(chain[1]) for chain in chains if isinstance(chain[0], LocationScale)} >= set(FAMILIES)
+    assert {type(chain[1]) for chain in chains if isinstance(chain[0], LocationScale)} >= set(
+        FAMILIES
+    )
     assert len({example.name for example in EXAMPLES}) == len(EXAMPLES)
 
 
-# --- what holds for each of them: shapes -----------------------------------------------------------------------
+# --- what holds for each of them: shapes
+# -----------------------------------------------------------------------
 
 
 @every_shape
@@ -80,7 +108,12 @@ def test_shapes_and_dtype(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     assert batch.batch_shape == shape
     centre = batch.ppf(0.5)
-    for result in (centre, batch.mean(), batch.std(), *(getattr(batch, name)(0.7) for name in POINTWISE)):
+    for result in (
+        centre,
+        batch.mean(),
+        batch.std(),
+        *(getattr(batch, name)(0.7) for name in POINTWISE),
+    ):
         assert result.shape == shape
         assert result.dtype == np.float64
     rows = centre.reshape(4, -1)[:, 0]
@@ -89,7 +122,9 @@ def test_shapes_and_dtype(example: Example, shape: Shape) -> None:
             result = getattr(batch, name)(y)
             assert result.shape == shape
             assert result.dtype == np.float64
-            np.testing.assert_array_equal(result, getattr(batch, name)(np.broadcast_to(np.float64(y), shape)))
+            np.testing.assert_array_equal(
+                result, getattr(batch, name)(np.broadcast_to(np.float64(y), shape))
+            )
     wide = batch.expand()
     assert wide.batch_shape == (*shape, 1)
     for name in POINTWISE:
@@ -98,7 +133,9 @@ def test_shapes_and_dtype(example: Example, shape: Shape) -> None:
     assert wide.mean().shape == (*shape, 1)
 
 
-@pytest.mark.parametrize(("example", "shape"), [row for row in IN_EVERY_SHAPE if row.values[1] != (4, 1)])
+@pytest.mark.parametrize(
+    ("example", "shape"), [row for row in IN_EVERY_SHAPE if row.values[1] != (4, 1)]
+)
 def test_expand_and_take_agree_with_direct_evaluation(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     wide, spread = batch.expand(), batch.std()
@@ -107,7 +144,9 @@ def test_expand_and_take_agree_with_direct_evaluation(example: Example, shape: S
     exact = {"rtol": 1e-9, "atol": 1e-12}
     for k, value in enumerate(y):
         for name in DIRECT:
-            np.testing.assert_allclose(getattr(wide, name)(y)[..., k], getattr(batch, name)(value), **exact)
+            np.testing.assert_allclose(
+                getattr(wide, name)(y)[..., k], getattr(batch, name)(value), **exact
+            )
     rough = np.abs(wide.crps(y)[..., 1] - batch.crps(y[1]))
     assert (rough <= 2 * example.tolerance * spread).all()
     quantiles = wide.ppf(levels)
@@ -120,13 +159,17 @@ def test_expand_and_take_agree_with_direct_evaluation(example: Example, shape: S
         assert taken.batch_shape == own[rows].shape
         np.testing.assert_allclose(taken.ppf(0.3), own[rows], **exact)
         for name in DIRECT:
-            np.testing.assert_allclose(getattr(taken, name)(own[rows]), getattr(batch, name)(own)[rows], **exact)
+            np.testing.assert_allclose(
+                getattr(taken, name)(own[rows]), getattr(batch, name)(own)[rows], **exact
+            )
     # a table's nodes may depend on the draws in the batch
     assert (np.abs(taken.std() - spread[rows]) <= 2 * example.tolerance * spread[rows]).all()
 
 
 @last_shape
-def test_each_cell_of_a_batch_depends_on_its_own_outcome_only(example: Example, shape: Shape) -> None:
+def test_each_cell_of_a_batch_depends_on_its_own_outcome_only(
+    example: Example, shape: Shape
+) -> None:
     batch = example.build(shape)
     p = np.linspace(0.01, 0.99, batch.mean().size).reshape(shape)
     y = batch.ppf(0.5) + (2 * p - 1) * batch.std()
@@ -134,7 +177,9 @@ def test_each_cell_of_a_batch_depends_on_its_own_outcome_only(example: Example, 
     quantiles = batch.ppf(p)
     for cell in np.ndindex(*shape):
         for name, values in together.items():
-            assert values[cell] == pytest.approx(getattr(batch, name)(y[cell])[cell], rel=1e-12, abs=1e-14)
+            assert values[cell] == pytest.approx(
+                getattr(batch, name)(y[cell])[cell], rel=1e-12, abs=1e-14
+            )
         assert quantiles[cell] == pytest.approx(batch.ppf(p[cell])[cell], rel=1e-10, abs=1e-12)
 
 
@@ -142,7 +187,12 @@ def test_each_cell_of_a_batch_depends_on_its_own_outcome_only(example: Example, 
 def test_inputs_are_not_changed(example: Example, shape: Shape) -> None:
     # parameters in the registry are read-only, so building and evaluating would raise
     batch = example.build(shape)
-    y, p, log_p, upper = batch.ppf(0.4), np.full(shape, 0.7), np.full(shape, -3.0), np.zeros(shape, bool)
+    y, p, log_p, upper = (
+        batch.ppf(0.4),
+        np.full(shape, 0.7),
+        np.full(shape, -3.0),
+        np.zeros(shape, bool),
+    )
     kept = [array.copy() for array in (y, p, log_p, upper)]
     for array in (y, p, log_p, upper):
         array.flags.writeable = False
@@ -153,7 +203,8 @@ def test_inputs_are_not_changed(example: Example, shape: Shape) -> None:
         np.testing.assert_array_equal(array, before)
 
 
-# --- what holds for each of them: the axioms -------------------------------------------------------------------
+# --- what holds for each of them: the axioms
+# -------------------------------------------------------------------
 
 
 def assert_quantiles_invert_both_tails(batch: Distribution, absolute: float = 0.0) -> None:
@@ -163,8 +214,8 @@ def assert_quantiles_invert_both_tails(batch: Distribution, absolute: float = 0.
         y = wide.quantile_from_tail(log_p, np.full(TAILS.shape, upper))
         assert np.isfinite(y).all()
         back = log_tail(y)
-        # no float lies nearer to the quantile than its spacing, which the log tail turns into rate * spacing; on top
-        # of that 1e-8 for the links' tables, of which 1e-9 was seen
+        # no float lies nearer to the quantile than its spacing, which the log tail turns into rate
+        # * spacing; on top of that 1e-8 for the links' tables, of which 1e-9 was seen
         with np.errstate(over="ignore"):
             rounding = 4 * np.spacing(np.abs(y) + batch_size(batch)) * np.exp(wide.logpdf(y) - back)
         assert (np.abs(back - log_p) <= rounding + allowed).all()
@@ -186,8 +237,9 @@ def assert_tails_add_up_rise_and_stay_finite(batch: Distribution) -> None:
     assert (upper <= 0).all()
     # sums of a few exponentials of logarithms: some units of rounding of 1
     np.testing.assert_allclose(wide.cdf(y) + wide.sf(y), 1, atol=1e-13)
-    # the logarithms of links subtract log(kappa) of at most 4, whose unit in the last place is 4e-16, and meet about
-    # nine such errors where libraries differ by a unit; the relative precision below the draw is tested next
+    # the logarithms of links subtract log(kappa) of at most 4, whose unit in the last place is
+    # 4e-16, and meet about nine such errors where libraries differ by a unit; the relative
+    # precision below the draw is tested next
     np.testing.assert_allclose(wide.cdf(y), np.exp(lower), rtol=1e-15, atol=4e-15)
     deep = lower < np.log(1e-3)
     if isinstance(batch, Randomized):
@@ -198,7 +250,9 @@ def assert_tails_add_up_rise_and_stay_finite(batch: Distribution) -> None:
         assert (np.diff(rising, axis=-1) >= -1e-13 * (1 + np.abs(rising[..., 1:]))).all()
     for tail, nowhere in ((wide.cdf, -np.inf), (wide.sf, np.inf)):
         np.testing.assert_array_equal(tail(nowhere), 0.0)
-        np.testing.assert_allclose(tail(-nowhere), 1.0, atol=1e-15)  # weights add up to 1 but for rounding
+        np.testing.assert_allclose(
+            tail(-nowhere), 1.0, atol=1e-15
+        )  # weights add up to 1 but for rounding
 
 
 def assert_density_is_the_slope(batch: Distribution, tolerance: float) -> None:
@@ -221,13 +275,17 @@ def test_quantiles_invert_the_cdf_in_both_tails(example: Example, shape: Shape) 
     # 1 - 1e-12 is a float with four digits of the tail, which 1 - p keeps
     p = np.array([1e-12, 1e-5, 0.2, 0.5, 0.8, 1 - 1e-5, 1 - 1e-12])
     back = np.where(p > 0.5, wide.sf(wide.ppf(p)), wide.cdf(wide.ppf(p)))
-    np.testing.assert_allclose(back, np.broadcast_to(np.where(p > 0.5, 1 - p, p), back.shape), rtol=1e-6)
+    np.testing.assert_allclose(
+        back, np.broadcast_to(np.where(p > 0.5, 1 - p, p), back.shape), rtol=1e-6
+    )
     np.testing.assert_array_equal(batch.ppf(0.0), -np.inf)
     np.testing.assert_array_equal(batch.ppf(1.0), np.inf)
 
 
 @last_shape
-def test_tails_add_up_rise_and_stay_finite_forty_deviations_out(example: Example, shape: Shape) -> None:
+def test_tails_add_up_rise_and_stay_finite_forty_deviations_out(
+    example: Example, shape: Shape
+) -> None:
     assert_tails_add_up_rise_and_stay_finite(example.build(shape))
 
 
@@ -240,8 +298,9 @@ def test_density_is_the_slope_of_the_cdf(example: Example, shape: Shape) -> None
 def by_quadrature(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean, standard deviation and CRPS at the outcomes (on a last axis) by integrals of the tails over y.
 
-    E Y = c + integral_c^inf S - integral_-inf^c F, E (Y - c)^2 = 2 integral |y - c| (S or F),
-    CRPS = integral_-inf^y F^2 + integral_y^inf S^2; Gauss-Legendre with an edge at every outcome and at c.
+    E Y = c + integral_c^inf S - integral_-inf^c F, E (Y - c)^2 = 2 integral |y - c| (S or F), CRPS
+    = integral_-inf^y F^2 + integral_y^inf S^2; Gauss-Legendre with an edge at every outcome and at
+    c.
     """
     wide = batch.expand()
     scores = np.arange(-8.5, 8.51, 0.125)
@@ -254,7 +313,10 @@ def by_quadrature(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats
     above = y > centre
     mean = (weight * np.where(above, sf, -cdf)).sum(axis=-1)
     square = 2 * (weight * np.abs(y - centre) * np.where(above, sf, cdf)).sum(axis=-1)
-    crps = [(weight * np.where(y > at[..., None], sf, cdf) ** 2).sum(-1) for at in np.moveaxis(outcomes, -1, 0)]
+    crps = [
+        (weight * np.where(y > at[..., None], sf, cdf) ** 2).sum(-1)
+        for at in np.moveaxis(outcomes, -1, 0)
+    ]
     return mean + centre[..., 0], np.sqrt(square - mean**2), np.stack(crps, axis=-1)
 
 
@@ -266,8 +328,11 @@ def test_mean_deviation_and_crps_agree_with_quadrature(example: Example, shape: 
     np.testing.assert_array_less(np.abs(batch.mean() - mean) / std, example.tolerance)
     np.testing.assert_array_less(np.abs(batch.std() / std - 1), example.tolerance)
     for k in range(outcomes.shape[-1]):
-        np.testing.assert_array_less(np.abs(batch.crps(outcomes[..., k]) - crps[..., k]) / std, example.tolerance)
-    # ten deviations out the score is the distance to the mean, less half the mean difference of two copies
+        np.testing.assert_array_less(
+            np.abs(batch.crps(outcomes[..., k]) - crps[..., k]) / std, example.tolerance
+        )
+    # ten deviations out the score is the distance to the mean, less half the mean difference of two
+    # copies
     far = batch.mean() + 50 * batch.std()
     gap = far - batch.crps(far) - mean
     assert ((gap > 0) & (gap < 0.6 * std)).all()
@@ -277,12 +342,15 @@ def test_mean_deviation_and_crps_agree_with_quadrature(example: Example, shape: 
 def test_probabilities_outside_zero_and_one_are_refused(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     for wrong in (90, -0.1, np.nan):
-        with pytest.raises(InputError, match=r"p must lie between 0 and 1.*fractions everywhere") as caught:
+        with pytest.raises(
+            InputError, match=r"p must lie between 0 and 1.*fractions everywhere"
+        ) as caught:
             batch.ppf(wrong)
         assert "\n" not in str(caught.value)
 
 
-# --- the same over drawn parameters ----------------------------------------------------------------------------
+# --- the same over drawn parameters
+# ----------------------------------------------------------------------------
 
 finite = st.floats(-1e4, 1e4)
 positive = st.floats(-3, 3).map(lambda x: 10.0**x)
@@ -297,7 +365,9 @@ def families(draw: st.DrawFn) -> Distribution:
         return Normal(values[0][:1], draw(positive))
     if kind is NormalMixture:
         weights = draw(st.lists(st.floats(0.001, 1), min_size=size, max_size=size))
-        return NormalMixture(weights, values, draw(st.lists(positive, min_size=size, max_size=size)))
+        return NormalMixture(
+            weights, values, draw(st.lists(positive, min_size=size, max_size=size))
+        )
     if kind is Quantiles:
         levels = draw(st.lists(st.integers(1, 999), min_size=size, max_size=size, unique=True))
         return Quantiles(np.sort(levels) / 1000, values, sort=True)
@@ -344,23 +414,29 @@ def test_integral_of_the_density_is_the_probability(
 ) -> None:
     batch = Randomized(Normal(*moments), link, r)
     low, high = (float(batch.ppf(level)) for level in sorted((p, 0.5)))
-    # the link's kink, where the randomized CDF is r, breaks the interval; adaptive quadrature to 1e-10, tables to 1e-9
+    # the link's kink, where the randomized CDF is r, breaks the interval; adaptive quadrature to
+    # 1e-10, tables to 1e-9
     kink = np.clip([float(batch.ppf(r))], low, high)
-    found = integrate.quad(lambda y: np.exp(batch.logpdf(y)), low, high, points=kink, limit=400, epsabs=1e-11)[0]
+    found = integrate.quad(
+        lambda y: np.exp(batch.logpdf(y)), low, high, points=kink, limit=400, epsabs=1e-11
+    )[0]
     assert found == pytest.approx(abs(p - 0.5), abs=1e-8)
 
 
 def test_crps_of_many_rows_is_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    examples = [example for example in EXAMPLES if "quantiles" in example.name or "normal" in example.name]
+    examples = [
+        example for example in EXAMPLES if "quantiles" in example.name or "normal" in example.name
+    ]
     batches = [example.build(example.shapes[-1]) for example in examples]
     y = np.array([[0.3], [1.0], [-2.0], [5.0]])
     whole = [batch.crps(y) for batch in batches]
-    monkeypatch.setattr(_piecewise, "CHUNK", 1)
+    monkeypatch.setattr(piecewise, "CHUNK", 1)
     for batch, scores in zip(batches, whole, strict=True):
         np.testing.assert_array_equal(batch.crps(y), scores)
 
 
-# --- normal ----------------------------------------------------------------------------------------------------
+# --- normal
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_normal_agrees_with_scipy_and_scoringrules() -> None:
@@ -368,7 +444,9 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
     loc, scale, y = rng.normal(0, 5, 50), np.exp(rng.normal(size=50)), rng.normal(0, 8, 50)
     batch, peer = Normal(loc, scale), stats.norm(loc, scale)
     for name in DIRECT:
-        np.testing.assert_allclose(getattr(batch, name)(y), getattr(peer, name)(y), rtol=1e-11, atol=1e-300)
+        np.testing.assert_allclose(
+            getattr(batch, name)(y), getattr(peer, name)(y), rtol=1e-11, atol=1e-300
+        )
     for p in (1e-9, 0.2, 0.5, 0.9):
         np.testing.assert_allclose(batch.ppf(p), peer.ppf(p), rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(batch.crps(y), scoringrules.crps_normal(y, loc, scale), rtol=1e-10)
@@ -377,30 +455,81 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Normal([1.0, 2.0, 3.0], [1.0, 2.0]), r"loc and scale must have shapes.*loc of shape \(3,\)"),
+        (
+            lambda: Normal([1.0, 2.0, 3.0], [1.0, 2.0]),
+            r"loc and scale must have shapes.*loc of shape \(3,\)",
+        ),
         (lambda: Normal([0.0, np.nan], 1.0), r"loc\[1\] must be finite, got nan"),
         (lambda: Normal(0.0, [[1.0, 0.0]]), r"scale\[0, 1\] must be finite and positive, got 0.0"),
         (lambda: Normal(0.0, -1.0), r"scale must be finite and positive, got -1.0"),
-        (lambda: NormalMixture([0.5, 0.5], np.zeros((2, 3)), 1.0), r"weights and loc and scale must have shapes"),
-        (lambda: NormalMixture([0.5, -0.5], [0.0, 1.0], 1.0), r"weights must be at least 0 with a positive sum"),
-        (lambda: NormalMixture([[0.0, 0.0]], [0.0, 1.0], 1.0), r"weights must be at least 0 with a positive sum"),
+        (
+            lambda: NormalMixture([0.5, 0.5], np.zeros((2, 3)), 1.0),
+            r"weights and loc and scale must have shapes",
+        ),
+        (
+            lambda: NormalMixture([0.5, -0.5], [0.0, 1.0], 1.0),
+            r"weights must be at least 0 with a positive sum",
+        ),
+        (
+            lambda: NormalMixture([[0.0, 0.0]], [0.0, 1.0], 1.0),
+            r"weights must be at least 0 with a positive sum",
+        ),
         (lambda: NormalMixture(1.0, 0.0, 1.0), r"weights must have one entry per component"),
-        (lambda: Samples([[1.0], [2.0]]), r"values must hold at least two samples per row, got shape \(2, 1\)"),
+        (
+            lambda: Samples([[1.0], [2.0]]),
+            r"values must hold at least two samples per row, got shape \(2, 1\)",
+        ),
         (lambda: Samples(3.0), r"values must hold at least two samples per row"),
-        (lambda: Samples([[1.0, 2.0], [0.1, 0.1]]), r"values\[1\] must hold samples that differ, got equal samples"),
+        (
+            lambda: Samples([[1.0, 2.0], [0.1, 0.1]]),
+            r"values\[1\] must hold samples that differ, got equal samples",
+        ),
         # the standard deviation of these is not 0 but 1.4e-17
-        (lambda: Samples([[0.1, 0.1, 0.1]]), r"values\[0\] must hold samples that differ, got equal samples"),
+        (
+            lambda: Samples([[0.1, 0.1, 0.1]]),
+            r"values\[0\] must hold samples that differ, got equal samples",
+        ),
         (lambda: Samples([[1.0, np.inf]]), r"values\[0, 1\] must be finite, got inf"),
-        (lambda: Quantiles([10, 50, 90], [[0.0, 1.0, 2.0]]), r"levels must lie strictly between 0 and 1.*not 90"),
-        (lambda: Quantiles([0.0, 0.5], [[0.0, 1.0]]), r"levels must lie strictly between 0 and 1, got 0 to 0.5"),
-        (lambda: Quantiles([0.5, 0.1], [[0.0, 1.0]]), r"levels must be at least two increasing probabilities"),
-        (lambda: Quantiles([0.5], [[0.0]]), r"levels must be at least two increasing probabilities"),
-        (lambda: Quantiles([0.1, 0.5, 0.9], [[0.0, 1.0]]), r"values must have one column per level \(3\)"),
-        (lambda: LocationScale(Normal(np.zeros(3), 1.0), np.zeros(2)), r"base and loc must have shapes"),
-        (lambda: LocationScale(Normal(0.0, 1.0), [0.0], [0.0]), r"scale\[0\] must be finite and positive"),
-        (lambda: Randomized(Normal(np.zeros(3), 1.0), Laplace(0.1), [0.1, 0.2]), r"base and r must have shapes"),
-        (lambda: Randomized(Normal([0.0], 1.0), Laplace(0.1), [1.0]), r"r\[0\] must lie strictly between 0 and 1"),
-        (lambda: Rearranged(Normal(np.zeros(3), 1.0)), r"base must hold several draws per person, shape \(n, m\)"),
+        (
+            lambda: Quantiles([10, 50, 90], [[0.0, 1.0, 2.0]]),
+            r"levels must lie strictly between 0 and 1.*not 90",
+        ),
+        (
+            lambda: Quantiles([0.0, 0.5], [[0.0, 1.0]]),
+            r"levels must lie strictly between 0 and 1, got 0 to 0.5",
+        ),
+        (
+            lambda: Quantiles([0.5, 0.1], [[0.0, 1.0]]),
+            r"levels must be at least two increasing probabilities",
+        ),
+        (
+            lambda: Quantiles([0.5], [[0.0]]),
+            r"levels must be at least two increasing probabilities",
+        ),
+        (
+            lambda: Quantiles([0.1, 0.5, 0.9], [[0.0, 1.0]]),
+            r"values must have one column per level \(3\)",
+        ),
+        (
+            lambda: LocationScale(Normal(np.zeros(3), 1.0), np.zeros(2)),
+            r"base and loc must have shapes",
+        ),
+        (
+            lambda: LocationScale(Normal(0.0, 1.0), [0.0], [0.0]),
+            r"scale\[0\] must be finite and positive",
+        ),
+        (
+            lambda: Randomized(Normal(np.zeros(3), 1.0), Laplace(0.1), [0.1, 0.2]),
+            r"base and r must have shapes",
+        ),
+        (
+            lambda: Randomized(Normal([0.0], 1.0), Laplace(0.1), [1.0]),
+            r"r\[0\] must lie strictly between 0 and 1",
+        ),
+        (
+            lambda: Rearranged(Normal(np.zeros(3), 1.0)),
+            r"base must hold several draws per person, shape \(n, m\)",
+        ),
     ],
 )
 def test_unusable_parameters_are_refused_in_one_line(make: object, message: str) -> None:
@@ -409,7 +538,8 @@ def test_unusable_parameters_are_refused_in_one_line(make: object, message: str)
     assert "\n" not in str(caught.value)
 
 
-# --- mixtures and samples --------------------------------------------------------------------------------------
+# --- mixtures and samples
+# --------------------------------------------------------------------------------------
 
 
 def mixture_cdf(y: float, weights: Floats, loc: Floats, scale: Floats) -> float:
@@ -418,12 +548,20 @@ def mixture_cdf(y: float, weights: Floats, loc: Floats, scale: Floats) -> float:
 
 def mixture_quantile(p: float, weights: Floats, loc: Floats, scale: Floats) -> float:
     ends = (loc - 9 * scale).min(), (loc + 9 * scale).max()
-    return float(optimize.brentq(lambda y: np.log(mixture_cdf(y, weights, loc, scale) / p), *ends, xtol=1e-13))
+    return float(
+        optimize.brentq(
+            lambda y: np.log(mixture_cdf(y, weights, loc, scale) / p), *ends, xtol=1e-13
+        )
+    )
 
 
 def test_mixture_agrees_with_its_definition_and_with_scoringrules() -> None:
     rng = np.random.default_rng(11)
-    weights, loc, scale = rng.uniform(0, 2, (30, 4)), rng.normal(0, 2, (30, 4)), np.exp(rng.normal(size=(30, 4)))
+    weights, loc, scale = (
+        rng.uniform(0, 2, (30, 4)),
+        rng.normal(0, 2, (30, 4)),
+        np.exp(rng.normal(size=(30, 4))),
+    )
     weights[:, 1] = 0
     y = rng.normal(0, 3, 30)
     batch = NormalMixture(weights, loc, scale)
@@ -432,16 +570,21 @@ def test_mixture_agrees_with_its_definition_and_with_scoringrules() -> None:
     shares = weights / weights.sum(axis=-1, keepdims=True)
     density = (shares * stats.norm(loc, scale).pdf(y[:, None])).sum(axis=-1)
     np.testing.assert_allclose(batch.logpdf(y), np.log(density), rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(batch.crps(y), scoringrules.crps_mixnorm(y, loc, scale, shares), rtol=1e-9)
+    np.testing.assert_allclose(
+        batch.crps(y), scoringrules.crps_mixnorm(y, loc, scale, shares), rtol=1e-9
+    )
 
 
 def test_crps_of_many_components_by_the_table_is_near_the_peer() -> None:
     rng = np.random.default_rng(12)
     loc, y = rng.normal(0, 1, (20, 90)), rng.normal(0, 1.5, 20)
     for width, tolerance in ((0.4, 6e-4), (0.05, 4e-3)):
-        # narrow components are far apart in the tails: see LUMPY; measured 3e-4 and 1.6e-3 standard deviations
+        # narrow components are far apart in the tails: see LUMPY; measured 3e-4 and 1.6e-3 standard
+        # deviations
         batch = NormalMixture(np.ones(90), loc, np.full(90, width))
-        peer = scoringrules.crps_mixnorm(y, loc, np.full_like(loc, width), np.full_like(loc, 1 / 90))
+        peer = scoringrules.crps_mixnorm(
+            y, loc, np.full_like(loc, width), np.full_like(loc, 1 / 90)
+        )
         np.testing.assert_array_less(np.abs(batch.crps(y) - peer) / batch.std(), tolerance)
 
 
@@ -450,14 +593,20 @@ def test_mixture_quantiles_agree_with_root_finding_however_far_apart_the_compone
     p = np.array([1e-12, 1e-5, 0.05, 0.3, 0.5])
     for _ in range(60):
         k = int(rng.integers(2, 6))
-        weights, loc = rng.dirichlet(np.full(k, 0.5)) + 1e-6, rng.normal(size=k) * 10 ** rng.uniform(-1, 2)
+        weights, loc = (
+            rng.dirichlet(np.full(k, 0.5)) + 1e-6,
+            rng.normal(size=k) * 10 ** rng.uniform(-1, 2),
+        )
         scale = 10 ** rng.uniform(-3, 1, k)
-        mirrored = NormalMixture(weights, -loc, scale).quantile_from_tail(np.log(p), np.full(5, True))
+        mirrored = NormalMixture(weights, -loc, scale).quantile_from_tail(
+            np.log(p), np.full(5, True)
+        )
         found = NormalMixture(weights, loc, scale).quantile_from_tail(np.log(p), np.full(5, False))
         np.testing.assert_allclose(mirrored, -found, rtol=1e-9, atol=1e-12)
         for level, y in zip(p, found, strict=True):
             root = mixture_quantile(level, weights, loc, scale)
-            # where two components are far apart the CDF is flat and quantiles are ill-defined: compare levels there
+            # where two components are far apart the CDF is flat and quantiles are ill-defined:
+            # compare levels there
             level_error = abs(mixture_cdf(y, weights, loc, scale) / level - 1)
             assert abs(y - root) <= 1e-9 * scale.min() or level_error <= 1e-9
 
@@ -465,13 +614,18 @@ def test_mixture_quantiles_agree_with_root_finding_however_far_apart_the_compone
 @pytest.mark.parametrize("log_p", [-600.0, -708.0, -745.0, -3000.0, -1e5])
 def test_mixture_quantiles_reach_tails_below_the_least_float(log_p: float) -> None:
     weights, loc, scale = np.array([0.3, 0.7]), np.array([-1.0, 1.0]), np.array([0.5, 1.0])
-    y = float(NormalMixture(weights, loc, scale).quantile_from_tail(np.array(log_p), np.array(False)))
+    y = float(
+        NormalMixture(weights, loc, scale).quantile_from_tail(np.array(log_p), np.array(False))
+    )
     back = special.logsumexp(np.log(weights) + special.log_ndtr((y - loc) / scale))
     assert back == pytest.approx(log_p, rel=1e-10)
 
 
 def silverman(values: Floats) -> tuple[Floats, Floats]:
-    """Centres and width of the kernel by the definition: 0.9 min(s, IQR / 1.349) n^(-1/5), variance kept."""
+    """Centres and width of the kernel by the definition.
+
+    0.9 min(s, IQR / 1.349) n^(-1/5), variance kept.
+    """
     mean, std = values.mean(), values.std()
     iqr = np.subtract(*np.quantile(values, [0.75, 0.25]))
     width = 0.9 * min(std, iqr / 1.349) * values.size**-0.2
@@ -479,9 +633,11 @@ def silverman(values: Floats) -> tuple[Floats, Floats]:
 
 
 @pytest.mark.parametrize(("n_draws", "tolerance"), [(2, 1e-9), (20, 1e-9), (100, 8e-3)])
-def test_samples_agree_with_scoringrules_and_keep_mean_and_variance(n_draws: int, tolerance: float) -> None:
-    # from 65 samples on the CRPS goes by a table: 4e-3 of the standard deviation was measured, where the largest
-    # sample stands alone
+def test_samples_agree_with_scoringrules_and_keep_mean_and_variance(
+    n_draws: int, tolerance: float
+) -> None:
+    # from 65 samples on the CRPS goes by a table: 4e-3 of the standard deviation was measured,
+    # where the largest sample stands alone
     rng = np.random.default_rng(14)
     values, y = rng.gamma(2.0, 3.0, (10, n_draws)), rng.gamma(2.0, 3.0, 10)
     batch = Samples(values)
@@ -490,20 +646,24 @@ def test_samples_agree_with_scoringrules_and_keep_mean_and_variance(n_draws: int
     for i in range(10):
         centres, width = silverman(values[i])
         equal = np.full(n_draws, 1 / n_draws)
-        assert batch.cdf(y)[i] == pytest.approx(mixture_cdf(y[i], equal, centres, np.full(n_draws, width)), rel=1e-9)
+        assert batch.cdf(y)[i] == pytest.approx(
+            mixture_cdf(y[i], equal, centres, np.full(n_draws, width)), rel=1e-9
+        )
         peer = scoringrules.crps_mixnorm(y[i], centres, np.full(n_draws, width), equal)
         assert abs(batch.crps(y)[i] - peer) <= tolerance * values[i].std()
 
 
 def test_samples_come_near_the_law_they_were_drawn_from() -> None:
-    # Dvoretzky-Kiefer-Wolfowitz: the empirical CDF of 4000 draws is off by 0.043 with probability 2 exp(-2 n eps^2)
-    # = 8e-7; smoothing a normal law at Silverman's width moves nothing but kurtosis, less than 0.002
+    # Dvoretzky-Kiefer-Wolfowitz: the empirical CDF of 4000 draws is off by 0.043 with probability 2
+    # exp(-2 n eps^2) = 8e-7; smoothing a normal law at Silverman's width moves nothing but
+    # kurtosis, less than 0.002
     values = np.random.default_rng(15).normal(size=4000)
     grid = np.linspace(-4, 4, 200)
     assert np.abs(Samples(values).cdf(grid) - special.ndtr(grid)).max() < 0.045
 
 
-# --- quantiles -------------------------------------------------------------------------------------------------
+# --- quantiles
+# -------------------------------------------------------------------------------------------------
 
 LEVELS = np.array([0.03, 0.2, 0.45, 0.9])
 KNOTS = np.array([-2.0, 0.5, 1.0, 4.0])
@@ -515,7 +675,9 @@ def quantiles_cdf(y: float) -> float:
     if y < KNOTS[0]:
         return float(LEVELS[0] * np.exp((y - KNOTS[0]) * slopes[0] / LEVELS[0]))
     if y > KNOTS[-1]:
-        return float(1 - (1 - LEVELS[-1]) * np.exp(-(y - KNOTS[-1]) * slopes[-1] / (1 - LEVELS[-1])))
+        return float(
+            1 - (1 - LEVELS[-1]) * np.exp(-(y - KNOTS[-1]) * slopes[-1] / (1 - LEVELS[-1]))
+        )
     return float(np.interp(y, KNOTS, LEVELS))
 
 
@@ -540,7 +702,9 @@ def test_moments_and_crps_of_quantiles_agree_with_brute_force() -> None:
 
     low, high = -60.0, 40.0
     mean = integral(lambda y: float(y > 0) - quantiles_cdf(y), low, high)
-    square = integral(lambda y: 2 * abs(y) * (1 - quantiles_cdf(y) if y > 0 else quantiles_cdf(y)), low, high)
+    square = integral(
+        lambda y: 2 * abs(y) * (1 - quantiles_cdf(y) if y > 0 else quantiles_cdf(y)), low, high
+    )
     assert float(batch.mean()[0]) == pytest.approx(mean, abs=1e-9)
     assert float(batch.std()[0]) == pytest.approx(np.sqrt(square - mean**2), rel=1e-9)
     for y in (-6.0, -2.0, 0.1, 1.0, 3.0, 4.0, 9.0):
@@ -550,11 +714,19 @@ def test_moments_and_crps_of_quantiles_agree_with_brute_force() -> None:
 
 
 def test_crossing_quantiles_are_refused_by_their_row() -> None:
-    levels, values = [0.1, 0.5, 0.9], [[[1.0, 2.0, 3.0], [1.0, 1.0, 3.0]], [[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]]]
-    told = "values[1, 1] must not fall from level to level, got 2 after 3 in column 2; correct the quantiles, or pass "
+    levels, values = (
+        [0.1, 0.5, 0.9],
+        [[[1.0, 2.0, 3.0], [1.0, 1.0, 3.0]], [[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]]],
+    )
+    told = (
+        "values[1, 1] must not fall from level to level, got 2 after 3 in column 2; correct the"
+        " quantiles, or pass "
+    )
     with pytest.raises(InputError, match=re.escape(told + "sort=True to sort each row")):
         Quantiles(levels, values)
-    with pytest.raises(InputError, match=r"^values must not fall from level to level, got 1 after 2"):
+    with pytest.raises(
+        InputError, match=r"^values must not fall from level to level, got 1 after 2"
+    ):
         Quantiles([[0.1, 0.5], [0.2, 0.6]], [2.0, 1.0])
 
 
@@ -569,7 +741,14 @@ def test_crossing_quantiles_are_sorted_and_ties_are_spread_in_their_own_row_only
 
 
 @pytest.mark.parametrize(
-    "values", [[5.0, 5.0, 5.0], [0.0, 0.0, 0.0], [1e6, 1e6, 1e6 + 1e-3], [-1e9, -1e9, -1e9 + 1e-6], [0.0, 0.0, 1e-300]]
+    "values",
+    [
+        [5.0, 5.0, 5.0],
+        [0.0, 0.0, 0.0],
+        [1e6, 1e6, 1e6 + 1e-3],
+        [-1e9, -1e9, -1e9 + 1e-6],
+        [0.0, 0.0, 1e-300],
+    ],
 )
 def test_tied_quantiles_have_a_density_whatever_their_size(values: list[float]) -> None:
     batch = Quantiles([0.1, 0.5, 0.9], [values])
@@ -580,11 +759,16 @@ def test_tied_quantiles_have_a_density_whatever_their_size(values: list[float]) 
     assert_quantiles_invert_both_tails(batch)
 
 
-# --- location and scale ----------------------------------------------------------------------------------------
+# --- location and scale
+# ----------------------------------------------------------------------------------------
 
 
 def test_moved_standard_normal_is_the_normal() -> None:
-    loc, scale, y = np.array([0.0, 5.0, -3.0]), np.array([1.0, 0.2, 7.0]), np.array([0.3, 4.9, 11.0])
+    loc, scale, y = (
+        np.array([0.0, 5.0, -3.0]),
+        np.array([1.0, 0.2, 7.0]),
+        np.array([0.3, 4.9, 11.0]),
+    )
     moved, direct = LocationScale(Normal([0.0], 1.0), loc, scale), Normal(loc, scale)
     for name in POINTWISE:
         np.testing.assert_allclose(getattr(moved, name)(y), getattr(direct, name)(y), rtol=1e-12)
@@ -602,13 +786,22 @@ def test_rows_are_taken_from_what_has_rows_and_not_from_what_is_shared() -> None
     np.testing.assert_array_equal(across.take([2]).cdf(0.4), across.cdf(0.4)[[2]])
 
 
-# --- randomized ------------------------------------------------------------------------------------------------
+# --- randomized
+# ------------------------------------------------------------------------------------------------
 
 DRAWS = np.array([1e-6, 0.004, 0.3, 0.5, 0.77, 0.9999])
 
 
 @pytest.mark.parametrize(
-    "link", [Gaussian.from_rho(0.3), Gaussian.from_rho(0.6), Gaussian(0.1), Gaussian(0.02), Gaussian(0.005)], ids=str
+    "link",
+    [
+        Gaussian.from_rho(0.3),
+        Gaussian.from_rho(0.6),
+        Gaussian(0.1),
+        Gaussian(0.02),
+        Gaussian(0.005),
+    ],
+    ids=str,
 )
 def test_gaussian_link_around_a_normal_is_a_normal(link: Gaussian) -> None:
     loc, scale = np.array([[0.0], [50.0]]), np.array([[1.0], [4.0]])
@@ -618,18 +811,26 @@ def test_gaussian_link_around_a_normal_is_a_normal(link: Gaussian) -> None:
     y = direct.loc + np.array([[-3.0, -0.5, 0.0, 0.2, 1.0, 5.0]]) * direct.scale
     for name in DIRECT:
         # 1 - rho^2 is 3e-4 at the last alpha, and scores of a thousand are squared: relative 1e-9
-        np.testing.assert_allclose(getattr(batch, name)(y), getattr(direct, name)(y), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(
+            getattr(batch, name)(y), getattr(direct, name)(y), rtol=1e-8, atol=1e-8
+        )
     for p in (1e-12, 0.01, 0.5, 0.9, 1 - 1e-9):
         np.testing.assert_allclose(batch.ppf(p), direct.ppf(p), rtol=1e-9, atol=1e-9)
     for name, arguments in (("mean", ()), ("std", ()), ("crps", (y,))):
-        error = np.abs(getattr(batch, name)(*arguments) - getattr(direct, name)(*arguments)) / direct.scale
+        error = (
+            np.abs(getattr(batch, name)(*arguments) - getattr(direct, name)(*arguments))
+            / direct.scale
+        )
         assert (error < 6e-4).all()  # the table of quantiles: see SMOOTH
 
 
 @pytest.mark.parametrize(
-    "link", [Laplace(0.02), Laplace(0.3), Entropic(0.02), Entropic(0.3), Gaussian(0.02), Gaussian(0.3)]
+    "link",
+    [Laplace(0.02), Laplace(0.3), Entropic(0.02), Entropic(0.3), Gaussian(0.02), Gaussian(0.3)],
 )
-def test_many_draws_through_a_table_of_the_link_are_as_few_draws(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_draws_through_a_table_of_the_link_are_as_few_draws(
+    link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
     r = np.concatenate(([1e-9, 1 - 1e-9], np.random.default_rng(0).uniform(size=398)))
     y = np.random.default_rng(1).normal(size=(1, 1))
     few = Randomized(Normal([[0.0]], 1.0), link, r[None])
@@ -648,10 +849,18 @@ def test_at_alpha_one_every_link_leaves_the_base_as_it_is(base: Build, link: typ
     for y in (-7.0, 0.0, 2.5, 12.0):
         for name in DIRECT:
             same = np.broadcast_to(getattr(people, name)(y), (4, 3))
-            np.testing.assert_allclose(getattr(batch, name)(y), same, rtol=1e-9, atol=1e-13, strict=True)
+            np.testing.assert_allclose(
+                getattr(batch, name)(y), same, rtol=1e-9, atol=1e-13, strict=True
+            )
     for p in (1e-9, 0.2, 0.5, 0.99):
-        np.testing.assert_allclose(batch.ppf(p), np.broadcast_to(people.ppf(p), (4, 3)), rtol=1e-9, strict=True)
-    for found, same in ((batch.mean(), people.mean()), (batch.std(), people.std()), (batch.crps(1), people.crps(1))):
+        np.testing.assert_allclose(
+            batch.ppf(p), np.broadcast_to(people.ppf(p), (4, 3)), rtol=1e-9, strict=True
+        )
+    for found, same in (
+        (batch.mean(), people.mean()),
+        (batch.std(), people.std()),
+        (batch.crps(1), people.crps(1)),
+    ):
         assert found.shape == (4, 3)
         assert (np.abs(found - same) < 5e-3 * people.std()).all()  # see LUMPY
 
@@ -664,14 +873,19 @@ def test_randomized_is_the_link_at_the_pit_of_the_base(link: Link) -> None:
     np.testing.assert_allclose(batch.cdf(y), pit, rtol=1e-9)
     np.testing.assert_allclose(batch.logpdf(y), base.logpdf(y) - link.logpdf(pit, r), rtol=1e-7)
     for p in (0.03, 0.5, 0.8):
-        np.testing.assert_allclose(base.cdf(batch.ppf(p)), np.broadcast_to(link.cdf(p, r), (4, 3)), rtol=1e-8)
+        np.testing.assert_allclose(
+            base.cdf(batch.ppf(p)), np.broadcast_to(link.cdf(p, r), (4, 3)), rtol=1e-8
+        )
     assert (np.diff(batch.cdf(y), axis=-1) > 0).all()
 
 
 @every_link
 @pytest.mark.parametrize("family", [normal, mixture])
-def test_over_the_truth_a_link_costs_its_price_and_errs_by_its_error(family: Build, link: Link) -> None:
-    # means of 4 x 5000 independent terms, 5 standard errors: each assertion fails by chance in 6 of 10 million seeds
+def test_over_the_truth_a_link_costs_its_price_and_errs_by_its_error(
+    family: Build, link: Link
+) -> None:
+    # means of 4 x 5000 independent terms, 5 standard errors: each assertion fails by chance in 6 of
+    # 10 million seeds
     rng = np.random.default_rng(16)
     base = family((4,)).expand()
     y, r = base.ppf(rng.uniform(size=(4, 5_000))), rng.uniform(size=(4, 5_000))
@@ -683,19 +897,23 @@ def test_over_the_truth_a_link_costs_its_price_and_errs_by_its_error(family: Bui
         assert abs(values.mean() - expected) < 5 * values.std() / np.sqrt(values.size)
 
 
-@pytest.mark.parametrize("link", [Entropic(0.05), Entropic(0.3), Gaussian(0.05), Gaussian(0.3)], ids=str)
+@pytest.mark.parametrize(
+    "link", [Entropic(0.05), Entropic(0.3), Gaussian(0.05), Gaussian(0.3)], ids=str
+)
 def test_exact_links_keep_a_calibrated_base_calibrated_for_each_person(link: Link) -> None:
     # Kolmogorov-Smirnov at 1e-6, for each of four people: fails by chance in 4 of a million seeds
     rng = np.random.default_rng(17)
     base = samples((4,)).expand()
-    pit = Randomized(base, link, rng.uniform(size=(4, 10_000))).cdf(base.ppf(rng.uniform(size=(4, 10_000))))
+    pit = Randomized(base, link, rng.uniform(size=(4, 10_000))).cdf(
+        base.ppf(rng.uniform(size=(4, 10_000)))
+    )
     for person in pit:
         assert stats.kstest(person, "uniform").pvalue > 1e-6
 
 
 def test_laplace_keeps_a_calibrated_base_within_its_bound_but_not_exactly() -> None:
-    # W1 of 200000 PITs has a standard error below 0.001; the method states at most 0.014. And the same test that the
-    # exact links pass at this size does see the difference, so it has power
+    # W1 of 200000 PITs has a standard error below 0.001; the method states at most 0.014. And the
+    # same test that the exact links pass at this size does see the difference, so it has power
     rng = np.random.default_rng(18)
     base, r = Normal([0.0], 1.0), rng.uniform(size=200_000)
     y = base.ppf(rng.uniform(size=200_000))
@@ -712,7 +930,9 @@ def test_randomized_is_the_same_in_blocks_of_rows(
     link: Link, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(21)
-    batch = Randomized(normal(shape[:1] if len(shape) == 1 else (shape[0], 1)), link, rng.uniform(size=shape))
+    batch = Randomized(
+        normal(shape[:1] if len(shape) == 1 else (shape[0], 1)), link, rng.uniform(size=shape)
+    )
     y = rng.normal(0, 5, (9,) if len(shape) == 1 else (9, 1))
     whole = {name: getattr(batch, name)(y) for name in (*DIRECT, "cdf", "sf")}
     for name in ("cdf", "sf"):
@@ -725,7 +945,10 @@ def test_randomized_is_the_same_in_blocks_of_rows(
 
 
 def brute_mean_over_draws(base: Distribution, link: Link) -> Floats:
-    """Mean over draws and probabilities, both on the same grid, finer at the ends; of a batch of shape (n, 1)."""
+    """Mean over draws and probabilities, both on the same grid, finer at the ends.
+
+    Of a batch of shape (n, 1).
+    """
     x = (np.arange(160) + 0.5) / 160
     grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 160
     total = np.zeros(base.batch_shape[0])
@@ -743,8 +966,11 @@ def test_mean_over_draws_is_without_bias(family: Build, link: Link) -> None:
     found = many.mean_over_draws(np.random.default_rng(20)).reshape(4, copies)
     spread = (base.ppf(0.9) - base.ppf(0.1))[:, 0]
     error = found.std(axis=1)
-    # four standard errors of 500 independent means and what the grids of both sides leave: 3e-4 by chance in 12
-    assert (np.abs(found.mean(axis=1) - expected) < 4 * error / np.sqrt(copies) + 2e-3 * spread).all()
+    # four standard errors of 500 independent means and what the grids of both sides leave: 3e-4 by
+    # chance in 12
+    assert (
+        np.abs(found.mean(axis=1) - expected) < 4 * error / np.sqrt(copies) + 2e-3 * spread
+    ).all()
     # one mean is near as it is: symmetric pairs leave the skewness only
     assert (error < 0.1 * spread).all()
     # and the base's own mean, which a uniform PIT might suggest, is elsewhere
@@ -774,7 +1000,8 @@ def test_mean_over_draws_at_alpha_one_is_the_base_mean() -> None:
     np.testing.assert_array_equal(found, base.mean())
 
 
-# --- rearranged ------------------------------------------------------------------------------------------------
+# --- rearranged
+# ------------------------------------------------------------------------------------------------
 
 
 def wavy(n: int, m: int) -> Normal:
@@ -796,11 +1023,16 @@ def test_rearranging_sorts_the_same_cdfs_and_keeps_the_mean_log_density() -> Non
     base = wavy(30, 7)
     batch = Rearranged(base)
     for y in (-300.0, -2.0, 0.0, 0.4, 3.0, 300.0):
-        # logarithms are sorted, and a library's exp may fall by a unit where its argument rises by one
+        # logarithms are sorted, and a library's exp may fall by a unit where its argument rises by
+        # one
         np.testing.assert_array_max_ulp(batch.cdf(y), np.sort(base.cdf(y), axis=-1), maxulp=2)
         np.testing.assert_array_max_ulp(batch.sf(y), -np.sort(-base.sf(y), axis=-1), maxulp=2)
-        np.testing.assert_array_equal(np.sort(batch.logpdf(y), axis=-1), np.sort(base.logpdf(y), axis=-1))
-        np.testing.assert_allclose(batch.logpdf(y).mean(axis=-1), base.logpdf(y).mean(axis=-1), rtol=1e-12)
+        np.testing.assert_array_equal(
+            np.sort(batch.logpdf(y), axis=-1), np.sort(base.logpdf(y), axis=-1)
+        )
+        np.testing.assert_allclose(
+            batch.logpdf(y).mean(axis=-1), base.logpdf(y).mean(axis=-1), rtol=1e-12
+        )
     assert (np.diff(batch.expand().ppf([0.001, 0.2, 0.9]), axis=1) <= 0).all()
 
 
@@ -814,14 +1046,19 @@ def test_rearranging_never_raises_the_pathwise_error() -> None:
     # the exact W1 of the step law sees the multiset alone
     for row_before, row_after in zip(before[:20], after[:20], strict=True):
         grid = (np.arange(4000) + 0.5) / 4000
-        before_and_after = (stats.wasserstein_distance(row, grid) for row in (row_before, row_after))
+        before_and_after = (
+            stats.wasserstein_distance(row, grid) for row in (row_before, row_after)
+        )
         assert next(before_and_after) == pytest.approx(next(before_and_after), rel=1e-14)
 
 
 def test_rearranged_density_belongs_to_its_own_cdf_in_a_far_tail() -> None:
-    # in the upper tail the CDFs of mixtures round to 1 and only the survival functions tell them apart
+    # in the upper tail the CDFs of mixtures round to 1 and only the survival functions tell them
+    # apart
     scale = np.array([[1.0, 3.0, 2.0]])
-    base = NormalMixture([0.5, 0.5], np.array([[[-0.1, 0.1]]]) * scale[..., None], scale[..., None] * np.ones(2))
+    base = NormalMixture(
+        [0.5, 0.5], np.array([[[-0.1, 0.1]]]) * scale[..., None], scale[..., None] * np.ones(2)
+    )
     for y in (50.0, -50.0):
         expected = base.logpdf(y)[0, [1, 2, 0]] if y > 0 else base.logpdf(y)[0, [0, 2, 1]]
         np.testing.assert_array_equal(Rearranged(base).logpdf(y)[0], expected)
@@ -835,7 +1072,9 @@ def test_a_draw_asked_for_its_own_outcome_is_sorted_among_all_draws_there() -> N
     for i, j in np.ndindex(5, m):
         direct = Normal(base.loc[i], base.scale[i])
         # exp of sorted logarithms: its order may be off by a unit in the last place
-        np.testing.assert_array_max_ulp(batch.cdf(y)[i, j], np.sort(direct.cdf(y[i, j]))[j], maxulp=2)
+        np.testing.assert_array_max_ulp(
+            batch.cdf(y)[i, j], np.sort(direct.cdf(y[i, j]))[j], maxulp=2
+        )
         assert batch.ppf(p)[i, j] == np.sort(direct.ppf(p[i, j]))[m - 1 - j]
 
 

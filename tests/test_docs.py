@@ -1,4 +1,7 @@
-"""The pages of the documentation run, name what exists, and leave nothing out; the gallery's scripts run."""
+"""The pages of the documentation run, name what exists, and leave nothing out.
+
+The gallery's scripts run.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from sybil.example import Example
 from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockParser
 
 import evenhand
-from evenhand.cli._commands import app
+from evenhand.cli.commands import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"
@@ -68,8 +71,11 @@ def examples_of(page: Path) -> Document:
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
-def test_blocks_of_the_page_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # one test for a page, since blocks build on each other and parallel workers may take tests apart
+def test_blocks_of_the_page_run_in_order(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # one test for a page, since blocks build on each other and parallel workers may take tests
+    # apart
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         for block in examples_of(page):
@@ -101,11 +107,15 @@ def test_shell_lines_that_could_not_run_are_caught(line: str) -> None:
 
 def test_each_file_that_a_page_or_script_names_is_there() -> None:
     for page in [*TEXTS, *GALLERY, PAGES / "gallery" / "GALLERY_HEADER.rst"]:
-        for name in re.findall(r"\b(?:benchmarks|tests|docs/gallery)/[\w/]+\.(?:py|md)", page.read_text()):
+        for name in re.findall(
+            r"\b(?:benchmarks|tests|docs/gallery)/[\w/]+\.(?:py|md)", page.read_text()
+        ):
             assert (ROOT / name).is_file(), f"{page.name} names {name}"
 
 
-def test_sections_that_the_guide_names_are_on_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sections_that_the_guide_names_are_on_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         for block in examples_of(PAGES / "report.rst"):
@@ -113,11 +123,16 @@ def test_sections_that_the_guide_names_are_on_the_report(tmp_path: Path, monkeyp
     shown = re.findall(r"<h2>(.*?)</h2>", (tmp_path / "report.html").read_text(encoding="utf-8"))
     listed = (PAGES / "report.rst").read_text(encoding="utf-8").partition("\nWhat is in it\n")[2]
     named = ", ".join(re.findall(r"^(\w.*)\n    \w", listed, re.MULTILINE)).split(", ")
-    # this page needs no section on rounding, the only one that the guide names beside those that it has
-    assert [name for name in named if name != "Notes"] == [title for title in shown if title != "Notes"]
+    # this page needs no section on rounding, the only one that the guide names beside those that it
+    # has
+    assert [name for name in named if name != "Notes"] == [
+        title for title in shown if title != "Notes"
+    ]
 
 
-def test_numbers_of_the_first_figure_are_those_that_its_script_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_of_the_first_figure_are_those_that_its_script_prints(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -147,11 +162,14 @@ def test_every_public_module_has_a_page_made_from_its_names() -> None:
     rooms = {"evenhand", *(f"evenhand.{room}" for room in evenhand._ROOMS)}
     described = {}
     for page in (PAGES / "reference").glob("*.rst"):
-        for module, options in re.findall(r"automodule:: (\S+)\n((?:    :.*\n)*)", page.read_text()):
+        for module, options in re.findall(
+            r"automodule:: (\S+)\n((?:    :.*\n)*)", page.read_text()
+        ):
             described[module] = options
     assert set(described) == rooms
     for module, options in described.items():
-        # all names of __all__, none chosen by hand; that each is on a page is checked where the pages are built
+        # all names of __all__, none chosen by hand; that each is on a page is checked where the
+        # pages are built
         assert re.search(r":members:\s*\n", options), module
         assert "exclude-members" not in options, module
         assert importlib.import_module(module).__all__
@@ -167,7 +185,8 @@ def test_every_command_has_its_options_described() -> None:
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
 def test_lines_of_code_fit_on_a_page(page: Path) -> None:
-    # what is shown beside the contents on a screen of 1280 pixels; docstrings and the gallery scroll instead
+    # what is shown beside the contents on a screen of 1280 pixels; docstrings and the gallery
+    # scroll instead
     for example in page.read_text(encoding="utf-8").splitlines():
         if example.startswith((">>> ", "... ")):
             assert len(example) <= 95, example
@@ -185,7 +204,9 @@ def test_there_are_enough_examples_to_look_at() -> None:
 
 
 @pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
-def test_script_of_the_gallery_runs_and_draws(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_of_the_gallery_runs_and_draws(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,6 +1,7 @@
 """Draws: independent of row order, replayable, uniform, and refused where an id could change its formatting.
 
-Where a test is statistical, its comment states how often it would fail by chance if the seed (or key) were redrawn.
+Where a test is statistical, its comment states how often it would fail by chance if the seed (or
+key) were redrawn.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws, as_draws, fresh, generator, jittered, nodes
 from quadrature import Floats
 
 KEY = bytes(range(32))
 N = 20_000
 
-# letters and marks without a glyph, from DerivedCoreProperties.txt of Unicode, and the blank of braille
+# letters and marks without a glyph, from DerivedCoreProperties.txt of Unicode, and the blank of
+# braille
 NO_GLYPH = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 NO_GLYPH += "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
-seen = st.characters(exclude_categories=["Z", "C"], exclude_characters=NO_GLYPH, include_characters=" ")
+seen = st.characters(
+    exclude_categories=["Z", "C"], exclude_characters=NO_GLYPH, include_characters=" "
+)
 ids_of_people = st.one_of(st.integers(), st.text(seen, min_size=1).map(str.strip).filter(bool))
 keys = st.binary(min_size=16, max_size=64).filter(lambda key: len(set(pairwise(key))) >= 12)
 
@@ -40,13 +44,21 @@ def line(error: pytest.ExceptionInfo[InputError]) -> str:
     return message
 
 
-# --- keyed draws -----------------------------------------------------------------------------------------------
+# --- keyed draws
+# -----------------------------------------------------------------------------------------------
 
 
 def by_hashlib(key: bytes, context: str, person: str) -> float:
-    """Compute the draw as the method states it: keyed BLAKE2b, 52 bits plus a half; lengths before the context."""
+    """Compute the draw as the method states it: keyed BLAKE2b, 52 bits plus a half.
+
+    Lengths before the context.
+    """
     context_bytes = unicodedata.normalize("NFC", context).encode("utf-8")
-    message = len(context_bytes).to_bytes(8, "big") + context_bytes + unicodedata.normalize("NFC", person).encode()
+    message = (
+        len(context_bytes).to_bytes(8, "big")
+        + context_bytes
+        + unicodedata.normalize("NFC", person).encode()
+    )
     digest = hashlib.blake2b(message, key=key, digest_size=8, person=b"evenhand draw").digest()
     top = int.from_bytes(digest, "big") // 2**12
     return math.ldexp(top + 0.5, -52)
@@ -54,7 +66,9 @@ def by_hashlib(key: bytes, context: str, person: str) -> float:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(keys, st.text(st.characters(exclude_categories=["Cs"])), ids_of_people)
-def test_draw_is_the_keyed_hash_of_context_and_id(key: bytes, context: str, person: int | str) -> None:
+def test_draw_is_the_keyed_hash_of_context_and_id(
+    key: bytes, context: str, person: int | str
+) -> None:
     draw = KeyedDraws(key, context)([person])
     assert draw.dtype == np.float64
     assert draw.tolist() == [by_hashlib(key, context, str(person))]
@@ -63,7 +77,9 @@ def test_draw_is_the_keyed_hash_of_context_and_id(key: bytes, context: str, pers
 def test_known_answers_computed_apart_from_the_package() -> None:
     # the formula of the test above, written out: a change of the hash would change everybody's luck
     message = bytes(7) + b"\x07" + b"2026-11" + b"17"
-    digest = hashlib.blake2b(message, key=b"sixteen bytes or more", digest_size=8, person=b"evenhand draw").hexdigest()
+    digest = hashlib.blake2b(
+        message, key=b"sixteen bytes or more", digest_size=8, person=b"evenhand draw"
+    ).hexdigest()
     expected = (int(digest[:13], 16) + 0.5) / 2**52
     assert KeyedDraws(b"sixteen bytes or more", context="2026-11")(["17"])[0] == expected
 
@@ -76,7 +92,9 @@ def test_keys_longer_than_the_hash_takes_are_hashed_first() -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(ids_of_people, max_size=8), st.randoms(use_true_random=False))
-def test_a_draw_depends_on_its_id_and_not_on_order_or_batch(ids: list[int | str], random: Any) -> None:
+def test_a_draw_depends_on_its_id_and_not_on_order_or_batch(
+    ids: list[int | str], random: Any
+) -> None:
     draws = KeyedDraws(KEY, "spring")
     whole = draws(ids)
     assert whole.shape == (len(ids),)
@@ -133,7 +151,9 @@ def test_text_is_compared_in_its_composed_form() -> None:
     ],
     ids=repr,
 )
-def test_ids_that_are_no_integers_or_text_are_refused_with_their_position(value: object, shown: str) -> None:
+def test_ids_that_are_no_integers_or_text_are_refused_with_their_position(
+    value: object, shown: str
+) -> None:
     with pytest.raises(InputError, match=r"^ids\[2\] must be an integer or text, got ") as caught:
         KeyedDraws(KEY)(["a", 5, value, "b"])
     assert shown in line(caught)
@@ -154,14 +174,18 @@ def test_text_that_has_no_bytes_is_refused_with_its_position() -> None:
 
 @pytest.mark.parametrize("ids", ["alice", b"alice", 17, None])
 def test_one_id_that_is_not_in_a_list_is_refused(ids: Any) -> None:
-    with pytest.raises(InputError, match=r"^ids must be a sequence of ids.*wrap it in a list") as caught:
+    with pytest.raises(
+        InputError, match=r"^ids must be a sequence of ids.*wrap it in a list"
+    ) as caught:
         KeyedDraws(KEY)(ids)
     line(caught)
 
 
 def test_keys_that_are_short_or_no_bytes_are_refused() -> None:
     assert KeyedDraws(bytes(range(16)))(["a"]).shape == (1,)
-    with pytest.raises(InputError, match=r"^key must have at least 16 bytes, got 15; make one with: python") as caught:
+    with pytest.raises(
+        InputError, match=r"^key must have at least 16 bytes, got 15; make one with: python"
+    ) as caught:
         KeyedDraws(b"x" * 15)
     assert "xxx" not in line(caught)
     with pytest.raises(InputError, match=r"^key must be bytes, got str") as caught:
@@ -183,8 +207,8 @@ def test_lengths_keep_context_and_id_apart() -> None:
 
 
 def test_draws_are_uniform_and_unrelated_between_keys_contexts_and_neighbours() -> None:
-    # Kolmogorov-Smirnov at 1e-6; a correlation of N independent pairs is beyond 5 / sqrt(N) with probability 6e-7:
-    # eight assertions, at most 8 in a million keys fail
+    # Kolmogorov-Smirnov at 1e-6; a correlation of N independent pairs is beyond 5 / sqrt(N) with
+    # probability 6e-7: eight assertions, at most 8 in a million keys fail
     ids = range(N)
     first = KeyedDraws(KEY, "2026-11")(ids)
     assert np.unique(first).size == N
@@ -201,7 +225,9 @@ def test_draws_are_uniform_and_unrelated_between_keys_contexts_and_neighbours() 
         assert abs(np.corrcoef(first, other)[0, 1]) < 5 / np.sqrt(N)
 
 
-def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Digest:
         def __init__(self, digest: bytes) -> None:
             self.bytes = digest
@@ -229,7 +255,8 @@ def test_text_of_a_string_enum_is_its_value() -> None:
     assert KeyedDraws(KEY)([Person.ANN])[0] == KeyedDraws(KEY)(["ann"])[0]
 
 
-# --- nodes, cells and fresh draws ------------------------------------------------------------------------------
+# --- nodes, cells and fresh draws
+# ------------------------------------------------------------------------------
 
 
 def test_nodes_are_the_midpoints_of_equal_cells() -> None:
@@ -248,7 +275,8 @@ def test_a_number_of_draws_that_is_no_count_is_refused(m: Any) -> None:
 
 
 def test_jittered_draws_lie_one_in_each_cell_and_uniformly_within() -> None:
-    # Kolmogorov-Smirnov at 1e-6 for each of 8 cells, and a correlation beyond 5 / sqrt(n) has probability 6e-7
+    # Kolmogorov-Smirnov at 1e-6 for each of 8 cells, and a correlation beyond 5 / sqrt(n) has
+    # probability 6e-7
     n, m = 5000, 8
     r = jittered(n, m, random_state=1)
     assert r.shape == (n, m)
@@ -271,13 +299,17 @@ def test_jittered_columns_never_understate_a_pathwise_error_on_average() -> None
         return np.asarray(r + 0.3 * (1 - r) * np.sin(np.pi * (m * r - 0.5)) ** 2)
 
     def step_error(row: Floats) -> float:
-        """Exact W1 between the step law of a row and the uniform: cells of |u_(j) - t| integrated."""
+        """Exact W1 between the step law of a row and the uniform.
+
+        Cells of |u_(j) - t| integrated.
+        """
         edges = np.arange(row.size + 1) / row.size
         low, high = edges[:-1] - np.sort(row), edges[1:] - np.sort(row)
         return float((high * np.abs(high) - low * np.abs(low)).sum() / 2)
 
-    # h >= r, so the true error is at least the difference of means, integral 0.15 (1 - r) dr = 0.075, while the
-    # midpoints see none of it but their own 1 / (4 m). The mean of 400 rows has a standard error below 0.001
+    # h >= r, so the true error is at least the difference of means, integral 0.15 (1 - r) dr =
+    # 0.075, while the midpoints see none of it but their own 1 / (4 m). The mean of 400 rows has a
+    # standard error below 0.001
     jittered_errors = [step_error(pit(row)) for row in jittered(400, m, random_state=3)]
     assert step_error(pit(nodes(m)[0])) == pytest.approx(1 / (4 * m))
     assert np.mean(jittered_errors) >= 0.075 - 5 * np.std(jittered_errors) / np.sqrt(400)
@@ -308,7 +340,8 @@ def test_fresh_draws_stay_open_at_the_ends_of_the_generator() -> None:
     assert 0 < cells.min() < cells.max() < 1
 
 
-# --- as_draws and generator ------------------------------------------------------------------------------------
+# --- as_draws and generator
+# ------------------------------------------------------------------------------------
 
 
 def test_draws_are_taken_in_any_of_their_shapes() -> None:
@@ -326,7 +359,9 @@ def test_draws_are_taken_in_any_of_their_shapes() -> None:
 
 @pytest.mark.parametrize("shape", [(3,), (1,), (3, 2), (2, 4), (0,), (4, 0), (1, 0), (4, 2, 1)])
 def test_draws_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match=r"^r must be a number or have shape \(4,\), \(1, m\) or \(4, m\)") as caught:
+    with pytest.raises(
+        InputError, match=r"^r must be a number or have shape \(4,\), \(1, m\) or \(4, m\)"
+    ) as caught:
         as_draws(np.full(shape, 0.5), 4)
     assert f"shape {shape}" in line(caught)
 
@@ -342,8 +377,12 @@ def test_draws_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
         ([[-0.1], [0.5]], r"r\[0, 0\]"),
     ],
 )
-def test_draws_outside_the_open_interval_are_refused_with_their_position(r: Any, place: str) -> None:
-    with pytest.raises(InputError, match=rf"^{place} must lie strictly between 0 and 1, got") as caught:
+def test_draws_outside_the_open_interval_are_refused_with_their_position(
+    r: Any, place: str
+) -> None:
+    with pytest.raises(
+        InputError, match=rf"^{place} must lie strictly between 0 and 1, got"
+    ) as caught:
         as_draws(r, 2)
     line(caught)
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from evenhand._checks import InputError
-from evenhand.encoding import KINDS, LIMIT, EncodedColumn, TableEncoder
+from evenhand._validate import InputError
+from evenhand.columns.encoding import KINDS, LIMIT, EncodedColumn, TableEncoder
 
 
 def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
@@ -57,14 +57,24 @@ def test_numbers_are_standardised_like_scikit_learn() -> None:
     table = pd.DataFrame(np.random.default_rng(0).normal(50, 9, (40, 3)), columns=["a", "b", "c"])
     new = table.iloc[:7] * 1.5
     scaler = StandardScaler().fit(table)
-    np.testing.assert_allclose(TableEncoder().fit(table).transform(new), scaler.transform(new), rtol=1e-12)
-    np.testing.assert_allclose(TableEncoder().fit_transform(table.to_numpy()), scaler.transform(table), rtol=1e-12)
+    np.testing.assert_allclose(
+        TableEncoder().fit(table).transform(new), scaler.transform(new), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        TableEncoder().fit_transform(table.to_numpy()), scaler.transform(table), rtol=1e-12
+    )
 
 
 def test_missing_numbers_are_the_mean_and_marked_if_training_had_some() -> None:
-    assert encoded(column([1.0, None, 3.0])) == {"v": [-1.0, 0.0, 1.0], "v missing": [0.0, 1.0, 0.0]}
+    assert encoded(column([1.0, None, 3.0])) == {
+        "v": [-1.0, 0.0, 1.0],
+        "v missing": [0.0, 1.0, 0.0],
+    }
     assert encoded(column([1, 3]), column([None, 3.0])) == {"v": [0.0, 1.0]}
-    assert encoded(column([1, None, 3], dtype="Int64")) == {"v": [-1.0, 0.0, 1.0], "v missing": [0.0, 1.0, 0.0]}
+    assert encoded(column([1, None, 3], dtype="Int64")) == {
+        "v": [-1.0, 0.0, 1.0],
+        "v missing": [0.0, 1.0, 0.0],
+    }
 
 
 def test_constant_and_all_missing_columns_give_zeros() -> None:
@@ -72,10 +82,16 @@ def test_constant_and_all_missing_columns_give_zeros() -> None:
     assert encoded(column([0.1 + 0.2, 0.3])) == {"v": [0.0, 0.0]}
     assert encoded(column([0, 0])) == {"v": [0.0, 0.0]}
     assert encoded(column([math.nan] * 2), column([4.0])) == {"v": [0.0], "v missing": [0.0]}
-    assert encoded(column([None] * 2, dtype=object), column(["a"])) == {"v unknown": [1.0], "v missing": [0.0]}
+    assert encoded(column([None] * 2, dtype=object), column(["a"])) == {
+        "v unknown": [1.0],
+        "v missing": [0.0],
+    }
     dates = column([pd.NaT] * 2, dtype="datetime64[s]")
     assert encoded(dates)["v missing"] == [1.0, 1.0]
-    assert encoded(column([None] * 2, dtype="boolean")) == {"v": [0.0, 0.0], "v missing": [1.0, 1.0]}
+    assert encoded(column([None] * 2, dtype="boolean")) == {
+        "v": [0.0, 0.0],
+        "v missing": [1.0, 1.0],
+    }
 
 
 def test_numbers_beyond_all_bounds_stay_finite() -> None:
@@ -88,7 +104,10 @@ def test_booleans_are_plus_and_minus_one_in_whatever_form_a_file_gave_them() -> 
     for train in (column([True, False]), column([True, False], dtype="boolean")):
         for new in (column([True, False]), column([1, 0]), column([True, False], dtype=object)):
             assert encoded(train, new) == expected
-    assert encoded(column([True, None, False], dtype=object)) == {"v": [1.0, 0.0, -1.0], "v missing": [0.0, 1.0, 0.0]}
+    assert encoded(column([True, None, False], dtype=object)) == {
+        "v": [1.0, 0.0, -1.0],
+        "v missing": [0.0, 1.0, 0.0],
+    }
 
 
 def test_levels_are_one_hot_like_scikit_learn() -> None:
@@ -130,8 +149,12 @@ def test_dates_are_a_trend_and_a_season() -> None:
     outputs = encoded(column([dt.date(1970, 1, 1), dt.date(1970, 1, 3), None]))
     assert outputs["v"] == [-1.0, 1.0, 0.0]
     assert outputs["v missing"] == [0.0, 0.0, 1.0]
-    np.testing.assert_allclose(outputs["v sine"], [0.0, math.sin(2 * math.pi * 2 / 365), 0.0], atol=1e-12)
-    np.testing.assert_allclose(outputs["v cosine"], [1.0, math.cos(2 * math.pi * 2 / 365), 0.0], atol=1e-12)
+    np.testing.assert_allclose(
+        outputs["v sine"], [0.0, math.sin(2 * math.pi * 2 / 365), 0.0], atol=1e-12
+    )
+    np.testing.assert_allclose(
+        outputs["v cosine"], [1.0, math.cos(2 * math.pi * 2 / 365), 0.0], atol=1e-12
+    )
     # Noon of day 183 is half of a leap year of 366 days less half a day.
     leap = encoded(column([pd.Timestamp("2020-07-01 12:00")]))
     np.testing.assert_allclose(leap["v cosine"], [math.cos(2 * math.pi * 182.5 / 366)])
@@ -142,7 +165,11 @@ def test_a_moment_is_the_same_in_every_type_and_zone() -> None:
     texts = ["2020-01-01", "2021-03-04T10:30:00", None]
     stamps = pd.Series([pd.Timestamp(text) for text in texts])
     expected = encoded(train, column(stamps))
-    for new in (texts, stamps.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"), stamps.astype("datetime64[s]")):
+    for new in (
+        texts,
+        stamps.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
+        stamps.astype("datetime64[s]"),
+    ):
         assert encoded(train, column(new)) == expected
     assert encoded(train, column([dt.date(9999, 12, 31)]))["v"][0] > 100
 
@@ -156,7 +183,9 @@ def test_polars_and_pandas_give_the_same_matrix() -> None:
             "since": [dt.date(2020, 1, 1), dt.date(2021, 1, 1), None],
         }
     )
-    pandas = pd.DataFrame({name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns})
+    pandas = pd.DataFrame(
+        {name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns}
+    )
     assert encoded(frame) == encoded(pandas)
     assert encoded(frame, pandas) == encoded(pandas, frame)
 
@@ -181,25 +210,49 @@ def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
     [
         (column([1, 2]), column(["1", "two"]), "column 'v', row 2 must hold a number, got 'two'"),
         (column([1, "two"], dtype=object), None, "column 'v', row 2 must hold a number, got 'two'"),
-        (column([1.5, None, "a"], dtype=object), None, "column 'v', row 3 must hold a number, got 'a'"),
+        (
+            column([1.5, None, "a"], dtype=object),
+            None,
+            "column 'v', row 3 must hold a number, got 'a'",
+        ),
         (column([1.0, np.inf]), None, "column 'v', row 2 must be finite, got inf"),
         (column([1.0]), column([-np.inf]), "column 'v', row 1 must be finite, got -inf"),
         (np.array([[1.0, 2.0], [3.0, np.inf]]), None, "column 'x1', row 2 must be finite, got inf"),
-        (column([1]), column([dt.date(2020, 1, 1)]), "row 1 must hold a number, got datetime.date(2020, 1, 1)"),
-        (column([1]), column(pd.to_datetime(["2020-01-01"])), "row 1 must hold a number, got Timestamp("),
+        (
+            column([1]),
+            column([dt.date(2020, 1, 1)]),
+            "row 1 must hold a number, got datetime.date(2020, 1, 1)",
+        ),
+        (
+            column([1]),
+            column(pd.to_datetime(["2020-01-01"])),
+            "row 1 must hold a number, got Timestamp(",
+        ),
         (column([True]), column([1, 2]), "column 'v', row 2 must be true or false, got 2"),
         (
             column([dt.date(2020, 1, 1)]),
             column(["2020-01-01", "soon"]),
             "column 'v', row 2 must hold a date, got 'soon'",
         ),
-        (column([dt.date(2020, 1, 1)]), column([18262]), "column 'v', row 1 must hold a date, got 18262"),
-        (column(pd.to_timedelta([1], unit="D")), None, "column 'v' must hold numbers, text, booleans or dates"),
+        (
+            column([dt.date(2020, 1, 1)]),
+            column([18262]),
+            "column 'v', row 1 must hold a date, got 18262",
+        ),
+        (
+            column(pd.to_timedelta([1], unit="D")),
+            None,
+            "column 'v' must hold numbers, text, booleans or dates",
+        ),
         (column([[1], [2]]), None, "column 'v' must hold single values"),
         (pd.DataFrame([[1, 2]], columns=["v", "v"]), None, "column 'v' must appear once"),
         (MIXED, MIXED.drop(columns=["job", "age"]), "got a table without 'age', 'job'; add them"),
         (MIXED, np.zeros((2, 2)), "a table without 'age', 'children'"),
-        (pd.DataFrame({"v": []}), None, "X must have at least one row and one column, got shape (0, 1)"),
+        (
+            pd.DataFrame({"v": []}),
+            None,
+            "X must have at least one row and one column, got shape (0, 1)",
+        ),
         (np.zeros(3), None, "X must be a table or have 2 dimensions, got shape (3,)"),
     ],
 )
@@ -226,7 +279,11 @@ def test_every_kind_of_column_is_registered_and_used() -> None:
 
 
 def test_an_encoder_that_was_not_fitted_says_so() -> None:
-    for use in (TableEncoder().to_state, lambda: TableEncoder().transform(MIXED), lambda: TableEncoder().names_out):
+    for use in (
+        TableEncoder().to_state,
+        lambda: TableEncoder().transform(MIXED),
+        lambda: TableEncoder().names_out,
+    ):
         with pytest.raises(InputError, match="call fit first"):
             use()
 
@@ -261,13 +318,18 @@ KINDS_OF_CELLS = {
 def tables(draw: st.DrawFn) -> pd.DataFrame:
     n_rows = draw(st.integers(1, 12))
     names = draw(st.lists(st.sampled_from(sorted(KINDS_OF_CELLS)), min_size=1, unique=True))
-    cells = {name: draw(st.lists(KINDS_OF_CELLS[name], min_size=n_rows, max_size=n_rows)) for name in names}
+    cells = {
+        name: draw(st.lists(KINDS_OF_CELLS[name], min_size=n_rows, max_size=n_rows))
+        for name in names
+    }
     return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in cells.items()})
 
 
 @settings(max_examples=60, deadline=None)
 @given(tables(), tables())
-def test_a_state_that_went_through_json_gives_the_same_encoder(table: pd.DataFrame, other: pd.DataFrame) -> None:
+def test_a_state_that_went_through_json_gives_the_same_encoder(
+    table: pd.DataFrame, other: pd.DataFrame
+) -> None:
     encoder = TableEncoder().fit(table)
     again = TableEncoder.from_state(json.loads(json.dumps(encoder.to_state())))
     assert again.columns_ == encoder.columns_
@@ -288,9 +350,12 @@ def test_rows_and_columns_may_come_in_any_order(table: pd.DataFrame, random: Any
     encoder = TableEncoder().fit(table)
     expected = encoder.transform(table)[rows]
     np.testing.assert_array_equal(encoder.transform(table.iloc[rows][columns]), expected)
-    # Fitted on the shuffled table: the same levels, and the same numbers but for the order of summation. That is
-    # 12 rows * 2e-16, divided by the smallest ratio of spread to size that does not count as constant, 1e-12.
+    # Fitted on the shuffled table: the same levels, and the same numbers but for the order of
+    # summation. That is 12 rows * 2e-16, divided by the smallest ratio of spread to size that does
+    # not count as constant, 1e-12.
     other = TableEncoder().fit(table.iloc[rows][columns])
     assert sorted(other.names_out) == sorted(encoder.names_out)
     position = [other.names_out.index(name) for name in encoder.names_out]
-    np.testing.assert_allclose(other.transform(table.iloc[rows])[:, position], expected, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(
+        other.transform(table.iloc[rows])[:, position], expected, rtol=1e-2, atol=1e-2
+    )

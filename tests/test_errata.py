@@ -7,15 +7,17 @@ import pytest
 from scipy import special
 from scipy.stats import binom
 
-from evenhand.calibration import calibration_error, pathwise_errors, worst_group_curve
+from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.calibration.bands import share_bound
 from evenhand.distributions import Normal
 from evenhand.draws import fresh, nodes
-from evenhand.experiments.impossibility import measure_floors, theory_of_floors, two_worlds
 from evenhand.forecast import Forecast
+from evenhand.search import worst_group_curve
+from evenhand.studies.impossibility import measure_floors, theory_of_floors, two_worlds
 
 MEAN_W1 = np.sqrt(np.pi / 32)
-"""Mean of the integral of a Brownian bridge's absolute value: sqrt(n) times the mean W1 of n uniform PITs."""
+"""Mean of the integral of a Brownian bridge's absolute value: sqrt(n) times the mean W1 of n
+uniform PITs."""
 
 
 # the trivial forecaster (paper, appendix): Phi(y / c - Phi^-1(r)) as printed, + as meant
@@ -27,7 +29,9 @@ def test_trivial_forecaster_tends_to_the_draw_only_with_a_plus(sign, limit):
     y = np.array([-3.0, 0.0, 2.0, 40.0])
     law = Normal(np.broadcast_to(-sign * wide * special.ndtri(r), (y.size, r.size)), wide)
     pit = Forecast(law, r).pit(y)
-    np.testing.assert_allclose(pit, np.broadcast_to(r if limit == "r" else 1 - r, pit.shape), atol=1e-6)
+    np.testing.assert_allclose(
+        pit, np.broadcast_to(r if limit == "r" else 1 - r, pit.shape), atol=1e-6
+    )
     # E |h - r| is 0 with the plus; with the minus E |1 - 2 R| = 1/2, the worst there is
     assert np.abs(pit - r).mean() == pytest.approx(0.0 if sign == 1 else 0.5, abs=1e-4)
 
@@ -96,7 +100,8 @@ def test_decision_theorem_holds_where_the_action_has_one_direction(k):
 
 
 def test_share_of_the_unqualified_is_joint_and_not_among_those_approved():
-    # everybody's outcome is 0, a little short of what is asked for, and h[x, r](0) = r: calibrated for each person
+    # everybody's outcome is 0, a little short of what is asked for, and h[x, r](0) = r: calibrated
+    # for each person
     r = nodes(4000)
     forecast = Forecast(Normal(-special.ndtri(r), np.ones_like(r)), r)
     y, asked = np.array([0.0]), 0.1
@@ -112,7 +117,8 @@ def test_share_of_the_unqualified_is_joint_and_not_among_those_approved():
 
 def test_average_calibration_too_bounds_the_joint_share_only():
     """Deterministic, on even levels of outcomes: exact."""
-    # two kinds of people: PITs in the lower half for one, in the upper half for the other, uniform together
+    # two kinds of people: PITs in the lower half for one, in the upper half for the other, uniform
+    # together
     n = 4000
     levels = (np.arange(n) + 0.5) / n
     low = levels < 0.5
@@ -136,7 +142,9 @@ def test_adversarial_floor_is_an_eighth_up_to_half_of_the_people(seed):
     n = 301
     forecast = Forecast.from_normal(rng.normal(size=n), rng.gamma(2.0, size=n) + 0.1)
     # outcomes from the forecast, all too high, or all in the middle
-    y = forecast.distribution.ppf([fresh(n, rng), fresh(n, rng) ** 0.3, 0.4 + 0.2 * fresh(n, rng)][seed % 3])
+    y = forecast.distribution.ppf(
+        [fresh(n, rng), fresh(n, rng) ** 0.3, 0.4 + 0.2 * fresh(n, rng)][seed % 3]
+    )
     worlds = two_worlds(forecast, y, slices=1001)
     floors = measure_floors(worlds)
     assert floors.half_mass >= 1 / 2
@@ -145,7 +153,8 @@ def test_adversarial_floor_is_an_eighth_up_to_half_of_the_people(seed):
 
 
 def test_no_floor_is_left_for_everybody_together():
-    # outcomes at even quantiles of their forecasts: each person's law is a point, all together are uniform
+    # outcomes at even quantiles of their forecasts: each person's law is a point, all together are
+    # uniform
     n = 400
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
     y = forecast.distribution.ppf((np.arange(n) + 0.5) / n)
@@ -183,7 +192,10 @@ def test_score_on_one_draw_is_noise_on_top_of_an_error_that_is_there():
     over = base.randomized(0.2, "entropic", nodes(400)).pit(y)
     curve = worst_group_curve(over, 0.2)
     group, exact = curve.rows[0], curve.errors[0]
-    ones = [calibration_error(base.randomized(0.2, "entropic", fresh(300, rng)).pit(y)[group]) for _ in range(300)]
+    ones = [
+        calibration_error(base.randomized(0.2, "entropic", fresh(300, rng)).pit(y)[group])
+        for _ in range(300)
+    ]
     assert np.mean(ones) >= exact - 5 * np.std(ones) / np.sqrt(300) - 1 / 1600
     assert np.std(ones) > 0.005
     assert 0.2 < np.mean(np.array(ones) > exact) < 1.0
@@ -193,11 +205,15 @@ def test_score_on_one_draw_is_noise_on_top_of_an_error_that_is_there():
 
 
 def test_random_subsets_hide_two_biased_halves():
-    """A half beyond 0.1 by chance would be 9 standard deviations out in its share of rows; false alarm under 10^-9."""
+    """A half beyond 0.1 by chance would be 9 standard deviations out in its share of rows.
+
+    False alarm under 10^-9.
+    """
     n = 2000
     rng = np.random.default_rng(0)
     half = np.arange(n) < n // 2
-    # forecast N(0, 1), truth N(+-0.5, 1): PITs of a half are shifted one way, so W1 is the shift of their mean
+    # forecast N(0, 1), truth N(+-0.5, 1): PITs of a half are shifted one way, so W1 is the shift of
+    # their mean
     true_error = special.ndtr(0.5 / np.sqrt(2)) - 0.5
     assert true_error == pytest.approx(0.138, abs=5e-4)
     pit = special.ndtr(np.where(half, 0.5, -0.5) + rng.normal(size=n))

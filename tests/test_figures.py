@@ -16,15 +16,15 @@ from matplotlib.patches import Rectangle, StepPatch
 from matplotlib.text import Text
 from scipy.stats import binom, binomtest
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
+from evenhand.calibration import histogram
 from evenhand.figures import (
-    _histogram,
-    _style,
     plot_calibration,
     plot_front,
     plot_groups,
     plot_price_of_proof,
     plot_worst_group,
+    style,
 )
 from evenhand.links import Laplace
 
@@ -34,7 +34,10 @@ MASSES = [0.1, 0.5, 1.0]
 def worst_groups():
     keys = ("mass", "n", "error", "null_mean", "null_low", "null_high", "certified")
     values = [(0.1, 50, 0.31, 0.2, 0.15, 0.25, 0.4), (0.5, 250, 0.12, 0.1, 0.08, 0.12, 0.2)]
-    return [dict(zip(keys, row, strict=True)) for row in [*values, (1.0, 500, 0.03, 0.01, 0.0, 0.02, None)]]
+    return [
+        dict(zip(keys, row, strict=True))
+        for row in [*values, (1.0, 500, 0.03, 0.01, 0.0, 0.02, None)]
+    ]
 
 
 def groups():
@@ -69,7 +72,9 @@ def test_null_band_runs_from_its_low_to_its_high_end():
     ax = plot_worst_group(worst_groups())
     corners = {tuple(vertex) for vertex in line(ax, "Same search").get_paths()[0].vertices}
     assert {(0.1, 0.15), (0.1, 0.25), (0.5, 0.08), (0.5, 0.12), (1.0, 0.0), (1.0, 0.02)} <= corners
-    assert [list(drawn.get_ydata()) for drawn in ax.lines if drawn.get_linestyle() == "--"] == [[0.2, 0.1, 0.01]]
+    assert [list(drawn.get_ydata()) for drawn in ax.lines if drawn.get_linestyle() == "--"] == [
+        [0.2, 0.1, 0.01]
+    ]
 
 
 def test_learned_estimates_have_a_bar_down_to_their_lower_bound_only():
@@ -77,12 +82,17 @@ def test_learned_estimates_have_a_bar_down_to_their_lower_bound_only():
     ax = plot_worst_group(worst_groups(), learned=learned)
     points, _, (bars,) = line(ax, "Learned").lines
     np.testing.assert_array_equal(points.get_xydata(), [[0.1, 0.2], [0.5, -0.02]])
-    np.testing.assert_allclose(bars.get_segments(), [[[0.1, 0.12], [0.1, 0.2]], [[0.5, -0.02], [0.5, -0.02]]])
+    np.testing.assert_allclose(
+        bars.get_segments(), [[[0.1, 0.12], [0.1, 0.2]], [[0.5, -0.02], [0.5, -0.02]]]
+    )
     assert ax.get_ylim()[0] < -0.02
 
 
 def test_what_is_not_known_is_not_drawn():
-    rows = [row | dict.fromkeys(("null_mean", "null_low", "null_high", "certified")) for row in worst_groups()]
+    rows = [
+        row | dict.fromkeys(("null_mean", "null_low", "null_high", "certified"))
+        for row in worst_groups()
+    ]
     ax = plot_worst_group(rows, learned=[])
     assert list(labelled(ax)) == ["Oracle: picked with outcomes seen"]
     assert len(ax.lines) == 1
@@ -90,7 +100,10 @@ def test_what_is_not_known_is_not_drawn():
 
 def test_tables_and_records_draw_the_same():
     table = pd.DataFrame(worst_groups())  # None becomes NaN
-    first, second = plot_worst_group(table, learned=pd.DataFrame()), plot_worst_group(worst_groups())
+    first, second = (
+        plot_worst_group(table, learned=pd.DataFrame()),
+        plot_worst_group(worst_groups()),
+    )
     for a, b in zip(first.lines, second.lines, strict=True):
         np.testing.assert_array_equal(a.get_xydata(), b.get_xydata())
     assert [t.get_text() for t in plot_groups(pd.DataFrame(groups())).get_yticklabels()] == [
@@ -101,7 +114,14 @@ def test_tables_and_records_draw_the_same():
 def test_axes_read_in_points_and_percent():
     ax = plot_worst_group(worst_groups())
     ax.figure.canvas.draw()
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "10", "20", "30", "40", "50"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "0",
+        "10",
+        "20",
+        "30",
+        "40",
+        "50",
+    ]
     assert "100%" in [label.get_text() for label in ax.get_xticklabels()]
     assert ax.get_xlabel()
     assert "percentage points" in ax.get_ylabel()
@@ -111,7 +131,9 @@ def test_groups_are_dots_with_whiskers_from_top_to_bottom():
     ax = plot_groups(groups())
     known, small = ax.containers
     np.testing.assert_array_equal(known.lines[0].get_xydata(), [[0.02, 0], [0.1, 1]])
-    np.testing.assert_allclose(known.lines[2][0].get_segments(), [[[0, 0], [0.05, 0]], [[0.06, 1], [0.17, 1]]])
+    np.testing.assert_allclose(
+        known.lines[2][0].get_segments(), [[[0, 0], [0.05, 0]], [[0.06, 1], [0.17, 1]]]
+    )
     np.testing.assert_array_equal(small.lines[0].get_xydata(), [[0.2, 2]])
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
@@ -123,7 +145,7 @@ def test_groups_that_are_too_small_are_grey_and_say_so():
         "old (400 rows)",
         "few (too few rows: 12)",
     ]
-    assert [to_hex(label.get_color()) for label in labels] == ["#000000", "#000000", _style.GREY]
+    assert [to_hex(label.get_color()) for label in labels] == ["#000000", "#000000", style.GREY]
 
 
 def test_long_names_leave_room_for_the_axis():
@@ -137,13 +159,18 @@ def test_long_names_leave_room_for_the_axis():
 def test_unknown_ends_of_bands_are_no_whiskers():
     rows = [row | {"error_low": None, "error_high": None, "n": None} for row in groups()]
     ax = plot_groups([*rows, rows[0] | {"error": None}])
-    np.testing.assert_allclose([s[0] for s in ax.containers[1].lines[2][0].get_segments()], [[0.2, 2]])
+    np.testing.assert_allclose(
+        [s[0] for s in ax.containers[1].lines[2][0].get_segments()], [[0.2, 2]]
+    )
     ax.figure.canvas.draw()
 
 
 @pytest.mark.parametrize("name", ["$a_b$", r"a\$b", "$", r"\frac{1}{2}", "a_b^c"])
 def test_names_are_shown_as_they_are(name):
-    """Escaped dollars are what matplotlib shows as dollars; the renderer gets the name back unchanged."""
+    """Escaped dollars are what matplotlib shows as dollars.
+
+    The renderer gets the name back unchanged.
+    """
     ax = plot_groups([groups()[1] | {"group": name}])
     (label,) = ax.get_yticklabels()
     shown, is_math = label._preprocess_math(label.get_text())
@@ -153,8 +180,8 @@ def test_names_are_shown_as_they_are(name):
 
 
 def test_long_and_broken_names_become_one_short_line():
-    label = _style.plain_label("first\nsecond\x00 " + "long " * 100)
-    assert len(label) <= _style.LABEL_LENGTH
+    label = style.plain_label("first\nsecond\x00 " + "long " * 100)
+    assert len(label) <= style.LABEL_LENGTH
     assert label.startswith("first second\ufffd long")
     assert label.endswith("…")
 
@@ -210,12 +237,15 @@ def test_draws_in_every_bin_leave_no_room():
 
 
 def is_outside(pit):
-    share, low, high = _histogram.histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
+    share, low, high = histogram.histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
     return bool(((share < low) | (share > high)).any())
 
 
 def test_band_holds_all_bars_for_calibrated_forecasts():
-    """At most 5% of calibrated samples leave it; the check fails wrongly with probability below 1e-3."""
+    """At most 5% of calibrated samples leave it.
+
+    The check fails wrongly with probability below 1e-3.
+    """
     random = np.random.default_rng(4)
     outside = sum(is_outside(random.uniform(size=(600, 1))) for _ in range(400))
     assert binomtest(outside, 400, 0.05, alternative="greater").pvalue > 1e-3
@@ -223,7 +253,10 @@ def test_band_holds_all_bars_for_calibrated_forecasts():
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 1.0])
 def test_band_holds_all_bars_for_calibrated_randomized_forecasts(alpha):
-    """The band is approximate for several draws: at most 6% leave it; fails wrongly with probability below 1e-3."""
+    """The band is approximate for several draws: at most 6% leave it.
+
+    Fails wrongly with probability below 1e-3.
+    """
     from evenhand.draws import jittered
     from evenhand.links import Entropic
 
@@ -247,10 +280,14 @@ def test_level_of_the_band_is_stated():
 
 
 @pytest.mark.parametrize(
-    ("draw", "given"), [(plot_worst_group, worst_groups()), (plot_groups, groups()), (plot_calibration, [0.2, 0.7])]
+    ("draw", "given"),
+    [(plot_worst_group, worst_groups()), (plot_groups, groups()), (plot_calibration, [0.2, 0.7])],
 )
 def test_axes_given_are_used_and_input_is_left_alone(draw, given):
-    before, settings = [dict(row) if isinstance(row, dict) else row for row in given], dict(mpl.rcParams)
+    before, settings = (
+        [dict(row) if isinstance(row, dict) else row for row in given],
+        dict(mpl.rcParams),
+    )
     figure = Figure()
     ax = figure.add_subplot()
     assert draw(given, ax=ax) is ax
@@ -274,7 +311,11 @@ def test_pits_outside_0_and_1_are_refused():
 
 def forecasters():
     keys = ("name", "error", "price", "price_low", "price_high")
-    rows = [("network", 0.18, 0.55, 0.45, 0.7), ("mine", 0.25, 0.12, None, 0.2), (None, 0.1, None, None, None)]
+    rows = [
+        ("network", 0.18, 0.55, 0.45, 0.7),
+        ("mine", 0.25, 0.12, None, 0.2),
+        (None, 0.1, None, None, None),
+    ]
     return [dict(zip(keys, row, strict=True)) for row in rows]
 
 
@@ -301,7 +342,9 @@ def test_limits_of_proof_run_from_the_logarithm_down_to_a_third():
 def test_alphas_are_marked_on_the_limit():
     ax = plot_price_of_proof()
     marks = [drawn.get_xydata()[0] for drawn in ax.lines if drawn.get_marker() == "o"]
-    names = [text.get_text().removeprefix("α = ") for text in ax.texts if text.get_text().startswith("α")]
+    names = [
+        text.get_text().removeprefix("α = ") for text in ax.texts if text.get_text().startswith("α")
+    ]
     assert names == ["0.05", "0.1", "0.2", "1/3", "0.5", "1"]
     for name, (error, price) in zip(names, marks, strict=True):
         link = Laplace(1 / 3 if name == "1/3" else float(name))
@@ -316,7 +359,10 @@ def test_the_small_panel_shows_the_difference_of_the_limits():
     assert "0.001 nats" in panel.get_title()
     assert panel.get_ylim()[1] > 1000 * gap.max()
     # it never hides a forecaster
-    assert panel.get_zorder() < line(plot_price_of_proof(points=forecasters()), "Forecasters").lines[0].get_zorder()
+    assert (
+        panel.get_zorder()
+        < line(plot_price_of_proof(points=forecasters()), "Forecasters").lines[0].get_zorder()
+    )
 
 
 def test_forecasters_are_dots_with_names_and_known_whiskers():
@@ -327,7 +373,9 @@ def test_forecasters_are_dots_with_names_and_known_whiskers():
     np.testing.assert_allclose(reach.get_segments()[:2], expected)
     assert [text.get_text() for text in ax.texts[-2:]] == ["network", "mine"]
     table = plot_price_of_proof(points=pd.DataFrame(forecasters()[:2]))
-    np.testing.assert_array_equal(line(table, "Forecasters").lines[0].get_xydata(), points.get_xydata()[:2])
+    np.testing.assert_array_equal(
+        line(table, "Forecasters").lines[0].get_xydata(), points.get_xydata()[:2]
+    )
     ax.figure.canvas.draw()
 
 
@@ -384,7 +432,9 @@ def test_names_of_forecasters_cover_neither_each_other_nor_points(size):
     boxes = [Text.get_window_extent(text) for text in texts]
     assert not any(overlaps(a, b) for a, b in combinations(boxes, 2))
     others = [Text.get_window_extent(text) for text in ax.texts[: -len(rows)]]
-    assert not any(overlaps(a, b) for a in boxes for b in [*others, ax.get_legend().get_window_extent()])
+    assert not any(
+        overlaps(a, b) for a in boxes for b in [*others, ax.get_legend().get_window_extent()]
+    )
     for x, y in ax.transData.transform([(row["error"], row["price"]) for row in rows]):
         assert not any(box.x0 < x < box.x1 and box.y0 < y < box.y1 for box in boxes)
     for box in boxes:
@@ -443,7 +493,9 @@ def test_a_front_from_a_table_is_that_from_records():
     for a, b in zip(first.containers, second.containers, strict=True):
         np.testing.assert_array_equal(a.lines[0].get_xydata(), b.lines[0].get_xydata())
     # a table has NaN for a label that is not there
-    ax = plot_front(pd.DataFrame({"error": [0.1, 0.2], "score": [2.0, 1.0], "label": [np.nan, "a"]}))
+    ax = plot_front(
+        pd.DataFrame({"error": [0.1, 0.2], "score": [2.0, 1.0], "label": [np.nan, "a"]})
+    )
     assert list(labelled(ax)) == ["a"]
 
 
@@ -451,7 +503,9 @@ def test_many_series_are_told_apart_and_only_the_first_names_its_alphas():
     rows = [row | {"label": f"{row['label']} {i}"} for i in range(10) for row in front()[:3]]
     ax = plot_front(rows)
     lines = [container.lines[0] for container in ax.containers]
-    styles = {(line.get_color(), line.get_marker(), to_hex(line.get_markerfacecolor())) for line in lines}
+    styles = {
+        (line.get_color(), line.get_marker(), to_hex(line.get_markerfacecolor())) for line in lines
+    }
     assert len(styles) == 10
     assert [text.get_text() for text in ax.texts] == ["α = 0.1", "α = 1"]
 
@@ -477,7 +531,7 @@ def test_neither_importing_nor_drawing_starts_pyplot():
     code = """
 import sys
 import evenhand.figures as figures, evenhand.report.html
-from evenhand.figures._svg import inline_svg
+from evenhand.figures.svg import inline_svg
 assert "matplotlib" not in sys.modules
 svg = inline_svg(lambda: figures.plot_groups([{"group": "a", "n": 40, "error": 0.1}]), "a figure", "p")
 figures.plot_calibration([0.2, 0.4]).figure.canvas.draw()

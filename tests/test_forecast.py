@@ -1,6 +1,7 @@
 """Forecasts: constructors, PITs, scores, intervals and what is refused, against scipy and against theory.
 
-Where a test is statistical, its comment states how often it would fail by chance if the seed were redrawn.
+Where a test is statistical, its comment states how often it would fail by chance if the seed were
+redrawn.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 from scipy import stats
 
 from evenhand import Forecast
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.distributions import Normal, NormalMixture, Quantiles, Randomized, Rearranged, Samples
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import cell_ends
@@ -38,7 +39,8 @@ def refused(call: Callable[[], object], message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-# --- constructors ----------------------------------------------------------------------------------------------
+# --- constructors
+# ----------------------------------------------------------------------------------------------
 
 
 def test_constructors_make_deterministic_forecasts_of_the_right_family() -> None:
@@ -56,7 +58,12 @@ def test_constructors_make_deterministic_forecasts_of_the_right_family() -> None
         assert len(forecast) == forecast.n_samples == n
         assert not forecast.is_randomized
         assert forecast.r is None
-        for result in (forecast.mean(), forecast.std(), forecast.cdf(0.3), forecast.logpdf(np.zeros(n))):
+        for result in (
+            forecast.mean(),
+            forecast.std(),
+            forecast.cdf(0.3),
+            forecast.logpdf(np.zeros(n)),
+        ):
             assert result.shape == (n,)
             assert result.dtype == np.float64
 
@@ -69,8 +76,12 @@ def test_a_normal_forecast_agrees_with_scipy() -> None:
     np.testing.assert_allclose(three().logpdf(y), peer.logpdf(y), rtol=1e-12)
     np.testing.assert_allclose(three().interval(0.8), peer.interval(0.8), rtol=1e-12)
     np.testing.assert_allclose((three().mean(), three().std()), (MEAN, STD))
-    # Gneiting & Raftery (2007), equation 5: E|Y - y| - E|Y - Y'| / 2, the latter 1/sqrt(pi) of the deviation
-    absolute = [stats.norm(m, s).expect(lambda x, at=at: abs(x - at)) for m, s, at in zip(MEAN, STD, y, strict=True)]
+    # Gneiting & Raftery (2007), equation 5: E|Y - y| - E|Y - Y'| / 2, the latter 1/sqrt(pi) of the
+    # deviation
+    absolute = [
+        stats.norm(m, s).expect(lambda x, at=at: abs(x - at))
+        for m, s, at in zip(MEAN, STD, y, strict=True)
+    ]
     np.testing.assert_allclose(three().crps(y), absolute - STD / np.sqrt(np.pi), rtol=1e-6)
 
 
@@ -87,37 +98,84 @@ def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Forecast.from_normal([1.0, 2.0, 3.0], [1.0, 2.0]), r"^loc and scale must have shapes that broadcast"),
-        (lambda: Forecast.from_normal([1.0, 2.0], [1.0, 0.0]), r"^scale\[1\] must be finite and positive, got 0.0"),
+        (
+            lambda: Forecast.from_normal([1.0, 2.0, 3.0], [1.0, 2.0]),
+            r"^loc and scale must have shapes that broadcast",
+        ),
+        (
+            lambda: Forecast.from_normal([1.0, 2.0], [1.0, 0.0]),
+            r"^scale\[1\] must be finite and positive, got 0.0",
+        ),
         (lambda: Forecast.from_normal([1.0, np.nan], 1.0), r"^loc\[1\] must be finite, got nan"),
-        (lambda: Forecast.from_normal([], 1.0), r"^distribution must be a batch of shape \(n,\) or \(n, m\), n >= 1"),
-        (lambda: Forecast.from_normal([[1.0, 2.0]], 1.0), r"^r must be given for a batch over draws, got None"),
-        (lambda: Forecast.from_quantiles([10, 90], [[1, 2]]), r"^levels must lie strictly between.*0.9, not 90"),
-        (lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2], [2, 1]]), r"^values\[1\] must not fall.*pass sort=True"),
-        (lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2, 3]]), r"^values must have one column per level \(2\)"),
-        (lambda: Forecast.from_samples([[1.0, 1.0]]), r"^values\[0\] must hold samples that differ"),
-        (lambda: Forecast.from_samples([[1.0], [2.0]]), r"^values must hold at least two samples per row"),
+        (
+            lambda: Forecast.from_normal([], 1.0),
+            r"^distribution must be a batch of shape \(n,\) or \(n, m\), n >= 1",
+        ),
+        (
+            lambda: Forecast.from_normal([[1.0, 2.0]], 1.0),
+            r"^r must be given for a batch over draws, got None",
+        ),
+        (
+            lambda: Forecast.from_quantiles([10, 90], [[1, 2]]),
+            r"^levels must lie strictly between.*0.9, not 90",
+        ),
+        (
+            lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2], [2, 1]]),
+            r"^values\[1\] must not fall.*pass sort=True",
+        ),
+        (
+            lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2, 3]]),
+            r"^values must have one column per level \(2\)",
+        ),
+        (
+            lambda: Forecast.from_samples([[1.0, 1.0]]),
+            r"^values\[0\] must hold samples that differ",
+        ),
+        (
+            lambda: Forecast.from_samples([[1.0], [2.0]]),
+            r"^values must hold at least two samples per row",
+        ),
         (lambda: Forecast(Normal(0.0, 1.0)), r"^distribution must be a batch of shape"),
-        (lambda: Forecast(Normal(np.zeros((2, 3, 4)), 1.0), nodes(4)), r"^distribution must be a batch of shape"),
+        (
+            lambda: Forecast(Normal(np.zeros((2, 3, 4)), 1.0), nodes(4)),
+            r"^distribution must be a batch of shape",
+        ),
         (
             lambda: Forecast(Normal(np.zeros(5), 1.0), np.full(3, 0.5)),
             r"^r must fit the batch \(5,\), got shape \(3,\)",
         ),
-        (lambda: Forecast(Normal(np.zeros(3), 1.0), nodes(3)), r"^r must fit the batch \(3,\), got shape \(1, 3\)"),
-        # (3,) broadcasts against (3, 3), but its entries would be draws to some methods and people to others
-        (lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)), r"^r must fit the batch \(3, 3\)"),
-        (lambda: Forecast(Normal(np.zeros((3, 2)), 1.0), np.full((2, 2), 0.5)), r"^r must fit the batch \(3, 2\)"),
+        (
+            lambda: Forecast(Normal(np.zeros(3), 1.0), nodes(3)),
+            r"^r must fit the batch \(3,\), got shape \(1, 3\)",
+        ),
+        # (3,) broadcasts against (3, 3), but its entries would be draws to some methods and people
+        # to others
+        (
+            lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)),
+            r"^r must fit the batch \(3, 3\)",
+        ),
+        (
+            lambda: Forecast(Normal(np.zeros((3, 2)), 1.0), np.full((2, 2), 0.5)),
+            r"^r must fit the batch \(3, 2\)",
+        ),
     ],
 )
-def test_unusable_parameters_are_refused_in_one_line(make: Callable[[], object], message: str) -> None:
+def test_unusable_parameters_are_refused_in_one_line(
+    make: Callable[[], object], message: str
+) -> None:
     refused(make, message)
 
 
 def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
     y = [0.0, 1.0, 2.0]
     for call in (three().cdf, three().pit, three().logpdf, three().crps, drawn().pit, drawn().crps):
-        refused(lambda call=call: call([1.0, 2.0]), r"^y must be a number or have shape \(3,\), got shape \(2,\)")
-        refused(lambda call=call: call(np.zeros((3, 4))), r"^y must be a number or have shape \(3,\)")
+        refused(
+            lambda call=call: call([1.0, 2.0]),
+            r"^y must be a number or have shape \(3,\), got shape \(2,\)",
+        )
+        refused(
+            lambda call=call: call(np.zeros((3, 4))), r"^y must be a number or have shape \(3,\)"
+        )
     for call in (lambda y: three().pit(y, step=0.1), lambda y: three().log_cell(y, 0.1)):
         refused(lambda call=call: call([1.0, 2.0]), r"^y must be a number or have shape \(3,\)")
         refused(lambda call=call: call([1.0, np.nan, 0.0]), r"^y\[1\] must be finite, got nan")
@@ -127,13 +185,20 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
         refused(lambda step=step: three().log_cell(y, step), r"^step must be positive, got")
     for level in (0, 1, -0.1, np.nan):
         refused(lambda level=level: three().interval(level), r"^level must fulfil 0 < level < 1")
-    refused(lambda: three().interval(90), r"^level must fulfil.*got 90; fractions everywhere: 0.9, not 90")
+    refused(
+        lambda: three().interval(90),
+        r"^level must fulfil.*got 90; fractions everywhere: 0.9, not 90",
+    )
     refused(lambda: three().ppf(95), r"^p must lie between 0 and 1, got 95.0; fractions everywhere")
     refused(lambda: three().ppf([0.5, 1.5]), r"^p must lie between 0 and 1, got 1.5")
-    refused(lambda: three().ppf([[0.5]]), r"^p must be a number or a list of numbers, got shape \(1, 1\)")
+    refused(
+        lambda: three().ppf([[0.5]]),
+        r"^p must be a number or a list of numbers, got shape \(1, 1\)",
+    )
 
 
-# --- shapes ----------------------------------------------------------------------------------------------------
+# --- shapes
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -150,14 +215,28 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
 )
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("alpha", [0.1, 1.0])
-def test_shapes_of_a_randomized_forecast(r: Any, shape: tuple[int, ...], link: str, alpha: float) -> None:
+def test_shapes_of_a_randomized_forecast(
+    r: Any, shape: tuple[int, ...], link: str, alpha: float
+) -> None:
     forecast = three().randomized(alpha, link, r, random_state=0)
     y = np.array([0.1, 9.0, -3.0])
     assert forecast.is_randomized
     assert forecast.n_samples == 3
     assert forecast.distribution.batch_shape == shape
-    results = (forecast.pit(y), forecast.pit(y, step=0.5), forecast.logpdf(y), forecast.crps(y), forecast.cdf(2.0))
-    for result in (*results, forecast.log_cell(y, 0.5), forecast.mean(), forecast.std(), forecast.sample(1)):
+    results = (
+        forecast.pit(y),
+        forecast.pit(y, step=0.5),
+        forecast.logpdf(y),
+        forecast.crps(y),
+        forecast.cdf(2.0),
+    )
+    for result in (
+        *results,
+        forecast.log_cell(y, 0.5),
+        forecast.mean(),
+        forecast.std(),
+        forecast.sample(1),
+    ):
         assert result.shape == shape
         assert result.dtype == np.float64
     assert forecast.ppf(0.3).shape == shape
@@ -173,12 +252,16 @@ def test_columns_of_a_forecast_are_its_draws_and_rows_its_people() -> None:
     for j in range(4):
         column = three().randomized(0.1, r=r[:, j])
         np.testing.assert_allclose(forecast.pit(y)[:, j], column.pit(y), rtol=1e-13)
-        np.testing.assert_allclose(forecast.ppf([0.1, 0.6])[:, j], column.ppf([0.1, 0.6]), rtol=1e-12)
+        np.testing.assert_allclose(
+            forecast.ppf([0.1, 0.6])[:, j], column.ppf([0.1, 0.6]), rtol=1e-12
+        )
     for k, p in enumerate((0.1, 0.6)):
         np.testing.assert_allclose(forecast.ppf([0.1, 0.6])[..., k], forecast.ppf(p), rtol=1e-12)
 
 
-@pytest.mark.parametrize("rows", [[2, 0], slice(0, 2), np.array([False, True, True]), [1, 1, 1]], ids=str)
+@pytest.mark.parametrize(
+    "rows", [[2, 0], slice(0, 2), np.array([False, True, True]), [1, 1, 1]], ids=str
+)
 @pytest.mark.parametrize("r", [None, [0.1, 0.5, 0.9], nodes(3), jittered(3, 2, 0)])
 def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> None:
     y = np.array([0.1, 9.0, -3.0])
@@ -190,25 +273,35 @@ def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> No
         assert part.r is None
     else:
         every = np.broadcast_to(whole.r, whole.distribution.batch_shape)
-        np.testing.assert_array_equal(np.broadcast_to(part.r, part.distribution.batch_shape), every[rows])
+        np.testing.assert_array_equal(
+            np.broadcast_to(part.r, part.distribution.batch_shape), every[rows]
+        )
 
 
 def test_rows_of_one_person_are_taken_as_often_as_asked() -> None:
     one = Forecast.from_normal([1.0], [2.0]).randomized(0.1, r=nodes(3))
-    np.testing.assert_array_equal(one.take([0, 0]).pit([0.5, 0.5]), np.repeat(one.pit([0.5]), 2, axis=0))
+    np.testing.assert_array_equal(
+        one.take([0, 0]).pit([0.5, 0.5]), np.repeat(one.pit([0.5]), 2, axis=0)
+    )
 
 
-# --- PITs, samples and intervals of calibrated forecasts -------------------------------------------------------
+# --- PITs, samples and intervals of calibrated forecasts
+# -------------------------------------------------------
 
 
 def many(n: int, seed: int) -> Forecast:
     rng = np.random.default_rng(seed)
-    return Forecast(NormalMixture([0.3, 0.7], rng.normal(0, 2, (n, 2)), np.exp(rng.normal(size=(n, 2)))))
+    return Forecast(
+        NormalMixture([0.3, 0.7], rng.normal(0, 2, (n, 2)), np.exp(rng.normal(size=(n, 2))))
+    )
 
 
 @pytest.mark.parametrize("alpha", [None, 0.1])
-def test_own_samples_have_uniform_pits_and_fall_into_intervals_as_often_as_promised(alpha: float | None) -> None:
-    # Kolmogorov-Smirnov at 1e-6, and coverage within 5 standard errors: fails by chance in 4 of a million seeds
+def test_own_samples_have_uniform_pits_and_fall_into_intervals_as_often_as_promised(
+    alpha: float | None,
+) -> None:
+    # Kolmogorov-Smirnov at 1e-6, and coverage within 5 standard errors: fails by chance in 4 of a
+    # million seeds
     n = 20_000
     forecast = many(n, 1)
     if alpha is not None:
@@ -226,7 +319,9 @@ def test_samples_of_a_rearranged_forecast_follow_each_draws_own_law() -> None:
     # Kolmogorov-Smirnov at 1e-6 for each of 4 draws: fails by chance in 4 of a million seeds
     rng = np.random.default_rng(4)
     loc = np.broadcast_to(rng.normal(size=4), (5000, 4))
-    forecast = Forecast(Normal(loc, np.broadcast_to([1.0, 2.0, 0.5, 1.5], (5000, 4))), nodes(4)).rearranged()
+    forecast = Forecast(
+        Normal(loc, np.broadcast_to([1.0, 2.0, 0.5, 1.5], (5000, 4))), nodes(4)
+    ).rearranged()
     y = forecast.sample(random_state=5)
     for j in range(4):
         # F_(j)(y) is the j-th smallest of the four CDFs at y
@@ -234,7 +329,8 @@ def test_samples_of_a_rearranged_forecast_follow_each_draws_own_law() -> None:
         assert stats.kstest(pit, "uniform").pvalue > 1e-6
 
 
-# --- rounding cells --------------------------------------------------------------------------------------------
+# --- rounding cells
+# --------------------------------------------------------------------------------------------
 
 
 def test_cells_of_the_least_and_the_greatest_outcome_are_open() -> None:
@@ -253,7 +349,9 @@ def test_log_cell_is_the_log_probability_of_the_cell_per_unit(step: float) -> No
     expected = np.log((peer.cdf(high) - peer.cdf(low)) / step)
     np.testing.assert_allclose(three().log_cell(y, step), expected, rtol=1e-10)
     by_draw = drawn(3)
-    wide = np.log((by_draw.distribution.cdf(high[:, None]) - by_draw.distribution.cdf(low[:, None])) / step)
+    wide = np.log(
+        (by_draw.distribution.cdf(high[:, None]) - by_draw.distribution.cdf(low[:, None])) / step
+    )
     np.testing.assert_allclose(by_draw.log_cell(y, step), wide, rtol=1e-9, atol=1e-9)
 
 
@@ -261,12 +359,15 @@ def test_log_cell_nears_the_log_density_as_cells_shrink() -> None:
     y = np.linspace(-3, 3, 21)
     forecast = Forecast.from_normal(np.zeros(21), 1.0)
     # the mean of the density over a cell differs by step^2 / 24 * (y^2 - 1) relative
-    np.testing.assert_allclose(forecast.log_cell(y, 1e-3)[1:-1], forecast.logpdf(y)[1:-1], atol=1e-6)
+    np.testing.assert_allclose(
+        forecast.log_cell(y, 1e-3)[1:-1], forecast.logpdf(y)[1:-1], atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_log_cell_keeps_its_digits_in_both_far_tails(sign: float) -> None:
-    # in a far tail F(b) - F(a) = density(a) (1 - exp(-a w)) / a to first order: here by scipy's log tails
+    # in a far tail F(b) - F(a) = density(a) (1 - exp(-a w)) / a to first order: here by scipy's log
+    # tails
     step, distance = 0.01, np.array([5.0, 8.2, 8.29, 8.3, 9.0, 15.0, 38.0, 45.0, 100.0])
     ends = [-150.0 * sign, 150.0 * sign]
     y = np.concatenate((sign * distance, ends))
@@ -289,9 +390,12 @@ def test_stepped_pits_are_uniform_within_the_probability_of_the_cell() -> None:
     assert 0 < pit[0] < stats.norm.cdf(-3.75)
     assert stats.norm.cdf(3.75) < pit[1] < 1
     np.testing.assert_array_equal(forecast.pit(y, step=step, random_state=6), pit)
-    np.testing.assert_array_equal(forecast.pit(y, step=step, random_state=np.random.default_rng(6)), pit)
+    np.testing.assert_array_equal(
+        forecast.pit(y, step=step, random_state=np.random.default_rng(6)), pit
+    )
     assert (forecast.pit(y, step=step, random_state=7) != pit).all()
-    # outcomes of the forecast itself, rounded to the grid, have uniform PITs again; unrounded PITs do not
+    # outcomes of the forecast itself, rounded to the grid, have uniform PITs again; unrounded PITs
+    # do not
     rng = np.random.default_rng(8)
     rounded = np.round(rng.normal(size=n) / step) * step
     truth = Forecast.from_normal(np.zeros(n), 1.0)
@@ -308,7 +412,8 @@ def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
     np.testing.assert_allclose(share[:, 0], fresh(3, 1), rtol=1e-9)
 
 
-# --- randomizing and rearranging -------------------------------------------------------------------------------
+# --- randomizing and rearranging
+# -------------------------------------------------------------------------------
 
 
 def test_randomizing_wraps_the_link_asked_for() -> None:
@@ -320,7 +425,9 @@ def test_randomizing_wraps_the_link_asked_for() -> None:
     own = Gaussian.from_rho(0.7)
     assert three().randomized(link=own, r=0.4).distribution.link is own  # type: ignore[attr-defined]
     assert three().randomized(r=0.4).distribution.link == Entropic(0.1)  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(three().randomized(random_state=3).r, three().randomized(random_state=3).r)
+    np.testing.assert_array_equal(
+        three().randomized(random_state=3).r, three().randomized(random_state=3).r
+    )
     np.testing.assert_array_equal(three().randomized(random_state=3).r, fresh(3, 3))
 
 
@@ -328,8 +435,12 @@ def test_randomizing_wraps_the_link_asked_for() -> None:
 def test_at_alpha_one_a_forecast_stays_what_it_is(link: str) -> None:
     y = np.array([0.4, 7.0, -2.0])
     same = three().randomized(1.0, link, nodes(3))
-    np.testing.assert_allclose(same.pit(y), np.repeat(three().pit(y)[:, None], 3, axis=1), rtol=1e-12, strict=True)
-    np.testing.assert_allclose(same.logpdf(y), np.repeat(three().logpdf(y)[:, None], 3, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        same.pit(y), np.repeat(three().pit(y)[:, None], 3, axis=1), rtol=1e-12, strict=True
+    )
+    np.testing.assert_allclose(
+        same.logpdf(y), np.repeat(three().logpdf(y)[:, None], 3, axis=1), rtol=1e-12
+    )
 
 
 def test_a_person_with_a_greater_draw_gets_the_greater_pit() -> None:
@@ -339,18 +450,33 @@ def test_a_person_with_a_greater_draw_gets_the_greater_pit() -> None:
 
 def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
     once = three().randomized(0.1, r=0.5)
-    refused(lambda: once.randomized(0.1), "randomized already; randomize the deterministic forecast instead")
+    refused(
+        lambda: once.randomized(0.1),
+        "randomized already; randomize the deterministic forecast instead",
+    )
     refused(lambda: drawn().rearranged().randomized(0.1), "randomized already")
     refused(lambda: three().randomized(10), r"^alpha must fulfil 0 < alpha <= 1, got 10")
     refused(lambda: three().randomized(0), r"^alpha must fulfil 0 < alpha <= 1, got 0")
-    refused(lambda: three().randomized(link="logistic"), r"^link must be one of 'laplace', 'entropic', 'gaussian'")
-    refused(lambda: three().randomized(r=[0.1, 0.2]), r"^r must be a number or have shape \(3,\), \(1, m\) or \(3, m\)")
-    refused(lambda: three().randomized(r=[0.1, 0.2, 1.0]), r"^r\[2\] must lie strictly between 0 and 1, got 1.0")
+    refused(
+        lambda: three().randomized(link="logistic"),
+        r"^link must be one of 'laplace', 'entropic', 'gaussian'",
+    )
+    refused(
+        lambda: three().randomized(r=[0.1, 0.2]),
+        r"^r must be a number or have shape \(3,\), \(1, m\) or \(3, m\)",
+    )
+    refused(
+        lambda: three().randomized(r=[0.1, 0.2, 1.0]),
+        r"^r\[2\] must lie strictly between 0 and 1, got 1.0",
+    )
     refused(lambda: three().randomized(random_state=-1), r"^random_state must be")
 
 
 def test_rearranging_needs_several_draws_in_order() -> None:
-    message = r"only a forecast with several draws per person, r of shape \(1, m\) or \(n, m\), is rearranged"
+    message = (
+        r"only a forecast with several draws per person, r of shape \(1, m\) or \(n, m\), is"
+        r" rearranged"
+    )
     refused(three().rearranged, message)
     refused(three().randomized(0.1, r=[0.1, 0.5, 0.9]).rearranged, message)
     refused(three().randomized(0.1, r=[[0.5, 0.1]]).rearranged, r"^r must increase along each row")
@@ -359,15 +485,23 @@ def test_rearranging_needs_several_draws_in_order() -> None:
 
 def test_rearranged_pits_increase_with_the_draw_and_keep_log_density_and_draws() -> None:
     rng = np.random.default_rng(11)
-    base = Forecast(Normal(rng.normal(size=(50, 6)), np.exp(rng.normal(size=(50, 6)))), jittered(50, 6, 12))
+    base = Forecast(
+        Normal(rng.normal(size=(50, 6)), np.exp(rng.normal(size=(50, 6)))), jittered(50, 6, 12)
+    )
     y, sorted_forecast = rng.normal(size=50), base.rearranged()
     assert isinstance(sorted_forecast.distribution, Rearranged)
     assert sorted_forecast.r is base.r
     # exp of sorted logarithms: its order may be off by a unit in the last place
     np.testing.assert_array_max_ulp(sorted_forecast.pit(y), np.sort(base.pit(y), axis=-1), maxulp=2)
-    np.testing.assert_allclose(sorted_forecast.logpdf(y).mean(axis=-1), base.logpdf(y).mean(axis=-1), rtol=1e-12)
+    np.testing.assert_allclose(
+        sorted_forecast.logpdf(y).mean(axis=-1), base.logpdf(y).mean(axis=-1), rtol=1e-12
+    )
     assert base.r is not None
-    before, after = (np.abs(forecast.pit(y) - base.r).mean(axis=-1) for forecast in (base, sorted_forecast))
+    before, after = (
+        np.abs(forecast.pit(y) - base.r).mean(axis=-1) for forecast in (base, sorted_forecast)
+    )
     assert (after <= before + 1e-15).all()
     assert (before - after).mean() > 0.01  # the example is not monotone to begin with
-    np.testing.assert_array_equal(sorted_forecast.take([3, 1]).pit(y[[3, 1]]), sorted_forecast.pit(y)[[3, 1]])
+    np.testing.assert_array_equal(
+        sorted_forecast.take([3, 1]).pit(y[[3, 1]]), sorted_forecast.pit(y)[[3, 1]]
+    )

@@ -54,7 +54,9 @@ WEIGHT = np.random.default_rng(9).uniform(0.5, 2.0, size=N)
 R = np.random.default_rng(1).uniform(size=(N, 3))
 
 EVERY = pytest.mark.parametrize("name", EXAMPLES)
-NEURAL = pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if example.is_neural])
+NEURAL = pytest.mark.parametrize(
+    "name", [name for name, example in EXAMPLES.items() if example.is_neural]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +80,9 @@ def fitted() -> Callable[[str], Any]:
 def same(first: Forecast, second: Forecast) -> bool:
     """Whether two forecasts of the same rows are equal to the last digit."""
     y = Y[: len(first)]
-    return np.array_equal(first.pit(y), second.pit(y)) and np.array_equal(first.logpdf(y), second.logpdf(y))
+    return np.array_equal(first.pit(y), second.pit(y)) and np.array_equal(
+        first.logpdf(y), second.logpdf(y)
+    )
 
 
 def column(forecast: Forecast, j: int) -> Floats:
@@ -87,7 +91,8 @@ def column(forecast: Forecast, j: int) -> Floats:
     return pit[:, j] if pit.ndim == 2 else pit
 
 
-# --- the registry ----------------------------------------------------------------------------------------------
+# --- the registry
+# ----------------------------------------------------------------------------------------------
 
 
 def test_no_forecaster_lacks_an_example() -> None:
@@ -99,7 +104,8 @@ def test_no_forecaster_lacks_an_example() -> None:
         assert issubclass(forecaster, Forecaster)
 
 
-# --- draws -----------------------------------------------------------------------------------------------------
+# --- draws
+# -----------------------------------------------------------------------------------------------------
 
 
 @EVERY
@@ -146,7 +152,9 @@ def test_fresh_draws_follow_the_random_state(name: str, fitted: Callable[[str], 
 
 
 @EVERY
-@pytest.mark.parametrize("r", [0.0, 1.0, np.nan, [0.5] * 3, np.full((3, 2), 0.5), np.full((1, 0), 0.5)])
+@pytest.mark.parametrize(
+    "r", [0.0, 1.0, np.nan, [0.5] * 3, np.full((3, 2), 0.5), np.full((1, 0), 0.5)]
+)
 def test_draws_that_do_not_fit_are_refused(name: str, r: Any, fitted: Callable[[str], Any]) -> None:
     if not EXAMPLES[name].is_randomized:
         assert same(fitted(name).forecast(X, r), fitted(name).forecast(X))
@@ -155,11 +163,14 @@ def test_draws_that_do_not_fit_are_refused(name: str, r: Any, fitted: Callable[[
         fitted(name).forecast(X, r)
 
 
-# --- the forecast ----------------------------------------------------------------------------------------------
+# --- the forecast
+# ----------------------------------------------------------------------------------------------
 
 
 @EVERY
-def test_pits_densities_and_quantiles_belong_to_one_distribution(name: str, fitted: Callable[[str], Any]) -> None:
+def test_pits_densities_and_quantiles_belong_to_one_distribution(
+    name: str, fitted: Callable[[str], Any]
+) -> None:
     forecast = fitted(name).forecast(X, r=[[0.1, 0.8]])
     pit, density = forecast.pit(Y), np.exp(forecast.logpdf(Y))
     assert pit.dtype == density.dtype == np.float64
@@ -173,7 +184,9 @@ def test_pits_densities_and_quantiles_belong_to_one_distribution(name: str, fitt
         cdf = at.cdf(grid)
         assert (np.diff(cdf) >= 0).all()
         np.testing.assert_allclose(np.trapezoid(np.exp(at.logpdf(grid)), grid), 1 - 2e-4, atol=2e-3)
-        np.testing.assert_allclose(at.ppf(0.3), np.interp(0.3, cdf, grid), atol=(high[j] - low[j]) / 2000)
+        np.testing.assert_allclose(
+            at.ppf(0.3), np.interp(0.3, cdf, grid), atol=(high[j] - low[j]) / 2000
+        )
 
 
 @EVERY
@@ -198,7 +211,9 @@ def test_predict_is_the_mean_of_the_base_or_over_64_draws(
 
 
 @EVERY
-def test_forecast_and_predict_are_those_of_the_two_methods(name: str, fitted: Callable[[str], Any]) -> None:
+def test_forecast_and_predict_are_those_of_the_two_methods(
+    name: str, fitted: Callable[[str], Any]
+) -> None:
     model, r = fitted(name), R[:, 0]
     forecast, mean = model.forecast_and_predict(X, r)
     np.testing.assert_allclose(forecast.pit(Y), model.forecast(X, r).pit(Y), rtol=0, atol=1e-12)
@@ -223,7 +238,9 @@ class LogNormal(Distribution):
     event_dims: ClassVar[dict[str, int]] = {"loc": 0, "scale": 0}
 
     def __init__(self, loc: Any, scale: Any) -> None:
-        self.loc, self.scale = np.broadcast_arrays(np.asarray(loc, dtype=float), np.asarray(scale, dtype=float))
+        self.loc, self.scale = np.broadcast_arrays(
+            np.asarray(loc, dtype=float), np.asarray(scale, dtype=float)
+        )
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -255,8 +272,9 @@ class LogNormal(Distribution):
 def lognormal_mean_over_draws(scale: float, kappa: float, r: Floats) -> float:
     """Mean over the draws of lognormal forecasts under the Laplace link, by quadrature of its formulas.
 
-    The quantile `p` of the forecast is the base's at `K(p; r)`, where the density of `K` is proportional to
-    `exp(-kappa |c - r|)`. Taken on the side where its digits are; `p` runs over normal scores.
+    The quantile `p` of the forecast is the base's at `K(p; r)`, where the density of `K` is
+    proportional to `exp(-kappa |c - r|)`. Taken on the side where its digits are; `p` runs over
+    normal scores.
     """
     score, weight = panels(np.linspace(-12.0, 12.0, 97))
     low, high, draw = special.ndtr(score), special.ndtr(-score), r[:, None]
@@ -269,7 +287,11 @@ def lognormal_mean_over_draws(scale: float, kappa: float, r: Floats) -> float:
 
 def test_predict_of_skewed_forecasts_is_the_mean_of_the_base_and_not_that_over_draws() -> None:
     scale, link = 0.5, Laplace(0.2)
-    model = RandomizedRegressor(lambda rows: LogNormal(rows[:, 0], scale), link=link).set_params(alpha=0.2).fit(X, Y)
+    model = (
+        RandomizedRegressor(lambda rows: LogNormal(rows[:, 0], scale), link=link)
+        .set_params(alpha=0.2)
+        .fit(X, Y)
+    )
     np.testing.assert_allclose(model.predict(X), np.exp(X[:, 0] + scale**2 / 2), rtol=1e-12)
     # the link widens the tails of the average over draws, and so moves the mean of what is served
     r = nodes(64)
@@ -291,23 +313,31 @@ def test_moments_of_a_person_do_not_depend_on_the_draws_of_others(link: str) -> 
 
 
 @EVERY
-def test_a_row_is_forecast_the_same_alone_and_among_others(name: str, fitted: Callable[[str], Any]) -> None:
+def test_a_row_is_forecast_the_same_alone_and_among_others(
+    name: str, fitted: Callable[[str], Any]
+) -> None:
     model, r = fitted(name), R[:, 0]
     together = model.forecast(X, r).pit(Y)
     order = np.random.default_rng(0).permutation(N)
-    np.testing.assert_allclose(model.forecast(X[order], r[order]).pit(Y[order]), together[order], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        model.forecast(X[order], r[order]).pit(Y[order]), together[order], rtol=0, atol=1e-12
+    )
     alone = [model.forecast(X[i : i + 1], r[i : i + 1]).pit(Y[i : i + 1])[0] for i in range(5)]
     np.testing.assert_allclose(alone, together[:5], rtol=0, atol=1e-12)
 
 
 @EVERY
-def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(name: str, fitted: Callable[[str], Any]) -> None:
+def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(
+    name: str, fitted: Callable[[str], Any]
+) -> None:
     model, r = fitted(name), R[:, 0].copy()
     r[7:9] = 1e-13, 1 - 1e-14  # draws as extreme as these must not matter to others
 
     def numbers(rows: slice) -> Floats:
         forecast, mean = model.forecast_and_predict(X[rows], r[rows])
-        return np.column_stack([mean, forecast.ppf([0.05, 0.5, 0.95]), forecast.mean(), forecast.std()])
+        return np.column_stack(
+            [mean, forecast.ppf([0.05, 0.5, 0.95]), forecast.mean(), forecast.std()]
+        )
 
     alone = np.concatenate([numbers(slice(i, i + 1)) for i in range(9)])
     np.testing.assert_allclose(alone, numbers(slice(None))[:9], rtol=1e-9)
@@ -320,7 +350,8 @@ def test_scores_say_that_something_was_learned(name: str, fitted: Callable[[str]
     assert 0.5 < fitted(name).score(fresh, outcomes) < 0.9
 
 
-# --- fitting ---------------------------------------------------------------------------------------------------
+# --- fitting
+# ---------------------------------------------------------------------------------------------------
 
 
 @EVERY
@@ -380,13 +411,19 @@ def test_global_random_state_does_not_matter(name: str, fitted: Callable[[str], 
 @EVERY
 def test_equal_weights_are_no_weights(name: str, fitted: Callable[[str], Any]) -> None:
     if not EXAMPLES[name].takes_weights:
-        with pytest.raises(InputError, match=r"^sample_weight must be left out: Pipeline\.fit does not take it"):
+        with pytest.raises(
+            InputError, match=r"^sample_weight must be left out: Pipeline\.fit does not take it"
+        ):
             EXAMPLES[name].make().fit(X, Y, np.ones(N))
         return
     weighted = EXAMPLES[name].make().fit(X, Y, np.ones(N))
-    np.testing.assert_allclose(weighted.forecast(X, R).pit(Y), fitted(name).forecast(X, R).pit(Y), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        weighted.forecast(X, R).pit(Y), fitted(name).forecast(X, R).pit(Y), rtol=0, atol=1e-6
+    )
     uneven = EXAMPLES[name].make().fit(X, Y, np.exp(2 * X[:, 0]))
-    assert not np.allclose(uneven.forecast(X, R).pit(Y), fitted(name).forecast(X, R).pit(Y), atol=1e-3)
+    assert not np.allclose(
+        uneven.forecast(X, R).pit(Y), fitted(name).forecast(X, R).pit(Y), atol=1e-3
+    )
 
 
 @EVERY
@@ -396,7 +433,9 @@ def test_rows_of_weight_zero_are_no_rows(name: str) -> None:
     used = np.arange(N) % 4 > 0
     some = EXAMPLES[name].make().fit(X[used], Y[used], np.ones(used.sum()))
     weighted = EXAMPLES[name].make().fit(X, Y, used.astype(float))
-    np.testing.assert_allclose(weighted.forecast(X, R).pit(Y), some.forecast(X, R).pit(Y), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        weighted.forecast(X, R).pit(Y), some.forecast(X, R).pit(Y), rtol=0, atol=1e-6
+    )
 
 
 @EVERY
@@ -407,12 +446,15 @@ def test_a_table_is_as_good_as_an_array(name: str, fitted: Callable[[str], Any])
         model = EXAMPLES[name].make().fit(table, Y)
         assert model.feature_names_in_.tolist() == ["a", "b", "c"]
         assert model.n_features_in_ == 3
-        np.testing.assert_allclose(model.forecast(table, R).pit(Y), fitted(name).forecast(X, R).pit(Y), atol=1e-6)
+        np.testing.assert_allclose(
+            model.forecast(table, R).pit(Y), fitted(name).forecast(X, R).pit(Y), atol=1e-6
+        )
         with pytest.raises(ValueError, match="feature names should match"):
             model.forecast(TABLE[["a", "b"]])
 
 
-# --- copies and storage ----------------------------------------------------------------------------------------
+# --- copies and storage
+# ----------------------------------------------------------------------------------------
 
 
 @EVERY
@@ -464,7 +506,9 @@ def test_state_holds_the_whole_forecaster(name: str, rows: Any) -> None:
     assert same(again.forecast(rows, random_state=2), model.forecast(rows, random_state=2))
     assert np.array_equal(again.predict(rows), model.predict(rows))
     assert again.n_features_in_ == 3
-    assert getattr(again, "feature_names_in_", np.array([])).tolist() == (["a", "b", "c"] if rows is TABLE else [])
+    assert getattr(again, "feature_names_in_", np.array([])).tolist() == (
+        ["a", "b", "c"] if rows is TABLE else []
+    )
     with pytest.raises(ValueError, match=r"2 features|feature names should match"):
         again.forecast(rows[:, :2] if rows is X else rows[["a", "b"]])
     # a state of the copy is the same state
@@ -476,13 +520,16 @@ def test_parameters_of_numpy_types_can_be_stored(name: str) -> None:
     seed = np.random.default_rng(0)
     model = EXAMPLES[name].make(random_state=seed).fit(X, Y)
     if not isinstance(model, RandomizedRegressor):
-        model = clone(model).set_params(hidden=np.array([8, 8]), max_steps=np.int64(2), learning_rate=np.float32(0.01))
+        model = clone(model).set_params(
+            hidden=np.array([8, 8]), max_steps=np.int64(2), learning_rate=np.float32(0.01)
+        )
         model.fit(X, Y)
     state = model.to_state()
     assert json.loads(json.dumps(state.params))["params"]["random_state"] is None
 
 
-# --- mixed tables ----------------------------------------------------------------------------------------------
+# --- mixed tables
+# ----------------------------------------------------------------------------------------------
 
 
 def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
@@ -492,7 +539,13 @@ def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
     owner, day = random.uniform(size=n) < 0.4, random.integers(0, 365, size=n)
     age = random.uniform(20, 60, size=n)
     unknown = random.uniform(size=n) < 0.2
-    y = 0.05 * (age - 40) + 1.0 * (job == "cook") + 1.0 * owner + np.sin(2 * np.pi * day / 365) + 2.0 * unknown
+    y = (
+        0.05 * (age - 40)
+        + 1.0 * (job == "cook")
+        + 1.0 * owner
+        + np.sin(2 * np.pi * day / 365)
+        + 2.0 * unknown
+    )
     table = pd.DataFrame(
         {
             "age": np.where(unknown, np.nan, age),
@@ -506,7 +559,9 @@ def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
 
 
 @NEURAL
-def test_mixed_tables_are_learned_from_end_to_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mixed_tables_are_learned_from_end_to_end(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: dict[str, Any] = {"max_steps": 250, "hidden": (32, 32)}
     table, y = mixed_table(400)
     fresh, outcomes = mixed_table(200, seed=1)
@@ -536,7 +591,8 @@ def test_missing_numbers_in_an_array_are_taken(name: str) -> None:
     assert get_tags(model).input_tags.allow_nan
 
 
-# --- what is refused -------------------------------------------------------------------------------------------
+# --- what is refused
+# -------------------------------------------------------------------------------------------
 
 
 def with_value(values: Floats, value: float) -> Floats:
@@ -547,8 +603,16 @@ def with_value(values: Floats, value: float) -> Floats:
 
 BAD_TRAINING: dict[str, tuple[Any, Any, str]] = {
     "constant outcome": (X, np.full(N, 2.0), r"y is constant \(2 in all 120 rows\)"),
-    "few values": (X, np.arange(N) % 5, "y has 5 distinct values in 120 rows and must have at least 20"),
-    "one frequent value": (X, np.where(np.arange(N) % 4 == 0, 0.0, Y), r"y is 0 in 25\.0% of the rows"),
+    "few values": (
+        X,
+        np.arange(N) % 5,
+        "y has 5 distinct values in 120 rows and must have at least 20",
+    ),
+    "one frequent value": (
+        X,
+        np.where(np.arange(N) % 4 == 0, 0.0, Y),
+        r"y is 0 in 25\.0% of the rows",
+    ),
     "missing outcome": (X, with_value(Y, np.nan), "Input y contains NaN"),
     "infinite outcome": (X, with_value(Y, np.inf), "Input y contains infinity"),
     "text outcome": (X, ["a"] * N, "could not convert string to float: 'a'"),
@@ -588,7 +652,10 @@ def test_bad_weights_are_one_line_errors(name: str) -> None:
 
 BAD_ROWS: dict[str, tuple[Any, str]] = {
     "too few features": (X[:, :2], "X has 2 features, but .* is expecting 3 features as input"),
-    "too many features": (np.column_stack([X, Y]), "X has 4 features, but .* is expecting 3 features as input"),
+    "too many features": (
+        np.column_stack([X, Y]),
+        "X has 4 features, but .* is expecting 3 features as input",
+    ),
     "infinite feature": (with_value(X, -np.inf), "Input X contains infinity"),
     "text": ([["a", "b", "c"]], "could not convert string to float: 'a'"),
     "no rows": (X[:0], r"Found array with 0 sample\(s\)"),
@@ -611,7 +678,10 @@ def test_bad_rows_are_one_line_errors(name: str, case: str, fitted: Callable[[st
 def test_an_infinite_cell_of_a_table_is_named(name: str) -> None:
     if name.startswith("RandomizedRegressor"):
         pytest.skip("tables go to the model inside as they are")
-    with pytest.raises(InputError, match=r"^column 'b', row 4 must be finite, got inf; correct it or leave it empty$"):
+    with pytest.raises(
+        InputError,
+        match=r"^column 'b', row 4 must be finite, got inf; correct it or leave it empty$",
+    ):
         EXAMPLES[name].make().fit(TABLE.assign(b=with_value(X, np.inf)[:, 1]), Y)
 
 
@@ -629,7 +699,8 @@ def test_discrete_outcomes_pass_where_asked(name: str) -> None:
     assert np.isfinite(constant.predict(X)).all()
 
 
-# --- a link around a model -------------------------------------------------------------------------------------
+# --- a link around a model
+# -------------------------------------------------------------------------------------
 
 
 class Truth(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -666,7 +737,8 @@ def test_pits_are_uniform_in_every_group_if_the_model_is_the_truth(link: str, al
     rows, y = wavy_task(4000, seed=2)
     model = RandomizedRegressor(Truth(), alpha, link).fit(*wavy_task(100, seed=3))
     pit = model.forecast(rows, random_state=4).pit(y)
-    # Kolmogorov and Smirnov, 30 tests over parameters and groups: a false alarm in 3e-5 of all seeds
+    # Kolmogorov and Smirnov, 30 tests over parameters and groups: a false alarm in 3e-5 of all
+    # seeds
     for group in GROUPS.values():
         assert stats.kstest(pit[group(rows)], "uniform").pvalue > 1e-6
 
@@ -677,9 +749,14 @@ def test_pits_of_fitted_models_are_uniform_in_groups() -> None:
     for estimator in (BayesianRidge(), LinearRegression()):
         model = RandomizedRegressor(estimator, 0.1, random_state=0).fit(rows, y)
         pit = model.forecast(fresh, random_state=3).pit(outcomes)
-        # the models are off by sqrt(4 / 4000) of a standard deviation, 0.01 in PIT, beside 0.04 that the test sees;
-        # 8 tests at 1e-5
-        for group in (fresh[:, 0] > 0, fresh[:, 0] < 0, fresh[:, 2] > 1, np.ones(3000, dtype=np.bool_)):
+        # the models are off by sqrt(4 / 4000) of a standard deviation, 0.01 in PIT, beside 0.04
+        # that the test sees; 8 tests at 1e-5
+        for group in (
+            fresh[:, 0] > 0,
+            fresh[:, 0] < 0,
+            fresh[:, 2] > 1,
+            np.ones(3000, dtype=np.bool_),
+        ):
             assert stats.kstest(pit[group], "uniform").pvalue > 1e-5
 
 
@@ -691,9 +768,12 @@ def test_groups_chosen_by_outcome_are_served_by_randomization_only() -> None:
     for alpha in (1.0, 0.2, 0.05):
         model = RandomizedRegressor(Truth(), alpha).fit(*wavy_task(100, seed=3))
         ordered = np.sort(model.forecast(rows, random_state=6).pit(y)[unlucky])
-        errors[alpha] = float(np.abs(ordered - (np.arange(ordered.size) + 0.5) / ordered.size).mean())
-    # deterministic truth: PITs below 0.2 have W1 0.4 from uniform. Randomized: at most the mean error of the worst
-    # fifth, 0.375 and 0.125 (method.md, section 3); 800 rows add 0.011 at most with five standard errors of 0.01
+        errors[alpha] = float(
+            np.abs(ordered - (np.arange(ordered.size) + 0.5) / ordered.size).mean()
+        )
+    # deterministic truth: PITs below 0.2 have W1 0.4 from uniform. Randomized: at most the mean
+    # error of the worst fifth, 0.375 and 0.125 (method.md, section 3); 800 rows add 0.011 at most
+    # with five standard errors of 0.01
     assert errors[1.0] == pytest.approx(0.4, abs=0.02)
     assert errors[0.2] < 0.375 + 0.06
     assert errors[0.05] < 0.125 + 0.06
@@ -716,7 +796,9 @@ def test_at_alpha_one_the_forecast_is_the_models_own(estimator: Any, link: str) 
     for r in (0.01, R):
         pit = model.forecast(X, r).pit(Y)
         own = model.base_forecast(X).pit(Y)
-        np.testing.assert_allclose(pit, np.broadcast_to(own[:, None], (N, 3)) if r is R else own, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            pit, np.broadcast_to(own[:, None], (N, 3)) if r is R else own, rtol=0, atol=1e-12
+        )
 
 
 def test_alpha_and_link_may_be_changed_after_the_fit() -> None:
@@ -725,7 +807,9 @@ def test_alpha_and_link_may_be_changed_after_the_fit() -> None:
         fresh = RandomizedRegressor(Ridge(), alpha, link, random_state=0).fit(X, Y)
         assert same(model.set_params(alpha=alpha, link=link).forecast(X, R), fresh.forecast(X, R))
         stored = RandomizedRegressor.from_state(model.to_state())
-        np.testing.assert_allclose(stored.forecast(X, R).pit(Y), fresh.forecast(X, R).pit(Y), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            stored.forecast(X, R).pit(Y), fresh.forecast(X, R).pit(Y), rtol=0, atol=1e-9
+        )
     with pytest.raises(InputError, match="alpha must fulfil"):
         model.set_params(alpha=0.0, link="laplace").forecast(X)
 
@@ -750,7 +834,9 @@ class Refusing(Ridge):  # type: ignore[misc]
         return self
 
 
-@pytest.mark.parametrize("inner", [Refusing(), make_pipeline(StandardScaler(), Refusing())], ids=["model", "pipeline"])
+@pytest.mark.parametrize(
+    "inner", [Refusing(), make_pipeline(StandardScaler(), Refusing())], ids=["model", "pipeline"]
+)
 def test_a_frozen_model_is_used_as_it_is(inner: Any) -> None:
     trained = clone(inner).fit(X[:60], Y[:60])
     model = RandomizedRegressor(FrozenEstimator(trained), random_state=0).fit(X[60:], Y[60:])
@@ -759,7 +845,9 @@ def test_a_frozen_model_is_used_as_it_is(inner: Any) -> None:
     residuals = Y[60:] - trained.predict(X[60:])
     levels = (np.arange(10) + 0.5) / 10  # 2 * 60^0.4 = 10.3
     expected = mstats.mquantiles(residuals, levels, alphap=0.5, betap=0.5)
-    np.testing.assert_allclose(model.base_forecast(X[:1]).ppf(levels)[0] - trained.predict(X[:1]), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        model.base_forecast(X[:1]).ppf(levels)[0] - trained.predict(X[:1]), expected, atol=1e-12
+    )
     stored = RandomizedRegressor.from_state(model.to_state())
     assert same(stored.forecast(X, R), model.forecast(X, R))
     # few rows are enough where no folds are cut
@@ -779,7 +867,9 @@ def test_a_model_that_says_its_spread_is_normal() -> None:
     law = stats.norm(*BayesianRidge().fit(X, Y).predict(X, return_std=True))
     np.testing.assert_allclose(model.base_forecast(X).pit(Y), law.cdf(Y), atol=1e-12)
     np.testing.assert_allclose(model.base_forecast(X).logpdf(Y), law.logpdf(Y), atol=1e-10)
-    pipeline = RandomizedRegressor(make_pipeline(StandardScaler(), BayesianRidge()), alpha=1.0).fit(X, Y)
+    pipeline = RandomizedRegressor(make_pipeline(StandardScaler(), BayesianRidge()), alpha=1.0).fit(
+        X, Y
+    )
     scaled = StandardScaler().fit_transform(X)
     law = stats.norm(*BayesianRidge().fit(scaled, Y).predict(scaled, return_std=True))
     np.testing.assert_allclose(pipeline.base_forecast(X).pit(Y), law.cdf(Y), atol=1e-12)
@@ -800,28 +890,41 @@ def kfold_of(seed: int, cv: int) -> KFold:
 
 
 @pytest.mark.parametrize(("estimator", "cv"), [(Ridge(), 5), (KNeighborsRegressor(3), 4)])
-def test_law_of_a_plain_model_is_that_of_its_cross_fitted_residuals(estimator: Any, cv: int) -> None:
+def test_law_of_a_plain_model_is_that_of_its_cross_fitted_residuals(
+    estimator: Any, cv: int
+) -> None:
     model = RandomizedRegressor(estimator, cv=cv, random_state=7).fit(X, Y)
     residuals = Y - cross_val_predict(estimator, X, Y, cv=kfold_of(7, cv))
     levels = (np.arange(14) + 0.5) / 14  # 2 * 120^0.4 = 13.6
     # at these levels Hazen's quantile of n values: plotting positions (i - 0.5) / n
     expected = mstats.mquantiles(residuals, levels, alphap=0.5, betap=0.5)
     centre = clone(estimator).fit(X, Y).predict(X)
-    np.testing.assert_allclose(model.base_forecast(X).ppf(levels), centre[:, None] + expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(model.base_forecast(X).cdf(centre + expected[4]), levels[4], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        model.base_forecast(X).ppf(levels), centre[:, None] + expected, rtol=0, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        model.base_forecast(X).cdf(centre + expected[4]), levels[4], rtol=0, atol=1e-12
+    )
 
 
 def test_weights_enter_the_models_and_the_law() -> None:
     weight = np.random.default_rng(4).integers(1, 4, size=N).astype(float)
     model = RandomizedRegressor(Ridge(alpha=30.0), random_state=7).fit(X, Y, weight)
     # weights reach the model as given: a ridge with others shrinks otherwise
-    np.testing.assert_allclose(model.estimator_.coef_, Ridge(alpha=30.0).fit(X, Y, weight).coef_, rtol=1e-12)
+    np.testing.assert_allclose(
+        model.estimator_.coef_, Ridge(alpha=30.0).fit(X, Y, weight).coef_, rtol=1e-12
+    )
     residuals = np.empty(N)
     for learn, hold in kfold_of(7, 5).split(X):
         part = Ridge(alpha=30.0).fit(X[learn], Y[learn], weight[learn])
         residuals[hold] = Y[hold] - part.predict(X[hold])
     # plotting positions: the weight below and half of the row's own
-    place = np.array([weight[residuals < value].sum() + weight[residuals == value].sum() / 2 for value in residuals])
+    place = np.array(
+        [
+            weight[residuals < value].sum() + weight[residuals == value].sum() / 2
+            for value in residuals
+        ]
+    )
     order = np.argsort(residuals)
     levels = (np.arange(14) + 0.5) / 14
     expected = np.interp(levels, place[order] / weight.sum(), residuals[order])
@@ -832,18 +935,25 @@ def test_weights_enter_the_models_and_the_law() -> None:
 def test_rows_of_zero_weight_are_not_in_the_law() -> None:
     weight = np.where(np.arange(N) % 3 == 0, 0.0, 1.0)
     models = [
-        RandomizedRegressor(Ridge(), random_state=7).fit(X, Y + shift * (weight == 0), weight) for shift in (0.0, 50.0)
+        RandomizedRegressor(Ridge(), random_state=7).fit(X, Y + shift * (weight == 0), weight)
+        for shift in (0.0, 50.0)
     ]
-    np.testing.assert_allclose(models[1].forecast(X, R).pit(Y), models[0].forecast(X, R).pit(Y), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        models[1].forecast(X, R).pit(Y), models[0].forecast(X, R).pit(Y), rtol=0, atol=1e-9
+    )
 
 
 def test_weights_are_refused_for_models_without_them() -> None:
     for estimator in (KNeighborsRegressor(), GaussianProcessRegressor()):
-        with pytest.raises(InputError, match=rf"^sample_weight must be left out: {type(estimator).__name__}\.fit"):
+        with pytest.raises(
+            InputError, match=rf"^sample_weight must be left out: {type(estimator).__name__}\.fit"
+        ):
             RandomizedRegressor(estimator).fit(X, Y, WEIGHT)
 
 
-@pytest.mark.parametrize("inner", [RandomizedRegressor(Ridge()), small_paic()], ids=["link", "network"])
+@pytest.mark.parametrize(
+    "inner", [RandomizedRegressor(Ridge()), small_paic()], ids=["link", "network"]
+)
 def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
     with pytest.raises(InputError, match=f"{type(inner).__name__} is randomized already") as caught:
         RandomizedRegressor(inner).fit(X, Y)
@@ -860,9 +970,18 @@ def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
         ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
         ({"cv": 2.5}, "cv must be an integer of at least 2, got 2.5"),
         ({"cv": 61}, "X must have at least 122 rows for cv=61, got n_samples = 120"),
-        ({"estimator": StandardScaler()}, "estimator must be a regressor with fit and predict, got StandardScaler"),
-        ({"on_discrete": "maybe"}, "on_discrete must be one of 'raise', 'warn', 'ignore', got 'maybe'"),
-        ({"random_state": -1}, "random_state must be None, a non-negative integer or a generator, got -1"),
+        (
+            {"estimator": StandardScaler()},
+            "estimator must be a regressor with fit and predict, got StandardScaler",
+        ),
+        (
+            {"on_discrete": "maybe"},
+            "on_discrete must be one of 'raise', 'warn', 'ignore', got 'maybe'",
+        ),
+        (
+            {"random_state": -1},
+            "random_state must be None, a non-negative integer or a generator, got -1",
+        ),
     ],
 )
 def test_parameters_that_cannot_be_are_named(params: dict[str, Any], message: str) -> None:
@@ -876,20 +995,34 @@ def test_missing_values_are_the_models_affair() -> None:
     holes[::7, 1] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):
         RandomizedRegressor(Ridge()).fit(holes, Y)
-    for estimator in (make_pipeline(SimpleImputer(), Ridge()), HistGradientBoostingRegressor(max_iter=5)):
+    for estimator in (
+        make_pipeline(SimpleImputer(), Ridge()),
+        HistGradientBoostingRegressor(max_iter=5),
+    ):
         model = RandomizedRegressor(estimator, random_state=0).fit(holes, Y)
         assert np.isfinite(model.predict(holes)).all()
-    for estimator in (Ridge(), HistGradientBoostingRegressor(), FrozenEstimator(Ridge()), small_mixture()):
-        inside, around = (get_tags(one).input_tags for one in (estimator, RandomizedRegressor(estimator)))
+    for estimator in (
+        Ridge(),
+        HistGradientBoostingRegressor(),
+        FrozenEstimator(Ridge()),
+        small_mixture(),
+    ):
+        inside, around = (
+            get_tags(one).input_tags for one in (estimator, RandomizedRegressor(estimator))
+        )
         assert around.allow_nan == inside.allow_nan
 
 
 def test_a_search_over_parameters_goes_through_the_link() -> None:
     search = GridSearchCV(
-        RandomizedRegressor(Ridge(), link="laplace", random_state=0), {"estimator__alpha": [0.1, 1e4]}, cv=2
+        RandomizedRegressor(Ridge(), link="laplace", random_state=0),
+        {"estimator__alpha": [0.1, 1e4]},
+        cv=2,
     ).fit(X, Y)
     assert search.best_params_ == {"estimator__alpha": 0.1}
-    inside = RandomizedRegressor(GridSearchCV(Ridge(), {"alpha": [0.1, 1e4]}, cv=2), random_state=0).fit(X, Y)
+    inside = RandomizedRegressor(
+        GridSearchCV(Ridge(), {"alpha": [0.1, 1e4]}, cv=2), random_state=0
+    ).fit(X, Y)
     assert inside.estimator_.best_params_ == {"alpha": 0.1}
 
 
@@ -918,7 +1051,9 @@ def test_a_prediction_that_is_not_finite_is_refused() -> None:
         RandomizedRegressor(Broken()).fit(X, Y)
 
 
-def test_without_a_model_the_default_is_an_ensemble_of_mixtures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_model_the_default_is_an_ensemble_of_mixtures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: list[dict[str, Any]] = []
 
     def recorded(**params: Any) -> Any:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand._checks import InputError
-from evenhand.foreign import forecast_from_columns
+from evenhand._validate import InputError
+from evenhand.forecasters.adapters.forecast_columns import forecast_from_columns
 
 
 def test_means_and_standard_deviations_make_normal_forecasts() -> None:
@@ -20,7 +20,9 @@ def test_means_and_standard_deviations_make_normal_forecasts() -> None:
 
 @pytest.mark.parametrize("listed", ["q", "q0.9,q0.1,q0.5", " q0.1, q0.5 ,q0.9"])
 def test_quantiles_are_put_in_the_order_of_their_levels(listed: str) -> None:
-    table = pd.DataFrame({"q0.9": [9.0], "q0.1": [1.0], "y": [3.0], "q0.5": [5.0], "quality": [1.0]})
+    table = pd.DataFrame(
+        {"q0.9": [9.0], "q0.1": [1.0], "y": [3.0], "q0.5": [5.0], "quality": [1.0]}
+    )
     forecast, columns = forecast_from_columns(table, quantiles=listed, source="t.csv")
     assert columns == ["q0.1", "q0.5", "q0.9"]
     np.testing.assert_allclose(forecast.ppf([0.1, 0.5, 0.9]), [[1.0, 5.0, 9.0]])
@@ -48,26 +50,43 @@ def test_samples_are_found_by_what_their_names_begin_with() -> None:
     np.testing.assert_allclose(forecast.mean(), draws.mean(axis=1))
 
 
-TABLE = pd.DataFrame({"mu": [0.0, 1.0], "sigma": [1.0, 0.0], "q0.1": [0.0, 2.0], "q0.9": [1.0, 1.0], "s1": [1.0, 2.0]})
+TABLE = pd.DataFrame(
+    {
+        "mu": [0.0, 1.0],
+        "sigma": [1.0, 0.0],
+        "q0.1": [0.0, 2.0],
+        "q0.9": [1.0, 1.0],
+        "s1": [1.0, 2.0],
+    }
+)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({}, "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples"),
-        ({"mean": "mu"}, "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples"),
+        (
+            {"mean": "mu"},
+            "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples",
+        ),
         (
             {"mean": "mu", "std": "sigma", "samples": "s"},
             "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples",
         ),
         (
             {"mean": "mu", "std": "sigma"},
-            "t.csv: column 'sigma', row 2: a standard deviation must be positive, got 0; correct it or drop the row",
+            (
+                "t.csv: column 'sigma', row 2: a standard deviation must be positive, got 0;"
+                " correct it or drop the row"
+            ),
         ),
         (
             {"quantiles": "q"},
-            "t.csv: column 'q0.9', row 2: quantiles must not fall with their level, got 1 after 2; "
-            "correct them, or sort each row with --sort-quantiles (in Python: sort_quantiles=True)",
+            (
+                "t.csv: column 'q0.9', row 2: quantiles must not fall with their level, got 1 after"
+                " 2; correct them, or sort each row with --sort-quantiles (in Python:"
+                " sort_quantiles=True)"
+            ),
         ),
         (
             {"quantiles": "mu,sigma"},
@@ -75,16 +94,24 @@ TABLE = pd.DataFrame({"mu": [0.0, 1.0], "sigma": [1.0, 0.0], "q0.1": [0.0, 2.0],
         ),
         (
             {"samples": "s1"},
-            "--samples must name at least two columns, got 's1'; list them with commas between, or give what their "
-            "names begin with",
+            (
+                "--samples must name at least two columns, got 's1'; list them with commas between,"
+                " or give what their names begin with"
+            ),
         ),
         (
             {"samples": "s1,s2"},
-            "t.csv must have a column 's2', got the columns mu, sigma, q0.1, q0.9, s1; name one of these",
+            (
+                "t.csv must have a column 's2', got the columns mu, sigma, q0.1, q0.9, s1; name one"
+                " of these"
+            ),
         ),
         (
             {"mean": "mu", "std": "Sigmas"},
-            "t.csv must have a column 'Sigmas', got the columns mu, sigma, q0.1, q0.9, s1; did you mean 'sigma'?",
+            (
+                "t.csv must have a column 'Sigmas', got the columns mu, sigma, q0.1, q0.9, s1; did"
+                " you mean 'sigma'?"
+            ),
         ),
     ],
 )

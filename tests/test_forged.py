@@ -1,4 +1,7 @@
-"""A model folder that somebody made up is refused in one line: it neither ends the process nor fills the memory."""
+"""A model folder that somebody made up is refused in one line.
+
+It neither ends the process nor fills the memory.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,10 @@ def tree_with(tree: Any, **changes: Any) -> None:
 
 FORGED_TREES: dict[str, tuple[dict[str, Any], str]] = {
     "left child beyond the end": ({"left_child": 10**6}, "child of a tree's node is out of range"),
-    "right child beyond the end": ({"right_child": 10**6}, "child of a tree's node is out of range"),
+    "right child beyond the end": (
+        {"right_child": 10**6},
+        "child of a tree's node is out of range",
+    ),
     "right child negative": ({"right_child": -1000}, "child of a tree's node is out of range"),
     "child that is no leaf": ({"left_child": -2}, "child of a tree's node is out of range"),
     "circle": ({"left_child": 0}, "child of a tree's node is out of range"),
@@ -88,8 +94,14 @@ FORGED_TREES: dict[str, tuple[dict[str, Any], str]] = {
 
 TREES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "tree": (lambda: DecisionTreeRegressor(max_depth=4), lambda model: model.tree_),
-    "forest": (lambda: RandomForestRegressor(2, max_depth=4), lambda model: model.estimators_[1].tree_),
-    "boosting": (lambda: GradientBoostingRegressor(n_estimators=2), lambda model: model.estimators_[1, 0].tree_),
+    "forest": (
+        lambda: RandomForestRegressor(2, max_depth=4),
+        lambda model: model.estimators_[1].tree_,
+    ),
+    "boosting": (
+        lambda: GradientBoostingRegressor(n_estimators=2),
+        lambda model: model.estimators_[1, 0].tree_,
+    ),
     "bagging": (
         lambda: BaggingRegressor(DecisionTreeRegressor(max_depth=4), 2),
         lambda model: model.estimators_[1].tree_,
@@ -152,14 +164,18 @@ def with_categories(estimator: Any) -> Any:
     for predictor in (one for several in estimator._predictors for one in several):
         nodes = predictor.nodes
         nodes["is_categorical"][(nodes["is_leaf"] == 0) & (nodes["feature_idx"] == 2)] = 1
-        predictor.raw_left_cat_bitsets = predictor.binned_left_cat_bitsets = np.ones((1, 8), dtype=np.uint32)
+        predictor.raw_left_cat_bitsets = predictor.binned_left_cat_bitsets = np.ones(
+            (1, 8), dtype=np.uint32
+        )
     return estimator
 
 
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_a_forged_histogram_tree_is_refused(name: str, tmp_path: Path) -> None:
     field, value, message = HISTOGRAMS[name]
-    estimator = with_categories(saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path))
+    estimator = with_categories(
+        saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path)
+    )
     planted(skops.io.dumps(estimator), tmp_path)
     load(tmp_path)
     nodes = estimator._predictors[0][0].nodes
@@ -171,14 +187,20 @@ def test_a_forged_histogram_tree_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_categories_that_no_bit_set_holds_are_refused(tmp_path: Path) -> None:
-    estimator = with_categories(saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path))
+    estimator = with_categories(
+        saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path)
+    )
     estimator._bin_mapper.bin_thresholds_[2] = np.array([0.0, 1e6])
     planted(skops.io.dumps(estimator), tmp_path)
     refused(tmp_path, "a category is out of range")
 
 
-def test_histogram_trees_with_an_encoder_are_left_out_at_save_and_refused_at_load(tmp_path: Path) -> None:
-    boosting = HistGradientBoostingRegressor(max_iter=3, categorical_features=[2], min_samples_leaf=3)
+def test_histogram_trees_with_an_encoder_are_left_out_at_save_and_refused_at_load(
+    tmp_path: Path,
+) -> None:
+    boosting = HistGradientBoostingRegressor(
+        max_iter=3, categorical_features=[2], min_samples_leaf=3
+    )
     with pytest.warns(UserWarning, match="saved without a model inside"):
         saved(boosting, tmp_path / "first")
     estimator = saved(HistGradientBoostingRegressor(max_iter=3), tmp_path / "second")
@@ -189,9 +211,18 @@ def test_histogram_trees_with_an_encoder_are_left_out_at_save_and_refused_at_loa
 
 NEIGHBOURS: dict[str, tuple[Callable[[list[Any]], None], str]] = {
     "row": (lambda state: state[1].__setitem__(0, 10**9), "a row in a tree of neighbours"),
-    "end": (lambda state: state[2]["idx_end"].__setitem__(-1, 10**9), "rows of a node of neighbours"),
-    "start": (lambda state: state[2]["idx_start"].__setitem__(-1, -5), "rows of a node of neighbours"),
-    "leaf": (lambda state: state[2]["is_leaf"].__setitem__(-1, 0), "child of a tree's node is out of range"),
+    "end": (
+        lambda state: state[2]["idx_end"].__setitem__(-1, 10**9),
+        "rows of a node of neighbours",
+    ),
+    "start": (
+        lambda state: state[2]["idx_start"].__setitem__(-1, -5),
+        "rows of a node of neighbours",
+    ),
+    "leaf": (
+        lambda state: state[2]["is_leaf"].__setitem__(-1, 0),
+        "child of a tree's node is out of range",
+    ),
     "rows": (lambda state: state.__setitem__(0, state[0][:5].copy()), "another number of rows"),
     "nodes": (lambda state: state.__setitem__(6, 10**6), "another number of nodes"),
 }
@@ -202,7 +233,10 @@ NEIGHBOURS: dict[str, tuple[Callable[[list[Any]], None], str]] = {
 def test_a_forged_tree_of_neighbours_is_refused(name: str, algorithm: Any, tmp_path: Path) -> None:
     change, message = NEIGHBOURS[name]
     estimator = saved(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path)
-    state = [value.copy() if isinstance(value, np.ndarray) else value for value in estimator._tree.__getstate__()]
+    state = [
+        value.copy() if isinstance(value, np.ndarray) else value
+        for value in estimator._tree.__getstate__()
+    ]
     change(state)
     estimator._tree.__setstate__(tuple(state))
     planted(skops.io.dumps(estimator), tmp_path)
@@ -228,7 +262,11 @@ def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -
     # the parent class is trusted by skops, and any matrix is read under its name
     parent = sparse.spmatrix
     schema = json.loads(members["schema.json"])
-    (entry,) = (one for one in walk(schema) if isinstance(one, dict) and one.get("__class__") == "csr_matrix")
+    (entry,) = (
+        one
+        for one in walk(schema)
+        if isinstance(one, dict) and one.get("__class__") == "csr_matrix"
+    )
     entry.update(__class__=parent.__name__, __module__=parent.__module__)
     planted(zipped(members | {"schema.json": json.dumps(schema).encode()}), tmp_path)
     refused(tmp_path, "a sparse matrix is unsound")
@@ -247,7 +285,9 @@ def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -
 )
 def test_sound_models_of_these_kinds_load(make: Callable[[], Any], tmp_path: Path) -> None:
     estimator = saved(make(), tmp_path)
-    np.testing.assert_allclose(load(tmp_path).estimator_.predict(X), estimator.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        load(tmp_path).estimator_.predict(X), estimator.predict(X), rtol=1e-12
+    )
 
 
 # LightGBM.
@@ -258,7 +298,10 @@ def boosted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("lightgbm")
     folder = tmp_path_factory.mktemp("boosted")
     table = np.column_stack([X, X[:, 0] * 2])
-    save(BoostedDistributionRegressor(5, min_child_samples=5, cv=2, random_state=0).fit(table, Y), folder)
+    save(
+        BoostedDistributionRegressor(5, min_child_samples=5, cv=2, random_state=0).fit(table, Y),
+        folder,
+    )
     return folder
 
 
@@ -283,14 +326,26 @@ BOOSTERS: dict[str, tuple[Callable[[str], str], str]] = {
     "right child": (last_value("right_child", "-99999"), "child of a tree's node is out of range"),
     "circle": (last_value("left_child", "0"), "child of a tree's node is out of range"),
     "feature": (last_value("split_feature", "77777"), "feature of a tree's node is out of range"),
-    "negative feature": (last_value("split_feature", "-9"), "feature of a tree's node is out of range"),
+    "negative feature": (
+        last_value("split_feature", "-9"),
+        "feature of a tree's node is out of range",
+    ),
     "category": (last_value("decision_type", "1"), "categories of a tree's node are out of range"),
     "text for a number": (last_value("left_child", "x"), "a stored booster is damaged"),
     "more leaves": (lambda text: text.replace("num_leaves=", "num_leaves=9", 1), "damaged"),
-    "other sizes": (lambda text: re.sub(r"tree_sizes=\d", "tree_sizes=9", text), "other sizes than it says"),
+    "other sizes": (
+        lambda text: re.sub(r"tree_sizes=\d", "tree_sizes=9", text),
+        "other sizes than it says",
+    ),
     "no sizes": (lambda text: re.sub(r"tree_sizes=.*\n", "", text), "other sizes than it says"),
-    "more features": (lambda text: text.replace("max_feature_idx=3", "max_feature_idx=300"), "must have 4 features"),
-    "more classes": (lambda text: text.replace("num_class=1", "num_class=9"), "one tree per iteration"),
+    "more features": (
+        lambda text: text.replace("max_feature_idx=3", "max_feature_idx=300"),
+        "must have 4 features",
+    ),
+    "more classes": (
+        lambda text: text.replace("num_class=1", "num_class=9"),
+        "one tree per iteration",
+    ),
     "nothing": (lambda text: "", "damaged"),
     "linear": (lambda text: text.replace("is_linear=0", "is_linear=1", 1), "linear"),
 }
@@ -329,7 +384,9 @@ def with_schema(content: bytes, key: str, old: int, new: int) -> bytes:
 
 def walk(value: Any) -> Any:
     yield value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    ):
         yield from walk(inner)
 
 
@@ -357,7 +414,9 @@ N_BOMB = 40 * 2**20
 
 
 @pytest.mark.parametrize("declared", [N_BOMB, 1000])
-def test_a_part_that_unpacks_to_far_more_than_it_is_is_refused_without_unpacking(declared: int, tmp_path: Path) -> None:
+def test_a_part_that_unpacks_to_far_more_than_it_is_is_refused_without_unpacking(
+    declared: int, tmp_path: Path
+) -> None:
     estimator = saved(Ridge(), tmp_path)
     members = read_members(skops.io.dumps(estimator))
     bomb = zipped(members | {"zeros.bin": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
@@ -374,7 +433,9 @@ def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path: Path) ->
     members = read_members(skops.io.dumps(estimator))
     name = next(name for name in members if name.endswith(".npy"))
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+    )
     planted(zipped(members | {name: header.getvalue()}), tmp_path)
     refused(tmp_path, "declares 8,000,000,000,000 bytes and holds")
 
@@ -385,7 +446,9 @@ def test_a_bomb_inside_a_sparse_matrix_is_refused() -> None:
         archives.check_archive(zipped({"matrix.npz": inner}))
 
 
-def test_too_many_members_and_other_compressions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_members_and_other_compressions_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(InputError, match="compressed in a way"):
         archives.check_archive(zipped({"a": b"a" * 1000}, zipfile.ZIP_LZMA))
     monkeypatch.setattr(archives, "MOST_MEMBERS", 2)

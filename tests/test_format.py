@@ -132,22 +132,39 @@ def test_a_printed_band_of_shares_holds_the_band(a, b):
 
 @given(shares)
 def test_an_estimate_goes_to_the_nearest(share):
-    assert abs(read(percent(share)) - Decimal(share) * 100) <= Decimal("0.05") + slack(Decimal(share) * 100)
+    assert abs(read(percent(share)) - Decimal(share) * 100) <= Decimal("0.05") + slack(
+        Decimal(share) * 100
+    )
 
 
 def test_no_number_has_a_minus_before_a_zero():
-    assert [percent(-1e-5), points(-1e-5), number(-0.0), at_most(-1e-9)] == ["0.0%", "0.0", "0.000", "0.0"]
+    assert [percent(-1e-5), points(-1e-5), number(-0.0), at_most(-1e-9)] == [
+        "0.0%",
+        "0.0",
+        "0.000",
+        "0.0",
+    ]
 
 
 @pytest.mark.parametrize("unknown", [None, math.nan, math.inf])
 def test_what_is_not_known_is_a_dash(unknown):
-    written = [percent(unknown), points(unknown), number(unknown), plain_number(unknown), p_value(unknown)]
+    written = [
+        percent(unknown),
+        points(unknown),
+        number(unknown),
+        plain_number(unknown),
+        p_value(unknown),
+    ]
     assert written == ["-"] * 5
     assert band(points, unknown, 0.5) == "-"
 
 
 def test_counts_have_their_noun():
-    assert [count(1, "row"), count(0, "row"), count(12345, "person", "people")] == ["1 row", "0 rows", "12,345 people"]
+    assert [count(1, "row"), count(0, "row"), count(12345, "person", "people")] == [
+        "1 row",
+        "0 rows",
+        "12,345 people",
+    ]
 
 
 def test_no_bound_is_formatted_by_hand():
@@ -157,8 +174,16 @@ def test_no_bound_is_formatted_by_hand():
     import evenhand
 
     root = Path(evenhand.__file__).parent
-    # experiments print estimates of their own
-    files = [file for file in root.rglob("*.py") if "experiments" not in file.parts and file.name != "_format.py"]
+    # studies print estimates of their own
+    files = [
+        file
+        for file in root.rglob("*.py")
+        if file.parent.name != "studies" and file.name != "_format.py"
+    ]
     by_hand = re.compile(r"\{[^{}\n]*:\.\d[%]\}|\{100 \* [^{}\n]*\}")
-    found = [f"{file.name}: {match.group()}" for file in files for match in by_hand.finditer(file.read_text())]
+    found = [
+        f"{file.name}: {match.group()}"
+        for file in files
+        for match in by_hand.finditer(file.read_text())
+    ]
     assert found == []

@@ -1,6 +1,7 @@
 """Networks on a GPU: what can be checked without one, and what needs one.
 
-Without a GPU, the device "meta", whose tensors hold no numbers, shows whether anything is made on another device.
+Without a GPU, the device "meta", whose tensors hold no numbers, shows whether anything is made on
+another device.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 
 import evenhand
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters import _stack, _training
-from evenhand.forecasters._stack import Shape, Stack, pick_device, score
-from evenhand.forecasters._training import Rows, Settings, _Judge, _numbers, _Run, _tensors
+from evenhand.forecasters.network import stack, training
+from evenhand.forecasters.network.stack import Shape, Stack, pick_device, score
+from evenhand.forecasters.network.training import Rows, Settings, _Judge, _numbers, _Run, _tensors
 
 Floats = NDArray[np.float64]
 
@@ -28,8 +29,12 @@ needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="needs a CUDA device, and tor
 needs_none = pytest.mark.skipif(HAS_GPU, reason="is about machines without a CUDA device")
 
 MAKERS: dict[str, Callable[..., Any]] = {
-    "paic": lambda **params: PAICRegressor(0.2, hidden=(16, 16), max_steps=100, random_state=0, **params),
-    "mixture": lambda **params: MixtureMLPRegressor(2, 2, hidden=(16,), max_steps=100, random_state=0, **params),
+    "paic": lambda **params: PAICRegressor(
+        0.2, hidden=(16, 16), max_steps=100, random_state=0, **params
+    ),
+    "mixture": lambda **params: MixtureMLPRegressor(
+        2, 2, hidden=(16,), max_steps=100, random_state=0, **params
+    ),
 }
 every_network = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
@@ -44,14 +49,16 @@ def pits(model: Any, X: Floats, y: Floats) -> Floats:
     return np.asarray(model.forecast(X, [[0.1, 0.5, 0.8]]).pit(y))
 
 
-# --- without a GPU ---------------------------------------------------------------------------------------------
+# --- without a GPU
+# ---------------------------------------------------------------------------------------------
 
 
 @every_network
 def test_nothing_in_a_training_is_made_on_a_device_by_default(make: Callable[..., Any]) -> None:
     X, y = task()
     plain = make(device="cpu").fit(X, y)
-    # a tensor made without a device would now hold no numbers, and could not be mixed with those that do
+    # a tensor made without a device would now hold no numbers, and could not be mixed with those
+    # that do
     with torch.device("meta"):
         same = make(device="cpu").fit(X, y)
         found = pits(same, X, y)
@@ -79,14 +86,25 @@ def test_a_step_and_a_check_keep_to_the_device_of_the_stack(make: Callable[..., 
     run = PlainRun(stack, loss, Settings(1e-2, 0.0, 16, 10, 2, 2), _numbers(rows, where))
     run.step(1, x, outcome, weight, None)  # type: ignore[arg-type]  # there is no generator of this device
     found = _Judge(loss, rows, model.takes_draw, where)(stack.eval(), run.numbers)
-    tensors = [found, run.best, run.waited, run.n_steps, run.order, *run.kept.values(), *stack.parameters()]
+    tensors = [
+        found,
+        run.best,
+        run.waited,
+        run.n_steps,
+        run.order,
+        *run.kept.values(),
+        *stack.parameters(),
+    ]
     assert {tensor.device for tensor in tensors} == {where}
 
 
 @needs_none
 def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -> None:
     X, y = task(60)
-    with pytest.raises(InputError, match=r"device must be 'auto' or 'cpu' where there is no CUDA device, got 'cuda'"):
+    with pytest.raises(
+        InputError,
+        match=r"device must be 'auto' or 'cpu' where there is no CUDA device, got 'cuda'",
+    ):
         PAICRegressor(hidden=(4, 4), device="cuda").fit(X, y)
     model = MAKERS["mixture"](device="cpu").set_params(max_steps=2).fit(X, y)
     wrapped = RandomizedRegressor(model, 0.2, random_state=0).fit(X, y)
@@ -97,7 +115,9 @@ def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -
         evenhand.save(fitted, tmp_path / name)
     alone, inside = evenhand.load(tmp_path / "plain"), evenhand.load(tmp_path / "wrapped")
     for fitted in (alone, inside):
-        with pytest.raises(InputError, match=r"set model\.device = 'auto', or model\.estimator_\.device") as caught:
+        with pytest.raises(
+            InputError, match=r"set model\.device = 'auto', or model\.estimator_\.device"
+        ) as caught:
             fitted.forecast(X, 0.5)
         assert "\n" not in str(caught.value)
     alone.device = inside.estimator_.device = "auto"
@@ -133,7 +153,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nmore lines")
 
-    monkeypatch.setattr(_stack.Stack, "forward", full)
+    monkeypatch.setattr(stack.Stack, "forward", full)
     for call, remedy in (
         (lambda: model.forecast(X, 0.5), "score fewer rows at once"),
         (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),
@@ -147,14 +167,17 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = task(400)
     whole = {name: make(device="cpu").fit(X, y) for name, make in MAKERS.items()}
-    monkeypatch.setattr(_training, "JUDGED", 77)
+    monkeypatch.setattr(training, "JUDGED", 77)
     for name, make in MAKERS.items():
         parts = make(device="cpu").fit(X, y)
         # sums of some hundred numbers in float32
-        np.testing.assert_allclose(parts.validation_loss_, whole[name].validation_loss_, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(
+            parts.validation_loss_, whole[name].validation_loss_, rtol=1e-3, atol=1e-3
+        )
 
 
-# --- with a GPU ------------------------------------------------------------------------------------------------
+# --- with a GPU
+# ------------------------------------------------------------------------------------------------
 
 
 @needs_gpu
@@ -162,7 +185,10 @@ def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.Mo
 def test_training_on_a_gpu_ends_where_training_on_the_cpu_ends(make: Callable[..., Any]) -> None:
     X, y = task(2000)
     X_val, y_val = task(1000, seed=1)
-    losses = [make(device=d).fit(X, y, X_val=X_val, y_val=y_val).validation_loss_.mean() for d in ("cpu", "cuda")]
+    losses = [
+        make(device=d).fit(X, y, X_val=X_val, y_val=y_val).validation_loss_.mean()
+        for d in ("cpu", "cuda")
+    ]
     # batches and dropout differ by chance: two seeds of the CPU lie within 0.02
     assert losses[1] == pytest.approx(losses[0], abs=0.08)
 
@@ -179,12 +205,16 @@ def test_scores_do_not_depend_on_the_device(make: Callable[..., Any], trained_on
     model.device = "cpu"
     on_cpu = model.forecast(X, 0.3)
     model.device = "cuda"
-    np.testing.assert_allclose(model.forecast(X, 0.3).logpdf(y), on_cpu.logpdf(y), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        model.forecast(X, 0.3).logpdf(y), on_cpu.logpdf(y), rtol=1e-9, atol=1e-11
+    )
 
 
 @needs_gpu
 @every_network
-def test_a_model_of_the_gpu_is_saved_loaded_and_pickled(make: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_model_of_the_gpu_is_saved_loaded_and_pickled(
+    make: Callable[..., Any], tmp_path: Path
+) -> None:
     X, y = task()
     model = make(device="cuda").fit(X, y)
     assert all(isinstance(array, np.ndarray) for array in model.weights_.values())
@@ -216,7 +246,11 @@ def test_an_audit_on_a_gpu_is_the_audit_on_the_cpu(make: Callable[..., Any]) -> 
     found = []
     for device in ("cpu", "cuda"):
         inner.device = device
-        found.append(evenhand.audit(model, X[300:], y[300:], random_state=0, n_simulations=2, learned_masses=()))
+        found.append(
+            evenhand.audit(
+                model, X[300:], y[300:], random_state=0, n_simulations=2, learned_masses=()
+            )
+        )
     for name in ("scores", "groups", "worst_groups"):
         ours, theirs = (getattr(each, name).select_dtypes("number").to_numpy() for each in found)
         np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-6)

@@ -12,16 +12,20 @@ import pytest
 
 from command_outcome import Command
 from evenhand import Forecast, audit, audit_pit, certify
-from evenhand._checks import InputError
-from evenhand.calibration import certify_pit, count_pits, scan_groups
+from evenhand._validate import InputError
+from evenhand.calibration import count_pits
+from evenhand.certificates import certify_pit
+from evenhand.columns.given_groups import check_groups
+from evenhand.columns.groups import Group, Seen, group_columns, label
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
-from evenhand.given_groups import check_groups
-from evenhand.groups import Group, Seen, group_columns, label
 from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.search import scan_groups
 
 N = 240
 RNG = np.random.default_rng(0)
-X = pd.DataFrame({"age": RNG.uniform(20, 80, N), "sex": RNG.choice(["f", "m"], N), "score": RNG.normal(size=N)})
+X = pd.DataFrame(
+    {"age": RNG.uniform(20, 80, N), "sex": RNG.choice(["f", "m"], N), "score": RNG.normal(size=N)}
+)
 PIT, Y = RNG.random(N), RNG.normal(size=N)
 OLD = X["age"] > 60
 LABELLED = {
@@ -51,7 +55,9 @@ def test_booleans_are_masks_and_other_values_labels(form: str) -> None:
     assert found.what("sex = f") == Group("sex = f", "sex", "=", "f")
 
 
-@pytest.mark.parametrize("series", [OLD.rename("old"), pl.Series("old", OLD.to_numpy())], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    "series", [OLD.rename("old"), pl.Series("old", OLD.to_numpy())], ids=["pandas", "polars"]
+)
 def test_a_series_is_one_mask_under_its_name(series: Any) -> None:
     found = check_groups(series, N, X)
     assert list(found) == ["old"]
@@ -70,12 +76,22 @@ def test_numbers_are_labels_as_in_a_column() -> None:
 FORECAST = Forecast.from_normal(np.zeros(N), np.ones(N))
 DECISION = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
 TAKERS = {
-    "audit": lambda groups: audit(FORECAST, X=X, y=Y, groups=groups, random_state=0).groups["group"][1:],
-    "audit_pit": lambda groups: audit_pit(PIT, X=X, groups=groups, random_state=0).groups["group"][1:],
-    "certify": lambda groups: certify(FORECAST, X, Y, groups=groups, random_state=0).named_table()["group"],
-    "certify_pit": lambda groups: certify_pit(PIT, groups=groups, random_state=0).named_table()["group"],
+    "audit": (
+        lambda groups: audit(FORECAST, X=X, y=Y, groups=groups, random_state=0).groups["group"][1:]
+    ),
+    "audit_pit": (
+        lambda groups: audit_pit(PIT, X=X, groups=groups, random_state=0).groups["group"][1:]
+    ),
+    "certify": (
+        lambda groups: certify(FORECAST, X, Y, groups=groups, random_state=0).named_table()["group"]
+    ),
+    "certify_pit": (
+        lambda groups: certify_pit(PIT, groups=groups, random_state=0).named_table()["group"]
+    ),
     "scan_groups": lambda groups: [
-        name for name in scan_groups(PIT, X[["score"]], 20, groups=groups)["group"] if name in LABELLED
+        name
+        for name in scan_groups(PIT, X[["score"]], 20, groups=groups)["group"]
+        if name in LABELLED
     ],
     "loss_guarantee": lambda groups: (
         loss_guarantee(DECISION, FORECAST, Y, k=2, masses=0.5, groups=groups, random_state=0)
@@ -104,14 +120,20 @@ def test_a_table_of_masks_is_audited_and_not_columns_of_its_names() -> None:
 def test_blocks_of_counts_take_masks_alone() -> None:
     _, by_group = count_pits(PIT, groups=pd.DataFrame({"old": OLD}), random_state=0)
     assert by_group["old"].n_samples == OLD.sum()
-    with pytest.raises(InputError, match=r"groups\['sex'\] must be 240 booleans, got .* labels of a block may lack"):
+    with pytest.raises(
+        InputError, match=r"groups\['sex'\] must be 240 booleans, got .* labels of a block may lack"
+    ):
         count_pits(PIT, groups=FORMS["DataFrame"], random_state=0)
 
 
-@pytest.mark.parametrize("groups", [pd.DataFrame({"y": OLD}), {"y": OLD}, "y"], ids=["DataFrame", "dict", "name"])
+@pytest.mark.parametrize(
+    "groups", [pd.DataFrame({"y": OLD}), {"y": OLD}, "y"], ids=["DataFrame", "dict", "name"]
+)
 def test_tables_in_parts_take_names_alone(groups: Any, tmp_path: Path) -> None:
     pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0}).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"groups must hold names of columns, got .*; add the groups to the table"):
+    with pytest.raises(
+        InputError, match=r"groups must hold names of columns, got .*; add the groups to the table"
+    ):
         audit_parts(ColumnSubject(mean="mean", std="std"), tmp_path, "y", groups=groups)
 
 
@@ -121,18 +143,39 @@ MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        (pd.DataFrame({"old": OLD})[:9], r"groups must have one row per row that is judged \(240\), got 9 rows"),
-        (pd.DataFrame({"old": OLD})[::-1], "groups must have the index of X, .* got another index; order it by"),
+        (
+            pd.DataFrame({"old": OLD})[:9],
+            r"groups must have one row per row that is judged \(240\), got 9 rows",
+        ),
+        (
+            pd.DataFrame({"old": OLD})[::-1],
+            "groups must have the index of X, .* got another index; order it by",
+        ),
         ({"old": OLD[::-1]}, r"groups\['old'\] must have the index of X"),
-        ({"old": OLD[:9]}, r"groups\['old'\] must have one row per row that is judged \(240\), got 9 rows"),
-        ({"old": np.ones((N, 2), dtype=bool)}, r"groups\['old'\] must be 240 booleans or labels, got bool of shape"),
+        (
+            {"old": OLD[:9]},
+            r"groups\['old'\] must have one row per row that is judged \(240\), got 9 rows",
+        ),
+        (
+            {"old": np.ones((N, 2), dtype=bool)},
+            r"groups\['old'\] must be 240 booleans or labels, got bool of shape",
+        ),
         (OLD.rename(None), "groups must have a name, got a Series without one"),
-        (pd.DataFrame({"old": MIXED}), r"groups\['old'\] must have no missing values, as it is a mask, got"),
+        (
+            pd.DataFrame({"old": MIXED}),
+            r"groups\['old'\] must have no missing values, as it is a mask, got",
+        ),
         ({"old": MIXED.to_numpy(dtype=object)}, r"groups\['old'\] must have no missing values"),
         (OLD.to_numpy(), "groups must hold names of columns, got bool"),
         ([OLD.to_numpy()], "groups must hold names of columns, got ndarray; give masks as"),
-        (pd.DataFrame({"id": [f"p{i}" for i in range(N)]}), "groups: column 'id' must have at most 100 distinct"),
-        (pd.DataFrame(np.ones((N, 2), bool), columns=["a", "a"]), r"groups\['a'\] must have a name of its own"),
+        (
+            pd.DataFrame({"id": [f"p{i}" for i in range(N)]}),
+            "groups: column 'id' must have at most 100 distinct",
+        ),
+        (
+            pd.DataFrame(np.ones((N, 2), bool), columns=["a", "a"]),
+            r"groups\['a'\] must have a name of its own",
+        ),
         ({"sex": X["sex"], "sex = f": OLD}, r"groups\['sex = f'\] must have a name of its own"),
     ],
 )
@@ -154,7 +197,8 @@ def test_floats_of_32_bits_make_groups_that_hold_their_rows() -> None:
     assert {name: int(mask.sum()) for name, mask in found.items()} == {"x = 0.1": 5, "x = 0.3": 5}
 
 
-# --- lists, structs and maps -----------------------------------------------------------------------------------
+# --- lists, structs and maps
+# -----------------------------------------------------------------------------------
 
 NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
 
@@ -186,7 +230,10 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
     with pytest.raises(InputError, match=rule):
         audit_parts(subject, tmp_path, "y", **chosen)
     forecasts = ("--target", "y", "--mean", "mean", "--std", "std")
-    assert rule in evenhand("audit", tmp_path / "a.parquet", *forecasts, f"--{part}", "tags").complaint()
+    assert (
+        rule
+        in evenhand("audit", tmp_path / "a.parquet", *forecasts, f"--{part}", "tags").complaint()
+    )
 
 
 def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes() -> None:
@@ -196,7 +243,10 @@ def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes
     is_old = pd.Series(rng.random(n) < 0.5, name="old")  # the same people in another order
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
     for judge in (audit, certify):
-        with pytest.raises(InputError, match=r"groups\['old'\] must have the index of y, .* order it by .loc\[y.index"):
+        with pytest.raises(
+            InputError,
+            match=r"groups\['old'\] must have the index of y, .* order it by .loc\[y.index",
+        ):
             judge(forecast, y=y, groups={"old": is_old}, random_state=0)
     found = certify(forecast, y=y, groups={"old": is_old.loc[y.index]}, random_state=0)
     assert found.named_table()["n"].tolist() == [int(is_old.sum())]

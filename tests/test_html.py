@@ -28,8 +28,8 @@ from browser.report_examples import (
     scanned,
 )
 from evenhand.report import audit_html, audit_text
-from evenhand.report._chart import nice_ticks
-from evenhand.report._verdict import verdict
+from evenhand.report.chart import nice_ticks
+from evenhand.report.verdict import verdict
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -105,7 +105,9 @@ def test_page_is_well_formed_and_complete(pages, name):
     assert all(attrs.get("scope") in {"row", "col"} for tag, attrs in page.tags if tag == "th")
     for tag, attrs in page.tags:
         if tag == "svg":
-            assert (attrs.get("role") == "group" and attrs["aria-label"]) or attrs.get("aria-hidden") == "true"
+            assert (attrs.get("role") == "group" and attrs["aria-label"]) or attrs.get(
+                "aria-hidden"
+            ) == "true"
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
     assert links[0] == "#main"
     assert {link[1:] for link in links} <= set(page.ids)
@@ -114,7 +116,15 @@ def test_page_is_well_formed_and_complete(pages, name):
 @pytest.mark.parametrize("name", AUDITS)
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(pages, name):
     for table in re.findall(r"<table.*?</table>", pages[name], flags=re.S):
-        assert len({len(re.findall(r"<t[hd][ >]", row)) for row in re.findall(r"<tr.*?</tr>", table, flags=re.S)}) == 1
+        assert (
+            len(
+                {
+                    len(re.findall(r"<t[hd][ >]", row))
+                    for row in re.findall(r"<tr.*?</tr>", table, flags=re.S)
+                }
+            )
+            == 1
+        )
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -122,15 +132,21 @@ def test_figures_are_well_formed_and_refer_to_parts_of_the_page(pages, name):
     ids = Page(pages[name]).ids
     for root in svgs(pages[name]):
         values = [value for element in root.iter() for value in element.attrib.values()]
-        assert {ref for value in values for ref in re.findall(r"url\(#([^)]*)\)", value)} <= set(ids)
+        assert {ref for value in values for ref in re.findall(r"url\(#([^)]*)\)", value)} <= set(
+            ids
+        )
         assert not [value for value in values if re.search(r"nan|inf|e[+-]\d", value)]
 
 
 @pytest.mark.parametrize("name", AUDITS)
 def test_every_mark_says_its_value(pages, name):
     for root in svgs(pages[name]):
-        marks = [element for element in root.iter("g") if element.get("class", "").startswith("mark")]
-        assert all(mark.get("role") == "img" and mark[0].tag == "title" and mark[0].text for mark in marks)
+        marks = [
+            element for element in root.iter("g") if element.get("class", "").startswith("mark")
+        ]
+        assert all(
+            mark.get("role") == "img" and mark[0].tag == "title" and mark[0].text for mark in marks
+        )
         assert all(any(c.isdigit() for c in mark[0].text) for mark in marks)
 
 
@@ -153,7 +169,9 @@ def test_only_the_script_of_the_page_may_run(pages, name):
     page = pages[name]
     (script,) = re.findall(r"<script>(.*?)</script>", page, flags=re.S)
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = next(attrs for tag, attrs in Page(page).tags if attrs.get("http-equiv"))["content"].split("; ")
+    policy = next(attrs for tag, attrs in Page(page).tags if attrs.get("http-equiv"))[
+        "content"
+    ].split("; ")
     assert policy[0] == "default-src 'none'"
     assert f"script-src 'sha256-{seal}'" in policy
     assert page.count("<script") == 1
@@ -161,7 +179,9 @@ def test_only_the_script_of_the_page_may_run(pages, name):
 
 def test_script_never_writes_markup(pages):
     (script,) = re.findall(r"<script>(.*?)</script>", pages["deterministic"], flags=re.S)
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(", script)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(", script
+    )
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -192,7 +212,9 @@ def test_input_is_not_changed():
 
 def test_rows_that_go_by_several_names_are_told_of_once():
     audit = deterministic()
-    again = scanned("sex = f and age > 45", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003)
+    again = scanned(
+        "sex = f and age > 45", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003
+    )
     named = scanned("sex=f", 740, 0.092, "outcomes lower than forecast", -0.31, 0.00004)
     audit["scan"][1:1] = [again, named]
     verdict = text_of(audit_html(audit)).partition("Off by 0 points")[0]
@@ -205,27 +227,31 @@ def test_rows_that_go_by_several_names_are_told_of_once():
 def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages):
     text = text_of(pages["deterministic"])
     assert (
-        "What this audit says Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of y. Some groups are "
-        "surely off. For one, sex=f: outcomes are lower than forecast, by 0.31 units of y on average; stated chances "
-        "are off by an estimated 9.2 percentage points, surely by at least 4.3."
-    ) in text
+        "What this audit says Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of"
+        " y. Some groups are surely off. For one, sex=f: outcomes are lower than forecast, by 0.31"
+        " units of y on average; stated chances are off by an estimated 9.2 percentage points,"
+        " surely by at least 4.3." in text
+    )
     assert (
-        "Named group sex=f (740 rows): outcomes lower than forecast, by 0.31 units of y on average; off by an "
-        "estimated 9.2 points, surely by at least 4.3."
-    ) in text
+        "Named group sex=f (740 rows): outcomes lower than forecast, by 0.31 units of y on average;"
+        " off by an estimated 9.2 points, surely by at least 4.3." in text
+    )
     assert (
-        "Group age > 45 and sex = f (420 rows): outcomes lower than forecast, by 0.81 units of y on average; "
-        "off by an estimated 23.1 points, surely off (adjusted p < 0.0001)."
-    ) in text
+        "Group age > 45 and sex = f (420 rows): outcomes lower than forecast, by 0.81 units of y on"
+        " average; off by an estimated 23.1 points, surely off (adjusted p < 0.0001)." in text
+    )
     assert (
         "In all 1 of 3 named groups and 5 of 31 scanned groups are surely off" in text
     )  # the surest, and p = 0.01, 0.02, 0.03, 0.04
     assert (
         "In a group of 20% of people, nearly those with age > 44 and sex = f (180 rows), "
-        "outcomes are lower than forecast"
-    ) in text
+        "outcomes are lower than forecast" in text
+    )
     assert "off by an estimated 21.4 points, surely by at least 15.2." in text
-    assert "with one forecast per person no data can prove calibration for groups of up to half of the people" in text
+    assert (
+        "with one forecast per person no data can prove calibration for groups of up to half of the"
+        " people" in text
+    )
     assert "For every group of at least" not in text
 
 
@@ -240,18 +266,20 @@ def test_groups_lead_for_a_deterministic_model_and_the_oracle_is_an_appendix(pag
         "Notes",
         "Appendix: worst groups picked in hindsight",
     ]
-    assert "even the true distribution scores about (1 - share) / 2 here" in text_of(pages["deterministic"])
+    assert "even the true distribution scores about (1 - share) / 2 here" in text_of(
+        pages["deterministic"]
+    )
 
 
 def test_proof_leads_for_a_randomized_model(pages):
     text = text_of(pages["randomized"])
     # 31.38 and 94.45 are rounded up; each bound holds by itself, so none is said of both at once
     assert (
-        "What this audit says For every group of at least 20% of people, an interval stated as "
-        "80% holds at least 51.4% of the time, and stated chances are off by at most 31.4 percentage points averaged "
-        "over all levels; each with 95% confidence. Forecasts are too high on average, by 0.13 (0.03 to 0.23) in "
-        "units of y."
-    ) in text
+        "What this audit says For every group of at least 20% of people, an interval stated as 80%"
+        " holds at least 51.4% of the time, and stated chances are off by at most 31.4 percentage"
+        " points averaged over all levels; each with 95% confidence. Forecasts are too high on"
+        " average, by 0.13 (0.03 to 0.23) in units of y." in text
+    )
     assert "The same 80% interval holds at most 94.5% of the time" in text
     assert headings(pages["randomized"])[:3] == [
         "What is proven",
@@ -271,8 +299,8 @@ def test_bounds_that_say_nothing_are_not_sold_as_a_proof(bound):
         told(page)
         .partition("What this audit says ")[2]
         .startswith(
-            "Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of y. These rows prove nothing useful "
-            "for every group of at least 20% of people."
+            "Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of y. These rows"
+            " prove nothing useful for every group of at least 20% of people."
         )
     )
     assert "at most 50" not in told(page)
@@ -290,7 +318,9 @@ def test_scan_shows_the_surest_and_says_how_many_there_were(pages):
     assert "5 of them have an adjusted p-value below 0.05" in text
     assert "x29 > 0.5" in text
     audit = deterministic()
-    audit["scan"] = [scanned(f"x{i} > 0", 90, 0.1, "mixed", 0.1, min(0.001 * (i + 1), 1.0)) for i in range(101)]
+    audit["scan"] = [
+        scanned(f"x{i} > 0", 90, 0.1, "mixed", 0.1, min(0.001 * (i + 1), 1.0)) for i in range(101)
+    ]
     text = text_of(audit_html(audit))
     assert "101 groups looked at" in text
     assert "Shown are the 100 surest." in text
@@ -299,13 +329,20 @@ def test_scan_shows_the_surest_and_says_how_many_there_were(pages):
 
 
 def test_where_nothing_is_off_that_is_said_without_claiming_perfection():
-    audit = deterministic() | {"scan": [], "learned": [found(0.2, 180, -0.01, 0.0, None)], "certificate": None}
-    audit["groups"] = [group("everyone", 1500, 0.01, 0.0, 0.03), group("sex=f", 740, 0.02, 0.0, 0.05, mean_pit=0.49)]
+    audit = deterministic() | {
+        "scan": [],
+        "learned": [found(0.2, 180, -0.01, 0.0, None)],
+        "certificate": None,
+    }
+    audit["groups"] = [
+        group("everyone", 1500, 0.01, 0.0, 0.03),
+        group("sex=f", 740, 0.02, 0.0, 0.05, mean_pit=0.49),
+    ]
     text = text_of(audit_html(audit))
     assert (
-        "No group is surely off: 1 named group, 1 learned group looked at, none surely off; no scan: the notes say "
-        "why. That does not prove"
-    ) in text
+        "No group is surely off: 1 named group, 1 learned group looked at, none surely off; no"
+        " scan: the notes say why. That does not prove" in text
+    )
     assert "not surely off" in text
 
 
@@ -319,7 +356,9 @@ def test_named_groups_that_fail_only_their_own_band_are_not_sure_beside_joint_bo
 def test_forecasts_that_are_off_for_everybody_are_called_so():
     audit = deterministic() | {"scan": [], "learned": []}
     audit["groups"] = audit["groups"][:1]
-    assert "Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of y." in told(audit_html(audit))
+    assert "Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of y." in told(
+        audit_html(audit)
+    )
 
 
 def test_too_small_groups_are_marked(pages):
@@ -331,7 +370,15 @@ def test_too_small_groups_are_marked(pages):
 
 def test_units_of_scores(pages):
     cells = Page(pages["deterministic"]).cells
-    for cell in ("1.512", "12,563", "12,000 to 13,001", "77.2%", "75.0% to 79.0%", "4.1", "2.0 to 6.0"):
+    for cell in (
+        "1.512",
+        "12,563",
+        "12,000 to 13,001",
+        "77.2%",
+        "75.0% to 79.0%",
+        "4.1",
+        "2.0 to 6.0",
+    ):
         assert cell in cells
 
 
@@ -361,7 +408,9 @@ def test_everything_from_data_is_escaped(pages):
     assert not [attr for _, attrs in Page(page).tags for attr in attrs if attr.startswith("on")]
 
 
-@pytest.mark.parametrize("name", ["$a_b$", r"\$x$", "$", "100 $ to 200 $", r"\frac{a}{b}", "a & b", "$\\frac$"])
+@pytest.mark.parametrize(
+    "name", ["$a_b$", r"\$x$", "$", "100 $ to 200 $", r"\frac{a}{b}", "a & b", "$\\frac$"]
+)
 def test_names_are_shown_as_they_are(name):
     audit = deterministic()
     audit["groups"][1]["group"] = name
@@ -381,12 +430,16 @@ def test_characters_that_a_page_may_not_hold_are_replaced():
 
 def test_very_many_groups_and_long_names_stay_in_bounds():
     audit = deterministic()
-    audit["groups"] += [group(f"{'long ' * 200}{i}", 50, 0.1 + i / 1e5, 0.0, 0.2) for i in range(3000)]
+    audit["groups"] += [
+        group(f"{'long ' * 200}{i}", 50, 0.1 + i / 1e5, 0.0, 0.2) for i in range(3000)
+    ]
     page = audit_html(audit)
     assert len(page.encode()) < 1_500_000
     assert "Shown are the 400 of 3,003 groups, those off by most for sure first." in text_of(page)
     # cut in the middle, so that names that differ at their ends stay apart
-    assert len({cell for cell in Page(page).cells if cell.startswith("long ")}) == 399  # sex=f is off by more for sure
+    assert (
+        len({cell for cell in Page(page).cells if cell.startswith("long ")}) == 399
+    )  # sex=f is off by more for sure
 
 
 def test_a_million_rows_are_said_as_such(pages):
@@ -397,7 +450,9 @@ def test_all_of_three_hundred_groups_can_be_read_and_found(pages):
     page = pages["many_groups"]
     rows = page.partition('<section id="groups">')[2].partition("</section>")[0]
     assert rows.count("<tr") == 1 + 304
-    assert '<label for="find-named-groups">Find a group</label><input id="find-named-groups"' in rows
+    assert (
+        '<label for="find-named-groups">Find a group</label><input id="find-named-groups"' in rows
+    )
     assert 'role="status" aria-live="polite"' in rows
 
 
@@ -411,9 +466,15 @@ def test_values_that_columns_are_sorted_by_are_numbers_or_empty(pages):
 def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(pages):
     told_of = told(pages["full_deterministic"])
     assert "1,500 rows · deterministic forecasts" in told_of
-    assert "What was audited Model risk model (BoostedDistributionRegressor) Data table.csv Rows 1,500" in told_of
+    assert (
+        "What was audited Model risk model (BoostedDistributionRegressor) Data table.csv Rows 1,500"
+        in told_of
+    )
     assert "Groups 3 named, 31 by features, 3 learned" in told_of
-    assert "What this does not cover Groups that nobody looked at: nothing is proven for them here." in told_of
+    assert (
+        "What this does not cover Groups that nobody looked at: nothing is proven for them here."
+        in told_of
+    )
     assert "A shift in time or population after these rows." in told_of
     assert "Groups that nobody looked at" not in told(pages["full_randomized"])
     assert "People, places and times that these rows do not stand for." in told(pages["no_groups"])
@@ -430,9 +491,16 @@ def test_scale_shows_everybody_the_farthest_group_and_the_proof(pages):
 def test_bars_outside_the_band_are_told_apart():
     audit = full_randomized()
     n = len(audit["pit"]["share"])
-    audit["pit"] |= {"share": [0.09, *([0.91 / (n - 1)] * (n - 1))], "low": [0.03] * n, "high": [0.07] * n}
+    audit["pit"] |= {
+        "share": [0.09, *([0.91 / (n - 1)] * (n - 1))],
+        "low": [0.03] * n,
+        "high": [0.07] * n,
+    }
     page = audit_html(audit)
-    assert "Stated chance 0% to 5%: 9.0% of outcomes; if calibrated 3.0% to 7.0%. Outside the band." in tips(page)
+    assert (
+        "Stated chance 0% to 5%: 9.0% of outcomes; if calibrated 3.0% to 7.0%. Outside the band."
+        in tips(page)
+    )
     assert "1 bar lies outside the band." in text_of(page)
     assert "All bars lie within the band." in text_of(audit_html(full_randomized()))
 
@@ -448,7 +516,10 @@ def test_calibration_curve_says_what_comes_true():
 def test_worst_groups_are_drawn_beside_chance_learners_and_proof(pages):
     said = " ".join(tips(pages["full_randomized"]))
     # 0.22 * 0.8 + 0.02 and 0.43 - 0.038 * 2, as the example has them
-    assert "Worst 20% picked in hindsight: off by 19.6 points; calibrated forecasts show 17.0 to 19.0." in said
+    assert (
+        "Worst 20% picked in hindsight: off by 19.6 points; calibrated forecasts show 17.0 to 19.0."
+        in said
+    )
     assert "Certified: every group of at least 20% of people is off by at most 35.4 points." in said
     assert "Group of 20% learned from features: off by 21.4 points, surely by 15.2 or more." in said
     assert "Certified" not in " ".join(tips(pages["full_deterministic"]))
@@ -477,14 +548,25 @@ def test_people_are_counted_from_one_and_the_draw_is_explained(pages):
 def test_example_people_are_shown_under_each_draw(pages):
     # outcome 61: the forecast of row 109 under draw 0.1 is 63 to 180
     said = tips(pages["full_randomized"])
-    assert "Row 109, draw 0.10: 80% interval 63 to 180, median 118; the outcome 61 is outside." in said
+    assert (
+        "Row 109, draw 0.10: 80% interval 63 to 180, median 118; the outcome 61 is outside." in said
+    )
     assert sum(tip.startswith("Row 109, draw") for tip in said) == 4
-    assert sum(tip.startswith("Row 109: 80% interval") for tip in tips(pages["full_deterministic"])) == 1
+    assert (
+        sum(tip.startswith("Row 109: 80% interval") for tip in tips(pages["full_deterministic"]))
+        == 1
+    )
 
 
 def test_provenance_is_shown(pages):
     text = text_of(pages["full_randomized"])
-    for part in ("0f" * 32, "a7" * 32, "Seed 0:", "evenhand 0.2.0, Python 3.11.7, numpy 2.1.0", "evenhand.audit/3"):
+    for part in (
+        "0f" * 32,
+        "a7" * 32,
+        "Seed 0:",
+        "evenhand 0.2.0, Python 3.11.7, numpy 2.1.0",
+        "evenhand.audit/3",
+    ):
         assert part in text
     assert "evenhand audit model table.csv --target progression" in text
     audit = full_randomized()
@@ -494,9 +576,12 @@ def test_provenance_is_shown(pages):
 
 
 def test_older_audits_are_shown_without_what_they_lack(pages):
-    assert not {"Calibration over everybody", "Example people", "What proof costs", "Where this comes from"} & set(
-        headings(pages["deterministic"])
-    )
+    assert not {
+        "Calibration over everybody",
+        "Example people",
+        "What proof costs",
+        "Where this comes from",
+    } & set(headings(pages["deterministic"]))
     assert headings(pages["full_randomized"]) == [
         "What is proven",
         "Calibration over everybody",
@@ -519,7 +604,11 @@ def test_examples_of_any_size_are_drawn_inside_the_picture(size, shift):
     audit = full_randomized()
     for row in audit["examples"]:
         row |= {key: (row[key] + shift) * size for key in ("low", "median", "high", "outcome")}
-    svg = next(svg for svg in svgs(audit_html(audit)) if "intervals of example" in svg.get("aria-label", ""))
+    svg = next(
+        svg
+        for svg in svgs(audit_html(audit))
+        if "intervals of example" in svg.get("aria-label", "")
+    )
     width = float(svg.get("viewBox").split()[2])
     paths = " ".join(element.get("d") for element in svg.iter("path"))
     assert all(0 <= float(x) <= width for x in re.findall(r"[MH](-?[\d.]+)", paths))
@@ -527,7 +616,9 @@ def test_examples_of_any_size_are_drawn_inside_the_picture(size, shift):
 
 def test_forecasts_that_do_not_vary_are_drawn():
     audit = full_deterministic()
-    audit["examples"] = [row | dict.fromkeys(("low", "median", "high", "outcome"), 2.0) for row in audit["examples"]]
+    audit["examples"] = [
+        row | dict.fromkeys(("low", "median", "high", "outcome"), 2.0) for row in audit["examples"]
+    ]
     assert "80% interval 2.000 to 2.000" in " ".join(tips(audit_html(audit)))
 
 
@@ -540,9 +631,9 @@ def test_ticks_are_round_and_inside():
 
 def test_page_is_made_without_matplotlib():
     code = (
-        "import sys; sys.path.insert(0, 'tests'); from browser.report_examples import full_randomized; "
-        "from evenhand.report import audit_html; audit_html(full_randomized()); "
-        "sys.exit('matplotlib' in sys.modules)"
+        "import sys; sys.path.insert(0, 'tests'); from browser.report_examples import"
+        " full_randomized; from evenhand.report import audit_html; audit_html(full_randomized());"
+        " sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -595,8 +686,13 @@ def test_groups_too_small_to_tell_are_the_first_to_be_left_out():
     large = [group(f"large {i}", 50, 0.05, 0.01 + i / 1e5, 0.2) for i in range(398)]
     small = [group(f"small {i}", 9, 0.4, 0.3, 0.5, too_small=True) for i in range(300)]
     audit["groups"] = [*audit["groups"][:3], *small, *large]
-    named = [{"group": row["group"], "n": row["n"], "error": row["error"], "low": 0.01, "high": 0.2} for row in small]
-    audit["certificate"]["groups"] = named + [row | {"group": f"large {i}", "low": 0.02} for i, row in enumerate(named)]
+    named = [
+        {"group": row["group"], "n": row["n"], "error": row["error"], "low": 0.01, "high": 0.2}
+        for row in small
+    ]
+    audit["certificate"]["groups"] = named + [
+        row | {"group": f"large {i}", "low": 0.02} for i, row in enumerate(named)
+    ]
     page = audit_html(audit)
     listed = page.partition('<section id="groups">')[2].partition("</section>")[0]
     assert "small" not in re.sub("<small>|</small>", "", listed)  # 400 others fill the table
@@ -613,7 +709,10 @@ def test_groups_too_small_to_tell_are_the_first_to_be_left_out():
 
 def everybody(bias, error_low, **more):
     audit = deterministic() | {"scan": [], "learned": [], "certificate": None}
-    audit["groups"] = [group("everyone", 1500, 0.2, error_low, 0.3, bias=bias, **more), group("g", 700, 0.02, 0.0, 0.1)]
+    audit["groups"] = [
+        group("everyone", 1500, 0.2, error_low, 0.3, bias=bias, **more),
+        group("g", 700, 0.02, 0.0, 0.1),
+    ]
     return audit
 
 
@@ -621,10 +720,13 @@ def test_bad_news_over_everybody_comes_first_with_direction_and_units():
     audit = everybody(-15.2, 0.15)
     audit["groups"][0] |= {"bias_low": -23.1, "bias_high": -7.3}
     assert verdict(audit)[0].startswith(
-        "Forecasts are too high on average, by 15.2 (7.3 to 23.1) in units of y. No group is surely off: 1 named group"
+        "Forecasts are too high on average, by 15.2 (7.3 to 23.1) in units of y. No group is surely"
+        " off: 1 named group"
     )
     audit["groups"][0] |= {"bias": 15.2, "bias_low": 7.3, "bias_high": 23.1}
-    assert verdict(audit)[0].startswith("Forecasts are too low on average, by 15.2 (7.3 to 23.1) in units of y.")
+    assert verdict(audit)[0].startswith(
+        "Forecasts are too low on average, by 15.2 (7.3 to 23.1) in units of y."
+    )
     told_of = verdict(randomized())[1]
     assert str(told_of[0]).startswith("Forecasts are too high on average, by 0.13 (0.03 to 0.23)")
 
@@ -632,8 +734,9 @@ def test_bad_news_over_everybody_comes_first_with_direction_and_units():
 def test_chances_off_over_everybody_are_told_where_the_mean_is_not():
     lead, _ = verdict(everybody(0.01, 0.15, cover=0.61))
     assert lead.startswith(
-        "Intervals are surely too narrow over everybody: a stated 80% interval holds 61.0% of outcomes; stated chances "
-        "are off by an estimated 20.0 percentage points, surely by at least 15.0."
+        "Intervals are surely too narrow over everybody: a stated 80% interval holds 61.0% of"
+        " outcomes; stated chances are off by an estimated 20.0 percentage points, surely by at"
+        " least 15.0."
     )
     assert verdict(everybody(0.01, 0.0004))[0].startswith("No group is surely off")
 
@@ -645,7 +748,10 @@ def test_a_mean_whose_own_band_excludes_0_is_reported_of_a_group_that_is_not_off
     assert "not surely off; mean higher, by its own band alone" in listed
     # surely off as a group, and by intervals: the mean is told of as well
     audit["groups"][2] |= {"mean_pit": 0.5}
-    assert "intervals too narrow; on average outcomes are 0.31 units of y below forecast" in text_of(audit_html(audit))
+    assert (
+        "intervals too narrow; on average outcomes are 0.31 units of y below forecast"
+        in text_of(audit_html(audit))
+    )
     audit["groups"][2] |= {"bias_high": 0.1}
     assert "0.31 units of y" not in text_of(audit_html(audit))
 
@@ -668,7 +774,9 @@ def test_why_nothing_was_scanned_is_said():
     assert "3 named groups looked at, none surely off; no scan: too few rows" in told(page)
     assert f"No groups were scanned: {note}." in text_of(page)
     assert "that takes features" not in text_of(page)
-    assert "No groups were scanned: that takes features." in text_of(audit_html(audit | {"notes": []}))
+    assert "No groups were scanned: that takes features." in text_of(
+        audit_html(audit | {"notes": []})
+    )
 
 
 def nans(value, key=""):
@@ -677,7 +785,13 @@ def nans(value, key=""):
         return {k: nans(v, k) for k, v in value.items()}
     if isinstance(value, list):
         return [nans(item, key) for item in value]
-    is_number = isinstance(value, float) and key not in {"confidence", "mass", "edges", "level", "alpha"}
+    is_number = isinstance(value, float) and key not in {
+        "confidence",
+        "mass",
+        "edges",
+        "level",
+        "alpha",
+    }
     return float("nan") if is_number else value
 
 
@@ -686,7 +800,9 @@ def nans(value, key=""):
 def test_numbers_that_are_none_are_shown_as_unknown(make, number):
     audit = json.loads(json.dumps(nans(make())).replace("NaN", number))
     page = audit_html(audit)
-    assert not re.search(r"\b(nan|inf)\b", page.partition("<body>")[2].partition("<script>")[0], flags=re.I)
+    assert not re.search(
+        r"\b(nan|inf)\b", page.partition("<body>")[2].partition("<script>")[0], flags=re.I
+    )
     assert not re.search(r"\b(nan|inf)\b", audit_text(audit), flags=re.I)
 
 
@@ -704,16 +820,21 @@ def test_deterministic_lead_says_direction_units_and_how_surely():
     audit = deterministic()
     audit["groups"][0] |= {"bias_low": -1.0, "bias_high": 1.0, "error_low": 0.0}
     lead, sentences = verdict(audit)
-    assert lead == (
-        "Some groups are surely off. For one, sex=f: outcomes are lower than forecast, by 0.31 units of y on average; "
-        "stated chances are off by an estimated 9.2 percentage points, surely by at least 4.3."
+    assert (
+        lead
+        == "Some groups are surely off. For one, sex=f: outcomes are lower than forecast, by 0.31"
+        " units of y on average; stated chances are off by an estimated 9.2 percentage points,"
+        " surely by at least 4.3."
     )
     assert str(sentences[-1]) == "To mend it without randomness: see the guides on mending."
     audit["groups"] = audit["groups"][:1]
     audit["scan"][0] |= {"group": "sex = f", "features": ["sex"]}
     lead, sentences = verdict(audit | {"certificate": None})
     assert lead.endswith("an estimated 23.1 percentage points, surely off (adjusted p < 0.0001).")
-    assert str(sentences[-1]) == 'To mend it without randomness: RecalibratedRegressor(model, by="sex").'
+    assert (
+        str(sentences[-1])
+        == 'To mend it without randomness: RecalibratedRegressor(model, by="sex").'
+    )
 
 
 def test_a_named_group_of_one_column_is_mended_by_it():
@@ -721,17 +842,22 @@ def test_a_named_group_of_one_column_is_mended_by_it():
     audit["groups"][2] |= {"group": "sex = f", "column": "sex"}
     audit["certificate"]["groups"][0]["group"] = "sex = f"
     assert "guides on mending" in str(verdict(audit)[1][-1])  # no column of that name is known
-    audit["scan"].append(scanned("sex = m", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": ["sex"]})
+    audit["scan"].append(
+        scanned("sex = m", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": ["sex"]}
+    )
     assert 'by="sex"' in str(verdict(audit)[1][-1])
 
 
 def test_a_column_whose_name_looks_like_a_group_is_recalibrated_by_its_whole_name():
-    # a boolean column of this name was cut at its " > " and the advice named a column `hours` that there was not
+    # a boolean column of this name was cut at its " > " and the advice named a column `hours` that
+    # there was not
     audit = deterministic()
     audit["groups"][2] |= {"group": "hours > 40 = True", "column": "hours > 40"}
     audit["certificate"]["groups"][0]["group"] = "hours > 40 = True"
     for name in ("hours", "hours > 40"):
-        audit["scan"].append(scanned(f"{name} <= 30", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": [name]})
+        audit["scan"].append(
+            scanned(f"{name} <= 30", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": [name]}
+        )
     assert 'by="hours > 40"' in str(verdict(audit)[1][-1])
 
 
@@ -754,7 +880,11 @@ def test_table_and_drawing_call_those_groups_off_that_the_verdict_does():
     # too little to be told of in points is not off anywhere
     audit["learned"] = [found(0.2, 180, 0.01, 0.0002, None)]
     assert verdict(audit)[0].startswith("No group is surely off")
-    in_page = text_of(audit_html(audit)).partition("Worst groups learned from features")[2].partition("by age, sex")[0]
+    in_page = (
+        text_of(audit_html(audit))
+        .partition("Worst groups learned from features")[2]
+        .partition("by age, sex")[0]
+    )
     in_text = audit_text(audit).partition("learned worst group of")[2].partition("by age, sex")[0]
     for shown in (in_page, in_text):
         assert "outcomes lower than forecast" not in shown
@@ -764,7 +894,9 @@ def test_table_and_drawing_call_those_groups_off_that_the_verdict_does():
 def test_groups_that_were_not_judged_are_not_counted():
     audit = deterministic()
     audit["groups"][2] |= {"possible_leak": True}
-    audit["scan"] = [scanned(f"age > {i}", 99 + i, 0.2, "mixed", -0.1, p) for i, p in enumerate((1e-6, 0.9, 1.0))]
+    audit["scan"] = [
+        scanned(f"age > {i}", 99 + i, 0.2, "mixed", -0.1, p) for i, p in enumerate((1e-6, 0.9, 1.0))
+    ]
     audit["scan"][2]["p_adjusted"] = None
     shown = audit_text(audit)
     assert "scanned group (1 of 2 surely off)" in shown
@@ -776,7 +908,9 @@ def test_groups_that_were_not_judged_are_not_counted():
 def test_a_learned_group_is_drawn_as_it_is_called():
     audit = full_randomized()
     audit["learned"] = [{**audit["learned"][0], "low": 0.0003}]
-    assert "not surely off." in " ".join(tip for tip in tips(audit_html(audit)) if "learned from features" in tip)
+    assert "not surely off." in " ".join(
+        tip for tip in tips(audit_html(audit)) if "learned from features" in tip
+    )
 
 
 def test_possible_leaks_are_named_and_are_no_findings():
@@ -786,7 +920,9 @@ def test_possible_leaks_are_named_and_are_no_findings():
     audit["possible_leaks"] = [leak | {"rank_correlation": None, "forecast_rank_correlation": None}]
     lead, sentences = verdict(audit)
     assert "No group is surely off: 2 named groups looked at" in lead
-    assert str(sentences[-1]).startswith("Possible leak: group sex=f may be defined by the outcome: it differs")
+    assert str(sentences[-1]).startswith(
+        "Possible leak: group sex=f may be defined by the outcome: it differs"
+    )
     assert painted_off(audit) <= {"everyone"}
     assert "possible leak" in text_of(audit_html(audit)).partition("Named groups Estimates")[2]
 
@@ -805,7 +941,11 @@ def test_five_bullets_of_groups_at_most(make):
 
 
 def test_deterministic_pages_do_not_list_limits_of_draws():
-    limits = ["a shift in time", "groups formed after seeing the draws", "groups smaller than the stated mass"]
+    limits = [
+        "a shift in time",
+        "groups formed after seeing the draws",
+        "groups smaller than the stated mass",
+    ]
     for make, is_told in ((full_deterministic, False), (full_randomized, True)):
         audit = make()
         audit["certificate"]["not_covered"] = limits
@@ -848,7 +988,10 @@ def test_a_mean_that_errs_the_other_way_does_not_contradict_its_sentence(directi
     audit = deterministic()
     audit["scan"][0] |= {"direction": f"outcomes {direction} than forecast", "bias": bias}
     shown = text_of(audit_html(audit)) + " ".join(audit_text(audit).split())
-    told = f"outcomes rank {direction} than forecast, but their mean is 7,950 units of y {side} the mean forecast"
+    told = (
+        f"outcomes rank {direction} than forecast, but their mean is 7,950 units of y {side} the"
+        " mean forecast"
+    )
     assert told in shown
     assert f"outcomes {direction} than forecast; on average" not in shown
 
@@ -875,11 +1018,15 @@ def test_example_people_go_by_their_rows_of_the_table_that_is_named():
     page = text_of(audit_html(full_deterministic()))
     data = full_deterministic()["provenance"]["data"]
     first = full_deterministic()["examples"][0]
-    assert f"named by their rows of {data['name']} ({data['n_rows']:,} rows), counted from 1" in page
+    assert (
+        f"named by their rows of {data['name']} ({data['n_rows']:,} rows), counted from 1" in page
+    )
     assert f"row {first['row'] + 1:,}" in page
     audit = full_deterministic()
     del audit["provenance"]
-    assert "named by their rows of the table that was given, counted from 1" in text_of(audit_html(audit))
+    assert "named by their rows of the table that was given, counted from 1" in text_of(
+        audit_html(audit)
+    )
 
 
 def test_example_people_go_by_their_ids_where_they_have_some():

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, kstest
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.calibration import calibration_error
-from evenhand.experiments.impossibility import (
+from evenhand.forecast import Forecast
+from evenhand.studies.impossibility import (
     WORLDS,
     TwoWorlds,
     measure_floors,
@@ -18,7 +19,6 @@ from evenhand.experiments.impossibility import (
     theory_of_floors,
     two_worlds,
 )
-from evenhand.forecast import Forecast
 
 
 def random_forecast(kind, n, rng):
@@ -39,14 +39,19 @@ def test_no_deterministic_forecaster_and_no_data_go_below_the_floors(kind, seed,
     rng = np.random.default_rng(seed)
     forecast = random_forecast(kind, n, rng)
     # the data need not come from the forecast: any outcomes will do
-    y = forecast.sample(rng) if rng.random() < 0.5 else forecast.mean() + forecast.std() * rng.normal() * 2
+    y = (
+        forecast.sample(rng)
+        if rng.random() < 0.5
+        else forecast.mean() + forecast.std() * rng.normal() * 2
+    )
     floors = measure_floors(two_worlds(forecast, y, slices=slices))
     w1, variation, half = theory_of_floors(slices)
     assert floors.least_error >= w1 - 1e-6
     assert floors.least_variation == pytest.approx(variation, abs=1e-9)
     assert floors.half_mass >= 0.5
     assert floors.half_error >= half - 1e-6
-    # the forecast is right in the other world, up to what m even levels can tell: 1 / (4 m), m at least 200
+    # the forecast is right in the other world, up to what m even levels can tell: 1 / (4 m), m at
+    # least 200
     assert floors.calibrated_error <= 1 / 800 + 1e-9
     assert floors.calibrated_variation <= 1e-9
 
@@ -72,7 +77,8 @@ def test_error_in_the_sliced_world_is_the_closed_form(y, slices):
 
 
 def test_the_larger_half_can_be_no_worse_than_an_eighth():
-    # PITs of the upper half: one half of them at 1/2, the others even above; the lower half mirrored and smaller
+    # PITs of the upper half: one half of them at 1/2, the others even above; the lower half
+    # mirrored and smaller
     upper = np.concatenate([np.full(500, 0.5), 0.5 + (np.arange(500) + 0.5) / 1000])
     pit = np.concatenate([upper, 1e-9 + np.zeros(400)])
     forecast = Forecast.from_normal(np.zeros(pit.size), np.ones(pit.size))
@@ -104,18 +110,27 @@ def test_both_worlds_hold_the_data():
 
 
 def test_data_of_both_worlds_have_one_law_while_each_person_is_seen_once():
-    """Over worlds, the PIT of one person is uniform in either: each test fails once in 10^4 by chance."""
+    """Over worlds, the PIT of one person is uniform in either.
+
+    Each test fails once in 10^4 by chance.
+    """
     forecast = Forecast.from_normal([2.0], [0.5])
     rng = np.random.default_rng(2)
     for world in WORLDS:
-        drawn = [two_worlds(forecast, slices=5, random_state=rng).draw(world, rng) for _ in range(1500)]
+        drawn = [
+            two_worlds(forecast, slices=5, random_state=rng).draw(world, rng) for _ in range(1500)
+        ]
         assert kstest(forecast.distribution.cdf(np.array(drawn)).ravel(), "uniform").pvalue > 1e-4
 
 
 def test_who_sees_a_person_twice_can_tell():
-    worlds = two_worlds(Forecast.from_normal(np.zeros(500), np.ones(500)), slices=1001, random_state=3)
+    worlds = two_worlds(
+        Forecast.from_normal(np.zeros(500), np.ones(500)), slices=1001, random_state=3
+    )
     rng = np.random.default_rng(3)
-    far = {world: np.abs(worlds.draw(world, rng) - worlds.draw(world, rng)).mean() for world in WORLDS}
+    far = {
+        world: np.abs(worlds.draw(world, rng) - worlds.draw(world, rng)).mean() for world in WORLDS
+    }
     # two independent outcomes of a standard normal are 2 / sqrt(pi) = 1.13 apart on average
     assert far["sliced"] < 0.05
     assert far["calibrated"] > 0.5
@@ -123,7 +138,9 @@ def test_who_sees_a_person_twice_can_tell():
 
 def test_a_verifier_says_yes_as_often_in_either_world():
     """A 10% test of PITs says yes to 90% in both: exact binomial, false alarm 2 in 10^6 each."""
-    worlds = two_worlds(Forecast.from_normal(np.zeros(3000), np.ones(3000)), slices=1001, random_state=4)
+    worlds = two_worlds(
+        Forecast.from_normal(np.zeros(3000), np.ones(3000)), slices=1001, random_state=4
+    )
     n_sets = 300
 
     def looks_right(forecast, y):
@@ -139,7 +156,9 @@ def test_a_verifier_says_yes_as_often_in_either_world():
 def test_one_slice_is_the_calibrated_world():
     worlds = two_worlds(Forecast.from_normal([0.0, 1.0], [1.0, 2.0]), slices=1, random_state=5)
     np.testing.assert_array_equal(worlds.pit_law("sliced", 50), worlds.pit_law("calibrated", 50))
-    assert measure_floors(worlds).average_error == pytest.approx(calibration_error((np.arange(200) + 0.5) / 200))
+    assert measure_floors(worlds).average_error == pytest.approx(
+        calibration_error((np.arange(200) + 0.5) / 200)
+    )
 
 
 def test_what_is_given_stays_as_it_was():
@@ -157,7 +176,9 @@ def test_bad_input_is_named():
         two_worlds(forecast, slices=0)
     with pytest.raises(InputError, match="y must have one value per row"):
         two_worlds(forecast, [1.0])
-    with pytest.raises(InputError, match="world must be one of 'calibrated', 'sliced', got 'third'"):
+    with pytest.raises(
+        InputError, match="world must be one of 'calibrated', 'sliced', got 'third'"
+    ):
         TwoWorlds(forecast, np.zeros(2), 3).draw("third")
     with pytest.raises(InputError, match="n_seen must be at most the number of people"):
         share_of_yes(two_worlds(forecast, random_state=0), lambda f, y: True, n_seen=3)

@@ -12,12 +12,17 @@ import pytest
 from scipy.special import ndtr
 
 from evenhand import Forecast, audit
-from evenhand.calibration._leaks import find_leaks
-from evenhand.given_groups import check_groups
+from evenhand.columns.given_groups import check_groups
 from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.search.leaks import find_leaks
 
 N = 2000
-QUICK: dict[str, Any] = {"learned_masses": (0.2,), "masses": (0.2,), "n_simulations": 2, "random_state": 0}
+QUICK: dict[str, Any] = {
+    "learned_masses": (0.2,),
+    "masses": (0.2,),
+    "n_simulations": 2,
+    "random_state": 0,
+}
 
 PARTS = {name: value for name, value in QUICK.items() if name != "n_simulations"}
 
@@ -31,21 +36,28 @@ def world(seed: int, n: int = N) -> tuple[pd.DataFrame, np.ndarray]:
 
 def leaking(X: pd.DataFrame, y: np.ndarray) -> pd.DataFrame:
     rng = np.random.default_rng(99)
-    return X.assign(after=y + 1e-3 * rng.normal(size=y.size), third=pd.qcut(y, 3, labels=["low", "mid", "high"]))
+    return X.assign(
+        after=y + 1e-3 * rng.normal(size=y.size), third=pd.qcut(y, 3, labels=["low", "mid", "high"])
+    )
 
 
 def leaks_of(y: Any, groups: Any = None, features: Any = None, median: Any = None) -> set[str]:
     outcomes = np.asarray(y, dtype=float)
     forecast = np.zeros(outcomes.size) if median is None else median
-    return set(find_leaks(outcomes, forecast, check_groups(groups, outcomes.size), features)["name"])
+    return set(
+        find_leaks(outcomes, forecast, check_groups(groups, outcomes.size), features)["name"]
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines(seed: int) -> None:
-    # of all tables chance raises an alarm on 5% in the scan and 5% among learned groups: not with these seeds
+    # of all tables chance raises an alarm on 5% in the scan and 5% among learned groups: not with
+    # these seeds
     X, y = world(seed)
     given = {"high": y > np.median(y), "tails": np.abs(y) > 1.5}
-    found = audit(Forecast.from_normal(X["x"], np.ones(N)), X=leaking(X, y), y=y, groups=given, **QUICK)
+    found = audit(
+        Forecast.from_normal(X["x"], np.ones(N)), X=leaking(X, y), y=y, groups=given, **QUICK
+    )
     text = found.summary()
     assert "No group is surely off" in text
     for name in ("group high", "group tails", "feature after", "feature third"):
@@ -57,15 +69,24 @@ def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines(seed: int
     assert {name for features in tested["features"] for name in features} == {"x", "kind"}
     listed = found.scan[found.scan["direction"] == "possible leak"]
     assert {"third = low", "third = mid", "third = high"} < set(listed["group"])
-    assert {row["name"] for row in found.to_dict()["possible_leaks"]} == {"high", "tails", "after", "third"}
-    assert not {"after", "third"} & {name for features in found.learned["features"] for name in features}
+    assert {row["name"] for row in found.to_dict()["possible_leaks"]} == {
+        "high",
+        "tails",
+        "after",
+        "third",
+    }
+    assert not {"after", "third"} & {
+        name for features in found.learned["features"] for name in features
+    }
 
 
 def test_a_blind_spot_beside_a_leak_is_found() -> None:
     X, y = world(0)
     y = y + 0.8 * (X["kind"] == "a").to_numpy()
     groups = {"high": y > np.median(y), "kind a": X["kind"] == "a"}
-    found = audit(Forecast.from_normal(X["x"], np.ones(N)), X=leaking(X, y), y=y, groups=groups, **QUICK)
+    found = audit(
+        Forecast.from_normal(X["x"], np.ones(N)), X=leaking(X, y), y=y, groups=groups, **QUICK
+    )
     assert found.scan.iloc[0]["features"] == ("kind",) or "kind" in found.scan.iloc[0]["features"]
     assert found.scan.iloc[0]["p_adjusted"] < 1e-6
     assert "Some groups are surely off" in found.summary()
@@ -98,7 +119,8 @@ def test_leaks_are_named_in_audits_of_parts(tmp_path: Path) -> None:
     assert "No group is surely off" in found.summary()
 
 
-# --- the rule --------------------------------------------------------------------------------------------------
+# --- the rule
+# --------------------------------------------------------------------------------------------------
 
 
 def brute_force(mask: np.ndarray, y: np.ndarray) -> int:
@@ -109,7 +131,7 @@ def brute_force(mask: np.ndarray, y: np.ndarray) -> int:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_nearest_range_is_found(seed: int) -> None:
-    from evenhand.calibration._leaks import _Ranges
+    from evenhand.search.leaks import _Ranges
 
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 12, 30).astype(float)
@@ -118,7 +140,9 @@ def test_the_nearest_range_is_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "is_leak"), [(0, True), (10, True), (11, False)])
-def test_a_group_may_differ_from_a_range_on_one_percent_of_the_rows(wrong: int, is_leak: bool) -> None:
+def test_a_group_may_differ_from_a_range_on_one_percent_of_the_rows(
+    wrong: int, is_leak: bool
+) -> None:
     y = np.arange(1000.0)
     mask = y > 499.5
     mask[np.linspace(5, 450, wrong).astype(int)] = True
@@ -127,7 +151,8 @@ def test_a_group_may_differ_from_a_range_on_one_percent_of_the_rows(wrong: int, 
 
 
 def test_rare_groups_are_not_excused_by_the_rows_that_they_lack() -> None:
-    # 8 of 1,000 rows differ from no range at all on less than 1% of the rows: that alone would name every rare group
+    # 8 of 1,000 rows differ from no range at all on less than 1% of the rows: that alone would name
+    # every rare group
     y = np.arange(1000.0)
     rng = np.random.default_rng(0)
     for size in (1, 5, 9, 10, 30, 80):
@@ -153,7 +178,8 @@ def chance(n: int, size: int) -> float:
 @pytest.mark.parametrize(("n", "most"), [(20, 2e-4), (30, 2e-6), (100, 1e-9), (1000, 1e-15)])
 def test_the_probability_of_naming_a_group_by_chance_is_as_stated(n: int, most: float) -> None:
     sizes = list(range(10, min(n - 10, 60) + 1))
-    # a range or the rows outside of one: each at most the count for the group and for its complement
+    # a range or the rows outside of one: each at most the count for the group and for its
+    # complement
     assert max(chance(n, size) + chance(n, n - size) for size in sizes) < most
 
 
@@ -175,14 +201,19 @@ def test_a_feature_that_a_sharp_model_ranks_by_is_no_leak() -> None:
     X = pd.DataFrame({"x": x})
     assert leaks_of(y, features=X, median=x) == set()  # as well ranked by the forecast
     assert leaks_of(y, features=X.assign(after=-y), median=x) == {"after"}
-    assert leaks_of(y, features=X.assign(day=pd.Timestamp("2020-01-01") + pd.to_timedelta(y, "D")), median=x) == {"day"}
+    assert leaks_of(
+        y, features=X.assign(day=pd.Timestamp("2020-01-01") + pd.to_timedelta(y, "D")), median=x
+    ) == {"day"}
 
 
 def test_missing_values_are_left_out_of_rank_correlations() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=400)
     some = pd.DataFrame(
-        {"after": np.where(np.arange(400) % 5, np.nan, y), "few": np.where(np.arange(400) < 15, y, np.nan)}
+        {
+            "after": np.where(np.arange(400) % 5, np.nan, y),
+            "few": np.where(np.arange(400) < 15, y, np.nan),
+        }
     )
     assert leaks_of(y, features=some) == {"after"}
 

@@ -1,6 +1,7 @@
 """The learned worst group: theory of its values and bound, false alarms, planted groups, tables, bad input.
 
-Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh seed.
+Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
+seed.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from evenhand._checks import InputError
-from evenhand.calibration import _group_learners, calibration_error, learned
-from evenhand.calibration._group_bound import mean_lower_bound
-from evenhand.calibration._group_learners import top_rows
-from evenhand.calibration._group_patterns import (
+from evenhand._validate import InputError
+from evenhand.calibration import calibration_error
+from evenhand.draws import jittered
+from evenhand.links import Entropic
+from evenhand.search import group_learners, learned_group
+from evenhand.search.group_learners import top_rows
+from evenhand.search.learned_group import FoundGroup, find_group
+from evenhand.search.mean_bound import mean_lower_bound
+from evenhand.search.patterns import (
     CELLS,
     WAVES,
     direction_of,
@@ -28,9 +33,6 @@ from evenhand.calibration._group_patterns import (
     wave_weights,
     waves,
 )
-from evenhand.calibration.learned import FoundGroup, find_group
-from evenhand.draws import jittered
-from evenhand.links import Entropic
 
 Floats = NDArray[np.float64]
 
@@ -122,7 +124,10 @@ def test_top_rows_are_the_highest_with_ties_at_random() -> None:
 @pytest.mark.parametrize("n", [20, 200])
 @pytest.mark.parametrize("power", [1.0, 1.6, 3.0])
 def test_bound_stays_below_the_mean(n: int, power: float) -> None:
-    """PITs U^power: mean value under the constant pattern is 1/2 - 1/(1 + power). False alarm: 0.001 each."""
+    """PITs U^power: mean value under the constant pattern is 1/2 - 1/(1 + power).
+
+    False alarm: 0.001 each.
+    """
     random, n_sets = np.random.default_rng(int(10 * power) + n), 1000
     truth = 0.5 - 1 / (1 + power)
     pits = random.random((n_sets, n)) ** power
@@ -131,7 +136,10 @@ def test_bound_stays_below_the_mean(n: int, power: float) -> None:
 
 
 def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None:
-    """Rows lean the more the better the last ones did; the bound is for the mean of what was to be expected."""
+    """Rows lean the more the better the last ones did.
+
+    The bound is for the mean of what was to be expected.
+    """
     random, n_sets, n = np.random.default_rng(5), 1000, 100
     values, expected = np.empty((n_sets, n)), np.empty((n_sets, n))
     lean = np.zeros(n_sets)
@@ -141,7 +149,8 @@ def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None
         expected[:, i] = lean
         lean = np.clip(lean + 0.1 * values[:, i], -0.3, 0.45)
     exceed = sum(
-        mean_lower_bound(v, deviation=0.5)[0] > max(e, 0.0) for v, e in zip(values, expected.mean(axis=-1), strict=True)
+        mean_lower_bound(v, deviation=0.5)[0] > max(e, 0.0)
+        for v, e in zip(values, expected.mean(axis=-1), strict=True)
     )
     assert exceed <= most_allowed(n_sets, ALPHA)
 
@@ -150,7 +159,9 @@ def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None
 def test_p_values_are_valid_for_the_worst_law_of_mean_zero(n: int) -> None:
     """Values of +-1/2 have the largest variance. False alarm: 0.001 per level."""
     random, n_sets = np.random.default_rng(n), 2000
-    p = np.array([mean_lower_bound(random.choice([-0.5, 0.5], n), deviation=0.5)[1] for _ in range(n_sets)])
+    p = np.array(
+        [mean_lower_bound(random.choice([-0.5, 0.5], n), deviation=0.5)[1] for _ in range(n_sets)]
+    )
     for level in (0.2, 0.05, 0.01):
         assert (p <= level).sum() <= most_allowed(n_sets, level)
 
@@ -190,18 +201,18 @@ def test_capital_as_written_in_the_docstring() -> None:
 @pytest.fixture
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Honesty does not hang on how good the learner is."""
-    monkeypatch.setattr(_group_learners, "TREES", 1)
+    monkeypatch.setattr(group_learners, "TREES", 1)
 
 
 @pytest.fixture
 def quick_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a linear model of steps in the forest's place, for many data sets."""
 
-    def steps(matrix: Floats, targets: Floats, random: np.random.Generator) -> _group_learners.Fit:
-        fit = _group_learners._ridge(np.sign(matrix), targets)
-        return _group_learners.Fit(fit.unseen, lambda new: fit.predict(np.sign(new)))
+    def steps(matrix: Floats, targets: Floats, random: np.random.Generator) -> group_learners.Fit:
+        fit = group_learners._ridge(np.sign(matrix), targets)
+        return group_learners.Fit(fit.unseen, lambda new: fit.predict(np.sign(new)))
 
-    monkeypatch.setattr(_group_learners, "_forest", steps)
+    monkeypatch.setattr(group_learners, "_forest", steps)
 
 
 @pytest.mark.usefixtures("quick_learner")
@@ -210,7 +221,9 @@ def test_calibrated_forecasts_are_rarely_accused() -> None:
     n_sets, alarms = 500, 0
     for seed in range(n_sets):
         random = np.random.default_rng(seed)
-        group = find_group(random.random(300), random.normal(size=(300, 4)), n_folds=3, random_state=random)
+        group = find_group(
+            random.random(300), random.normal(size=(300, 4)), n_folds=3, random_state=random
+        )
         alarms += group.low > 0
     assert alarms <= most_allowed(n_sets, ALPHA)
 
@@ -231,7 +244,10 @@ def test_calibrated_randomized_forecasts_are_rarely_accused() -> None:
 
 
 def planted(kind: str, seed: int, n: int = 2000) -> tuple[Floats, Floats, Floats]:
-    """Return features, PITs and, for each row, how far it is in a planted region: +1, -1 (the opposite one) or 0."""
+    """Return features, PITs and, for each row, how far it is in a planted region.
+
+    +1, -1 (the opposite one) or 0.
+    """
     random = np.random.default_rng([seed, 77])
     X, noise = random.normal(size=(n, 10)), random.normal(size=n)
     right = X[:, 0] > 0
@@ -249,18 +265,30 @@ N_SETS = 10
 
 
 @pytest.mark.parametrize(
-    ("kind", "mass"), [("halves", 0.5), ("halves", 0.2), ("corner", 0.1), ("too narrow", 0.2), ("too wide", 0.2)]
+    ("kind", "mass"),
+    [("halves", 0.5), ("halves", 0.2), ("corner", 0.1), ("too narrow", 0.2), ("too wide", 0.2)],
 )
-def test_planted_groups_are_found_proven_and_named(kind: str, mass: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At least 9 in 10 are found, in most rows and the right direction; a true rate of 99% fails with 0.4%."""
-    monkeypatch.setattr(_group_learners, "TREES", 20)
+def test_planted_groups_are_found_proven_and_named(
+    kind: str, mass: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least 9 in 10 are found, in most rows and the right direction.
+
+    A true rate of 99% fails with 0.4%.
+    """
+    monkeypatch.setattr(group_learners, "TREES", 20)
     found = named = 0
     for seed in range(N_SETS):
         X, pit, region = planted(kind, seed)
         group = find_group(pit, X, mass, n_folds=3, random_state=seed)
-        found += group.p_value < ALPHA and abs(region[group.rows].mean()) > 0.5 and right_direction(kind, group, region)
+        found += (
+            group.p_value < ALPHA
+            and abs(region[group.rows].mean()) > 0.5
+            and right_direction(kind, group, region)
+        )
         wanted = ("x0", "x1") if kind == "corner" else ("x0",)
-        named += all(name in (group.description or "") and name in group.features for name in wanted)
+        named += all(
+            name in (group.description or "") and name in group.features for name in wanted
+        )
         assert group.n == group.rows.size == 2 * round(mass * 600)
         assert (group.n_judged, group.n_rows) == (1200, 2000)
     assert found >= 0.9 * N_SETS
@@ -269,14 +297,21 @@ def test_planted_groups_are_found_proven_and_named(kind: str, mass: float, monke
 
 def right_direction(kind: str, group: FoundGroup, region: Floats) -> bool:
     if kind in ("too narrow", "too wide"):
-        return group.direction == f"intervals {kind}" and (group.coverage_80 > 0.8) == (kind == "too wide")
+        return group.direction == f"intervals {kind}" and (group.coverage_80 > 0.8) == (
+            kind == "too wide"
+        )
     # PITs are too high, that is outcomes are, where the region says +1
-    return group.direction == f"outcomes {'higher' if region[group.rows].mean() > 0 else 'lower'} than forecast"
+    return (
+        group.direction
+        == f"outcomes {'higher' if region[group.rows].mean() > 0 else 'lower'} than forecast"
+    )
 
 
 @pytest.mark.usefixtures("few_trees")
 def test_bound_is_below_the_error_of_the_rows_found() -> None:
-    """Right half shifted by half a standard deviation: a group's error is its share of that half times a known error.
+    """Right half shifted by half a standard deviation.
+
+    A group's error is its share of that half times a known error.
 
     False alarm: 0.001.
     """
@@ -287,7 +322,9 @@ def test_bound_is_below_the_error_of_the_rows_found() -> None:
         random = np.random.default_rng([seed, 78])
         X = random.normal(size=(300, 4))
         right = X[:, 0] > 0
-        group = find_group(special.ndtr(random.normal(size=300) + 0.5 * right), X, n_folds=3, random_state=random)
+        group = find_group(
+            special.ndtr(random.normal(size=300) + 0.5 * right), X, n_folds=3, random_state=random
+        )
         misses += group.low > error * right[group.rows].mean() + 1e-9
         lows.append(group.low)
     assert misses <= most_allowed(n_sets, ALPHA)
@@ -358,14 +395,18 @@ def test_a_rule_that_takes_in_many_more_people_is_not_said() -> None:
     assert tenth.low > 0
 
 
-def test_several_masses_share_what_is_learned_from_features(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_masses_share_what_is_learned_from_features(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls = []
-    learn = learned.learn_fits
-    monkeypatch.setattr(learned, "learn_fits", lambda *args: calls.append(args[0].shape[0]) or learn(*args))
+    learn = learned_group.learn_fits
+    monkeypatch.setattr(
+        learned_group, "learn_fits", lambda *args: calls.append(args[0].shape[0]) or learn(*args)
+    )
     random = np.random.default_rng(0)
     X = random.normal(size=(800, 2))
     pit = random.random(800) ** np.where(X[:, 0] > 0, 3.0, 1.0)
-    search = learned.GroupSearch(pit, X, random_state=0)
+    search = learned_group.GroupSearch(pit, X, random_state=0)
     groups = [search.find(mass) for mass in (0.2, 0.5)]
     assert calls == [320, 440, 560, 680]  # 0.4 of the rows and three more folds
     assert [group.n for group in groups] == [96, 240]

@@ -1,7 +1,8 @@
 """The lending game against its rules written out, closed forms, and counterexamples to what is often said of it.
 
-Random checks are seeded. Counts are compared with their exact binomial law at a level of 1e-6, shared among the
-comparisons of a test (Bonferroni): that is the false-alarm rate of one test with a fresh seed.
+Random checks are seeded. Counts are compared with their exact binomial law at a level of 1e-6,
+shared among the comparisons of a test (Bonferroni): that is the false-alarm rate of one test with a
+fresh seed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,19 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.calibration.errors import pathwise_errors
 from evenhand.distributions import Normal
 from evenhand.draws import KeyedDraws, as_draws, fresh, jittered, nodes
 from evenhand.forecast import Forecast
-from evenhand.lending import InformedApplicants, LearningApplicants, LendingGame, RandomApplicants, Round, play_rounds
+from evenhand.lending import (
+    InformedApplicants,
+    LearningApplicants,
+    LendingGame,
+    RandomApplicants,
+    Round,
+    play_rounds,
+)
 from evenhand.links import make_link
 
 Floats = NDArray[np.float64]
@@ -67,7 +75,11 @@ class LinkBank:
     def forecast(self, X: Any, r: Any = None) -> Forecast:
         first = X["income"].to_numpy() if isinstance(X, pd.DataFrame) else X[:, 0]
         base = Forecast.from_normal(first, self.std)
-        return base if self.alpha is None else base.randomized(self.alpha, self.link, as_draws(r, len(X)))
+        return (
+            base
+            if self.alpha is None
+            else base.randomized(self.alpha, self.link, as_draws(r, len(X)))
+        )
 
 
 def column(x: Any) -> Floats:
@@ -88,7 +100,8 @@ def n_bad(played: Round) -> int:
     return int((played.approved & ~played.qualified).sum())
 
 
-# --- rules -----------------------------------------------------------------------------------------------------
+# --- rules
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("gain", "loss"), [(1.0, 3.0), (1.0, 1.0), (2.0, 0.5), (0.3, 7.0)])
@@ -127,7 +140,9 @@ def test_expected_utility_is_that_of_asking_try_by_try(tries: int, cost: float) 
         np.testing.assert_array_equal(game.applies_if_informed(chance, np.full(21, y)), found >= 0)
         # the bank neither pays for retries nor gains by a refusal
         bank = (1 - (1 - chance) ** tries) * (1.0 if y > 0 else -3.0)
-        np.testing.assert_allclose(game.expected_bank_utility(chance, np.full(21, y)), bank, atol=1e-12)
+        np.testing.assert_allclose(
+            game.expected_bank_utility(chance, np.full(21, y)), bank, atol=1e-12
+        )
         # one answer for all tries: after a no the others bring their cost only
         once = [worth(p, gain, game, 1) - (1 - p) * (tries - 1) * game.retry_cost for p in chance]
         same = game.expected_utility(chance, np.full(21, y), same_draw=True)
@@ -136,7 +151,8 @@ def test_expected_utility_is_that_of_asking_try_by_try(tries: int, cost: float) 
 
 @pytest.mark.parametrize("tries", [1, 3, 10])
 def test_people_apply_from_their_break_even_chance_on(tries: int) -> None:
-    # 0.2 q = 0.5 (1 - q) at q = 5/7, and q = 0.5 (1 - q) at 1/3, where q is the chance of a yes in all tries
+    # 0.2 q = 0.5 (1 - q) at q = 5/7, and q = 0.5 (1 - q) at 1/3, where q is the chance of a yes in
+    # all tries
     game = replace(GAME, max_tries=tries)
     for y, needed in ((1.0, 5 / 7), (-1.0, 1 / 3)):
         each = 1 - (1 - needed) ** (1 / tries)
@@ -159,7 +175,8 @@ def test_rules_that_make_no_sense_are_refused_by_name(name: str, value: Any) -> 
         LendingGame(**({"threshold": 0.0} | {name: value}))
 
 
-# --- chances of approval ---------------------------------------------------------------------------------------
+# --- chances of approval
+# ---------------------------------------------------------------------------------------
 
 
 def largest_draw_with_a_yes(link: Any, base: Floats, risk: float) -> Floats:
@@ -215,17 +232,25 @@ def test_chances_without_a_link_are_counted_over_draws(spread: float) -> None:
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_without_sharpness_everybodys_chance_is_a_quarter_and_no_informed_person_applies(link: str) -> None:
+def test_without_sharpness_everybodys_chance_is_a_quarter_and_no_informed_person_applies(
+    link: str,
+) -> None:
     y = np.random.default_rng(0).normal(size=500)
     X = column(np.linspace(-3, 3, 500))
-    gaps = [np.abs(GAME.approval_chance(LinkBank(alpha, link), X) - 0.25).max() for alpha in (0.1, 0.01, 0.001)]
+    gaps = [
+        np.abs(GAME.approval_chance(LinkBank(alpha, link), X) - 0.25).max()
+        for alpha in (0.1, 0.01, 0.001)
+    ]
     assert gaps[0] > 2 * gaps[1] > 4 * gaps[2]
     assert gaps[2] < 1 / 3 - 1 / 4  # an unqualified person risks a refusal for a chance of 1/3
     assert not InformedApplicants().applies(GAME, LinkBank(0.001, link), X, y).any()
-    assert InformedApplicants().applies(GAME, LinkBank(), X, y).mean() == np.mean(X[:, 0] >= -ndtri(0.25))
+    assert InformedApplicants().applies(GAME, LinkBank(), X, y).mean() == np.mean(
+        X[:, 0] >= -ndtri(0.25)
+    )
 
 
-# --- what calibration promises (method: decisions) --------------------------------------------------------------
+# --- what calibration promises (method: decisions)
+# --------------------------------------------------------------
 
 PEOPLE, ROUNDS = 1000, 500
 
@@ -240,16 +265,25 @@ def many_loans(bank: DrawBank, x: Floats, seed: int) -> tuple[NDArray[np.int64],
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.5, 2.0])
-def test_individual_calibration_bounds_bad_loans_per_person_and_for_whoever_applies(spread: float) -> None:
+def test_individual_calibration_bounds_bad_loans_per_person_and_for_whoever_applies(
+    spread: float,
+) -> None:
     x = np.random.default_rng(1).normal(0.6, 1.0, PEOPLE)
     bank = calibrated(spread)
     bad, loans = many_loans(bank, x, seed=2)
     assert is_at_most(bad, ROUNDS, 0.25, PEOPLE)
     yes = ndtr((x + ndtri(0.25) * np.hypot(1, spread)) / spread)
     assert is_plausible(loans, ROUNDS, yes, 2 * PEOPLE)
-    assert is_plausible(bad, ROUNDS, yes * ndtr(-x), 2 * PEOPLE)  # the draw knows nothing of the outcome
+    assert is_plausible(
+        bad, ROUNDS, yes * ndtr(-x), 2 * PEOPLE
+    )  # the draw knows nothing of the outcome
     chance = GAME.approval_chance(bank, x[:, None])
-    for score in (chance, -x, chance * ndtr(-x), np.sin(20 * x)):  # whoever applies, as a function of x
+    for score in (
+        chance,
+        -x,
+        chance * ndtr(-x),
+        np.sin(20 * x),
+    ):  # whoever applies, as a function of x
         for share in (1, 10, 100, 500):
             chosen = np.argsort(score)[-share:]
             assert is_at_most(bad[chosen].sum(), share * ROUNDS, 0.25, 16)
@@ -267,13 +301,18 @@ def test_the_bound_on_bad_loans_is_attained() -> None:
 
 @pytest.mark.parametrize("kind", [*LINKS, "random functions"])
 def test_pathwise_errors_bound_each_unqualified_persons_chance(kind: str) -> None:
-    # U <= 1/4 with chance 1/4 + d moves at least a mass d by d / 2: exact for the law over any finite draws
+    # U <= 1/4 with chance 1/4 + d moves at least a mass d by d / 2: exact for the law over any
+    # finite draws
     rng = np.random.default_rng(5)
     y = -rng.exponential(size=1000) * 10 ** rng.uniform(-4, 0.5, 1000)
     x, r = column(y + rng.normal(0, 1.5, 1000)), jittered(1000, 256, rng)
     slack = []
     for alpha in (0.003, 0.03, 0.3, 1.0):
-        forecast = LinkBank(alpha, kind, std=rng.uniform(0.2, 2)).forecast(x, r) if kind in LINKS else wild(x, r, rng)
+        forecast = (
+            LinkBank(alpha, kind, std=rng.uniform(0.2, 2)).forecast(x, r)
+            if kind in LINKS
+            else wild(x, r, rng)
+        )
         chance = GAME.approve(forecast).mean(axis=1)
         slack.append(0.25 + np.sqrt(2 * pathwise_errors(forecast.pit(y))) - chance)
     assert np.min(slack) > -1e-9
@@ -296,14 +335,18 @@ def test_the_bound_by_pathwise_errors_is_attained(extra: float) -> None:
     assert error == pytest.approx(extra**2 / 2, abs=1e-5)
     chance = GAME.approve(forecast).mean()
     assert chance == pytest.approx(0.25 + extra, abs=2e-4)
-    assert chance == pytest.approx(0.25 + np.sqrt(2 * error[0]), abs=1e-3)  # m nodes add 1 / (4 m) to the error
+    assert chance == pytest.approx(
+        0.25 + np.sqrt(2 * error[0]), abs=1e-3
+    )  # m nodes add 1 / (4 m) to the error
 
 
-# --- what it does not promise -----------------------------------------------------------------------------------
+# --- what it does not promise
+# -----------------------------------------------------------------------------------
 
 
 def test_individual_calibration_does_not_bound_approvals_of_the_unqualified() -> None:
-    # the true law, with P(unqualified | x) = 0.2 for everybody, says yes to all: also to each unqualified one
+    # the true law, with P(unqualified | x) = 0.2 for everybody, says yes to all: also to each
+    # unqualified one
     n, rng = 20_000, np.random.default_rng(6)
     x = np.full(n, -ndtri(0.2))
     played = GAME.play(LinkBank(), x[:, None], x + rng.normal(size=n), random_state=rng)
@@ -313,7 +356,8 @@ def test_individual_calibration_does_not_bound_approvals_of_the_unqualified() ->
 
 
 def test_people_who_know_their_outcome_may_exceed_the_bound_of_individual_calibration() -> None:
-    # at a chance of 1/2 only unqualified people apply, and half of them get a loan: they are chosen by x and y
+    # at a chance of 1/2 only unqualified people apply, and half of them get a loan: they are chosen
+    # by x and y
     n, rng, spread = 40_000, np.random.default_rng(7), 1.0
     x = np.full((n, 1), -ndtri(0.25) * np.hypot(1, spread))
     y = x[:, 0] + rng.normal(size=n)
@@ -325,7 +369,8 @@ def test_people_who_know_their_outcome_may_exceed_the_bound_of_individual_calibr
 
 
 def test_more_than_a_quarter_of_those_approved_may_be_unqualified() -> None:
-    # nine of ten lie surely just below the threshold: the forecaster is calibrated for each, the loans are bad
+    # nine of ten lie surely just below the threshold: the forecaster is calibrated for each, the
+    # loans are bad
     n = 20_000
     y = np.where(np.arange(n) % 10 == 0, 1e-12, -1e-12)
     played = GAME.play(TRIVIAL, y[:, None], y, random_state=8)
@@ -334,7 +379,8 @@ def test_more_than_a_quarter_of_those_approved_may_be_unqualified() -> None:
     assert is_at_most(n_bad(played), n, 0.25)
 
 
-# --- asking again ----------------------------------------------------------------------------------------------
+# --- asking again
+# ----------------------------------------------------------------------------------------------
 
 
 def test_asking_again_pays_against_fresh_draws() -> None:
@@ -343,7 +389,8 @@ def test_asking_again_pays_against_fresh_draws() -> None:
         X, y = np.full((n, 1), x), np.full(n, -1e-12)
         chance = GAME.approval_chance(bank, X[:1], 4096)[0]
         once, often = (rules.play(bank, X, y, random_state=9) for rules in (GAME, game))
-        # the chance is known to half a draw of 4096: less than a fifth of a standard deviation of the count
+        # the chance is known to half a draw of 4096: less than a fifth of a standard deviation of
+        # the count
         assert is_plausible(int(once.approved.sum()), n, chance, 4)
         assert is_plausible(int(often.approved.sum()), n, 1 - (1 - chance) ** 10, 4)
         assert often.utilities.mean() > once.utilities.mean() + 0.5
@@ -367,11 +414,17 @@ def test_asking_again_is_no_use_against_keyed_draws() -> None:
     n = 5000
     X, y, draws = np.full((n, 1), -1e-12), np.full(n, -1e-12), KeyedDraws(b"a key of sixteen bytes")
     once = GAME.play(TRIVIAL, X, y, draws=draws, ids=range(n))
-    often = replace(GAME, max_tries=10, retry_cost=0.03).play(TRIVIAL, X, y, draws=draws, ids=range(n), random_state=1)
+    often = replace(GAME, max_tries=10, retry_cost=0.03).play(
+        TRIVIAL, X, y, draws=draws, ids=range(n), random_state=1
+    )
     np.testing.assert_array_equal(often.approved, once.approved)
     np.testing.assert_array_equal(once.approved, draws(range(n)) <= 0.25)
-    np.testing.assert_allclose(often.utilities, once.utilities - np.where(once.approved, 0, 9 * 0.03))
-    odd = np.arange(n) % 2 == 1  # a draw belongs to the person, whoever else applies and in whatever order
+    np.testing.assert_allclose(
+        often.utilities, once.utilities - np.where(once.approved, 0, 9 * 0.03)
+    )
+    odd = (
+        np.arange(n) % 2 == 1
+    )  # a draw belongs to the person, whoever else applies and in whatever order
     backwards = GAME.play(TRIVIAL, X, y, odd[::-1], draws=draws, ids=range(n)[::-1])
     np.testing.assert_array_equal(backwards.approved[::-1], once.approved & odd)
     game = replace(GAME, max_tries=10)
@@ -379,11 +432,15 @@ def test_asking_again_is_no_use_against_keyed_draws() -> None:
     assert not InformedApplicants(same_draw=True).applies(game, TRIVIAL, X, y).any()
 
 
-# --- rounds ----------------------------------------------------------------------------------------------------
+# --- rounds
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_gains_are_those_of_a_loop_over_people() -> None:
-    rng, game = np.random.default_rng(11), replace(GAME, threshold=0.3, max_tries=3, retry_cost=0.05)
+    rng, game = (
+        np.random.default_rng(11),
+        replace(GAME, threshold=0.3, max_tries=3, retry_cost=0.05),
+    )
     X, y = rng.normal(size=(300, 1)), rng.normal(size=300)
     applied = rng.uniform(size=300) < 0.6
     played = game.play(LinkBank(0.3), X, y, applied, random_state=12)
@@ -392,7 +449,9 @@ def test_gains_are_those_of_a_loop_over_people() -> None:
     for i in range(300):
         gain = bank_gain = 0.0
         if applied[i]:
-            answers = [float(LinkBank(0.3).forecast(X[[i]], [one]).cdf(0.3)[0]) <= 0.25 for one in next(r)]
+            answers = [
+                float(LinkBank(0.3).forecast(X[[i]], [one]).cdf(0.3)[0]) <= 0.25 for one in next(r)
+            ]
             tries = answers.index(True) + 1 if any(answers) else 3
             gain = (0.2 if y[i] >= 0.3 else 1.0) if any(answers) else -0.5
             gain -= 0.05 * (tries - 1)
@@ -417,7 +476,10 @@ def test_a_round_says_what_happened() -> None:
         tries=np.array([1, 1, 1, 1, 0]),
     )
     # bank: 1 - 3 of five people and four applicants; applicants: 0.2 - 0.5 + 1 - 0.5 of four
-    expected = "4 of 5 people applied, 2 were approved, 1 of them unqualified. The bank gained -0.4 per person"
+    expected = (
+        "4 of 5 people applied, 2 were approved, 1 of them unqualified. The bank gained -0.4 per"
+        " person"
+    )
     assert played.summary() == f"{expected} and -0.5 per applicant; applicants gained 0.05 each."
     assert (played.exploiting, played.bad_loan_share) == (2 / 5, 1 / 5)
 
@@ -450,14 +512,17 @@ def test_rounds_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
 
 def test_random_applicants_apply_at_their_share() -> None:
     X, y = np.zeros((50_000, 1)), np.zeros(50_000)
-    assert is_plausible(int(RandomApplicants(0.3, random_state=0).applies(GAME, None, X, y).sum()), 50_000, 0.3)
+    assert is_plausible(
+        int(RandomApplicants(0.3, random_state=0).applies(GAME, None, X, y).sum()), 50_000, 0.3
+    )
     assert RandomApplicants().applies(GAME, None, X, y).all()
     for share in (0.0, 1.1, np.nan):
         with pytest.raises(InputError, match="share"):
             RandomApplicants(share)
 
 
-# --- people who learn, and rounds that follow each other ---------------------------------------------------------
+# --- people who learn, and rounds that follow each other
+# ---------------------------------------------------------
 
 
 def customers(n: int, rounds: int, rng: np.random.Generator) -> list[tuple[Floats, Floats]]:
@@ -479,7 +544,9 @@ def test_learning_applicants_come_to_know_a_clear_cut_bank() -> None:
 def test_memory_keeps_the_latest_applicants() -> None:
     rng = np.random.default_rng(16)
     X, y = rng.normal(size=(1800, 2)), rng.normal(500, 10, 1800)
-    gain = np.where((y > 500) ^ (np.arange(1800) >= 1200), 1.0, -1.0)  # later on it is the other way round
+    gain = np.where(
+        (y > 500) ^ (np.arange(1800) >= 1200), 1.0, -1.0
+    )  # later on it is the other way round
     for memory, sign in ((600, -1), (10_000, 1)):
         people = LearningApplicants(memory=memory, random_state=0)
         people.learn(X[:1200], y[:1200], gain[:1200])
@@ -512,7 +579,11 @@ def frame(n: int, rng: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
 
 
 def test_people_learn_from_tables_with_missing_values() -> None:
-    rng, bank, people = np.random.default_rng(19), LinkBank(std=0.2), LearningApplicants(random_state=0)
+    rng, bank, people = (
+        np.random.default_rng(19),
+        LinkBank(std=0.2),
+        LearningApplicants(random_state=0),
+    )
     (X, y), (new_X, new_y) = frame(2000, rng), frame(1000, rng)
     play_rounds(GAME, bank, [(X, y)], people)
     informed = InformedApplicants().applies(GAME, bank, new_X, new_y)
@@ -536,11 +607,15 @@ def recording() -> tuple[BaseEstimator, list[tuple[Any, Floats]]]:
 
 
 @pytest.mark.parametrize("labels", ["approved", "all"])
-@pytest.mark.parametrize("make", [frame, lambda n, rng: customers(n, 1, rng)[0]], ids=["table", "array"])
+@pytest.mark.parametrize(
+    "make", [frame, lambda n, rng: customers(n, 1, rng)[0]], ids=["table", "array"]
+)
 def test_banks_learn_from_the_labels_they_may_see(labels: Any, make: Any) -> None:
     rng, (bank, fits) = np.random.default_rng(17), recording()
     start, stream = make(30, rng), [make(200, rng) for _ in range(3)]
-    rounds = play_rounds(GAME, bank, stream, RandomApplicants(0.7, random_state=0), labels=labels, start=start)
+    rounds = play_rounds(
+        GAME, bank, stream, RandomApplicants(0.7, random_state=0), labels=labels, start=start
+    )
     assert not hasattr(bank, "n_seen_")  # the caller's estimator stays as it was
     assert len(fits) == 3
     X, y = [np.asarray(start[0])], [start[1]]
@@ -569,11 +644,16 @@ def test_banks_without_labels_stay_as_they_are_and_people_learn_from_applicants_
         np.testing.assert_array_equal(seen_X, X[played.applied])
         np.testing.assert_array_equal(seen_y, y[played.applied])
         np.testing.assert_array_equal(gains, played.utilities[played.applied])
-    first = [play_rounds(GAME, LinkBank(0.1), stream, RandomApplicants(), random_state=4)[-1] for _ in range(2)]
+    first = [
+        play_rounds(GAME, LinkBank(0.1), stream, RandomApplicants(), random_state=4)[-1]
+        for _ in range(2)
+    ]
     np.testing.assert_array_equal(first[0].approved, first[1].approved)
 
 
-@pytest.mark.parametrize(("labels", "start"), [("approved", None), ("all", None), ("none", ([[0.0]], [0.0]))])
+@pytest.mark.parametrize(
+    ("labels", "start"), [("approved", None), ("all", None), ("none", ([[0.0]], [0.0]))]
+)
 def test_a_start_that_is_missing_or_not_needed_is_refused(labels: Any, start: Any) -> None:
     with pytest.raises(InputError, match=r"^start must [^\n]+$"):
         play_rounds(GAME, recording()[0], [], RandomApplicants(), labels=labels, start=start)
@@ -581,7 +661,8 @@ def test_a_start_that_is_missing_or_not_needed_is_refused(labels: Any, start: An
         play_rounds(GAME, recording()[0], [], RandomApplicants(), labels="refused")  # type: ignore[arg-type]
 
 
-# --- cost ------------------------------------------------------------------------------------------------------
+# --- cost
+# ------------------------------------------------------------------------------------------------------
 
 
 def time_per_person(n: int, repeats: int) -> float:
@@ -591,7 +672,13 @@ def time_per_person(n: int, repeats: int) -> float:
     for _ in range(repeats):
         start = time.process_time()
         GAME.play(LinkBank(0.1), X, y, random_state=0)
-        GAME.play(LinkBank(0.1), X, y, InformedApplicants().applies(GAME, LinkBank(0.1), X, y), random_state=0)
+        GAME.play(
+            LinkBank(0.1),
+            X,
+            y,
+            InformedApplicants().applies(GAME, LinkBank(0.1), X, y),
+            random_state=0,
+        )
         times.append(time.process_time() - start)
     return min(times) / n
 
@@ -623,7 +710,9 @@ def test_rounds_against_keyed_draws_meet_the_same_draw_each_time() -> None:
     customers = [(X, y, ids), (X[::-1], y[::-1], ids[::-1])]
     once, again = play_rounds(GAME, TRIVIAL, customers, RandomApplicants(), draws=draws)
     assert np.array_equal(once.approved, again.approved[::-1])
-    assert np.array_equal(once.approved, draws(ids) <= 0.25)  # the trivial bank says r, whoever asks
+    assert np.array_equal(
+        once.approved, draws(ids) <= 0.25
+    )  # the trivial bank says r, whoever asks
     assert once.bank is TRIVIAL
     with pytest.raises(InputError, match="customers must hold \\(X, y, ids\\) for each round"):
         play_rounds(GAME, TRIVIAL, [(X, y)], RandomApplicants(), draws=draws)
@@ -632,17 +721,43 @@ def test_rounds_against_keyed_draws_meet_the_same_draw_each_time() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: play_rounds(GAME, TRIVIAL, (column([1.0, 2.0]), [1.0, 2.0]), RandomApplicants()), "customers must"),
-        (lambda: play_rounds(GAME, TRIVIAL, [], InformedApplicants), "applicants must be such as InformedApplicants"),
-        (lambda: play_rounds(GAME, object(), [], InformedApplicants()), "bank must be a fitted forecaster"),
+        (
+            lambda: play_rounds(
+                GAME, TRIVIAL, (column([1.0, 2.0]), [1.0, 2.0]), RandomApplicants()
+            ),
+            "customers must",
+        ),
+        (
+            lambda: play_rounds(GAME, TRIVIAL, [], InformedApplicants),
+            "applicants must be such as InformedApplicants",
+        ),
+        (
+            lambda: play_rounds(GAME, object(), [], InformedApplicants()),
+            "bank must be a fitted forecaster",
+        ),
         (lambda: GAME.play(object(), column([1.0]), [1.0]), "bank must be a fitted forecaster"),
         (lambda: GAME.play(TRIVIAL, None, [1.0]), "X must have one row per person of y"),
-        (lambda: GAME.play(TRIVIAL, column([1.0]), [1.0], InformedApplicants()), "applied must hold one boolean"),
-        (lambda: GAME.play(TRIVIAL, column([1.0]), [1.0], draws=b"key", ids=[1]), "draws must be KeyedDraws"),
-        (lambda: GAME.expected_bank_utility([0.5], [1.0, 2.0]), "chance must have one value per person"),
+        (
+            lambda: GAME.play(TRIVIAL, column([1.0]), [1.0], InformedApplicants()),
+            "applied must hold one boolean",
+        ),
+        (
+            lambda: GAME.play(TRIVIAL, column([1.0]), [1.0], draws=b"key", ids=[1]),
+            "draws must be KeyedDraws",
+        ),
+        (
+            lambda: GAME.expected_bank_utility([0.5], [1.0, 2.0]),
+            "chance must have one value per person",
+        ),
         (lambda: GAME.expected_utility([50.0], [1.0]), "chance must lie between 0 and 1"),
-        (lambda: LearningApplicants().predicted_utility(column([1.0]), [1.0]), "nothing is learned yet"),
-        (lambda: LearningApplicants().learn(column([1.0]), [1.0, 2.0], [1.0]), "y must have one value per row"),
+        (
+            lambda: LearningApplicants().predicted_utility(column([1.0]), [1.0]),
+            "nothing is learned yet",
+        ),
+        (
+            lambda: LearningApplicants().learn(column([1.0]), [1.0, 2.0], [1.0]),
+            "y must have one value per row",
+        ),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_line(call: Any, message: str) -> None:
@@ -657,10 +772,13 @@ def test_rounds_make_a_table() -> None:
     (played,) = play_rounds(GAME, TRIVIAL, [(X, y)], RandomApplicants(), random_state=0)
     row = played.measures()
     assert (row["people"], row["applied"], row["approved"]) == (200, 200, played.approved.sum())
-    assert row["bad_loans"] == (played.approved & (y < 0)).sum() == round(row["bad_loan_share"] * 200)
+    assert (
+        row["bad_loans"] == (played.approved & (y < 0)).sum() == round(row["bad_loan_share"] * 200)
+    )
     assert row["default_rate"] == pytest.approx(row["bad_loans"] / row["approved"])
     assert np.isnan(GAME.play(TRIVIAL, X, y, np.zeros(200, dtype=bool)).default_rate)
     assert (
         repr(played)
-        == f"Round(200 people, 200 applied, {row['approved']} approved, {row['bad_loans']} of them unqualified)"
+        == f"Round(200 people, 200 applied, {row['approved']} approved, {row['bad_loans']} of them"
+        " unqualified)"
     )

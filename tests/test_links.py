@@ -20,7 +20,13 @@ NAMES = sorted(LINKS)
 ALPHAS = (0.02, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9, 1.0)
 SMALL_ALPHAS = (0.01, 0.004, 0.001)
 
-LOW = np.concatenate((10.0 ** -np.arange(300, 16, -14.0), 10.0 ** -np.arange(16, 2, -1.0), np.linspace(0.01, 0.5, 40)))
+LOW = np.concatenate(
+    (
+        10.0 ** -np.arange(300, 16, -14.0),
+        10.0 ** -np.arange(16, 2, -1.0),
+        np.linspace(0.01, 0.5, 40),
+    )
+)
 UNIT = np.unique(np.concatenate((LOW, 1 - LOW[LOW > 1e-16], [1 - 2.0**-53])))
 """From 1e-300 to the last double below 1."""
 
@@ -31,19 +37,24 @@ INNER = np.union1d(INNER, 1 - INNER)
 def rounding(alpha: float) -> float:
     """Six units in the last place of log(kappa).
 
-    The log kernels subtract it from logarithms of the same size: four rounded results, two of which libraries may
-    give a unit higher or lower. Where nothing so large is subtracted, the unit is at least that of 2.
+    The log kernels subtract it from logarithms of the same size: four rounded results, two of which
+    libraries may give a unit higher or lower. Where nothing so large is subtracted, the unit is at
+    least that of 2.
     """
     return float(6 * np.spacing(max(2.0, np.log(1 / alpha))))
 
 
 def normal_grid(step: float) -> tuple[Floats, Floats]:
-    """Probabilities and weights of the trapezoidal rule in normal scores, exponentially accurate; 8 leaves 1e-15."""
+    """Probabilities and weights of the trapezoidal rule in normal scores, exponentially accurate.
+
+    8 leaves 1e-15.
+    """
     z = np.arange(-8.0, 8.0 + step / 2, step)
     return special.ndtr(z), np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
 
 
-# --- H and K are inverse to each other -------------------------------------------------------------------------
+# --- H and K are inverse to each other
+# -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["laplace", "entropic"])
@@ -51,9 +62,12 @@ def normal_grid(step: float) -> tuple[Floats, Floats]:
 def test_cdf_undoes_ppf_over_all_representable_probabilities(name: str, alpha: float) -> None:
     link = make_link(name, alpha)
     u, r = UNIT[:, None], UNIT
-    # the density is at most about kappa, so rounding of C costs kappa * 1e-16; splines of entropic add 1e-12
+    # the density is at most about kappa, so rounding of C costs kappa * 1e-16; splines of entropic
+    # add 1e-12
     tolerance = 1e-9 if alpha >= 0.02 else 1e-11
-    np.testing.assert_allclose(link.cdf(link.ppf(u, r), r), np.broadcast_to(u, (UNIT.size, UNIT.size)), atol=tolerance)
+    np.testing.assert_allclose(
+        link.cdf(link.ppf(u, r), r), np.broadcast_to(u, (UNIT.size, UNIT.size)), atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("name", ["laplace", "entropic"])
@@ -71,13 +85,18 @@ def test_cdf_undoes_ppf_for_any_input(name: str, alpha: float, u: list[float], r
 
 
 @pytest.mark.parametrize(("alphas", "tolerance"), [(ALPHAS, 1e-9), (SMALL_ALPHAS, 2e-8)])
-def test_gaussian_cdf_undoes_ppf_away_from_the_corners(alphas: tuple[float, ...], tolerance: float) -> None:
-    # Phi(z) leaves (0, 1) in doubles at z = 8.3: with u and r opposed and further out than this, C is no double
-    # other than 0 or 1, and no plain round trip can hold. The log kernels carry those (next test).
+def test_gaussian_cdf_undoes_ppf_away_from_the_corners(
+    alphas: tuple[float, ...], tolerance: float
+) -> None:
+    # Phi(z) leaves (0, 1) in doubles at z = 8.3: with u and r opposed and further out than this, C
+    # is no double other than 0 or 1, and no plain round trip can hold. The log kernels carry those
+    # (next test).
     for alpha in alphas:
         link = Gaussian(alpha)
         back = link.cdf(link.ppf(INNER[:, None], INNER), INNER)
-        np.testing.assert_allclose(back, np.broadcast_to(INNER[:, None], back.shape), rtol=0, atol=tolerance)
+        np.testing.assert_allclose(
+            back, np.broadcast_to(INNER[:, None], back.shape), rtol=0, atol=tolerance
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -88,16 +107,21 @@ def test_log_kernels_are_inverse_in_the_far_tail(name: str, alpha: float) -> Non
     log_c = link.log_ppf_lower(log_u, r)
     assert not np.isnan(log_c).any()
     assert (log_c <= 0).all()
-    # c <= 1/2 is the kernels' domain; above r the law of laplace and entropic is exact to 1e-15 only absolutely
+    # c <= 1/2 is the kernels' domain; above r the law of laplace and entropic is exact to 1e-15
+    # only absolutely
     kept = (log_c <= np.log(0.5)) & ((log_c < np.log(r) - 1e-9) | (name == "gaussian"))
     assert kept.sum() > 1000
     # relative in u: 1e-9 after up to 690 units of the logarithm
-    np.testing.assert_allclose(link.log_cdf_lower(log_c[kept], r[kept]), log_u[kept], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        link.log_cdf_lower(log_c[kept], r[kept]), log_u[kept], rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("alpha", [*ALPHAS, *SMALL_ALPHAS, 1e-5])
-def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(name: str, alpha: float) -> None:
+def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(
+    name: str, alpha: float
+) -> None:
     link = make_link(name, alpha)
     log_u, r = np.log(LOW)[:, None], UNIT
     log_h = link.log_ppf_lower(log_u, r)
@@ -113,7 +137,8 @@ def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(name: str
     assert ((near >= 0) & (near <= 1) & (far >= 0) & (far <= 1)).all()
 
 
-# --- ranges and monotonicity -----------------------------------------------------------------------------------
+# --- ranges and monotonicity
+# -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -124,7 +149,9 @@ def test_ppf_stays_in_the_unit_interval_and_increases(name: str, alpha: float) -
         values = function(UNIT[:, None], UNIT)
         assert not np.isnan(values).any()
         assert ((values >= 0) & (values <= 1)).all()
-        np.testing.assert_array_equal(function([[0.0], [1.0]], UNIT), np.repeat([[0.0], [1.0]], UNIT.size, axis=1))
+        np.testing.assert_array_equal(
+            function([[0.0], [1.0]], UNIT), np.repeat([[0.0], [1.0]], UNIT.size, axis=1)
+        )
     h = link.ppf(UNIT[:, None], UNIT)
     # a difference of two results
     assert (np.diff(h, axis=0) >= -2 * rounding(alpha)).all()
@@ -145,7 +172,8 @@ def test_reflecting_person_and_draw_reflects_the_result(name: str, alpha: float)
     np.testing.assert_allclose(link.pdf(u[1:-1], r), link.pdf(1 - u[1:-1], 1 - r), rtol=1e-10)
 
 
-# --- densities and exact calibration ---------------------------------------------------------------------------
+# --- densities and exact calibration
+# ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -189,7 +217,8 @@ def test_entropic_and_gaussian_keep_a_calibrated_base_exactly_calibrated(alpha: 
     np.testing.assert_allclose(uniform, c, rtol=0, atol=1e-8)
 
 
-# --- the meaning of alpha --------------------------------------------------------------------------------------
+# --- the meaning of alpha
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [*ALPHAS, *SMALL_ALPHAS, 1e-12, 1e-300, 1 - 2.0**-53])
@@ -201,7 +230,13 @@ def test_all_links_have_the_same_mean_error_at_one_alpha(alpha: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "link", [*(LINKS[name](1.0) for name in NAMES), Laplace.from_kappa(0), Entropic.from_kappa(0), Gaussian.from_rho(0)]
+    "link",
+    [
+        *(LINKS[name](1.0) for name in NAMES),
+        Laplace.from_kappa(0),
+        Entropic.from_kappa(0),
+        Gaussian.from_rho(0),
+    ],
 )
 def test_alpha_one_is_the_identity_to_the_last_digit(link: Link) -> None:
     u, r = UNIT[:, None], UNIT
@@ -212,7 +247,9 @@ def test_alpha_one_is_the_identity_to_the_last_digit(link: Link) -> None:
     assert (link.alpha, link.price) == (1.0, 0.0)
     # a person at u is |u - r| off under draw r: u^2/2 + (1 - u)^2/2, 1/3 on average
     assert link.mean_error == pytest.approx(1 / 3, abs=1e-15)
-    np.testing.assert_allclose(link.pathwise_error(UNIT), UNIT**2 / 2 + (1 - UNIT) ** 2 / 2, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        link.pathwise_error(UNIT), UNIT**2 / 2 + (1 - UNIT) ** 2 / 2, rtol=0, atol=1e-12
+    )
     for mass in (0.1, 0.5, 1.0):
         assert link.group_error(mass) == pytest.approx(1 / 2 - mass / 4 + mass**2 / 12, abs=1e-10)
 
@@ -244,23 +281,30 @@ def test_from_rho_and_alpha_describe_the_same_link(rho: float) -> None:
 @pytest.mark.parametrize("kappa", [1e-320, 1e-30, 1e-13, 1e-11])
 def test_a_negligible_kappa_is_nearly_the_identity(make: type[Link], kappa: float) -> None:
     link = make(kappa)
-    np.testing.assert_allclose(link.ppf(INNER[:, None], INNER), INNER[:, None] + 0 * INNER, rtol=0, atol=2e-11)
+    np.testing.assert_allclose(
+        link.ppf(INNER[:, None], INNER), INNER[:, None] + 0 * INNER, rtol=0, atol=2e-11
+    )
     assert link.mean_error == pytest.approx(1 / 3, abs=1e-11)
 
 
-# --- errors per person -----------------------------------------------------------------------------------------
+# --- errors per person
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("alpha", [0.004, 0.02, 0.12, 0.5, 0.9])
-def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(name: str, alpha: float) -> None:
+def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(
+    name: str, alpha: float
+) -> None:
     link = make_link(name, alpha)
     u = np.array([[1e-10, 1e-4, 0.01, 0.2], [0.45, 0.5, 0.7, 0.9999]])
     x = (np.arange(50_000) + 0.5) / 50_000
     r = x * x * (3 - 2 * x)  # finer at both ends, where the gaussian link is steep
     brute = [(np.abs(link.ppf(value, r) - r) * 6 * x * (1 - x)).mean() for value in u.ravel()]
     # the midpoint rule is good to some 1e-10 / alpha here, the quadrature to 2e-8
-    np.testing.assert_allclose(link.pathwise_error(u), np.reshape(brute, u.shape), rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        link.pathwise_error(u), np.reshape(brute, u.shape), rtol=0, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -272,7 +316,9 @@ def test_pathwise_error_grows_with_the_distance_from_the_median(name: str, alpha
     assert (np.diff(error) < 0).all()
     assert error[0] == pytest.approx(0.5, abs=1e-12)  # H(0; r) = 0 for all draws
     dyadic = np.arange(1, 32) / 64  # 1 - u is exact
-    np.testing.assert_allclose(link.pathwise_error(1 - dyadic), link.pathwise_error(dyadic), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        link.pathwise_error(1 - dyadic), link.pathwise_error(dyadic), rtol=0, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -280,7 +326,8 @@ def test_pathwise_error_grows_with_the_distance_from_the_median(name: str, alpha
 def test_group_error_is_the_mean_over_the_worst_people(name: str, alpha: float) -> None:
     link = make_link(name, alpha)
     assert link.group_error(1.0) == pytest.approx(link.mean_error, abs=2e-6)
-    # brute force for one mass: the midpoint rule after u = mass / 2 * x^4, which tames the slope at 0
+    # brute force for one mass: the midpoint rule after u = mass / 2 * x^4, which tames the slope at
+    # 0
     x = (np.arange(300) + 0.5) / 300
     brute = (link.pathwise_error(0.1 * x**4) * 4 * x**3).mean()
     assert link.group_error(0.2) == pytest.approx(brute, abs=1e-5)
@@ -288,7 +335,8 @@ def test_group_error_is_the_mean_over_the_worst_people(name: str, alpha: float) 
     assert 0.5 > errors[0] > errors[1] > errors[2] > errors[3]
 
 
-# --- the law averaged over draws -------------------------------------------------------------------------------
+# --- the law averaged over draws
+# -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -299,7 +347,10 @@ def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name: str, alp
     place = link.averaged_score(-score)
     x = (np.arange(50_000) + 0.5) / 50_000
     r = x * x * (3 - 2 * x)  # finer at both ends
-    brute = [(np.exp(link.log_ppf_lower(special.log_ndtr(np.array(at)), r)) * 6 * x * (1 - x)).mean() for at in place]
+    brute = [
+        (np.exp(link.log_ppf_lower(special.log_ndtr(np.array(at)), r)) * 6 * x * (1 - x)).mean()
+        for at in place
+    ]
     # F(u) = integral of H(u; r) over the draw, read off at the place found
     np.testing.assert_allclose(special.ndtri(brute), -score, rtol=0, atol=1e-5)
     np.testing.assert_array_equal(link.averaged_score(score), -place)
@@ -314,7 +365,9 @@ def test_averaged_score_is_finite_and_rises_however_small_alpha(name: str, alpha
 
 
 @pytest.mark.parametrize("name", ["entropic", "gaussian"])
-def test_forecasts_averaged_over_draws_are_wider_than_the_base_though_pits_are_uniform(name: str) -> None:
+def test_forecasts_averaged_over_draws_are_wider_than_the_base_though_pits_are_uniform(
+    name: str,
+) -> None:
     # at alpha 0.1 a base PIT of 0.001 has an averaged forecast of some 0.06 or more, not of 0.001
     x = (np.arange(50_000) + 0.5) / 50_000
     link = make_link(name, 0.1)
@@ -324,14 +377,19 @@ def test_forecasts_averaged_over_draws_are_wider_than_the_base_though_pits_are_u
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.12, 0.5])
-def test_the_table_of_the_averaged_law_agrees_with_the_closed_form_of_the_gaussian(alpha: float) -> None:
+def test_the_table_of_the_averaged_law_agrees_with_the_closed_form_of_the_gaussian(
+    alpha: float,
+) -> None:
     score = np.linspace(-3, 3, 41)
     np.testing.assert_allclose(
-        Link.averaged_score(Gaussian(alpha), score), Gaussian(alpha).averaged_score(score), rtol=2e-5
+        Link.averaged_score(Gaussian(alpha), score),
+        Gaussian(alpha).averaged_score(score),
+        rtol=2e-5,
     )
 
 
-# --- the objects -----------------------------------------------------------------------------------------------
+# --- the objects
+# -----------------------------------------------------------------------------------------------
 
 
 def test_every_link_is_registered_under_its_name() -> None:
@@ -352,7 +410,9 @@ def test_links_compare_by_name_and_alpha(name: str) -> None:
     assert link != make_link(name, 0.3)
     assert link != name
     assert all(link != make_link(other, 0.2) for other in NAMES if other != name)
-    assert len({make_link(other, alpha) for other in NAMES for alpha in (0.2, 0.3, 0.2)}) == 2 * len(NAMES)
+    assert len(
+        {make_link(other, alpha) for other in NAMES for alpha in (0.2, 0.3, 0.2)}
+    ) == 2 * len(NAMES)
     assert repr(link) == f"{type(link).__name__}(alpha=0.2)"
 
 
@@ -374,7 +434,8 @@ def test_arrays_broadcast_and_inputs_stay_as_they_are(name: str, alpha: float) -
     assert np.shape(link.pathwise_error(0.3)) == ()
 
 
-# --- what is refused -------------------------------------------------------------------------------------------
+# --- what is refused
+# -------------------------------------------------------------------------------------------
 
 
 def refused(function: Callable[..., object], *arguments: object) -> str:

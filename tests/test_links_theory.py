@@ -1,7 +1,7 @@
 """The links against theory: brute-force optimization, Sinkhorn, quadrature and the table of the method.
 
-Nothing here is compared with a figure that the package itself once produced. `e` is a mean pathwise error
-`E|C - R|`, a price is `E_r KL(K(.; r) || Uniform)` in nats.
+Nothing here is compared with a figure that the package itself once produced. `e` is a mean pathwise
+error `E|C - R|`, a price is `E_r KL(K(.; r) || Uniform)` in nats.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from quadrature import Floats, panels, split_at
 
 ALPHAS = (0.05, 0.12, 0.2, 1 / 3, 0.5)
 
-# alpha: price, mean error and CVaR of the error at mass 0.2, for laplace and for entropic at the same kappa
+# alpha: price, mean error and CVaR of the error at mass 0.2, for laplace and for entropic at the
+# same kappa
 PRINTED = {
     0.05: (("1.374", "0.049", "0.124"), ("1.377", "0.049", "0.125")),
     0.08: (("0.952", "0.078", "0.191"), ("0.958", "0.078", "0.192")),
@@ -37,14 +38,15 @@ def rate(kappa: float) -> float:
     return -2 * integrate.quad(log_z, 0, 0.5, epsabs=1e-10)[0]
 
 
-# --- Laplace minimizes the paper's objective -------------------------------------------------------------------
+# --- Laplace minimizes the paper's objective
+# -------------------------------------------------------------------
 
 
 def cheapest_law(alpha: float, r: float, n_side: int) -> tuple[float, float, Floats, Floats]:
     """Minimize (1 - alpha) E|C - r| + alpha KL over laws that are flat on each of `2 n_side` cells, with SLSQP.
 
-    The mean distance of a cell is exact (no cell straddles r), so each such law is feasible for the true problem.
-    Cells are finer around r; returns price, error, cell probabilities and edges.
+    The mean distance of a cell is exact (no cell straddles r), so each such law is feasible for the
+    true problem. Cells are finer around r; returns price, error, cell probabilities and edges.
     """
     step = np.sinh(3 * np.arange(n_side + 1) / n_side) / np.sinh(3)
     edges = np.concatenate((r - r * step[:0:-1], r + (1 - r) * step))
@@ -55,7 +57,11 @@ def cheapest_law(alpha: float, r: float, n_side: int) -> tuple[float, float, Flo
         jac=lambda p: (1 - alpha) * distance + alpha * (np.log(p / width) + 1),
         method="SLSQP",
         bounds=[(1e-14, 1.0)] * width.size,
-        constraints={"type": "eq", "fun": lambda p: p.sum() - 1, "jac": lambda p: np.ones((1, p.size))},
+        constraints={
+            "type": "eq",
+            "fun": lambda p: p.sum() - 1,
+            "jac": lambda p: np.ones((1, p.size)),
+        },
         options={"ftol": 1e-11, "maxiter": 1000},
     )
     assert found.success, found.message
@@ -70,13 +76,16 @@ def test_laplace_minimizes_the_papers_objective_by_brute_force(alpha: float) -> 
     for i, r in enumerate(draws):
         coarse[0, i], coarse[1, i], _, _ = cheapest_law(alpha, r, 10)
         fine[0, i], fine[1, i], p, edges = cheapest_law(alpha, r, 20)
-        # the law itself, cell by cell: flat cells shift mass between neighbours by O(h^2), below 1e-3 here
+        # the law itself, cell by cell: flat cells shift mass between neighbours by O(h^2), below
+        # 1e-3 here
         np.testing.assert_allclose(p, np.diff(link.cdf(edges, r)), atol=1e-3)
-    # flat cells cost O(h^2); Richardson removes it. The law at 1 - r mirrors the one at r, hence the 2
+    # flat cells cost O(h^2); Richardson removes it. The law at 1 - r mirrors the one at r, hence
+    # the 2
     price, error = 2 * (4 * fine - coarse) / 3 @ weights
     assert link.price == pytest.approx(price, abs=3e-4)
     assert link.mean_error == pytest.approx(error, abs=3e-4)
-    # the flat laws are feasible, so none may beat the link; nor is the link far below the best of them
+    # the flat laws are feasible, so none may beat the link; nor is the link far below the best of
+    # them
     objective = (1 - alpha) * link.mean_error + alpha * link.price
     brute = 2 * ((1 - alpha) * fine[1] + alpha * fine[0]) @ weights
     assert objective - 1e-6 <= brute <= objective + 1e-3
@@ -84,8 +93,9 @@ def test_laplace_minimizes_the_papers_objective_by_brute_force(alpha: float) -> 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5, 0.9])
 def test_training_through_laplace_is_training_by_likelihood(alpha: float) -> None:
-    # the paper's objective of a link around any model, less alpha times the model's own NLL, hangs on the draw alone:
-    # at each draw it is the same for a model that is right, one that is biased and one that is too narrow
+    # the paper's objective of a link around any model, less alpha times the model's own NLL, hangs
+    # on the draw alone: at each draw it is the same for a model that is right, one that is biased
+    # and one that is too narrow
     link, random = Laplace(alpha), np.random.default_rng(0)
     y, r = random.normal(size=2000), random.uniform(size=2000)
     left = []
@@ -95,7 +105,11 @@ def test_training_through_laplace_is_training_by_likelihood(alpha: float) -> Non
         log_density = model.logpdf(y) - link.logpdf(c, r)
         # a PIT within 1e-6 of 1 has lost digits
         kept = pit < 1 - 1e-6
-        left.append(np.where(kept, (1 - alpha) * np.abs(c - r) - alpha * (log_density - model.logpdf(y)), np.nan))
+        left.append(
+            np.where(
+                kept, (1 - alpha) * np.abs(c - r) - alpha * (log_density - model.logpdf(y)), np.nan
+            )
+        )
     normalizer = np.array([integrate.quad(lambda c, r=one: np.exp(-(1 - alpha) / alpha * abs(c - r)), 0, 1,
                                           points=[one])[0] for one in r[:20]])  # fmt: skip
     for each in left:
@@ -103,30 +117,40 @@ def test_training_through_laplace_is_training_by_likelihood(alpha: float) -> Non
         assert np.nanmax(np.abs(each - left[0])) < 1e-9
 
 
-# --- price and mean error by integration -----------------------------------------------------------------------
+# --- price and mean error by integration
+# -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [0.03, *ALPHAS, 0.9])
 @pytest.mark.parametrize("make", [Laplace, Entropic])
-def test_price_and_mean_error_are_the_integrals_of_the_density(make: type[Link], alpha: float) -> None:
+def test_price_and_mean_error_are_the_integrals_of_the_density(
+    make: type[Link], alpha: float
+) -> None:
     link = make(alpha)
     edges = np.linspace(0, 1, 25)
     r, weight_r = panels(edges)
     c, weight_c = panels(split_at(r, edges))
     density, weight = link.pdf(c, r[:, None]), weight_c * weight_r[:, None]
     assert (density * weight).sum() == pytest.approx(1, abs=1e-10)
-    assert (density * np.abs(c - r[:, None]) * weight).sum() == pytest.approx(link.mean_error, abs=1e-10)
-    assert (density * link.logpdf(c, r[:, None]) * weight).sum() == pytest.approx(link.price, abs=1e-10)
+    assert (density * np.abs(c - r[:, None]) * weight).sum() == pytest.approx(
+        link.mean_error, abs=1e-10
+    )
+    assert (density * link.logpdf(c, r[:, None]) * weight).sum() == pytest.approx(
+        link.price, abs=1e-10
+    )
 
 
 @pytest.mark.parametrize("rho", [0.05, 0.3, 0.7, 0.95, 0.999])
 def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho: float) -> None:
     link = Gaussian.from_rho(rho)
     assert link.price == pytest.approx(-0.5 * np.log((1 - rho) * (1 + rho)), rel=1e-12, abs=1e-15)
-    # E|Phi(Z) - Phi(T)| over a bivariate normal pair, panels in z split at the kink z = t; beyond 8.5 lies 2e-17
+    # E|Phi(Z) - Phi(T)| over a bivariate normal pair, panels in z split at the kink z = t; beyond
+    # 8.5 lies 2e-17
     t, weight_t = panels(np.linspace(-8.5, 8.5, 41))
     rest = np.sqrt((1 - rho) * (1 + rho))
-    w, weight_w = panels(split_at(np.clip((1 - rho) * t / rest, -8.5, 8.5), np.linspace(-8.5, 8.5, 41)))
+    w, weight_w = panels(
+        split_at(np.clip((1 - rho) * t / rest, -8.5, 8.5), np.linspace(-8.5, 8.5, 41))
+    )
     normal = np.exp(-(w**2 + t[:, None] ** 2) / 2) / (2 * np.pi) * weight_w * weight_t[:, None]
     z = rho * t[:, None] + rest * w
     error = (np.abs(special.ndtr(z) - special.ndtr(t)[:, None]) * normal).sum()
@@ -137,7 +161,8 @@ def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho: fl
     assert (link.logpdf(u, r) * normal)[inside].sum() == pytest.approx(link.price, abs=1e-8)
 
 
-# --- the theorem -----------------------------------------------------------------------------------------------
+# --- the theorem
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.04, *ALPHAS, 0.95])
@@ -156,7 +181,8 @@ def test_no_link_lies_below_the_laplace_curve(name: str) -> None:
             assert link.price + kappa * link.mean_error >= bound - 1e-8, (kappa, alpha)
 
 
-# --- Entropic is optimal transport of uniform onto uniform -----------------------------------------------------
+# --- Entropic is optimal transport of uniform onto uniform
+# -----------------------------------------------------
 
 
 def sinkhorn(kappa: float, n: int) -> tuple[float, float, Floats]:
@@ -166,7 +192,9 @@ def sinkhorn(kappa: float, n: int) -> tuple[float, float, Floats]:
     kernel = np.exp(-kappa * distance)
     a = np.ones(n)
     for _ in range(100):
-        a = np.sqrt(a * n / (kernel @ a))  # the symmetric step: the kernel is positive definite, so it converges fast
+        a = np.sqrt(
+            a * n / (kernel @ a)
+        )  # the symmetric step: the kernel is positive definite, so it converges fast
     density = a[:, None] * kernel * a
     np.testing.assert_allclose(density.mean(axis=0), 1, atol=1e-12)
     return float((density * np.log(density)).mean()), float((density * distance).mean()), density
@@ -177,7 +205,8 @@ def test_entropic_is_what_sinkhorn_converges_to(kappa: float) -> None:
     link = Entropic.from_kappa(kappa)
     n = 250
     coarse, fine = sinkhorn(kappa, n), sinkhorn(kappa, 3 * n)
-    # midpoint errors are O(h^2): Richardson over steps h and h/3, whose midpoints coincide in every third cell
+    # midpoint errors are O(h^2): Richardson over steps h and h/3, whose midpoints coincide in every
+    # third cell
     price, error = ((9 * fine[i] - coarse[i]) / 8 for i in range(2))
     assert link.price == pytest.approx(price, abs=1e-6)
     assert link.mean_error == pytest.approx(error, abs=1e-7)
@@ -188,7 +217,8 @@ def test_entropic_is_what_sinkhorn_converges_to(kappa: float) -> None:
 
 @pytest.mark.parametrize("alpha", [0.03, *ALPHAS, 0.9])
 def test_entropic_density_has_the_only_form_that_is_optimal(alpha: float) -> None:
-    # a(c) a(r) exp(-kappa |c - r|) with uniform marginals is unique: check the form and both marginals
+    # a(c) a(r) exp(-kappa |c - r|) with uniform marginals is unique: check the form and both
+    # marginals
     link = Entropic(alpha)
     c = np.linspace(0.003, 0.997, 61)
     log_a = link.logpdf(c[:, None], c) + link.kappa * np.abs(c[:, None] - c)
@@ -204,7 +234,9 @@ def feasible(direction: Floats) -> Floats:
     n = direction.shape[-1]
     c = (np.arange(n) + 0.5) / n
     rows, columns = np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))
-    basis = np.linalg.svd(np.vstack((rows, columns, np.abs(c[:, None] - c).ravel())), full_matrices=False)
+    basis = np.linalg.svd(
+        np.vstack((rows, columns, np.abs(c[:, None] - c).ravel())), full_matrices=False
+    )
     span = basis.Vh[basis.S > 1e-9]
     flat = direction.reshape(-1, n * n)
     return (flat - flat @ span.T @ span).reshape(direction.shape)
@@ -241,13 +273,19 @@ def test_the_same_search_does_find_a_coupling_cheaper_than_gaussian(alpha: float
     assert price_of(density + step * downhill) < price_of(density) - 1e-12
 
 
-# --- the figures of the method ---------------------------------------------------------------------------------
+# --- the figures of the method
+# ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", PRINTED)
 def test_the_table_of_the_method_is_reproduced_to_its_printed_digits(alpha: float) -> None:
-    for link, printed in zip((Laplace(alpha), Entropic.from_kappa((1 - alpha) / alpha)), PRINTED[alpha], strict=True):
-        assert tuple(f"{x:.3f}" for x in (link.price, link.mean_error, link.group_error(0.2))) == printed
+    for link, printed in zip(
+        (Laplace(alpha), Entropic.from_kappa((1 - alpha) / alpha)), PRINTED[alpha], strict=True
+    ):
+        assert (
+            tuple(f"{x:.3f}" for x in (link.price, link.mean_error, link.group_error(0.2)))
+            == printed
+        )
 
 
 def test_entropic_costs_at_most_six_thousandths_of_a_nat_more_than_laplace() -> None:

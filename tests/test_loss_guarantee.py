@@ -1,9 +1,10 @@
 """The theorem on decisions in worlds that are calibrated by construction, and what is proven of it from rows.
 
-In these worlds a person's outcome is normal around the person's mean, and a randomized forecast is a normal law whose
-mean is the person's plus `shift * ndtri(r)`: if its variance is that of the outcome plus `shift**2`, the PIT is uniform
-for each person, though the forecast is not the truth. Random checks are seeded; counts are compared with their exact
-binomial law, over all people of a test together, at a level of 1e-6: the false-alarm rate of a test with a fresh seed.
+In these worlds a person's outcome is normal around the person's mean, and a randomized forecast is
+a normal law whose mean is the person's plus `shift * ndtri(r)`: if its variance is that of the
+outcome plus `shift**2`, the PIT is uniform for each person, though the forecast is not the truth.
+Random checks are seeded; counts are compared with their exact binomial law, over all people of a
+test together, at a level of 1e-6: the false-alarm rate of a test with a fresh seed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from evenhand._checks import InputError
 from evenhand._format import at_most
+from evenhand._validate import InputError
 from evenhand.decisions import BayesDecision, LossGuarantee, StepLoss, loss_guarantee
 from evenhand.distributions import Normal
 from evenhand.draws import fresh, jittered, nodes
@@ -58,10 +59,14 @@ def exceeds(decision: BayesDecision, forecast: Forecast, y: Floats, k: float) ->
 BANK = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
 LENDER = BayesDecision(
     ("small", "large"),
-    {"small": StepLoss([0.0, 1.0], [3.0, 0.2, 0.0]), "large": StepLoss([-0.5, 0.8], [6.0, 0.5, 0.0])},
+    {
+        "small": StepLoss([0.0, 1.0], [3.0, 0.2, 0.0]),
+        "large": StepLoss([-0.5, 0.8], [6.0, 0.5, 0.0]),
+    },
 )
 TRADER = BayesDecision(
-    ("buy", "sell"), {"buy": StepLoss([JUST_ABOVE], [1.0, 0.0]), "sell": StepLoss([0.0], [0.0, 1.0])}
+    ("buy", "sell"),
+    {"buy": StepLoss([JUST_ABOVE], [1.0, 0.0]), "sell": StepLoss([0.0], [0.0, 1.0])},
 )
 BUYER = BayesDecision(["buy"], {"buy": StepLoss([0.0], [1.0, 0.0])})
 
@@ -74,18 +79,27 @@ def never_mixing(person: Numbers) -> BayesDecision:
     return BayesDecision(("own", "never"), {"own": own, "never": other})
 
 
-# --- the theorem, for each person --------------------------------------------------------------------------------
+# --- the theorem, for each person
+# --------------------------------------------------------------------------------
 
 N_PEOPLE, N_TIMES = 1000, 500
 
 
 @pytest.fixture(scope="module")
 def people() -> tuple[Floats, Numbers, Floats, Floats]:
-    """Means of 1,000 people, who comes in each row, and that person's fresh outcome and draw: 500 rows each."""
+    """Means of 1,000 people, who comes in each row, and that person's fresh outcome and draw.
+
+    500 rows each.
+    """
     rng = np.random.default_rng(20)
     person = np.tile(np.arange(N_PEOPLE), N_TIMES)
     mean = rng.normal(0.0, 1.0, N_PEOPLE)
-    return mean, person, mean[person] + NOISE * rng.normal(size=person.size), fresh(person.size, rng)
+    return (
+        mean,
+        person,
+        mean[person] + NOISE * rng.normal(size=person.size),
+        fresh(person.size, rng),
+    )
 
 
 def hits_of_each(hits: NDArray[np.bool_]) -> Numbers:
@@ -99,14 +113,18 @@ def assert_bound_for_each(decision: BayesDecision, forecast: Forecast, y: Floats
 
 
 @pytest.mark.parametrize("decision", [BANK, LENDER, TRADER])
-def test_true_forecasts_break_k_times_their_promise_in_one_of_k_cases(decision: BayesDecision, people: Any) -> None:
+def test_true_forecasts_break_k_times_their_promise_in_one_of_k_cases(
+    decision: BayesDecision, people: Any
+) -> None:
     # Markov's inequality: for the truth the directions of losses do not matter
     mean, person, y, _ = people
     assert_bound_for_each(decision, Forecast.from_normal(mean[person], np.full(y.size, NOISE)), y)
 
 
 @pytest.mark.parametrize("decision", [BANK, LENDER, BUYER])
-def test_individual_calibration_is_enough_where_losses_fall(decision: BayesDecision, people: Any) -> None:
+def test_individual_calibration_is_enough_where_losses_fall(
+    decision: BayesDecision, people: Any
+) -> None:
     mean, person, y, r = people
     forecast = individually_calibrated(mean[person], r)
     assert stats.kstest(forecast.pit(y), "uniform").pvalue > FALSE_ALARM
@@ -147,15 +165,23 @@ def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k: float) -> 
     assert hits > most_hits(n, 1 / k)
 
 
-# --- the theorem, on average -------------------------------------------------------------------------------------
+# --- the theorem, on average
+# -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def average() -> tuple[Floats, Floats, Forecast]:
-    """Means, outcomes and one forecast for all: the law of outcomes over people, calibrated on average only."""
+    """Means, outcomes and one forecast for all.
+
+    The law of outcomes over people, calibrated on average only.
+    """
     n, rng = 200_000, np.random.default_rng(30)
     mean = rng.normal(0.0, SHIFT, n)
-    return mean, mean + NOISE * rng.normal(size=n), Forecast.from_normal(np.zeros(n), np.full(n, FORECAST_STD))
+    return (
+        mean,
+        mean + NOISE * rng.normal(size=n),
+        Forecast.from_normal(np.zeros(n), np.full(n, FORECAST_STD)),
+    )
 
 
 @pytest.mark.parametrize("k", KS)
@@ -165,18 +191,29 @@ def test_average_calibration_bounds_the_average_but_not_a_group(k: float, averag
     bad = BayesDecision(["buy"], {"buy": StepLoss([cut], [1.0, 0.0])})
     hits = exceeds(bad, forecast, y, k)
     assert hits.sum() <= most_hits(n, 1 / k)
-    assert hits.sum() >= least_hits(n, 1 / k - 1e-6)  # this cut loses just where the PIT is below 1/k
-    planted = mean < cut - NOISE  # nearly all of them are hit: more than 2/k allows, where that is below 1
+    assert hits.sum() >= least_hits(
+        n, 1 / k - 1e-6
+    )  # this cut loses just where the PIT is below 1/k
+    planted = (
+        mean < cut - NOISE
+    )  # nearly all of them are hit: more than 2/k allows, where that is below 1
     assert hits[planted].sum() > most_hits(int(planted.sum()), min(2 / k, 0.8))
 
 
 @pytest.mark.parametrize("k", KS)
-def test_both_tails_count_on_average_where_directions_differ_between_people(k: float, average: Any) -> None:
+def test_both_tails_count_on_average_where_directions_differ_between_people(
+    k: float, average: Any
+) -> None:
     mean, y, forecast = average
     n, cut, falls = y.size, FORECAST_STD * float(ndtri(1 / k)) - 1e-9, mean < 0
     own = BayesDecision(
         ["own"],
-        {"own": StepLoss(np.where(falls, cut, -cut)[:, None], np.where(falls[:, None], [1.0, 0.0], [0.0, 1.0]))},
+        {
+            "own": StepLoss(
+                np.where(falls, cut, -cut)[:, None],
+                np.where(falls[:, None], [1.0, 0.0], [0.0, 1.0]),
+            )
+        },
     )
     hits = exceeds(own, forecast, y, k)
     assert most_hits(n, 1.4 / k) < hits.sum() <= most_hits(n, 2 / k)
@@ -184,16 +221,23 @@ def test_both_tails_count_on_average_where_directions_differ_between_people(k: f
     assert hits[planted].mean() > 0.8
 
 
-# --- which bound applies -----------------------------------------------------------------------------------------
+# --- which bound applies
+# -----------------------------------------------------------------------------------------
 
 
-def guarantee(decision: BayesDecision, n: int = 200, m: int = 16, seed: int = 0, **settings: Any) -> LossGuarantee:
+def guarantee(
+    decision: BayesDecision, n: int = 200, m: int = 16, seed: int = 0, **settings: Any
+) -> LossGuarantee:
     """Of the randomized forecaster, with m draws each; m = 0 for the truth without draws."""
     rng = np.random.default_rng(seed)
     mean = rng.normal(0.0, 1.0, n)
     y = mean + NOISE * rng.normal(size=n)
     r = jittered(n, m, rng) if m else None
-    forecast = Forecast.from_normal(mean, np.full(n, NOISE)) if r is None else individually_calibrated(mean, r)
+    forecast = (
+        Forecast.from_normal(mean, np.full(n, NOISE))
+        if r is None
+        else individually_calibrated(mean, r)
+    )
     return loss_guarantee(decision, forecast, y, **{"random_state": seed, **settings})
 
 
@@ -247,16 +291,23 @@ def test_the_share_of_people_whose_draws_mix_is_counted() -> None:
     assert guarantee(TRADER, m=0).mixed == 0
 
 
-# --- what is counted ---------------------------------------------------------------------------------------------
+# --- what is counted
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("m", [0, 1, 8])
 def test_rates_are_counts_over_people_and_draws(m: int) -> None:
     n, rng = 40, np.random.default_rng(2)
     mean, y = rng.normal(0, 1, n), rng.normal(0, 1, n)
-    forecast = individually_calibrated(mean, jittered(n, m, rng)) if m else Forecast.from_normal(mean, np.ones(n))
+    forecast = (
+        individually_calibrated(mean, jittered(n, m, rng))
+        if m
+        else Forecast.from_normal(mean, np.ones(n))
+    )
     half = np.arange(n) < 15
-    found = loss_guarantee(BANK, forecast, y, groups={"first": half}, masses=(0.25, 1.0), random_state=0)
+    found = loss_guarantee(
+        BANK, forecast, y, groups={"first": half}, masses=(0.25, 1.0), random_state=0
+    )
     risk = np.reshape(stats.norm.cdf(0.0, forecast.mean(), forecast.std()), (n, -1))
     losses = np.where(4 * risk <= 1, 4.0 * (y < 0)[:, None], 1.0)
     promised = np.minimum(4 * risk, 1)
@@ -268,7 +319,9 @@ def test_rates_are_counts_over_people_and_draws(m: int) -> None:
         assert rows.loc["everyone", "exceeded"] == pytest.approx(shares.mean())
         assert rows.loc["first", "exceeded"] == pytest.approx(shares[half].mean())
         assert rows.loc["first", "n"] == 15
-        assert rows.loc["every group of 25%", "exceeded"] == pytest.approx(np.sort(shares)[-10:].mean())
+        assert rows.loc["every group of 25%", "exceeded"] == pytest.approx(
+            np.sort(shares)[-10:].mean()
+        )
         assert rows.loc["every group of 100%", "exceeded"] == pytest.approx(shares.mean())
 
 
@@ -281,9 +334,13 @@ def test_one_row_of_each_person_is_counted() -> None:
     person = np.repeat(np.arange(30), 4)
     same = np.repeat(np.random.default_rng(3).normal(size=30), 4)  # a person's rows are alike
     r = np.repeat(jittered(30, 8, 0), 4, axis=0)
-    found = loss_guarantee(BANK, individually_calibrated(same, r), same, cluster=person, k=2, random_state=0)
+    found = loss_guarantee(
+        BANK, individually_calibrated(same, r), same, cluster=person, k=2, random_state=0
+    )
     assert "group sizes are shares of people, not of rows" in found.summary()
-    alone = loss_guarantee(BANK, individually_calibrated(same[::4], r[::4]), same[::4], k=2, random_state=0)
+    alone = loss_guarantee(
+        BANK, individually_calibrated(same[::4], r[::4]), same[::4], k=2, random_state=0
+    )
     assert found.table.loc[0, "n"] == 30
     np.testing.assert_allclose(found.table["exceeded"], alone.table["exceeded"])
     assert found.promised == pytest.approx(alone.promised)
@@ -293,7 +350,9 @@ def test_a_group_of_which_no_row_is_left_claims_nothing() -> None:
     mask = np.zeros(60, dtype=bool)
     mask[7] = True
     left = [
-        guarantee(BANK, n=60, k=4, groups={"g": mask}, cluster=np.arange(60) // 30, random_state=seed).table.loc[1]
+        guarantee(
+            BANK, n=60, k=4, groups={"g": mask}, cluster=np.arange(60) // 30, random_state=seed
+        ).table.loc[1]
         for seed in range(3)
     ]
     gone = [row for row in left if row["n"] == 0]
@@ -303,11 +362,13 @@ def test_a_group_of_which_no_row_is_left_claims_nothing() -> None:
         assert np.isnan(row["exceeded"])
 
 
-# --- what is proven ----------------------------------------------------------------------------------------------
+# --- what is proven
+# ----------------------------------------------------------------------------------------------
 
 N_SETS, N_ROWS = 400, 60
 RISKY, BIAS = 0.2, 0.7
-"""Worlds that no forecast here fits: outcomes are N(0.7, 1), for a risky fifth of the people N(-0.3, 1)."""
+"""Worlds that no forecast here fits: outcomes are N(0.7, 1), for a risky fifth of the people
+N(-0.3, 1)."""
 
 
 def proof_worlds(m: int) -> Iterator[LossGuarantee]:
@@ -322,15 +383,25 @@ def proof_worlds(m: int) -> Iterator[LossGuarantee]:
         else:
             forecast = Forecast.from_normal(centers, np.ones(N_ROWS))
         groups = {"risky": risky, "some": ~risky & (rng.uniform(size=N_ROWS) < 0.25)}
-        yield loss_guarantee(BUYER, forecast, y, k=4, groups=groups, masses=(0.1, RISKY, 0.5), random_state=seed)
+        yield loss_guarantee(
+            BUYER, forecast, y, k=4, groups=groups, masses=(0.1, RISKY, 0.5), random_state=seed
+        )
 
 
 def true_rates(m: int) -> dict[str, float]:
     """Rates in closed form: the outcome is below the cut, and the draw promised a quarter of the loss or less."""
-    lure = float(ndtr((FORECAST_STD * ndtri(0.25) + 0.8) / SHIFT)) if m else float(ndtr(-0.8) < 0.25)
+    lure = (
+        float(ndtr((FORECAST_STD * ndtri(0.25) + 0.8) / SHIFT)) if m else float(ndtr(-0.8) < 0.25)
+    )
     risky, rest = float(ndtr(-BIAS + 1)), float(ndtr(-BIAS))
     hit = RISKY * risky + (1 - RISKY) * rest
-    return {"everyone": lure * hit, "risky": lure * risky, "some": lure * rest, "hit": hit, "lure": lure}
+    return {
+        "everyone": lure * hit,
+        "risky": lure * risky,
+        "some": lure * rest,
+        "hit": hit,
+        "lure": lure,
+    }
 
 
 @pytest.mark.parametrize("m", [0, 1, 16])
@@ -340,7 +411,10 @@ def test_intervals_and_worst_groups_hold_with_their_confidence(m: int) -> None:
     misses = dict.fromkeys(("everyone", "named", "feature", "outcome"), 0)
     for found in proof_worlds(m):
         rows = found.table.set_index("group")
-        inside = {g: rows.loc[g, "low"] <= truth[g] <= rows.loc[g, "high"] for g in ("everyone", "risky", "some")}
+        inside = {
+            g: rows.loc[g, "low"] <= truth[g] <= rows.loc[g, "high"]
+            for g in ("everyone", "risky", "some")
+        }
         every = rows[rows["kind"] == "every"]
         # those who will be hit are a group too, one that only the outcomes define
         worst = truth["lure"] * np.minimum(1, truth["hit"] / every["mass"])
@@ -357,7 +431,9 @@ def test_one_outcome_per_person_is_judged_by_the_binomial_law() -> None:
     found = guarantee(BUYER, m=1, n=150, k=4, masses=(0.2, 0.5)).table.set_index("group")
     hits, n = round(found.loc["everyone", "exceeded"] * 150), 150
     exact = stats.binomtest(hits, n).proportion_ci(0.95, method="exact")
-    np.testing.assert_allclose(found.loc["everyone", ["low", "high"]].astype(float), [exact.low, exact.high])
+    np.testing.assert_allclose(
+        found.loc["everyone", ["low", "high"]].astype(float), [exact.low, exact.high]
+    )
     above = stats.binomtest(hits, n, alternative="less").proportion_ci(0.95, method="exact").high
     every = found[found["kind"] == "every"]
     np.testing.assert_allclose(every["high"], np.minimum(1, above / every["mass"]))
@@ -370,7 +446,9 @@ def test_named_groups_share_the_risk() -> None:
     for name in thirds:
         hits = round(found.loc[name, "exceeded"] * 30)
         exact = stats.binomtest(hits, 30).proportion_ci(1 - 0.05 / 3, method="exact")
-        np.testing.assert_allclose(found.loc[name, ["low", "high"]].astype(float), [exact.low, exact.high])
+        np.testing.assert_allclose(
+            found.loc[name, ["low", "high"]].astype(float), [exact.low, exact.high]
+        )
 
 
 @pytest.mark.parametrize(("m", "of_everyone"), [(0, True), (1, False), (8, False)])
@@ -383,15 +461,25 @@ def test_without_draws_a_group_may_hold_all_misses(m: int, of_everyone: bool) ->
 
 def test_each_verdict_says_how_the_interval_lies_to_the_bound() -> None:
     proven = guarantee(BANK, n=4000, m=8, k=(1, 2))
-    assert proven.table.groupby("k")["verdict"].unique().map(list).to_dict() == {1: ["no claim"], 2: ["proven"]}
+    assert proven.table.groupby("k")["verdict"].unique().map(list).to_dict() == {
+        1: ["no claim"],
+        2: ["proven"],
+    }
     assert set(guarantee(BUYER, n=15, m=1, k=4, masses=0.5).table["verdict"]) == {"open"}
     n = 500
-    surprised = loss_guarantee(BUYER, Forecast.from_normal([2.0] * n, [1.0] * n), np.full(n, -1.0), k=4, masses=0.5)
-    assert surprised.table["verdict"].tolist() == ["broken", "open"]  # nothing from below for every group
+    surprised = loss_guarantee(
+        BUYER, Forecast.from_normal([2.0] * n, [1.0] * n), np.full(n, -1.0), k=4, masses=0.5
+    )
+    assert surprised.table["verdict"].tolist() == [
+        "broken",
+        "open",
+    ]  # nothing from below for every group
     assert guarantee(TRADER, k=2).table.loc[0, "verdict"] == "no claim"
     # 4 of 10 where a quarter is allowed: the interval, 12% to 74%, leaves it open
     y = np.repeat([-1.0, 1.0], [4, 6])
-    few = loss_guarantee(BUYER, Forecast.from_normal([2.0] * 10, [1.0] * 10), y, k=4, masses=1.0).table.loc[0]
+    few = loss_guarantee(
+        BUYER, Forecast.from_normal([2.0] * 10, [1.0] * 10), y, k=4, masses=1.0
+    ).table.loc[0]
     assert (few["exceeded"], few["verdict"]) == (0.4, "open")
     for found in (proven, surprised):
         for row in found.table.to_dict("records"):
@@ -404,7 +492,9 @@ def test_the_counterexample_is_reported_with_its_bound() -> None:
     r = jittered(n, m, 5)
     forecast = Forecast(Normal(-ndtri(r), np.ones((n, m))), r)
     found = loss_guarantee(TRADER, forecast, np.zeros(n), k=4, masses=(0.1, 1.0), random_state=0)
-    np.testing.assert_allclose(found.table["exceeded"], 0.5)  # a draw in each cell: half of them for everybody
+    np.testing.assert_allclose(
+        found.table["exceeded"], 0.5
+    )  # a draw in each cell: half of them for everybody
     assert (found.table["bound"] == 0.5).all()
     assert found.table["low"].iloc[0] > 0.25
     assert found.mixed == 1
@@ -419,7 +509,11 @@ def test_the_summary_says_each_finding_on_a_line(m: int) -> None:
     for line, row in zip(rows, found.table.to_dict("records"), strict=True):
         assert f"more than {row['k']:g} times" in line
         assert row["group"] in line
-        told = f"at most {at_most(row['high'])}%" if row["kind"] == "every" else f"{100 * row['exceeded']:.1f}%"
+        told = (
+            f"at most {at_most(row['high'])}%"
+            if row["kind"] == "every"
+            else f"{100 * row['exceeded']:.1f}%"
+        )
         assert told in line
         assert line.endswith(row["verdict"])
     assert found.why in lines[1]
@@ -432,14 +526,21 @@ def test_a_promise_that_is_not_kept_on_average_is_told_of() -> None:
     y = np.random.default_rng(0).normal(size=500)
     x = np.linspace(0, 3, 500)
     right = loss_guarantee(BANK, Forecast.from_normal(x, np.ones(500)), x + y, random_state=0)
-    sure = loss_guarantee(BANK, Forecast.from_normal(np.full(500, 2.0), np.full(500, 0.3)), y, random_state=0)
+    sure = loss_guarantee(
+        BANK, Forecast.from_normal(np.full(500, 2.0), np.full(500, 0.3)), y, random_state=0
+    )
     assert "not calibrated" not in right.summary()
     assert right.more_low < 0 < right.more_high
     assert "more, so the forecasts are not calibrated where they decide" in sure.summary()
     # realized - promised by hand; its mean lies in the middle of a normal interval
-    more = np.where(y < 0, 4.0, 0.0) - BANK.decide(Forecast.from_normal(np.full(500, 2.0), np.full(500, 0.3))).promised
+    more = (
+        np.where(y < 0, 4.0, 0.0)
+        - BANK.decide(Forecast.from_normal(np.full(500, 2.0), np.full(500, 0.3))).promised
+    )
     assert (sure.more_low + sure.more_high) / 2 == pytest.approx(more.mean())
-    assert sure.more_high - sure.more_low == pytest.approx(2 * 1.959964 * more.std(ddof=1) / 500**0.5, rel=1e-6)
+    assert sure.more_high - sure.more_low == pytest.approx(
+        2 * 1.959964 * more.std(ddof=1) / 500**0.5, rel=1e-6
+    )
     everyone = sure.table[sure.table["kind"] == "everyone"].iloc[0]
     assert (everyone["promised"], everyone["realized"]) == (sure.promised, sure.realized)
 
@@ -447,7 +548,9 @@ def test_a_promise_that_is_not_kept_on_average_is_told_of() -> None:
 def test_equal_losses_are_no_surprise_whatever_the_rounding() -> None:
     n = 100
     constant = BayesDecision(("only",), lambda y, action: np.full(y.shape, 0.3))
-    found = loss_guarantee(constant, Forecast.from_normal(np.zeros(n), np.ones(n)), np.arange(n) / n, k=1)
+    found = loss_guarantee(
+        constant, Forecast.from_normal(np.zeros(n), np.ones(n)), np.arange(n) / n, k=1
+    )
     assert (found.table["exceeded"] == 0).all()
 
 
@@ -463,31 +566,55 @@ def test_multiples_that_come_twice_count_once() -> None:
     assert len(guarantee(BANK, k=[2, 4, 2], masses=0.5).table) == 4
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------
+# --- what is refused
+# ---------------------------------------------------------------------------------------------
 
 
 def _shared(r: Floats) -> LossGuarantee:
     n = 30
-    return loss_guarantee(BUYER, Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r), np.zeros(n))
+    return loss_guarantee(
+        BUYER, Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r), np.zeros(n)
+    )
 
 
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (lambda: _shared(nodes(8)), "r must be drawn afresh for each person, got the same draws for everybody"),
+        (
+            lambda: _shared(nodes(8)),
+            "r must be drawn afresh for each person, got the same draws for everybody",
+        ),
         (lambda: _shared(np.full(30, 0.4)), "the same draws for everybody"),
-        (lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)), "the same draws in rows .* name people with clus"),
+        (
+            lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)),
+            "the same draws in rows .* name people with clus",
+        ),
         (lambda: guarantee(BUYER, k=0.5), "k must be at least 1, got 0.5"),
         (lambda: guarantee(BUYER, k=[]), "k must hold at least one value"),
         (lambda: guarantee(BUYER, k=np.nan), r"k\[0\] must be finite"),
         (lambda: guarantee(BUYER, masses=0.0), "mass"),
         (lambda: guarantee(BUYER, confidence=95), "confidence must fulfil 0 < confidence < 1"),
-        (lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}), "must hold at least one row"),
+        (
+            lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}),
+            "must hold at least one row",
+        ),
         (lambda: guarantee(BUYER, cluster=[1, 2]), "cluster must have one label per row"),
-        (lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [0.0, 1.0]), "y must have one outcome per"),
-        (lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [np.inf]), r"y\[0\] must be finite"),
-        (lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y})), "'a' must be at least 0, .*; add a constant"),
-        (lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y**2})), "'a' must rise or fall with the outcome"),
+        (
+            lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [0.0, 1.0]),
+            "y must have one outcome per",
+        ),
+        (
+            lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [np.inf]),
+            r"y\[0\] must be finite",
+        ),
+        (
+            lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y})),
+            "'a' must be at least 0, .*; add a constant",
+        ),
+        (
+            lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y**2})),
+            "'a' must rise or fall with the outcome",
+        ),
     ],
 )
 def test_what_proves_nothing_is_refused_in_one_line(act: Any, says: str) -> None:

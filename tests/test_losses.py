@@ -12,7 +12,7 @@ from scipy import special, stats
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters._neural import NeuralForecaster
+from evenhand.forecasters.network.neural import NeuralForecaster
 from evenhand.links import Laplace, make_link
 from evenhand.losses import individual_calibration_loss, nll_loss, paic_loss
 
@@ -28,11 +28,14 @@ def tensor(values: object) -> torch.Tensor:
     return torch.as_tensor(np.asarray(values, dtype=np.float64))
 
 
-# --- values ----------------------------------------------------------------------------------------------------
+# --- values
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_paic_loss_is_the_distance_from_the_draw() -> None:
-    assert paic_loss(tensor(PIT), tensor(R)).tolist() == pytest.approx([0.05, 0.5, 0.5, 0.01], abs=1e-15)
+    assert paic_loss(tensor(PIT), tensor(R)).tolist() == pytest.approx(
+        [0.05, 0.5, 0.5, 0.01], abs=1e-15
+    )
 
 
 def test_nll_loss_is_minus_the_log_density() -> None:
@@ -50,15 +53,23 @@ def test_objective_weighs_the_two_by_alpha() -> None:
 
 def test_default_alpha_is_a_tenth() -> None:
     arguments = tensor(PIT), tensor(LOG_DENSITY), tensor(R)
-    assert torch.equal(individual_calibration_loss(*arguments), individual_calibration_loss(*arguments, alpha=0.1))
+    assert torch.equal(
+        individual_calibration_loss(*arguments), individual_calibration_loss(*arguments, alpha=0.1)
+    )
 
 
 def test_an_alpha_tensor_serves_each_network_its_own() -> None:
-    arguments = tensor(PIT).expand(3, -1), tensor(LOG_DENSITY).expand(3, -1), tensor(R).expand(3, -1)
+    arguments = (
+        tensor(PIT).expand(3, -1),
+        tensor(LOG_DENSITY).expand(3, -1),
+        tensor(R).expand(3, -1),
+    )
     alphas = [0.05, 0.5, 1.0]
     together = individual_calibration_loss(*arguments, alpha=tensor(alphas)[:, None])
     for row, alpha in zip(together, alphas, strict=True):
-        apart = individual_calibration_loss(tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=alpha)
+        apart = individual_calibration_loss(
+            tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=alpha
+        )
         torch.testing.assert_close(row, apart, rtol=1e-15, atol=1e-15)
 
 
@@ -68,19 +79,25 @@ def test_alpha_outside_its_range_is_refused(alpha: float) -> None:
         individual_calibration_loss(tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=alpha)
 
 
-# --- theory ----------------------------------------------------------------------------------------------------
+# --- theory
+# ----------------------------------------------------------------------------------------------------
 
 
 def objective_over_the_truth(pit: Floats, log_density: Floats, r: Floats, alpha: float) -> float:
-    return float(individual_calibration_loss(tensor(pit), tensor(log_density), tensor(r), alpha).mean())
+    return float(
+        individual_calibration_loss(tensor(pit), tensor(log_density), tensor(r), alpha).mean()
+    )
 
 
-@pytest.mark.parametrize(("alpha", "price", "error"), [(0.05, 1.374, 0.049), (0.2, 0.280, 0.176), (0.5, 0.024, 0.285)])
+@pytest.mark.parametrize(
+    ("alpha", "price", "error"), [(0.05, 1.374, 0.049), (0.2, 0.280, 0.176), (0.5, 0.024, 0.285)]
+)
 def test_objective_of_the_laplace_link_over_the_truth_is_what_the_table_says(
     alpha: float, price: float, error: float
 ) -> None:
-    # Y uniform, so the entropy is 0 and the objective is (1 - alpha) * error + alpha * price; the average over
-    # people and draws is the midpoint rule on 400 x 400 cells, and the table is rounded to 0.0005
+    # Y uniform, so the entropy is 0 and the objective is (1 - alpha) * error + alpha * price; the
+    # average over people and draws is the midpoint rule on 400 x 400 cells, and the table is
+    # rounded to 0.0005
     cells = (np.arange(400) + 0.5) / 400
     y, r = (grid.ravel() for grid in np.meshgrid(cells, cells))
     link = Laplace(alpha)
@@ -93,7 +110,11 @@ def test_objective_of_the_laplace_link_over_the_truth_is_what_the_table_says(
 def test_no_other_link_has_a_lower_objective_than_laplace_at_its_alpha(alpha: float) -> None:
     cells = (np.arange(400) + 0.5) / 400
     y, r = (grid.ravel() for grid in np.meshgrid(cells, cells))
-    others = [make_link(name, alpha * factor) for name in ("laplace", "entropic", "gaussian") for factor in (0.8, 1.25)]
+    others = [
+        make_link(name, alpha * factor)
+        for name in ("laplace", "entropic", "gaussian")
+        for factor in (0.8, 1.25)
+    ]
     values = []
     for link in (Laplace(alpha), *others):
         pit = link.ppf(y, r)
@@ -101,17 +122,22 @@ def test_no_other_link_has_a_lower_objective_than_laplace_at_its_alpha(alpha: fl
     assert min(values[1:]) > values[0]
 
 
-# --- gradients -------------------------------------------------------------------------------------------------
+# --- gradients
+# -------------------------------------------------------------------------------------------------
 
 
-def difference_quotient(function: Callable[[Floats], float], at: Floats, step: float = 1e-6) -> Floats:
+def difference_quotient(
+    function: Callable[[Floats], float], at: Floats, step: float = 1e-6
+) -> Floats:
     """Gradient by central differences: error about step^2 and 1e-16 / step."""
     slope = np.empty(at.size)
     for i in range(at.size):
         ahead, behind = at.ravel().copy(), at.ravel().copy()
         ahead[i] += step
         behind[i] -= step
-        slope[i] = (function(ahead.reshape(at.shape)) - function(behind.reshape(at.shape))) / (2 * step)
+        slope[i] = (function(ahead.reshape(at.shape)) - function(behind.reshape(at.shape))) / (
+            2 * step
+        )
     return slope.reshape(at.shape)
 
 
@@ -134,11 +160,16 @@ def test_gradient_through_a_normal_forecast_is_that_of_the_formula(alpha: float)
 
     def by_hand(values: Floats) -> float:
         forecast = stats.norm(values[0], np.exp(values[1]))
-        return float(np.mean((1 - alpha) * np.abs(forecast.cdf(Y) - R) - alpha * forecast.logpdf(Y)))
+        return float(
+            np.mean((1 - alpha) * np.abs(forecast.cdf(Y) - R) - alpha * forecast.logpdf(Y))
+        )
 
     assert float(by_torch(tensor(parameters))) == pytest.approx(by_hand(parameters), abs=1e-14)
-    # 1e-8: rounding of differences of order 1e-16 over steps of 1e-6 leaves 1e-10, curvature about 1e-11
-    np.testing.assert_allclose(gradient(by_torch, parameters), difference_quotient(by_hand, parameters), atol=1e-8)
+    # 1e-8: rounding of differences of order 1e-16 over steps of 1e-6 leaves 1e-10, curvature about
+    # 1e-11
+    np.testing.assert_allclose(
+        gradient(by_torch, parameters), difference_quotient(by_hand, parameters), atol=1e-8
+    )
 
 
 def paic_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
@@ -159,7 +190,9 @@ def mixture_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats
     ids=["PAICRegressor", "MixtureMLPRegressor"],
 )
 def test_row_losses_of_the_networks_and_their_gradients_are_those_of_the_formulas(
-    model: NeuralForecaster, n_outputs: int, by_hand: Callable[[Floats, Floats, Floats, Floats], Floats]
+    model: NeuralForecaster,
+    n_outputs: int,
+    by_hand: Callable[[Floats, Floats, Floats, Floats], Floats],
 ) -> None:
     alphas = [0.125, 0.5]  # exact in float32, in which the training keeps them
     model._alphas = alphas  # type: ignore[attr-defined]
@@ -176,8 +209,12 @@ def test_row_losses_of_the_networks_and_their_gradients_are_those_of_the_formula
         return float(by_hand(values, y, r, np.array(alphas)[:, None]).sum())
 
     rows = loss(tensor(out), tensor(y), tensor(r), numbers).numpy()
-    np.testing.assert_allclose(rows, by_hand(out, y, r, np.array(alphas)[:, None]), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(gradient(total, out), difference_quotient(total_by_hand, out), atol=1e-7)
+    np.testing.assert_allclose(
+        rows, by_hand(out, y, r, np.array(alphas)[:, None]), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        gradient(total, out), difference_quotient(total_by_hand, out), atol=1e-7
+    )
     # a network that has left the stack takes its number with it
     alone = loss(tensor(out[1:]), tensor(y[1:]), tensor(r[1:]), numbers[1:]).numpy()
     np.testing.assert_allclose(alone[0], rows[1], rtol=1e-15)

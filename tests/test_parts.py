@@ -21,10 +21,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.columns import Column, Schema
-from evenhand.tables import TABLE_ENDINGS, Parts, TableWriter, id_column, number_column, open_parts, read_table
-from evenhand.tables._parts import _in_blocks
+from evenhand.tables import (
+    TABLE_ENDINGS,
+    Parts,
+    TableWriter,
+    id_column,
+    number_column,
+    open_parts,
+    read_table,
+)
+from evenhand.tables.parts import _in_blocks
 
 N_ROWS = 23
 
@@ -39,7 +47,9 @@ def rows_of(n: int, seed: int = 0) -> pd.DataFrame:
             "q0.5": rng.normal(size=n),
             "q0": rng.integers(-5, 5, n),
             "gappy": np.where(gaps, np.nan, rng.normal(size=n)),
-            "day": pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
+            "day": (
+                pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")
+            ),
             "yes": rng.random(n) < 0.5,
         }
     )
@@ -82,7 +92,11 @@ def reading_complaint(parts: Parts, i: int = 0, **options: Any) -> str:
     st.sampled_from([".parquet", ".csv", ".csv.gz"]),
 )
 def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
-    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], row_group: int, size: int, ending: str
+    tmp_path_factory: pytest.TempPathFactory,
+    lengths: list[int],
+    row_group: int,
+    size: int,
+    ending: str,
 ) -> None:
     folder = tmp_path_factory.mktemp("parts")
     for i, length in enumerate(lengths):
@@ -98,7 +112,9 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
     found = joined(parts, size=size)
     pd.testing.assert_frame_equal(found.astype(whole.dtypes), whole)
     columns = ["q0", "id"]
-    pd.testing.assert_frame_equal(joined(parts, columns, size=size).astype(whole[columns].dtypes), whole[columns])
+    pd.testing.assert_frame_equal(
+        joined(parts, columns, size=size).astype(whole[columns].dtypes), whole[columns]
+    )
 
 
 @settings(deadline=None)
@@ -107,7 +123,9 @@ def test_batches_of_any_lengths_are_cut_anew(lengths: list[int], size: int) -> N
     ends = np.cumsum([0, *lengths])
     batches = [pa.record_batch({"x": np.arange(a, b)}) for a, b in itertools.pairwise(ends)]
     found = [table.column("x").to_pylist() for table in _in_blocks(batches, size)]
-    assert found == [list(range(ends[-1]))[start : start + size] for start in range(0, ends[-1], size)]
+    assert found == [
+        list(range(ends[-1]))[start : start + size] for start in range(0, ends[-1], size)
+    ]
 
 
 def test_one_file_is_one_part_and_folder_names_invent_no_columns(tmp_path: Path) -> None:
@@ -156,7 +174,11 @@ def test_a_column_has_one_type_in_all_blocks_of_all_parts(tmp_path: Path) -> Non
     parts = open_parts(tmp_path)
     blocks = [block for i in range(2) for _, block in parts.blocks(i, size=1)]
     for block in blocks:
-        assert [block[name].dtype for name in ("small", "count", "money")] == [np.int64, np.float64, np.float64]
+        assert [block[name].dtype for name in ("small", "count", "money")] == [
+            np.int64,
+            np.float64,
+            np.float64,
+        ]
         assert isinstance(block["kind"].dtype, pd.CategoricalDtype)
     assert pd.concat(blocks)["money"].tolist() == [1.25, 2.0, 0.5, 7.125]
     assert pd.concat(blocks)["small"].tolist() == [1, 2, 2**40, 4]
@@ -229,7 +251,11 @@ def test_the_first_good_part_tells_the_columns(tmp_path: Path) -> None:
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "b.parquet")
     pd.DataFrame({"y": [1]}).to_parquet(tmp_path / "c.parquet")
     parts = open_parts(tmp_path, skip_bad=True)
-    assert (parts.names, parts.columns, list(parts.skipped)) == (("b.parquet",), ("x",), ["a.parquet", "c.parquet"])
+    assert (parts.names, parts.columns, list(parts.skipped)) == (
+        ("b.parquet",),
+        ("x",),
+        ["a.parquet", "c.parquet"],
+    )
 
 
 def test_a_table_without_any_good_part_or_row_is_refused(tmp_path: Path) -> None:
@@ -268,7 +294,9 @@ def test_csv_headers_are_checked_when_opened_and_rows_when_read(tmp_path: Path) 
     file.write_text("0.5,7\n1,2\n")
     assert "the first line must name the columns" in complaint(file)
     file.write_text("id,x\na,1\nb\n")
-    assert "row 2 must have 2 value(s) as the header has, got 1 ('b')" in reading_complaint(open_parts(file))
+    assert "row 2 must have 2 value(s) as the header has, got 1 ('b')" in reading_complaint(
+        open_parts(file)
+    )
     file.write_bytes(b"id,x\na,1\n\xff,2\n")
     assert "column 'id', row 2 must be UTF-8 text" in reading_complaint(open_parts(file))
 
@@ -276,14 +304,18 @@ def test_csv_headers_are_checked_when_opened_and_rows_when_read(tmp_path: Path) 
 def test_unknown_columns_parts_and_sizes_are_refused_before_reading(tmp_path: Path) -> None:
     rows_of(3).to_parquet(tmp_path / "t.parquet")
     parts = open_parts(tmp_path)
-    with pytest.raises(InputError, match=r"t\.parquet must have a column 'gapy', got the columns .*'gappy'\?"):
+    with pytest.raises(
+        InputError, match=r"t\.parquet must have a column 'gapy', got the columns .*'gappy'\?"
+    ):
         parts.blocks(0, ["gapy"])
     with pytest.raises(InputError, match="columns must name at least one column, got none"):
         parts.blocks(0, [])
     with pytest.raises(InputError, match="size must be an integer of at least 1, got 0"):
         parts.blocks(0, size=0)
     for i in (-1, 1):
-        with pytest.raises(InputError, match=f"i must be the number of a part, from 0 to 0, got {i}"):
+        with pytest.raises(
+            InputError, match=f"i must be the number of a part, from 0 to 0, got {i}"
+        ):
             parts.blocks(i)
 
 
@@ -310,9 +342,13 @@ def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_
     parts = open_parts(file)
     blocks = parts.blocks(0, ["q0.5"], size=50)
     assert [start for start, _ in (next(blocks), next(blocks))] == [0, 50]
-    with pytest.raises(InputError, match=r"t\.parquet must be a readable \.parquet file, got an error"):
+    with pytest.raises(
+        InputError, match=r"t\.parquet must be a readable \.parquet file, got an error"
+    ):
         next(blocks)
-    assert joined(parts, ["q0"])["q0"].tolist() == [x for seed in range(3) for x in rows_of(50, seed)["q0"]]
+    assert joined(parts, ["q0"])["q0"].tolist() == [
+        x for seed in range(3) for x in rows_of(50, seed)["q0"]
+    ]
     with pytest.raises(InputError, match="must be a readable"):
         read_table(file)
 
@@ -373,7 +409,9 @@ def test_a_row_group_is_never_held_whole(tmp_path: Path) -> None:
 def test_complaints_about_a_block_name_the_row_of_the_file(tmp_path: Path) -> None:
     x = np.ones(30)
     x[[12, 25]] = np.nan, np.inf
-    pd.DataFrame({"x": x, "id": [f"a{i}" if i != 17 else "" for i in range(30)]}).to_parquet(tmp_path / "t.parquet")
+    pd.DataFrame({"x": x, "id": [f"a{i}" if i != 17 else "" for i in range(30)]}).to_parquet(
+        tmp_path / "t.parquet"
+    )
     said = []
     for start, block in open_parts(tmp_path).blocks(0, size=10):
         for take, column in ((number_column, "x"), (id_column, "id")):
@@ -466,7 +504,11 @@ def write_two(file: Path, second: pd.DataFrame | None) -> None:
     ],
 )
 def test_an_error_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, ending: str, second: pd.DataFrame | None, error: type[Exception], said: str | None
+    tmp_path: Path,
+    ending: str,
+    second: pd.DataFrame | None,
+    error: type[Exception],
+    said: str | None,
 ) -> None:
     file = tmp_path / f"t{ending}"
     for old in (None, b"old"):
@@ -478,8 +520,12 @@ def test_an_error_leaves_the_old_file_and_nothing_else(
     assert file.read_bytes() == b"old"
 
 
-def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="block after row 1: column 'x' must hold values that fit int64"):
+def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(
+        InputError, match="block after row 1: column 'x' must hold values that fit int64"
+    ):
         write_two(tmp_path / "t.parquet", pd.DataFrame({"x": [0.5], "y": ["b"]}))
     assert os.listdir(tmp_path) == []
 
@@ -504,7 +550,9 @@ def write_on_after_an_error(file: Path, frame: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("ending", TABLE_ENDINGS)
-def test_a_writer_cannot_be_used_closed_empty_or_after_an_error(tmp_path: Path, ending: str) -> None:
+def test_a_writer_cannot_be_used_closed_empty_or_after_an_error(
+    tmp_path: Path, ending: str
+) -> None:
     file, frame = tmp_path / f"t{ending}", rows_of(2)
     writer = TableWriter(file)
     with pytest.raises(InputError, match="must be open for writing"):
@@ -518,15 +566,23 @@ def test_a_writer_cannot_be_used_closed_empty_or_after_an_error(tmp_path: Path, 
         TableWriter(tmp_path / "t.txt")
 
 
-def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code(tmp_path: Path) -> None:
-    """Threads of the reader must hold nothing of Python: with torch loaded 4 of 10 processes were aborted."""
+def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code(
+    tmp_path: Path,
+) -> None:
+    """Threads of the reader must hold nothing of Python.
+
+    With torch loaded 4 of 10 processes were aborted.
+    """
     path = tmp_path / "t.csv"
     path.write_text("a;b\n" + "1;x\n" * 50)
     code = (
         "import sys, torch\nfrom evenhand.tables import open_parts\n"
         "try:\n    open_parts(sys.argv[1])\nexcept ValueError:\n    raise SystemExit(2)"
     )
-    ends = [subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode for _ in range(5)]
+    ends = [
+        subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode
+        for _ in range(5)
+    ]
     assert ends == [2] * 5
 
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from command_outcome import Command
 from evenhand import audit
-from evenhand._checks import InputError
 from evenhand._ids import check_cluster
+from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.scale import audit_parts, forecast_parts
 from evenhand.tables import id_column, read_table
-from evenhand.tables._spreadsheet import guarded, unguarded
+from evenhand.tables.spreadsheet import guarded, unguarded
 from parts_examples import ASKED, GIVEN, KEY, QUICK, people, write_parts
 
 HIDDEN = {
@@ -46,7 +46,11 @@ HIDDEN = {
     "Hangul filler": ("a\u3164", "\\u3164", "HANGUL FILLER"),
     "braille blank": ("a\u2800", "\\u2800", "BRAILLE PATTERN BLANK"),
 }
-BLANKS = {"blank before": (" a", "' a'"), "blank behind": ("a ", "'a '"), "two behind": ("a  ", "'a  '")}
+BLANKS = {
+    "blank before": (" a", "' a'"),
+    "blank behind": ("a ", "'a '"),
+    "two behind": ("a  ", "'a  '"),
+}
 
 
 # Ids that look alike.
@@ -82,11 +86,14 @@ def test_ids_with_outer_blanks_are_refused(case: str) -> None:
     for place, take in takers(value).items():
         with pytest.raises(InputError) as caught:
             take()
-        assert f"{place} must not begin or end with a blank, got {shown}; remove it" in str(caught.value)
+        assert f"{place} must not begin or end with a blank, got {shown}; remove it" in str(
+            caught.value
+        )
 
 
 @pytest.mark.parametrize(
-    "value", ["ada b", "Zo\u00eb", "\u674e\u660e", "-5", "=1+1", "'t Hooft", "a  b", "\u0915\u094d\u0937"]
+    "value",
+    ["ada b", "Zo\u00eb", "\u674e\u660e", "-5", "=1+1", "'t Hooft", "a  b", "\u0915\u094d\u0937"],
 )
 def test_ids_that_can_be_seen_are_taken(value: str) -> None:
     for take in takers(value).values():
@@ -99,13 +106,16 @@ def test_ids_that_can_be_seen_are_taken(value: str) -> None:
 def test_an_id_is_taken_only_if_all_its_characters_are_seen(value: str) -> None:
     composed = unicodedata.normalize("NFC", value)
     hidden = any(
-        unicodedata.category(one)[0] == "C" or (unicodedata.category(one)[0] == "Z" and one != " ") for one in composed
+        unicodedata.category(one)[0] == "C" or (unicodedata.category(one)[0] == "Z" and one != " ")
+        for one in composed
     )
     try:
         KeyedDraws(KEY)([value])
     except InputError:
         no_glyph = {unicodedata.lookup("VARIATION SELECTOR-16"), "\u034f", "\u3164", "\u2800"}
-        others = any(unicodedata.category(one) in {"Mn", "Lo", "So"} or one in no_glyph for one in composed)
+        others = any(
+            unicodedata.category(one) in {"Mn", "Lo", "So"} or one in no_glyph for one in composed
+        )
         assert hidden or composed != composed.strip() or others
     else:
         assert not hidden
@@ -115,22 +125,31 @@ def test_an_id_is_taken_only_if_all_its_characters_are_seen(value: str) -> None:
 def test_labels_of_people_are_compared_as_ids_are() -> None:
     labels = np.array(["1", 1, "Zo\u00eb", "Zoe\u0308"], dtype=object)
     assert check_cluster(labels, 4).tolist() == [0, 0, 1, 1]
-    with pytest.raises(InputError, match=r"^cluster\[1\] must be an integer or text, got float 1\.0"):
+    with pytest.raises(
+        InputError, match=r"^cluster\[1\] must be an integer or text, got float 1\.0"
+    ):
         check_cluster(np.array(["1", 1.0], dtype=object), 2)
     assert check_cluster(np.array([2.5, 1.0, 2.5]), 3).tolist() == [1, 0, 1]
     y = np.random.default_rng(0).normal(size=40)
     with pytest.raises(InputError, match=r"cluster\[39\] must have no hidden character"):
-        audit(Forecast.from_normal(np.zeros(40), np.ones(40)), y=y, cluster=[*map(str, range(39)), "0\u200b"])
+        audit(
+            Forecast.from_normal(np.zeros(40), np.ones(40)),
+            y=y,
+            cluster=[*map(str, range(39)), "0\u200b"],
+        )
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_a_hidden_character_in_a_part_is_one_line(place: Path, evenhand: Command, tmp_path: Path, ending: str) -> None:
+def test_a_hidden_character_in_a_part_is_one_line(
+    place: Path, evenhand: Command, tmp_path: Path, ending: str
+) -> None:
     table = people(90)
     table["id"] = [f"p{i}" for i in range(90)]
     table.loc[75, "id"] = "p3\u200b"
     folder = write_parts(table, tmp_path / "in", [30, 60], ending)
     told = (
-        f"part-2{ending}: column 'id', row 16 must have no hidden character, got 'p3\\u200b' (U+200B ZERO WIDTH SPACE"
+        f"part-2{ending}: column 'id', row 16 must have no hidden character, got 'p3\\u200b'"
+        " (U+200B ZERO WIDTH SPACE"
     )
     assert told in evenhand(*randomize_args(place, folder, tmp_path / "out")).complaint()
     for option in ("--id", "--cluster"):
@@ -152,7 +171,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    return ("randomize", table, *NORMAL, "--id", "id", "--key-file", place / "key", "--out", out, *more)
+    return (
+        "randomize",
+        table,
+        *NORMAL,
+        "--id",
+        "id",
+        "--key-file",
+        place / "key",
+        "--out",
+        out,
+        *more,
+    )
 
 
 def repeated(ending: str, folder: Path) -> Path:
@@ -173,11 +203,21 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
     place: Path, evenhand: Command, tmp_path: Path, ending: str
 ) -> None:
     table = repeated(ending, tmp_path)
-    told = f"t{ending}: column 'id', row 41: Zoe\u0308 is the id of row 5 too; rows of one person are not independent"
+    told = (
+        f"t{ending}: column 'id', row 41: Zoe\u0308 is the id of row 5 too; rows of one person are"
+        " not independent"
+    )
     fit = ("fit", table, "--target", "y", "--out", tmp_path / "model", "--id", "id")
-    for args in (fit, (*fit, "--max-group-error", 0.4), ("audit", table, "--target", "y", *NORMAL, "--id", "id")):
+    for args in (
+        fit,
+        (*fit, "--max-group-error", 0.4),
+        ("audit", table, "--target", "y", *NORMAL, "--id", "id"),
+    ):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("evenhand.forecasters.MixtureMLPRegressor.fit", lambda *_: pytest.fail("it was trained"))
+            patch.setattr(
+                "evenhand.forecasters.MixtureMLPRegressor.fit",
+                lambda *_: pytest.fail("it was trained"),
+            )
             complaint = evenhand(*args)
         assert complaint.code == 2
         assert told in complaint.err
@@ -187,13 +227,17 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
         audit_parts(GIVEN, table, "y", id_column="id", **QUICK)
     made = evenhand(*randomize_args(place, table, tmp_path / "out.parquet"))
     assert made.code == 0
-    assert made.err.startswith("warning: 2 rows share the id 'Zo\u00eb' and so one draw, the first in rows 5 and 41\n")
+    assert made.err.startswith(
+        "warning: 2 rows share the id 'Zo\u00eb' and so one draw, the first in rows 5 and 41\n"
+    )
     r = read_table(tmp_path / "out.parquet")["r"]
     assert r[4] == r[40]
     assert r.nunique() == 59
 
 
-def test_fit_certifies_one_row_of_each_person_of_a_cluster(evenhand: Command, tmp_path: Path, monkeypatch: Any) -> None:
+def test_fit_certifies_one_row_of_each_person_of_a_cluster(
+    evenhand: Command, tmp_path: Path, monkeypatch: Any
+) -> None:
     asked: list[dict[str, Any]] = []
 
     def stopped(*args: Any, **options: Any) -> None:
@@ -203,11 +247,24 @@ def test_fit_certifies_one_row_of_each_person_of_a_cluster(evenhand: Command, tm
     monkeypatch.setattr("evenhand.selection.randomize", stopped)
     table = people(60)[["id", "age", "score", "y"]].assign(who=[f"w{i // 2}" for i in range(60)])
     table.to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "model", "--max-group-error", 0.4)
+    fit = (
+        "fit",
+        tmp_path / "t.csv",
+        "--target",
+        "y",
+        "--out",
+        tmp_path / "model",
+        "--max-group-error",
+        0.4,
+    )
     evenhand(*fit, "--id", "id", "--cluster", "who")
     evenhand(*fit, "--id", "id", "--drop", "who")
     evenhand(*fit, "--drop", "who,id")
-    assert [options.get("cluster") for options in asked] == [[f"w{i // 2}" for i in range(60)], None, None]
+    assert [options.get("cluster") for options in asked] == [
+        [f"w{i // 2}" for i in range(60)],
+        None,
+        None,
+    ]
     assert all(options["columns"] == ["age", "score"] for options in asked)
     assert "must have a column 'nobody'" in evenhand(*fit, "--cluster", "nobody").complaint()
 
@@ -219,7 +276,12 @@ def test_an_empty_name_of_a_column_of_people_is_refused(
     table = repeated(".csv", tmp_path)
     folder = write_parts(people(60), tmp_path / "in", [30])
     told = f"{option} must have a value, got an empty one"
-    assert told in evenhand("fit", table, "--target", "y", "--out", tmp_path / "model", option, "").complaint()
+    assert (
+        told
+        in evenhand(
+            "fit", table, "--target", "y", "--out", tmp_path / "model", option, ""
+        ).complaint()
+    )
     assert told in evenhand("audit", table, "--target", "y", *NORMAL, option, "").complaint()
     assert told in evenhand("audit", folder, "--target", "y", *NORMAL, option, "").complaint()
     name = {"--id": "id_column", "--cluster": "cluster"}[option]
@@ -231,8 +293,12 @@ def test_an_empty_name_of_a_column_of_people_is_refused(
 def test_ids_of_csv_that_were_floats_are_refused(tmp_path: Path, ids: list[str]) -> None:
     """Each id by itself, so that a person alone is refused or taken as among others."""
     for some in (ids, ids[:1], [ids[0], "a"]):
-        people(2)[["mean", "std"]][: len(some)].assign(id=some).to_csv(tmp_path / "t.csv", index=False)
-        with pytest.raises(InputError, match=r"row 1 must not be a whole number written as a float, got '1"):
+        people(2)[["mean", "std"]][: len(some)].assign(id=some).to_csv(
+            tmp_path / "t.csv", index=False
+        )
+        with pytest.raises(
+            InputError, match=r"row 1 must not be a whole number written as a float, got '1"
+        ):
             forecast_parts(GIVEN, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
     for some in (["1e5", "2.5"], ["12e4", ".0"]):
         people(2)[["mean", "std"]].assign(id=some).to_csv(tmp_path / "t.csv", index=False)
@@ -243,12 +309,16 @@ def test_ids_of_csv_that_were_floats_are_refused(tmp_path: Path, ids: list[str])
 # Keys.
 
 
-def read_with(content: bytes, place: Path, evenhand: Command, tmp_path: Path, mode: int = 0o600) -> Any:
+def read_with(
+    content: bytes, place: Path, evenhand: Command, tmp_path: Path, mode: int = 0o600
+) -> Any:
     key = tmp_path / "made.key"
     key.write_bytes(content)
     key.chmod(mode)
     people(30)[["id", "mean", "std"]].to_parquet(tmp_path / "t.parquet")
-    return evenhand(*randomize_args(place, tmp_path / "t.parquet", tmp_path / "out.parquet", "--key-file", key))
+    return evenhand(
+        *randomize_args(place, tmp_path / "t.parquet", tmp_path / "out.parquet", "--key-file", key)
+    )
 
 
 TEXT = "Vq3jw8-rQ0zLxN5t"
@@ -295,11 +365,24 @@ def test_one_final_newline_is_not_part_of_the_key(
 
 @pytest.mark.parametrize(
     "key",
-    [b"x" * 16, b"x" * 500, b"ab" * 40, b"0123456789012345", b"0123456789" * 9, b"passwordpassword", bytes(32)],
+    [
+        b"x" * 16,
+        b"x" * 500,
+        b"ab" * 40,
+        b"0123456789012345",
+        b"0123456789" * 9,
+        b"passwordpassword",
+        bytes(32),
+    ],
 )
-def test_keys_without_entropy_are_refused(key: bytes, place: Path, evenhand: Command, tmp_path: Path) -> None:
+def test_keys_without_entropy_are_refused(
+    key: bytes, place: Path, evenhand: Command, tmp_path: Path
+) -> None:
     n_pairs = len({key[i : i + 2] for i in range(len(key) - 1)})
-    with pytest.raises(InputError, match=rf"^key must have at least 12 different pairs .* got {n_pairs}; it is easy"):
+    with pytest.raises(
+        InputError,
+        match=rf"^key must have at least 12 different pairs .* got {n_pairs}; it is easy",
+    ):
         KeyedDraws(key)
     told = read_with(key, place, evenhand, tmp_path).complaint()
     assert "made.key: " in told
@@ -308,7 +391,8 @@ def test_keys_without_entropy_are_refused(key: bytes, place: Path, evenhand: Com
 
 
 def test_random_keys_have_enough_entropy() -> None:
-    # a key of 16 random bytes has fewer than 12 pairs with probability 8e-14; one of 32 hexadecimal digits with 1e-24
+    # a key of 16 random bytes has fewer than 12 pairs with probability 8e-14; one of 32 hexadecimal
+    # digits with 1e-24
     random = np.random.default_rng(0)
     for _ in range(300):
         KeyedDraws(random.bytes(16))
@@ -317,14 +401,18 @@ def test_random_keys_have_enough_entropy() -> None:
 
 @pytest.mark.skipif("os.name != 'posix'")
 @pytest.mark.parametrize(
-    ("mode", "is_warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True), (0o620, True)]
+    ("mode", "is_warned"),
+    [(0o600, False), (0o400, False), (0o640, True), (0o604, True), (0o620, True)],
 )
 def test_a_key_file_that_others_can_read_is_warned_of(
     mode: int, is_warned: bool, place: Path, evenhand: Command, tmp_path: Path
 ) -> None:
     made = read_with(TEXT.encode(), place, evenhand, tmp_path, mode)
     assert made.code == 0
-    told = f"warning: {tmp_path / 'made.key'}: others than the owner can read or change the key; run: chmod 600 "
+    told = (
+        f"warning: {tmp_path / 'made.key'}: others than the owner can read or change the key; run:"
+        " chmod 600 "
+    )
     assert made.err.startswith(told) == is_warned
     assert made.err.count("\n") == 1 + is_warned
 
@@ -341,9 +429,9 @@ def test_the_fingerprint_depends_on_the_key_alone_and_is_no_draw() -> None:
     draws = KeyedDraws(KEY, "2026-11")
     assert draws.fingerprint == KeyedDraws(KEY).fingerprint == fingerprint(KEY)
     assert draws.fingerprint != KeyedDraws(KEY + b"x").fingerprint
-    assert draws.fingerprint != hashlib.blake2b(b"", key=KEY, digest_size=8, person=b"evenhand draw").digest().hex(
-        "-", 2
-    )
+    assert draws.fingerprint != hashlib.blake2b(
+        b"", key=KEY, digest_size=8, person=b"evenhand draw"
+    ).digest().hex("-", 2)
     long = bytes(range(200))
     assert KeyedDraws(long).fingerprint == fingerprint(hashlib.blake2b(long).digest())
 
@@ -359,25 +447,36 @@ def test_each_row_names_its_context_and_key_so_that_it_can_be_replayed_after_a_r
     (tmp_path / "new.key").write_text(TEXT)
     (tmp_path / "new.key").chmod(0o600)
     out = [tmp_path / f"out-{name}{ending}" for name in ("old", "new")]
-    first = evenhand(*randomize_args(place, tmp_path / "old.parquet", out[0], "--context", "2026-11"))
+    first = evenhand(
+        *randomize_args(place, tmp_path / "old.parquet", out[0], "--context", "2026-11")
+    )
     assert first.err.endswith(f"; the fingerprint of the key is {fingerprint(KEY)}\n")
     rotated = ("--context", "2026-12", "--key-file", tmp_path / "new.key")
     assert evenhand(*randomize_args(place, tmp_path / "new.parquet", out[1], *rotated)).code == 0
     served = pd.concat(
-        [pd.read_csv(one, dtype={"id": str}) if ending == ".csv" else pd.read_parquet(one) for one in out]
+        [
+            pd.read_csv(one, dtype={"id": str}) if ending == ".csv" else pd.read_parquet(one)
+            for one in out
+        ]
     )
     assert list(served.columns[-2:]) == ["context", "key"]
     for (key, context), rows in served.groupby(["key", "context"]):
-        np.testing.assert_allclose(KeyedDraws(keys[key], context)(rows["id"]), rows["r"], rtol=1e-12)
+        np.testing.assert_allclose(
+            KeyedDraws(keys[key], context)(rows["id"]), rows["r"], rtol=1e-12
+        )
     assert served["key"].nunique() == 2
 
 
 @pytest.mark.parametrize("name", ["r", "mean", "q0.5", "context", "key"])
-def test_an_id_column_with_the_name_of_an_output_is_refused_plainly(tmp_path: Path, name: str) -> None:
+def test_an_id_column_with_the_name_of_an_output_is_refused_plainly(
+    tmp_path: Path, name: str
+) -> None:
     table = people(30)[["id", "mean", "std"]].assign(**{name: np.arange(30)})
     table.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(InputError) as caught:
-        forecast_parts(GIVEN, tmp_path / "t.parquet", tmp_path / "out.csv", **(ASKED | {"id_column": name}))
+        forecast_parts(
+            GIVEN, tmp_path / "t.parquet", tmp_path / "out.csv", **(ASKED | {"id_column": name})
+        )
     clash = f"id column {name!r} clashes with an output column of the same name; rename it"
     assert clash in str(caught.value)
     assert not (tmp_path / "out.csv").exists()
@@ -392,7 +491,12 @@ def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
     out = [tmp_path / f"out-{month}.parquet" for month in (11, 12)]
     table.to_parquet(tmp_path / "in.parquet", index=False)
     for month, path in zip((11, 12), out, strict=True):
-        assert evenhand(*randomize_args(place, tmp_path / "in.parquet", path, "--context", f"2026-{month}")).code == 0
+        assert (
+            evenhand(
+                *randomize_args(place, tmp_path / "in.parquet", path, "--context", f"2026-{month}")
+            ).code
+            == 0
+        )
     served = pd.concat([pd.read_parquet(out[0])[:200], pd.read_parquet(out[1])[200:]])
     joined = served.drop(columns="mean").merge(table[["id", "y", "age"]], on="id")
     cuts = [150] if is_folder else []
@@ -408,11 +512,27 @@ def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
 
 # Spreadsheets.
 
-FORMULAS = ["=1+1", "+49 170", "-1+2", "@ada", "'=1+1", "''@ada", "-5", "'-5", "'t Hooft", "ada", "\uff1d1", "-"]
+FORMULAS = [
+    "=1+1",
+    "+49 170",
+    "-1+2",
+    "@ada",
+    "'=1+1",
+    "''@ada",
+    "-5",
+    "'-5",
+    "'t Hooft",
+    "ada",
+    "\uff1d1",
+    "-",
+]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5), st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5))
+@given(
+    st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5),
+    st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5),
+)
 def test_guarding_a_cell_can_be_undone_and_never_makes_two_one(text: str, other: str) -> None:
     assert unguarded(guarded(text)) == text
     assert (guarded(text) == guarded(other)) == (text == other)
@@ -421,13 +541,19 @@ def test_guarding_a_cell_can_be_undone_and_never_makes_two_one(text: str, other:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(tmp_path: Path, ending: str) -> None:
+def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(
+    tmp_path: Path, ending: str
+) -> None:
     table = people(len(FORMULAS))[["mean", "std"]].assign(id=FORMULAS)
     table.to_parquet(tmp_path / "t.parquet")
     options = ASKED | {"context": "=now()"}
-    with pytest.warns(UserWarning, match=r"row 5: \"'=1\+1\" is how csv files of evenhand write '=1\+1'"):
+    with pytest.warns(
+        UserWarning, match=r"row 5: \"'=1\+1\" is how csv files of evenhand write '=1\+1'"
+    ):
         forecast_parts(GIVEN, tmp_path / "t.parquet", tmp_path / f"out{ending}", **options)
-    found = pd.read_csv(tmp_path / f"out{ending}", dtype=str, keep_default_na=False, float_precision="round_trip")
+    found = pd.read_csv(
+        tmp_path / f"out{ending}", dtype=str, keep_default_na=False, float_precision="round_trip"
+    )
     written = [
         "'=1+1",
         "'+49 170",
@@ -444,7 +570,9 @@ def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(tmp_pa
     ]
     assert found["id"].tolist() == written
     assert set(found["context"]) == {"'=now()"}
-    original = found["id"].str.replace(r"^'(?='*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])", "", regex=True)
+    original = found["id"].str.replace(
+        r"^'(?='*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])", "", regex=True
+    )
     assert original.tolist() == FORMULAS
     assert found["r"].astype(float).tolist() == KeyedDraws(KEY, "=now()")(FORMULAS).tolist()
 

@@ -1,7 +1,7 @@
 """The price of proof against quadrature, differential equations, discrete optimization and hostile forecasters.
 
-`e` is a mean pathwise error, `p` a price in nats, `kappa` the slope of the limit. Nothing here is compared with a
-figure that the package itself once produced.
+`e` is a mean pathwise error, `p` a price in nats, `kappa` the slope of the limit. Nothing here is
+compared with a figure that the package itself once produced.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.links import Entropic, Gaussian, Laplace, Link, price_of_proof
 from quadrature import Floats, panels, split_at
 
 KAPPAS = (0.1, 0.5, 2.0, 7.0, 20.0, 60.0)
 
-# alpha: mean error and price of laplace, then of entropic at the same kappa, as the method prints them
+# alpha: mean error and price of laplace, then of entropic at the same kappa, as the method prints
+# them
 PRINTED = {
     0.05: ((0.049, 1.374), (0.049, 1.377)),
     0.08: ((0.078, 0.952), (0.078, 0.958)),
@@ -27,7 +28,8 @@ PRINTED = {
 }
 
 
-# --- the limits by integration ---------------------------------------------------------------------------------
+# --- the limits by integration
+# ---------------------------------------------------------------------------------
 
 
 def grid_of(kappa: float) -> tuple[Floats, Floats, Floats, Floats]:
@@ -42,14 +44,17 @@ def grid_of(kappa: float) -> tuple[Floats, Floats, Floats, Floats]:
 def cheapest_of_all(kappa: float) -> tuple[float, float, float]:
     """`1/3 - e`, `p` and `L` of the law `exp(-kappa |c - t|) / Z_t`, each to full relative precision.
 
-    With `log k` known to full relative precision, `E (1 - k) |c - t|` and `E (k log k - k + 1)` do not cancel.
+    With `log k` known to full relative precision, `E (1 - k) |c - t|` and `E (k log k - k + 1)` do
+    not cancel.
     """
     t, weight_t, c, weight_c = grid_of(kappa)
     distance = np.abs(c - t[:, None])
     log_z = np.log1p((np.expm1(-kappa * distance) * weight_c).sum(axis=-1))
     log_k = -kappa * distance - log_z[:, None]
     weight = weight_c * weight_t[:, None]
-    surplus = np.where(np.abs(log_k) < 1e-2, log_k**2 / 2 + log_k**3 / 3 + log_k**4 / 8 + log_k**5 / 30, 0)
+    surplus = np.where(
+        np.abs(log_k) < 1e-2, log_k**2 / 2 + log_k**3 / 3 + log_k**4 / 8 + log_k**5 / 30, 0
+    )
     surplus = np.where(np.abs(log_k) < 1e-2, surplus, np.exp(log_k) * (log_k - 1) + 1)
     return (
         float((-np.expm1(log_k) * distance * weight).sum()),
@@ -62,7 +67,9 @@ def cheapest_of_all(kappa: float) -> tuple[float, float, float]:
 def test_limit_of_all_forecasters_is_the_integral(kappa: float) -> None:
     less, price, _ = cheapest_of_all(kappa)
     # rounding 1/3 - less to a float moves the price by up to kappa * 6e-17
-    assert price_of_proof(1 / 3 - less, exact=False) == pytest.approx(price, rel=1e-9, abs=kappa * 1e-16)
+    assert price_of_proof(1 / 3 - less, exact=False) == pytest.approx(
+        price, rel=1e-9, abs=kappa * 1e-16
+    )
 
 
 def shoot(kappa: float, start: float) -> integrate.OdeSolution:
@@ -82,11 +89,17 @@ def cheapest_exact(kappa: float) -> tuple[float, float]:
     """Mean error and price of the coupling `exp(-kappa |c - r|) / (f(c) f(r))` with uniform marginals."""
     scale = np.sqrt(2 / kappa) * np.exp(-0.5)  # of f(0) at large kappa; more at small
     start = optimize.brentq(
-        lambda x: shoot(kappa, scale * np.exp(x)).y[1, -1], -3.0 if kappa < 1 else -0.5, 1.0, xtol=1e-15, rtol=1e-15
+        lambda x: shoot(kappa, scale * np.exp(x)).y[1, -1],
+        -3.0 if kappa < 1 else -0.5,
+        1.0,
+        xtol=1e-15,
+        rtol=1e-15,
     )
     solved = shoot(kappa, scale * np.exp(start)).sol
     t, weight_t, c, weight_c = grid_of(kappa)
-    log_f_t, log_f_c = (np.log(solved(np.minimum(x, 1 - x).ravel())[0]).reshape(x.shape) for x in (t, c))
+    log_f_t, log_f_c = (
+        np.log(solved(np.minimum(x, 1 - x).ravel())[0]).reshape(x.shape) for x in (t, c)
+    )
     distance = np.abs(c - t[:, None])
     log_k = -kappa * distance - log_f_c - log_f_t[:, None]
     mass = np.exp(log_k) * weight_c
@@ -105,7 +118,11 @@ def test_exact_limit_is_the_coupling_that_the_differential_equation_gives(kappa:
 def test_the_table_of_the_method_lies_on_the_limits(alpha: float) -> None:
     # both figures are rounded to three digits
     for (error, price), exact in zip(PRINTED[alpha], (False, True), strict=True):
-        assert price_of_proof(error + 0.0005, exact) - 0.0005 <= price <= price_of_proof(error - 0.0005, exact) + 0.0005
+        assert (
+            price_of_proof(error + 0.0005, exact) - 0.0005
+            <= price
+            <= price_of_proof(error - 0.0005, exact) + 0.0005
+        )
 
 
 @pytest.mark.parametrize(("make", "exact"), [(Laplace, False), (Entropic, True)])
@@ -115,14 +132,15 @@ def test_the_link_that_attains_the_limit_does(make: type[Link], exact: bool, alp
     assert price_of_proof(link.mean_error, exact) == pytest.approx(link.price, rel=1e-9)
 
 
-# --- the limits by discrete optimization -----------------------------------------------------------------------
+# --- the limits by discrete optimization
+# -----------------------------------------------------------------------
 
 
 def discrete_limit(kappa: float, n: int, exact: bool) -> tuple[float, float]:
     """Minimize `p + kappa e` over all couplings on n by n midpoints: error and price.
 
-    For all forecasters the law of C is free and its price is counted from uniform (one Gibbs step of
-    Blahut-Arimoto with that output law); for exact ones both marginals are uniform (Sinkhorn).
+    For all forecasters the law of C is free and its price is counted from uniform (one Gibbs step
+    of Blahut-Arimoto with that output law); for exact ones both marginals are uniform (Sinkhorn).
     """
     c = (np.arange(n) + 0.5) / n
     distance = np.abs(c[:, None] - c)
@@ -138,14 +156,22 @@ def discrete_limit(kappa: float, n: int, exact: bool) -> tuple[float, float]:
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("kappa", [0.5, 2.0, 7.0, 20.0])
 def test_limits_are_what_discrete_optimization_converges_to(kappa: float, exact: bool) -> None:
-    coarse, fine = np.array(discrete_limit(kappa, 200, exact)), np.array(discrete_limit(kappa, 600, exact))
-    error, price = (9 * fine - coarse) / 8  # midpoint errors are O(h^2): Richardson over steps h and h/3
+    coarse, fine = (
+        np.array(discrete_limit(kappa, 200, exact)),
+        np.array(discrete_limit(kappa, 600, exact)),
+    )
+    error, price = (
+        9 * fine - coarse
+    ) / 8  # midpoint errors are O(h^2): Richardson over steps h and h/3
     assert price_of_proof(error, exact) == pytest.approx(price, abs=2e-6)
 
 
 @pytest.mark.parametrize("kappa", [2.0, 7.0])
 def test_limits_lie_above_rate_distortion(kappa: float) -> None:
-    """Blahut-Arimoto with a free output law gives the mutual information alone: a lower bound of any price."""
+    """Blahut-Arimoto with a free output law gives the mutual information alone.
+
+    A lower bound of any price.
+    """
     n = 200
     c = (np.arange(n) + 0.5) / n
     distance = np.abs(c[:, None] - c)
@@ -159,12 +185,17 @@ def test_limits_lie_above_rate_distortion(kappa: float) -> None:
     assert information < price_of_proof(error, exact=False) < price_of_proof(error)
 
 
-# --- shape and ends --------------------------------------------------------------------------------------------
+# --- shape and ends
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_price_falls_and_is_convex(exact: bool) -> None:
-    for errors in (np.linspace(1e-3, 1 / 3, 2001), np.linspace(0.33, 1 / 3, 201), np.linspace(1e-8, 1e-6, 201)):
+    for errors in (
+        np.linspace(1e-3, 1 / 3, 2001),
+        np.linspace(0.33, 1 / 3, 201),
+        np.linspace(1e-8, 1e-6, 201),
+    ):
         price = price_of_proof(errors, exact)
         assert (np.diff(price) < 0).all()
         assert (np.diff(price, 2) > 0).all()
@@ -177,7 +208,9 @@ def test_no_point_of_either_limit_lies_below_a_tangent() -> None:
     for kappa in KAPPAS:
         less, _, rate = cheapest_of_all(kappa)
         assert (every + kappa * errors >= rate - 1e-12).all()
-        assert price_of_proof(1 / 3 - less, exact=False) + kappa * (1 / 3 - less) == pytest.approx(rate, rel=1e-11)
+        assert price_of_proof(1 / 3 - less, exact=False) + kappa * (1 / 3 - less) == pytest.approx(
+            rate, rel=1e-11
+        )
     # calibration on average costs something, though at most 0.0061 nats as the documentation says
     assert (exact[:-1] > every[:-1]).all()
     assert 0.005 < (exact - every).max() < 0.0061
@@ -185,27 +218,42 @@ def test_no_point_of_either_limit_lies_below_a_tangent() -> None:
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_price_of_small_errors_is_that_of_the_laplace_law(exact: bool) -> None:
-    """A law on the whole line with mean distance e has entropy `1 + log(2 e)`; the two ends add a term in e.
+    """A law on the whole line with mean distance e has entropy `1 + log(2 e)`.
 
-    For all forecasters both ends together cost `2 Li2(1/2) e`, as `-log Z_t` near an end is
-    `log kappa - log(2 - exp(-kappa t))`. With both marginals uniform it is `-4 I e`, `I` the integral of `log g` along
-    the potential `g'' = g - 1/g` from `g(0) = exp(-1/2)` to 1.
+    The two ends add a term in e.
+
+    For all forecasters both ends together cost `2 Li2(1/2) e`, as `-log Z_t` near an end is `log
+    kappa - log(2 - exp(-kappa t))`. With both marginals uniform it is `-4 I e`, `I` the integral of
+    `log g` along the potential `g'' = g - 1/g` from `g(0) = exp(-1/2)` to 1.
     """
     # with g = exp(-w), w from 0 to 1/2, ds = -dg / g' and g'^2 = g^2 - 1 - 2 log g
-    slope = integrate.quad(lambda w: w * np.exp(-w) / np.sqrt(np.expm1(-2 * w) + 2 * w), 0, 0.5, epsabs=1e-12)[0]
+    slope = integrate.quad(
+        lambda w: w * np.exp(-w) / np.sqrt(np.expm1(-2 * w) + 2 * w), 0, 0.5, epsabs=1e-12
+    )[0]
     term = 4 * slope if exact else 2 * special.spence(0.5)
     error = np.array([1e-3, 1e-4, 1e-5, 1e-9, 1e-30, 1e-300])
     expected = -np.log(2 * error) - 1 + term * error
-    np.testing.assert_allclose(price_of_proof(error, exact), expected, rtol=1e-14, atol=10 * error[0] ** 2)
-    np.testing.assert_allclose(price_of_proof(error[1:], exact), expected[1:], rtol=1e-14, atol=1e-7)
+    np.testing.assert_allclose(
+        price_of_proof(error, exact), expected, rtol=1e-14, atol=10 * error[0] ** 2
+    )
+    np.testing.assert_allclose(
+        price_of_proof(error[1:], exact), expected[1:], rtol=1e-14, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize(("exact", "variance"), [(False, 1 / 20), (True, 2 / 45)])
 def test_first_proof_is_nearly_free(exact: bool, variance: float) -> None:
-    """Near 1/3 the price is `d^2 / (2 v)`: `v` the variance of `|C - R|` given R, or of what marginals leave of it."""
+    """Near 1/3 the price is `d^2 / (2 v)`.
+
+    `v` the variance of `|C - R|` given R, or of what marginals leave of it.
+    """
     d = np.array([1e-3, 1e-4, 1e-5])
-    np.testing.assert_allclose(price_of_proof(1 / 3 - d, exact), d**2 / (2 * variance), rtol=10 * d[0])
-    np.testing.assert_allclose(price_of_proof(1 / 3 - d[2], exact), d[2] ** 2 / (2 * variance), rtol=1e-4)
+    np.testing.assert_allclose(
+        price_of_proof(1 / 3 - d, exact), d**2 / (2 * variance), rtol=10 * d[0]
+    )
+    np.testing.assert_allclose(
+        price_of_proof(1 / 3 - d[2], exact), d[2] ** 2 / (2 * variance), rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -213,7 +261,8 @@ def test_errors_from_a_third_on_cost_nothing(exact: bool) -> None:
     np.testing.assert_array_equal(price_of_proof([1 / 3, 0.34, 0.5], exact), 0)
 
 
-# --- what goes in and comes out --------------------------------------------------------------------------------
+# --- what goes in and comes out
+# --------------------------------------------------------------------------------
 
 
 def test_any_shape_is_kept_and_the_input_left_alone() -> None:
@@ -255,13 +304,15 @@ def test_what_is_no_number_is_refused() -> None:
         price_of_proof("little")
 
 
-# --- no forecaster lies below, however it uses its draw --------------------------------------------------------
+# --- no forecaster lies below, however it uses its draw
+# --------------------------------------------------------
 #
-# By the probability integral transform the truth may be uniform on [0, 1]. A forecaster here has m equally likely
-# densities, one for each cell of r, constant on each of n cells of y or with inverses of that kind: a true randomized
-# forecaster, so its price is exact and its error (the law over r has m steps) is exact but for the integral over y.
-# On a cell of width 1/N the midpoint is off by at most 1/(2N) times a CDF's rise there, as W1 moves by no more than
-# the mean of its points; rises add up to 1. So the midpoint error differs from the true one by at most 1/(2N).
+# By the probability integral transform the truth may be uniform on [0, 1]. A forecaster here has m
+# equally likely densities, one for each cell of r, constant on each of n cells of y or with
+# inverses of that kind: a true randomized forecaster, so its price is exact and its error (the law
+# over r has m steps) is exact but for the integral over y. On a cell of width 1/N the midpoint is
+# off by at most 1/(2N) times a CDF's rise there, as W1 moves by no more than the mean of its
+# points; rises add up to 1. So the midpoint error differs from the true one by at most 1/(2N).
 
 N = 4096
 TOLERANCE = 1 / (2 * N)
@@ -280,16 +331,25 @@ def mean_step_error(cdfs: Floats) -> float:
 
 
 def of_densities(density: Floats) -> tuple[float, float]:
-    """Error and price of forecasters whose density is constant on cells of y; rows are values of r, of mean 1."""
+    """Error and price of forecasters whose density is constant on cells of y.
+
+    Rows are values of r, of mean 1.
+    """
     edges = np.linspace(0, 1, density.shape[1] + 1)
-    cdf = np.concatenate((np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1)
-    return mean_step_error(np.array([np.interp(Y, edges, row) for row in cdf])), float(-np.log(density).mean())
+    cdf = np.concatenate(
+        (np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1
+    )
+    return mean_step_error(np.array([np.interp(Y, edges, row) for row in cdf])), float(
+        -np.log(density).mean()
+    )
 
 
 def of_links(density: Floats) -> tuple[float, float]:
     """Error and price of `h = K^-1` with `k(c; r)` constant on cells of c."""
     edges = np.linspace(0, 1, density.shape[1] + 1)
-    cdf = np.concatenate((np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1)
+    cdf = np.concatenate(
+        (np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1
+    )
     cdfs = np.array([np.interp(Y, row / row[-1], edges) for row in cdf])
     return mean_step_error(cdfs), float((density * np.log(density)).mean())
 
@@ -314,10 +374,19 @@ def hostile(seed: int) -> list[Floats]:
     """Families of densities with no order in r: rows are draws, columns cells of y (or of c)."""
     random = np.random.default_rng(seed)
     m = 32
-    copulas = [coupling(link(alpha), m) for link in (Laplace, Entropic, Gaussian) for alpha in (0.03, 0.1, 0.3)]
+    copulas = [
+        coupling(link(alpha), m)
+        for link in (Laplace, Entropic, Gaussian)
+        for alpha in (0.03, 0.1, 0.3)
+    ]
     shift = np.array([np.roll(copulas[1][0], int(7 * i) % m) for i in range(m)])
-    families = [random.dirichlet(np.full(m, size), m) * m for size in (0.3, 1.0, 5.0, 50.0)]  # independent draws
-    families += [shift, np.exp(random.normal(size=(m, m)).cumsum(axis=1))]  # rotations; rough random laws
+    families = [
+        random.dirichlet(np.full(m, size), m) * m for size in (0.3, 1.0, 5.0, 50.0)
+    ]  # independent draws
+    families += [
+        shift,
+        np.exp(random.normal(size=(m, m)).cumsum(axis=1)),
+    ]  # rotations; rough random laws
     for k in copulas:
         families += [
             k[:, random.permutation(m)],  # cells of the outcome exchanged
@@ -355,14 +424,20 @@ def test_no_calibrated_family_lies_below_the_exact_limit(seed: int) -> None:
 
 def test_those_who_are_not_calibrated_may_lie_below_the_exact_limit_only() -> None:
     error, price = of_links(coupling(Laplace(0.3), 128))
-    assert price_of_proof(error + TOLERANCE, exact=False) <= price < price_of_proof(error + TOLERANCE) - 1e-4
+    assert (
+        price_of_proof(error + TOLERANCE, exact=False)
+        <= price
+        < price_of_proof(error + TOLERANCE) - 1e-4
+    )
 
 
 Potential = tuple[Floats, Floats]
 """A function on an even grid over [0, 1], and its derivative."""
 
 
-def objective(logits: Floats, kappa: float, m: int, fine: int, potential: Potential) -> tuple[float, Floats]:
+def objective(
+    logits: Floats, kappa: float, m: int, fine: int, potential: Potential
+) -> tuple[float, Floats]:
     """`p + kappa e - E phi(C)` of m densities, constant on m cells with `fine` midpoints each, and its gradient."""
     q = special.softmax(logits.reshape(m, m), axis=1)
     start = np.concatenate((np.zeros((m, 1)), q.cumsum(axis=1)[:, :-1]), axis=1)
@@ -379,16 +454,25 @@ def objective(logits: Floats, kappa: float, m: int, fine: int, potential: Potent
     phi, phi_slope = (np.interp(cdfs, np.linspace(0, 1, part.size), part) for part in potential)
     slope = (slope - phi_slope / m) / (m * fine)
     after = slope.sum(axis=-1)
-    by_q = (slope * place).sum(axis=-1) + after.sum(axis=1, keepdims=True) - after.cumsum(axis=1) - 1 / (m * m * q)
+    by_q = (
+        (slope * place).sum(axis=-1)
+        + after.sum(axis=1, keepdims=True)
+        - after.cumsum(axis=1)
+        - 1 / (m * m * q)
+    )
     gradient = q * (by_q - (q * by_q).sum(axis=1, keepdims=True))
-    return float(kappa * error.sum(axis=0).mean() - np.log(q * m).mean() - phi.mean()), gradient.ravel()
+    return (
+        float(kappa * error.sum(axis=0).mean() - np.log(q * m).mean() - phi.mean()),
+        gradient.ravel(),
+    )
 
 
 def potential_of(kappa: float, exact: bool) -> tuple[Potential, float]:
     """`phi`, and the least value of `p + kappa e - E phi(C)` that the theorem allows to any forecaster.
 
-    0 and L(kappa) for all forecasters. For exact ones `phi = log a` of the entropic link, the multiplier of a uniform
-    C; then the value is `integral phi`, and `p + kappa e` of the link is twice that.
+    0 and L(kappa) for all forecasters. For exact ones `phi = log a` of the entropic link, the
+    multiplier of a uniform C; then the value is `integral phi`, and `p + kappa e` of the link is
+    twice that.
     """
     c = np.linspace(0, 1, 20001)
     if not exact:
@@ -409,17 +493,28 @@ def test_gradient_of_the_search_is_right(exact: bool) -> None:
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("kappa", [2.0, 6.0])
-def test_descent_over_all_families_approaches_the_limit_from_above(kappa: float, exact: bool) -> None:
-    """Start from random laws without order in r: the search ends within O(h^2) of the limit, never below it."""
+def test_descent_over_all_families_approaches_the_limit_from_above(
+    kappa: float, exact: bool
+) -> None:
+    """Start from random laws without order in r.
+
+    The search ends within O(h^2) of the limit, never below it.
+    """
     (potential, limit), random, excess = potential_of(kappa, exact), np.random.default_rng(1), []
     for m in (6, 12, 24, 48):
         least = np.inf
         for _ in range(2):
             arguments = (kappa, m, 8, potential)
             found = optimize.minimize(
-                objective, random.normal(size=m * m), arguments, jac=True, method="L-BFGS-B", options={"maxiter": 400}
+                objective,
+                random.normal(size=m * m),
+                arguments,
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": 400},
             )
-            # 8 m midpoints: the error is off by at most 1/(16 m), as above, and phi by as much times its slope
+            # 8 m midpoints: the error is off by at most 1/(16 m), as above, and phi by as much
+            # times its slope
             assert found.fun >= limit - (kappa + np.abs(potential[1]).max()) / (16 * m)
             density = special.softmax(found.x.reshape(m, m), axis=1) * m
             error, price = of_densities(density)
@@ -430,5 +525,7 @@ def test_descent_over_all_families_approaches_the_limit_from_above(kappa: float,
         excess.append(least)
     coarse, fine = np.array(excess[:-1]), np.array(excess[1:])
     assert (fine > 0).all()
-    assert (coarse > 2.5 * fine).all()  # a quarter for half the step, once the cells resolve 1/kappa
+    assert (
+        coarse > 2.5 * fine
+    ).all()  # a quarter for half the step, once the cells resolve 1/kappa
     assert excess[-1] < 0.005

@@ -34,7 +34,9 @@ NOT_CALLED = {
 
 def fresh(code: str) -> str:
     """Run code in a process of its own and return what it prints."""
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def public(room: str) -> list[tuple[str, Any]]:
@@ -74,7 +76,18 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_import_loads_nothing_heavy() -> None:
     code = "import sys, evenhand; print([name for name in %r if name in sys.modules])"
-    heavy = ("torch", "sklearn", "scipy", "pandas", "pyarrow", "numpy", "matplotlib", "typer", "rich", "skops")
+    heavy = (
+        "torch",
+        "sklearn",
+        "scipy",
+        "pandas",
+        "pyarrow",
+        "numpy",
+        "matplotlib",
+        "typer",
+        "rich",
+        "skops",
+    )
     assert fresh(code % (heavy,)) == "[]\n"
 
 
@@ -118,7 +131,9 @@ def test_names_of_rooms_are_documented(room: str) -> None:
     for name, found in public(room):
         if inspect.isclass(found) or inspect.isfunction(found):
             assert found.__doc__, name
-            assert not found.__doc__.startswith(f"{name}("), f"{name} has the docstring that a dataclass makes"
+            assert not found.__doc__.startswith(f"{name}("), (
+                f"{name} has the docstring that a dataclass makes"
+            )
 
 
 @pytest.mark.parametrize("name", sorted(set(evenhand.__all__) - NOT_CALLED))
@@ -133,7 +148,9 @@ def help_of(*args: str) -> str:
     script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
     assert script is not None
     run = [script, *args, "--help"]
-    done = subprocess.run(run, check=True, capture_output=True, text=True, env=os.environ | {"COLUMNS": "100"})
+    done = subprocess.run(
+        run, check=True, capture_output=True, text=True, env=os.environ | {"COLUMNS": "100"}
+    )
     assert done.stderr == ""
     return done.stdout
 

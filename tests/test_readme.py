@@ -21,7 +21,9 @@ def test_the_blocks_of_the_readme_run_in_order() -> None:
 
 
 def test_the_shell_lines_of_the_readme_name_what_is_there() -> None:
-    blocks = list(Sybil(parsers=[CodeBlockParser(language="sh", evaluator=check_shell)]).parse(README))
+    blocks = list(
+        Sybil(parsers=[CodeBlockParser(language="sh", evaluator=check_shell)]).parse(README)
+    )
     assert len(blocks) >= 3
     for block in blocks:
         block.evaluate()

@@ -22,13 +22,20 @@ from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from evenhand import DiscreteOutcomeWarning, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
+from evenhand import (
+    DiscreteOutcomeWarning,
+    InputError,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+    load,
+    save,
+)
 from evenhand.calibration import calibration_error
 from evenhand.columns import UnseenValuesWarning
+from evenhand.columns.groups import group_columns
 from evenhand.distributions import Normal, Recalibrated
 from evenhand.draws import nodes
-from evenhand.forecasters import _grouping as module
-from evenhand.groups import group_columns
+from evenhand.forecasters import grouping as module
 from forecaster_examples import linear_task, small_mixture, small_paic
 
 Floats = NDArray[np.float64]
@@ -38,7 +45,8 @@ VALUES = np.array([0.0, 0.3, 0.4, 0.95, 1.0])
 TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
 
 
-# --- the wrapper -----------------------------------------------------------------------------------------------
+# --- the wrapper
+# -----------------------------------------------------------------------------------------------
 
 
 def test_the_identity_map_gives_the_base() -> None:
@@ -49,7 +57,9 @@ def test_the_identity_map_gives_the_base() -> None:
         batch = Recalibrated(base, levels, levels, which)
         for name in ("cdf", "sf", "logcdf", "logsf", "logpdf"):
             # the same to rounding of a sum of three terms
-            np.testing.assert_allclose(getattr(batch, name)(y), getattr(base, name)(y), rtol=1e-14, atol=1e-16)
+            np.testing.assert_allclose(
+                getattr(batch, name)(y), getattr(base, name)(y), rtol=1e-14, atol=1e-16
+            )
         for p in (1e-12, 0.3, 0.5, 0.9, 1 - 1e-9):
             np.testing.assert_allclose(batch.ppf(p), base.ppf(p), rtol=1e-13)
         # by a table of quantiles: see SMOOTH in distribution_examples
@@ -60,13 +70,21 @@ def test_the_identity_map_gives_the_base() -> None:
 def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:
     batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
     y = np.linspace(-3, 3, 41)
-    np.testing.assert_allclose(batch.cdf(y), np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-12)
-    np.testing.assert_allclose(batch.sf(y), 1 - np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-11)
+    np.testing.assert_allclose(
+        batch.cdf(y), np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        batch.sf(y), 1 - np.interp(stats.norm.cdf(y), LEVELS, VALUES), rtol=1e-11
+    )
     slopes = np.diff(VALUES) / np.diff(LEVELS)
     cell = np.searchsorted(LEVELS, stats.norm.cdf(y)) - 1
-    np.testing.assert_allclose(batch.logpdf(y), np.log(slopes[cell]) + stats.norm.logpdf(y), rtol=1e-12)
+    np.testing.assert_allclose(
+        batch.logpdf(y), np.log(slopes[cell]) + stats.norm.logpdf(y), rtol=1e-12
+    )
     p = np.linspace(0.01, 0.99, 50)
-    np.testing.assert_allclose(batch.ppf(p), stats.norm.ppf(np.interp(p, VALUES, LEVELS)), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(
+        batch.ppf(p), stats.norm.ppf(np.interp(p, VALUES, LEVELS)), rtol=1e-11, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("z", [8.0, 15.0, 30.0, 60.0])
@@ -75,11 +93,17 @@ def test_far_tails_are_the_bases_times_a_constant(z: float) -> None:
     # slopes of the outer lines: 0.3 / 0.1 and 0.05 / 0.2
     np.testing.assert_allclose(batch.logcdf(-z), np.log(3.0) + stats.norm.logcdf(-z), rtol=1e-12)
     np.testing.assert_allclose(batch.logsf(z), np.log(0.25) + stats.norm.logsf(z), rtol=1e-12)
-    np.testing.assert_allclose(batch.logpdf([-z])[0], np.log(3.0) + stats.norm.logpdf(z), rtol=1e-12)
-    np.testing.assert_allclose(batch.logpdf([z])[0], np.log(0.25) + stats.norm.logpdf(z), rtol=1e-12)
+    np.testing.assert_allclose(
+        batch.logpdf([-z])[0], np.log(3.0) + stats.norm.logpdf(z), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        batch.logpdf([z])[0], np.log(0.25) + stats.norm.logpdf(z), rtol=1e-12
+    )
     for log_tail, upper, sign in ((np.log(3.0), False, -1), (np.log(0.25), True, 1)):
         tail = np.array([log_tail + stats.norm.logsf(z)])
-        np.testing.assert_allclose(batch.quantile_from_tail(tail, np.array([upper])), sign * z, rtol=1e-12)
+        np.testing.assert_allclose(
+            batch.quantile_from_tail(tail, np.array([upper])), sign * z, rtol=1e-12
+        )
 
 
 def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None:
@@ -87,7 +111,9 @@ def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None
     batch = Recalibrated(Normal([0.0], 1.0), [0, 0.25, 1], [0, 1 - least, 1])
     # at the base's median two thirds of the upper line are left
     np.testing.assert_allclose(batch.sf(0.0), least * 2 / 3, rtol=1e-13)
-    np.testing.assert_allclose(batch.quantile_from_tail(np.log([least * 2 / 3]), np.array([True])), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        batch.quantile_from_tail(np.log([least * 2 / 3]), np.array([True])), 0, atol=1e-12
+    )
     # a tail of all but 1e-20 is the other tail of 1e-20
     for side in (False, True):
         nearly_all = batch.quantile_from_tail(np.array([-1e-20]), np.array([side]))
@@ -96,9 +122,12 @@ def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None
 
 
 def test_a_map_that_carries_one_normal_to_another_is_that_normal_up_to_its_lines() -> None:
-    # chords between knots h apart in normal scores err by g'' (phi h)^2 / 8 = phi(z - 1/2) h^2 / 16 <= 0.025 h^2 = 6e-6
+    # chords between knots h apart in normal scores err by g'' (phi h)^2 / 8 = phi(z - 1/2) h^2 / 16
+    # <= 0.025 h^2 = 6e-6
     scores = np.arange(-6, 6.01, 1 / 64)
-    levels, values = (np.concatenate(([0.0], special.ndtr(scores - shift), [1.0])) for shift in (0.0, 0.5))
+    levels, values = (
+        np.concatenate(([0.0], special.ndtr(scores - shift), [1.0])) for shift in (0.0, 0.5)
+    )
     batch, direct = Recalibrated(Normal([0.0], 1.0), levels, values), Normal([0.5], 1.0)
     y = np.linspace(-2, 3, 30)
     np.testing.assert_allclose(batch.cdf(y), direct.cdf(y), rtol=0, atol=7e-6)
@@ -113,7 +142,9 @@ def test_mean_and_deviation_agree_with_quadrature() -> None:
 
     def moment(power: int) -> float:
         return float(
-            integrate.quad(lambda y: y**power * np.exp(batch.logpdf(y)[0]), -12, 12, points=knots, epsabs=1e-11)[0]
+            integrate.quad(
+                lambda y: y**power * np.exp(batch.logpdf(y)[0]), -12, 12, points=knots, epsabs=1e-11
+            )[0]
         )
 
     # SMOOTH of distribution_examples, in standard deviations
@@ -124,14 +155,18 @@ def test_mean_and_deviation_agree_with_quadrature() -> None:
 def test_each_row_goes_by_its_own_map() -> None:
     rng = np.random.default_rng(0)
     inner = np.sort(rng.uniform(size=(2, 50, 9)), axis=-1)
-    levels, values = (np.concatenate((np.zeros((50, 1)), part, np.ones((50, 1))), axis=-1) for part in inner)
+    levels, values = (
+        np.concatenate((np.zeros((50, 1)), part, np.ones((50, 1))), axis=-1) for part in inner
+    )
     base, y = Normal(rng.normal(size=50), 1.0), rng.normal(0, 2, 50)
     batch = Recalibrated(base, levels, values, which=np.arange(50))
     singles = [Recalibrated(base.take([i]), levels[i], values[i]) for i in range(50)]
     for name in ("cdf", "logsf", "logpdf"):
         expected = [getattr(single, name)(y[i])[0] for i, single in enumerate(singles)]
         np.testing.assert_allclose(getattr(batch, name)(y), expected, rtol=1e-13)
-    np.testing.assert_allclose(batch.ppf(0.97), [single.ppf(0.97)[0] for single in singles], rtol=1e-13)
+    np.testing.assert_allclose(
+        batch.ppf(0.97), [single.ppf(0.97)[0] for single in singles], rtol=1e-13
+    )
     np.testing.assert_array_equal(batch.take([7, 3]).cdf(0.1), batch.cdf(0.1)[[7, 3]])
     # a map for each row of a base that the rows share
     shared = Recalibrated(Normal([0.0], 1.0), levels, values, which=np.arange(50))
@@ -140,12 +175,20 @@ def test_each_row_goes_by_its_own_map() -> None:
 
 
 @pytest.mark.parametrize(
-    "which", [np.arange(6) % 3, (np.arange(6) % 3)[:, None], [[2, 0, 1, 1]], np.arange(24).reshape(6, 4) % 3]
+    "which",
+    [
+        np.arange(6) % 3,
+        (np.arange(6) % 3)[:, None],
+        [[2, 0, 1, 1]],
+        np.arange(24).reshape(6, 4) % 3,
+    ],
 )
 def test_maps_broadcast_along_any_axis_of_the_batch(which: Any) -> None:
     rng = np.random.default_rng(31)
     inner = np.sort(rng.uniform(size=(2, 3, 5)), axis=-1)
-    levels, values = (np.concatenate((np.zeros((3, 1)), part, np.ones((3, 1))), axis=-1) for part in inner)
+    levels, values = (
+        np.concatenate((np.zeros((3, 1)), part, np.ones((3, 1))), axis=-1) for part in inner
+    )
     which = np.asarray(which)
     people = (6,) if which.ndim == 1 else (6, 4)
     base = Normal(rng.normal(size=people), 1.0)
@@ -195,16 +238,33 @@ def test_knots_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ([0, 0.5, 0.5, 1], [0, 0.2, 0.4, 1], "levels must rise strictly along the last axis"),
         ([0, 0.5, 1], [0, 0.7, 0.6], "values must rise strictly along the last axis"),
-        ([0, 50, 100], [0, 0.5, 1], "levels must begin at 0 and end at 1, got 0 to 100; fractions everywhere"),
+        (
+            [0, 50, 100],
+            [0, 0.5, 1],
+            "levels must begin at 0 and end at 1, got 0 to 100; fractions everywhere",
+        ),
         ([0.1, 1], [0, 1], "levels must begin at 0 and end at 1, got 0.1 to 1"),
         ([0], [0], "levels must rise strictly along the last axis, two knots or more"),
         ([0, np.nan, 1], [0, 0.5, 1], r"levels\[1\] must be finite"),
         ([0, 1], [0, 0.5, 1], "levels and values must have shapes that broadcast together"),
-        (np.zeros((1, 2, 3)), [0, 0.5, 1], r"levels must have shape \(k,\) or \(n_maps, k\), got shape \(1, 2, 3\)"),
-        (TWO, TWO, r"levels and values must have shape \(k,\) without `which`, got shape \(2, 3\); say with `which`"),
+        (
+            np.zeros((1, 2, 3)),
+            [0, 0.5, 1],
+            r"levels must have shape \(k,\) or \(n_maps, k\), got shape \(1, 2, 3\)",
+        ),
+        (
+            TWO,
+            TWO,
+            (
+                r"levels and values must have shape \(k,\) without `which`, got shape \(2, 3\); say"
+                r" with `which`"
+            ),
+        ),
     ],
 )
-def test_maps_that_cannot_be_are_refused_in_one_line(levels: Any, values: Any, message: str) -> None:
+def test_maps_that_cannot_be_are_refused_in_one_line(
+    levels: Any, values: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=message) as caught:
         Recalibrated(Normal(np.zeros(3), 1.0), levels, values)
     assert "\n" not in str(caught.value)
@@ -220,13 +280,16 @@ def test_maps_that_cannot_be_are_refused_in_one_line(levels: Any, values: Any, m
         (TWO[0], [0, 0, 0], r"must have shape \(n_maps, k\) with `which`, got shape \(3,\)"),
     ],
 )
-def test_maps_that_are_not_there_are_refused_in_one_line(levels: Any, which: Any, message: str) -> None:
+def test_maps_that_are_not_there_are_refused_in_one_line(
+    levels: Any, which: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=message) as caught:
         Recalibrated(Normal(np.zeros(3), 1.0), levels, levels, which)
     assert "\n" not in str(caught.value)
 
 
-# --- what the map learns ---------------------------------------------------------------------------------------
+# --- what the map learns
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [60, 500])
@@ -249,7 +312,9 @@ def test_knots_are_quantiles_at_equal_steps_twice_n_to_two_fifths_of_them() -> N
     levels, values = module._learn_map(pit, np.ones(1000))
     assert values.size - 1 == 32  # 2 * 1000^0.4 = 31.7
     np.testing.assert_allclose(values, np.arange(33) / 32, rtol=1e-12)
-    np.testing.assert_allclose(levels[1:-1], stats.mstats.mquantiles(pit, values[1:-1], alphap=0, betap=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        levels[1:-1], stats.mstats.mquantiles(pit, values[1:-1], alphap=0, betap=0), rtol=1e-12
+    )
 
 
 def test_whole_weights_shift_the_law_as_repeated_rows_do() -> None:
@@ -299,14 +364,18 @@ def test_a_refined_map_is_the_same_map() -> None:
     levels, values = module._refined(LEVELS, VALUES, 12)
     assert levels.size == values.size == 12
     u = np.linspace(0, 1, 300)
-    np.testing.assert_allclose(np.interp(u, levels, values), np.interp(u, LEVELS, VALUES), atol=1e-15)
+    np.testing.assert_allclose(
+        np.interp(u, levels, values), np.interp(u, LEVELS, VALUES), atol=1e-15
+    )
 
 
-# --- what it repairs -------------------------------------------------------------------------------------------
+# --- what it repairs
+# -------------------------------------------------------------------------------------------
 
 
 class Says(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A model that says a normal law with mean `shift` and standard deviation `std`, whatever it is taught."""
+    """A model that says a normal law with mean `shift` and standard deviation `std`, whatever it
+    is taught."""
 
     def __init__(self, shift: float = 0.0, std: float = 1.0) -> None:
         self.shift, self.std = shift, std
@@ -327,7 +396,10 @@ def standard(n: int, seed: int) -> tuple[Floats, Floats]:
 
 
 def null_error(n_map: int, n_fresh: int, n_runs: int = 2000) -> Floats:
-    """W1 of fresh PITs mapped by the law of earlier ones, if both are uniform: two samples' noise, no fitting code."""
+    """W1 of fresh PITs mapped by the law of earlier ones, if both are uniform.
+
+    Two samples' noise, no fitting code.
+    """
     random = np.random.default_rng(99)
     errors = np.empty(n_runs)
     for run in range(n_runs):
@@ -340,11 +412,15 @@ def null_error(n_map: int, n_fresh: int, n_runs: int = 2000) -> Floats:
 NULL = null_error(1500, 1000)
 
 
-@pytest.mark.parametrize(("shift", "std"), [(0.0, 0.5), (0.0, 2.0), (0.7, 1.0), (-0.5, 3.0), (2.0, 0.8)], ids=str)
+@pytest.mark.parametrize(
+    ("shift", "std"), [(0.0, 0.5), (0.0, 2.0), (0.7, 1.0), (-0.5, 3.0), (2.0, 0.8)], ids=str
+)
 def test_a_wrong_spread_or_shift_is_repaired_on_fresh_rows(shift: float, std: float) -> None:
     model = RecalibratedRegressor(Says(shift, std), random_state=0).fit(*standard(1500, 1))
     rows, y = standard(1000, 2)
-    before, after = (calibration_error(one.pit(y)) for one in (model.base_forecast(rows), model.forecast(rows)))
+    before, after = (
+        calibration_error(one.pit(y)) for one in (model.base_forecast(rows), model.forecast(rows))
+    )
     # each of the five: a false alarm in 1 of 1000 seeds; 0.002 for the lines between the 37 knots
     assert after < np.quantile(NULL, 0.999) + 0.002
     assert before > 2 * after
@@ -355,24 +431,28 @@ def test_a_repaired_wrong_spread_scores_better() -> None:
     for std in (0.5, 2.0):
         model = RecalibratedRegressor(Says(0.0, std), random_state=0).fit(*standard(2000, 4))
         base, mended = model.base_forecast(rows), model.forecast(rows)
-        # the base loses log(std) + 1 / (2 std^2) - 1/2 nats to the truth: 0.81 and 0.32; most of it comes back
+        # the base loses log(std) + 1 / (2 std^2) - 1/2 nats to the truth: 0.81 and 0.32; most of it
+        # comes back
         lost = np.log(std) + 0.5 / std**2 - 0.5
         gain = (mended.logpdf(y) - base.logpdf(y)).mean()
         assert 0.7 * lost < gain < lost + 0.02
         assert mended.crps(y).mean() < base.crps(y).mean() - 0.01
-        # the truth's own mean CRPS is 1/sqrt(pi); 2% for the map's noise and for 4000 outcomes, s.e. 0.9%, 3 of them
+        # the truth's own mean CRPS is 1/sqrt(pi); 2% for the map's noise and for 4000 outcomes,
+        # s.e. 0.9%, 3 of them
         assert mended.crps(y).mean() < (1.0 + 0.05) / np.sqrt(np.pi)
 
 
 def test_over_a_base_that_is_right_the_map_costs_half_a_knot_per_row() -> None:
-    # cells of equal mass between order statistics: the widths are Dirichlet, and the mean of KL(truth || map) is
-    # (k - 1) / (2 n) to first order, k the number of lines
+    # cells of equal mass between order statistics: the widths are Dirichlet, and the mean of
+    # KL(truth || map) is (k - 1) / (2 n) to first order, k the number of lines
     n, losses = 400, []
     for seed in range(200):
         pit = np.random.default_rng(seed).uniform(size=n)
         levels, values = module._learn_map(pit, np.ones(n))
         width, mass = np.diff(levels), np.diff(values)
-        losses.append(float((width * np.log(width / mass)).sum()))  # the exact expected loss of this map
+        losses.append(
+            float((width * np.log(width / mass)).sum())
+        )  # the exact expected loss of this map
     first_order = (np.diff(levels).size - 1) / (2 * n)
     # standard error of the mean of 200: 2%; second order about k / n = 6%
     assert np.mean(losses) == pytest.approx(first_order, rel=0.15)
@@ -386,23 +466,33 @@ def test_over_a_base_that_is_right_the_map_costs_half_a_knot_per_row() -> None:
 def halves(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
     """Two halves whose outcomes lie half a standard deviation above and below what `Says` says."""
     random = np.random.default_rng(seed)
-    table = pd.DataFrame({"x": random.normal(size=n), "side": np.where(np.arange(n) % 2 == 0, "left", "right")})
+    table = pd.DataFrame(
+        {"x": random.normal(size=n), "side": np.where(np.arange(n) % 2 == 0, "left", "right")}
+    )
     return table, np.where(table["side"] == "left", -0.5, 0.5) + random.normal(size=n)
 
 
 def side_errors(forecast: Any, table: pd.DataFrame, y: Floats) -> list[float]:
     pit = forecast.pit(y)
-    return [calibration_error(pit[(table["side"] == side).to_numpy()]) for side in ("left", "right")]
+    return [
+        calibration_error(pit[(table["side"] == side).to_numpy()]) for side in ("left", "right")
+    ]
 
 
-def test_a_pooled_map_repairs_the_average_and_not_the_halves_and_maps_by_group_repair_both() -> None:
+def test_a_pooled_map_repairs_the_average_and_not_the_halves_and_maps_by_group_repair_both() -> (
+    None
+):
     learn, (table, y) = halves(3000, 1), halves(2000, 2)
     pooled = RecalibratedRegressor(Says(), random_state=0).fit(*learn)
-    # PITs of a half are ordered against uniform, so W1 is the distance of their mean from 1/2: under the base
-    # Phi(0.5 / sqrt 2) - 1/2 = 0.138, and under the law of both halves half of Phi(1 / sqrt 2) - 1/2, 0.130
+    # PITs of a half are ordered against uniform, so W1 is the distance of their mean from 1/2:
+    # under the base Phi(0.5 / sqrt 2) - 1/2 = 0.138, and under the law of both halves half of Phi(1
+    # / sqrt 2) - 1/2, 0.130
     own, mixed = special.ndtr(0.5 / np.sqrt(2)) - 0.5, (special.ndtr(1 / np.sqrt(2)) - 0.5) / 2
-    # the mean of 1000 PITs, with deviation 0.29 at most, has a standard error of 0.009: 4 of them, 4 in 100,000 seeds
-    assert side_errors(pooled.base_forecast(table), table, y) == pytest.approx([own, own], abs=0.037)
+    # the mean of 1000 PITs, with deviation 0.29 at most, has a standard error of 0.009: 4 of them,
+    # 4 in 100,000 seeds
+    assert side_errors(pooled.base_forecast(table), table, y) == pytest.approx(
+        [own, own], abs=0.037
+    )
     assert side_errors(pooled.forecast(table), table, y) == pytest.approx([mixed, mixed], abs=0.037)
     assert calibration_error(pooled.forecast(table).pit(y)) < np.quantile(NULL, 0.999) + 0.002
     grouped = RecalibratedRegressor(Says(), by="side", random_state=0).fit(*learn)
@@ -419,7 +509,9 @@ def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_grou
     table, y = halves(1000, 3)
     table = table.assign(score=np.where(table["side"] == "left", -1.0, 1.0) + 0.1 * table["x"])
     by_name = RecalibratedRegressor(Says(), by=["side"], random_state=0).fit(table, y)
-    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(
+        table, y
+    )
     by_number = RecalibratedRegressor(Says(), by="score", random_state=0).fit(table, y)
     on_array = RecalibratedRegressor(Says(), by=lambda rows: rows[:, 1] > 0, random_state=0).fit(
         table[["x", "score"]].to_numpy(), y
@@ -427,12 +519,15 @@ def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_grou
     expected = by_name.forecast(table).pit(y)
     for model in (by_function, by_number):
         np.testing.assert_array_equal(model.forecast(table).pit(y), expected)
-    np.testing.assert_array_equal(on_array.forecast(table[["x", "score"]].to_numpy()).pit(y), expected)
+    np.testing.assert_array_equal(
+        on_array.forecast(table[["x", "score"]].to_numpy()).pit(y), expected
+    )
     assert by_function.groups_["group"].tolist() == ["left", "right"]
     assert on_array.groups_["group"].tolist() == ["False", "True"]
 
 
-# --- groups ----------------------------------------------------------------------------------------------------
+# --- groups
+# ----------------------------------------------------------------------------------------------------
 
 
 def mixed_groups(n: int, seed: int) -> pd.DataFrame:
@@ -445,7 +540,11 @@ def mixed_groups(n: int, seed: int) -> pd.DataFrame:
             "capped": np.minimum(random.integers(0, 30, n), 12).astype(float),
             "sex": random.integers(1, 3, n),
             "owner": random.uniform(size=n) < 0.4,
-            "job": pd.Series(random.choice(["cook", "nurse"], n)).where(random.uniform(size=n) > 0.1, None),
+            "job": (
+                pd.Series(random.choice(["cook", "nurse"], n)).where(
+                    random.uniform(size=n) > 0.1, None
+                )
+            ),
             "city": pd.Categorical(random.choice(["x", "y", "z"], n)),
             "since": day,
             "born": day.tz_localize("UTC"),
@@ -487,20 +586,35 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
     sides[30:200] = None
     table = table.assign(side=sides)
     model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
-    assert model.groups_["group"].tolist() == ["side = few", "side = left", "side = right", "side missing"]
+    assert model.groups_["group"].tolist() == [
+        "side = few",
+        "side = left",
+        "side = right",
+        "side missing",
+    ]
     assert model.groups_["map"].tolist() == ["pooled", "own", "own", "own"]
     assert model.groups_["n_samples"].tolist() == [30, 200, 200, 170]
     pooled = RecalibratedRegressor(Says(), random_state=0).fit(table, y)
     fresh = table.assign(side="elsewhere")
-    with pytest.warns(UserWarning, match="column 'side': 600 of 600 values never occurred in training"):
-        np.testing.assert_allclose(model.forecast(fresh).pit(y), pooled.forecast(fresh).pit(y), rtol=1e-12)
-    np.testing.assert_allclose(model.forecast(table[:30]).pit(y[:30]), pooled.forecast(table[:30]).pit(y[:30]))
+    with pytest.warns(
+        UserWarning, match="column 'side': 600 of 600 values never occurred in training"
+    ):
+        np.testing.assert_allclose(
+            model.forecast(fresh).pit(y), pooled.forecast(fresh).pit(y), rtol=1e-12
+        )
+    np.testing.assert_allclose(
+        model.forecast(table[:30]).pit(y[:30]), pooled.forecast(table[:30]).pit(y[:30])
+    )
     # for a function a missing label is no group
-    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(
+        table, y
+    )
     assert by_function.groups_["group"].tolist() == ["few", "left", "right"]
     missing = slice(30, 200)
     expected = pooled.forecast(table[missing]).pit(y[missing])
-    np.testing.assert_allclose(by_function.forecast(table[missing]).pit(y[missing]), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        by_function.forecast(table[missing]).pit(y[missing]), expected, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -544,7 +658,10 @@ def test_a_column_written_in_another_type_keeps_its_groups(trained: Any, given: 
         ([2**60, 2**60 + 1], [2**60 + 2, 2**60 + 3]),
         (np.arange(12.0), pd.date_range("2020-01-01", periods=12)),
         (pd.date_range("2020-01-01", periods=12), np.arange(12)),
-        (pd.date_range("2020-01-01", periods=12), ["2020-01-01T00:00+01:00", "2020-01-02T00:00+02:00"]),
+        (
+            pd.date_range("2020-01-01", periods=12),
+            ["2020-01-01T00:00+01:00", "2020-01-02T00:00+02:00"],
+        ),
         (pd.date_range("2020-01-01", periods=3), pd.to_timedelta([1, 2, 3], unit="D")),
     ],
     ids=str,
@@ -561,21 +678,29 @@ def test_owners_written_as_numbers_keep_their_maps() -> None:
     expected = model.forecast(table).pit(y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_array_equal(model.forecast(table.assign(own=table["own"].astype(int))).pit(y), expected)
+        np.testing.assert_array_equal(
+            model.forecast(table.assign(own=table["own"].astype(int))).pit(y), expected
+        )
 
 
 def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
     table, y = halves(400, 34)
     table = table.assign(own=np.where(np.arange(400) % 4 < 2, "yes", "no"))
     model = RecalibratedRegressor(Says(), by=["side", "own"], random_state=0).fit(table, y)
-    with pytest.warns(UnseenValuesWarning, match=r"column 'own': 40 of 40 values never occurred in training") as caught:
+    with pytest.warns(
+        UnseenValuesWarning, match=r"column 'own': 40 of 40 values never occurred in training"
+    ) as caught:
         model.forecast(table[:40].assign(own=True))
     assert len(caught) == 1
     assert "training had 'no', 'yes'" in str(caught[0].message)
     assert "\n" not in str(caught[0].message)
     assert caught[0].filename == __file__
-    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["own"], random_state=0).fit(table, y)
-    with pytest.warns(UserWarning, match=r"by: 21 of 40 rows have labels never seen in training.*\(no, yes\)"):
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["own"], random_state=0).fit(
+        table, y
+    )
+    with pytest.warns(
+        UserWarning, match=r"by: 21 of 40 rows have labels never seen in training.*\(no, yes\)"
+    ):
         by_function.forecast(table[:40].assign(own=["maybe"] * 21 + ["yes"] * 19))
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -613,15 +738,21 @@ def test_several_columns_make_a_group_of_each_combination() -> None:
     table, y = halves(800, 8)
     model = RecalibratedRegressor(Says(), by=["side", "x"], random_state=0).fit(table, y)
     cut = np.median(table["x"])
-    names = [f"side = {side}, x {sign} {cut:g}" for side in ("left", "right") for sign in ("<=", ">")]
+    names = [
+        f"side = {side}, x {sign} {cut:g}" for side in ("left", "right") for sign in ("<=", ">")
+    ]
     assert model.groups_["group"].tolist() == names
     assert model.groups_["n_samples"].sum() == 800
-    # each row's map is the one learned from its group's PITs, here those of a model that learns nothing
+    # each row's map is the one learned from its group's PITs, here those of a model that learns
+    # nothing
     pit = model.base_forecast(table).pit(y)
     inside = ((table["side"] == "right") & (table["x"] > cut)).to_numpy()
     levels, values = module._learn_map(pit[inside], np.ones(inside.sum()))
     np.testing.assert_allclose(
-        model.forecast(table).pit(y)[inside], np.interp(pit[inside], levels, values), rtol=1e-9, atol=1e-12
+        model.forecast(table).pit(y)[inside],
+        np.interp(pit[inside], levels, values),
+        rtol=1e-9,
+        atol=1e-12,
     )
 
 
@@ -629,10 +760,13 @@ def test_a_table_of_another_library_has_the_same_groups() -> None:
     table, y = halves(400, 9)
     model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
     other = RecalibratedRegressor(Says(), by="side", random_state=0).fit(pl.from_pandas(table), y)
-    np.testing.assert_array_equal(other.forecast(pl.from_pandas(table)).pit(y), model.forecast(table).pit(y))
+    np.testing.assert_array_equal(
+        other.forecast(pl.from_pandas(table)).pit(y), model.forecast(table).pit(y)
+    )
 
 
-# --- the fit ---------------------------------------------------------------------------------------------------
+# --- the fit
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_pits_come_from_models_that_did_not_see_the_row() -> None:
@@ -649,8 +783,8 @@ def test_pits_come_from_models_that_did_not_see_the_row() -> None:
 
     rows, y = standard(1000, 10)
     model = RecalibratedRegressor(Memory(), random_state=0).fit(rows, y)
-    # held-out PITs are uniform, so the map is near the identity; in-sample ones would all lie at 0 or 1.
-    # Kolmogorov-Smirnov distance of 1000 PITs is above 0.07 in 1 of 10,000 seeds
+    # held-out PITs are uniform, so the map is near the identity; in-sample ones would all lie at 0
+    # or 1. Kolmogorov-Smirnov distance of 1000 PITs is above 0.07 in 1 of 10,000 seeds
     assert np.abs(model.levels_[0] - model.values_[0]).max() < 0.07
 
 
@@ -672,32 +806,51 @@ def test_a_frozen_model_is_used_as_it_is_and_all_rows_serve_the_map() -> None:
 
 @pytest.mark.parametrize(
     "estimator",
-    [Ridge(), BayesianRidge(), make_pipeline(StandardScaler(), LinearRegression()), small_mixture(max_steps=100)],
+    [
+        Ridge(),
+        BayesianRidge(),
+        make_pipeline(StandardScaler(), LinearRegression()),
+        small_mixture(max_steps=100),
+    ],
     ids=["plain", "with a spread", "pipeline", "forecaster"],
 )
 def test_bases_of_every_kind_are_calibrated_on_fresh_rows(estimator: Any) -> None:
     X, y = linear_task(1000, seed=1)
     fresh, outcomes = linear_task(1000, seed=2)
     model = RecalibratedRegressor(estimator, cv=3, random_state=0).fit(X, y)
-    # 1000 rows for the map: sqrt(1/1000 + 1/1000) / sqrt(1/1500 + 1/1000) = 1.1 times the null's noise; 1 in 1000
-    assert calibration_error(model.forecast(fresh).pit(outcomes)) < 1.1 * np.quantile(NULL, 0.999) + 0.002
+    # 1000 rows for the map: sqrt(1/1000 + 1/1000) / sqrt(1/1500 + 1/1000) = 1.1 times the null's
+    # noise; 1 in 1000
+    assert (
+        calibration_error(model.forecast(fresh).pit(outcomes))
+        < 1.1 * np.quantile(NULL, 0.999) + 0.002
+    )
 
 
 def test_weights_move_the_map() -> None:
     table, y = halves(3000, 11)
     weight = np.where(table["side"] == "left", 3.0, 1.0)
     levels, values = module._learn_map(special.ndtr(y), weight)
-    model = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), random_state=0).fit(table, y, weight)
+    model = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), random_state=0).fit(
+        table, y, weight
+    )
     np.testing.assert_allclose((model.levels_[0], model.values_[0]), (levels, values), rtol=1e-9)
-    # three quarters of the weight lie at -1/2: the median of that mixture solves 3 Phi(m + .5) + Phi(m - .5) = 2
+    # three quarters of the weight lie at -1/2: the median of that mixture solves 3 Phi(m + .5) +
+    # Phi(m - .5) = 2
     median = optimize.brentq(lambda m: 3 * special.ndtr(m + 0.5) + special.ndtr(m - 0.5) - 2, -2, 2)
-    # s.e. of a weighted median of 3000 rows, 2400 of them effective: 0.5 / (0.37 sqrt(2400)) = 0.028; 4 of them
+    # s.e. of a weighted median of 3000 rows, 2400 of them effective: 0.5 / (0.37 sqrt(2400)) =
+    # 0.028; 4 of them
     assert float(model.forecast(table[:1]).ppf(0.5)[0]) == pytest.approx(median, abs=0.11)
-    with pytest.raises(InputError, match=r"sample_weight must be left out: Says\.fit does not take it"):
+    with pytest.raises(
+        InputError, match=r"sample_weight must be left out: Says\.fit does not take it"
+    ):
         RecalibratedRegressor(Says()).fit(table, y, weight)
     zero = np.where(np.arange(3000) < 2000, 1.0, 0.0)
-    some = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(table, y, zero)
-    fewer = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(table[:2000], y[:2000])
+    some = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(
+        table, y, zero
+    )
+    fewer = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(
+        table[:2000], y[:2000]
+    )
     np.testing.assert_allclose(some.levels_, fewer.levels_, rtol=1e-12)
     assert some.groups_.equals(fewer.groups_)
 
@@ -705,7 +858,9 @@ def test_weights_move_the_map() -> None:
 @pytest.mark.parametrize("estimator", [Ridge(), BayesianRidge()], ids=["plain", "with a spread"])
 def test_rows_of_weight_zero_are_no_rows_wherever_they_stand(estimator: Any) -> None:
     X, y = linear_task(600, seed=3)
-    weight = np.where(np.arange(600) % 15 == 0, 2.0, 0.0)  # 40 of them; a fold of five could hold most
+    weight = np.where(
+        np.arange(600) % 15 == 0, 2.0, 0.0
+    )  # 40 of them; a fold of five could hold most
     used = weight > 0
     some = RecalibratedRegressor(estimator, random_state=0).fit(X, y, weight)
     fewer = RecalibratedRegressor(estimator, random_state=0).fit(X[used], y[used], weight[used])
@@ -713,7 +868,9 @@ def test_rows_of_weight_zero_are_no_rows_wherever_they_stand(estimator: Any) -> 
     np.testing.assert_array_equal(some.forecast(X).ppf(0.2), fewer.forecast(X).ppf(0.2))
 
 
-@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, lambda X: pl.from_numpy(X, schema=["a", "b", "c"])])
+@pytest.mark.parametrize(
+    "kind", [np.asarray, pd.DataFrame, lambda X: pl.from_numpy(X, schema=["a", "b", "c"])]
+)
 def test_too_few_rows_of_positive_weight_are_said_so(kind: Any) -> None:
     X, y = linear_task(600)
     weight = np.where(np.isin(np.arange(600), [5, 300, 599]), 1.0, 0.0)
@@ -744,7 +901,9 @@ def test_inside_a_randomized_regressor_it_is_the_base() -> None:
     assert np.isfinite(model.predict(table)).all()
 
 
-@pytest.mark.parametrize("inner", [RandomizedRegressor(Ridge()), small_paic()], ids=["link", "network"])
+@pytest.mark.parametrize(
+    "inner", [RandomizedRegressor(Ridge()), small_paic()], ids=["link", "network"]
+)
 def test_a_randomized_model_is_refused(inner: Any) -> None:
     X, y = linear_task(120)
     with pytest.raises(InputError, match=f"{type(inner).__name__} is randomized already") as caught:
@@ -760,11 +919,23 @@ def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
         "folds": ({"cv": 1}, X, "cv must be an integer of at least 2, got 1"),
         "few rows": ({"cv": 61}, X, "X must have at least 122 rows for cv=61"),
         "no table": ({"by": "age"}, X, "X must be a table if `by` names columns, got ndarray"),
-        "no such column": ({"by": "agee"}, table, "X must have a column 'agee'.*did you mean 'age'"),
+        "no such column": (
+            {"by": "agee"},
+            table,
+            "X must have a column 'agee'.*did you mean 'age'",
+        ),
         "no column": ({"by": []}, table, "by must name at least one column"),
         "ids": ({"by": "b"}, ids, "at most 100 distinct values"),
-        "labels": ({"by": lambda rows: [1, 2]}, X, r"by must return one label per row \(120\), got shape \(2,\)"),
-        "no regressor": ({"estimator": StandardScaler()}, X, "estimator must be a regressor with fit and predict"),
+        "labels": (
+            {"by": lambda rows: [1, 2]},
+            X,
+            r"by must return one label per row \(120\), got shape \(2,\)",
+        ),
+        "no regressor": (
+            {"estimator": StandardScaler()},
+            X,
+            "estimator must be a regressor with fit and predict",
+        ),
     }
 
 
@@ -772,14 +943,18 @@ def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
 def test_what_cannot_be_used_is_refused_in_one_line(case: str) -> None:
     params, rows, message = refusals()[case]
     with pytest.raises(InputError, match=message) as caught:
-        RecalibratedRegressor(**({"estimator": BayesianRidge()} | params)).fit(rows, linear_task(120)[1])
+        RecalibratedRegressor(**({"estimator": BayesianRidge()} | params)).fit(
+            rows, linear_task(120)[1]
+        )
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("by", [None, "side", ["side", "x"], "since"])
 def test_a_loaded_model_forecasts_the_same_to_the_last_digit(by: Any, tmp_path: Path) -> None:
     table, y = halves(400, 15)
-    table = table.assign(since=pd.Timestamp("2021-05-01") + pd.to_timedelta(np.arange(400) % 77, unit="h"))
+    table = table.assign(
+        since=pd.Timestamp("2021-05-01") + pd.to_timedelta(np.arange(400) % 77, unit="h")
+    )
     inner = make_pipeline(_numbers_only(), Ridge())
     model = RecalibratedRegressor(inner, by, random_state=0).fit(table, y)
     save(model, tmp_path)
@@ -787,7 +962,9 @@ def test_a_loaded_model_forecasts_the_same_to_the_last_digit(by: Any, tmp_path: 
     fresh = halves(300, 16)[0].assign(since=pd.Timestamp("2021-05-02"))
     for rows in (table, fresh):
         outcomes = np.linspace(-3, 3, len(rows))
-        np.testing.assert_array_equal(again.forecast(rows).pit(outcomes), model.forecast(rows).pit(outcomes))
+        np.testing.assert_array_equal(
+            again.forecast(rows).pit(outcomes), model.forecast(rows).pit(outcomes)
+        )
         np.testing.assert_array_equal(again.forecast(rows).ppf(0.1), model.forecast(rows).ppf(0.1))
     assert again.groups_.equals(model.groups_) or model.groups_.empty
     assert again.by == model.by
@@ -801,8 +978,13 @@ def _numbers_only() -> Any:
 
 def test_a_function_of_groups_cannot_be_stored_and_says_what_to_do(tmp_path: Path) -> None:
     table, y = halves(200, 17)
-    model = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(table, y)
-    with pytest.raises(InputError, match=r"by must name columns in a model that is stored.*put the labels into a col"):
+    model = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(
+        table, y
+    )
+    with pytest.raises(
+        InputError,
+        match=r"by must name columns in a model that is stored.*put the labels into a col",
+    ):
         save(model, tmp_path)
 
 
@@ -829,7 +1011,9 @@ def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all() -> No
     y = X["a"] + np.where(X["half"] == "x", 0.8, -0.8) + rng.normal(size=1000)
     CountingRidge.fits = 0
     features = FunctionTransformer(lambda table: table[["a"]])
-    model = RecalibratedRegressor(make_pipeline(features, CountingRidge()), by="half", random_state=0).fit(X, y)
+    model = RecalibratedRegressor(
+        make_pipeline(features, CountingRidge()), by="half", random_state=0
+    ).fit(X, y)
     assert CountingRidge.fits == 6
     # without the map each half is off by Phi(0.8 / sqrt(1.64 + 1)) - 1/2 = 0.19
     pit = model.forecast(X).cdf(y)

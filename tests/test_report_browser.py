@@ -1,7 +1,7 @@
 """The report as people meet it: in a browser, from the file system, with the network off.
 
-Skipped, saying so, where there is no Chromium or no playwright, unless EVENHAND_NEEDS_BROWSER is 1. Pictures go to the
-folder that EVENHAND_SCREENSHOTS names.
+Skipped, saying so, where there is no Chromium or no playwright, unless EVENHAND_NEEDS_BROWSER is 1.
+Pictures go to the folder that EVENHAND_SCREENSHOTS names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ CHROMIUM = shutil.which("chromium")
 MUST_RUN = os.environ.get("EVENHAND_NEEDS_BROWSER") == "1"
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1280", "390"])
-MADE = ["full_deterministic", "full_randomized", "many_groups", "one_group", "no_groups", "million_rows", "hostile"]
+MADE = [
+    "full_deterministic",
+    "full_randomized",
+    "many_groups",
+    "one_group",
+    "no_groups",
+    "million_rows",
+    "hostile",
+]
 REAL = ["real_deterministic", "real_randomized"]
 DEMO = ["report", "report-deterministic"]
 
@@ -56,7 +64,11 @@ def real_audit(is_randomized):
     rng = np.random.default_rng(0)
     n = 600
     X = pd.DataFrame(
-        {"age": rng.uniform(20, 80, n).round(), "sex": rng.choice(["f", "m"], n), EVIL: rng.normal(size=n)}
+        {
+            "age": rng.uniform(20, 80, n).round(),
+            "sex": rng.choice(["f", "m"], n),
+            EVIL: rng.normal(size=n),
+        }
     )
     mean = 0.1 * X["age"].to_numpy()
     y = mean + rng.normal(size=n) - 1.2 * ((X["sex"] == "f") & (X["age"] > 55)).to_numpy()
@@ -65,7 +77,12 @@ def real_audit(is_randomized):
     if is_randomized:
         forecast = forecast.randomized(0.2, "entropic", r=jittered(n, 8, random_state=1))
     found = evenhand.audit(forecast, X=X, y=y, groups=groups, random_state=0)
-    assert found.groups["group"].tolist() == ["everyone", "sex = f", "sex = m", EVIL]  # a mask, not halves of a column
+    assert found.groups["group"].tolist() == [
+        "everyone",
+        "sex = f",
+        "sex = m",
+        EVIL,
+    ]  # a mask, not halves of a column
     return found
 
 
@@ -127,7 +144,11 @@ def picture(page, name, **options):
 
 def is_in_first_screen(page, locator):
     box = locator.bounding_box()
-    return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= page.viewport_size["height"]
+    return (
+        box is not None
+        and box["y"] >= 0
+        and box["y"] + box["height"] <= page.viewport_size["height"]
+    )
 
 
 @pytest.mark.parametrize("name", MADE + REAL)
@@ -136,7 +157,9 @@ def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
     for size in (WIDE, PHONE):
         page.set_viewport_size(size)
         assert is_in_first_screen(page, page.locator(".verdict .lead"))
-        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert page.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
         picture(page, f"{name}-{size['width']}")
         picture(page, f"{name}-{size['width']}-whole", full_page=True)
     assert (reports / f"{name}.html").stat().st_size < 1_500_000
@@ -169,7 +192,11 @@ def test_axe_finds_nothing_serious(opened, name, size, scheme):
     page.eval_on_selector_all("details", "all => all.forEach(one => one.open = true)")
     page.locator(".mark").first.focus()
     found = Axe().run(page).response["violations"]
-    worst = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in {"serious", "critical"}]
+    worst = [
+        (v["id"], v["nodes"][0]["html"][:200])
+        for v in found
+        if v["impact"] in {"serious", "critical"}
+    ]
     assert worst == []
     if scheme == "dark":
         picture(page, f"{name}-{size['width']}-dark-whole", full_page=True)
@@ -180,7 +207,9 @@ def test_report_of_the_demo_opens_sorts_filters_and_tells_its_values(demo, opene
     for name in DEMO:
         page = opened(name, size)
         assert is_in_first_screen(page, page.locator(".verdict .lead"))
-        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert page.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
         picture(page, f"demo-{name}-{size['width']}")
         picture(page, f"demo-{name}-{size['width']}-whole", full_page=True)
         head = page.locator("[aria-label='Named groups']").get_by_role("columnheader", name="rows")
@@ -224,11 +253,15 @@ def test_table_of_groups_sorts(opened, size):
 
 def test_numbers_sort_as_numbers_and_unknown_ones_come_last(opened):
     page = opened("many_groups")
-    head = page.locator("[aria-label='Named groups']").get_by_role("columnheader", name="off by (points)")
+    head = page.locator("[aria-label='Named groups']").get_by_role(
+        "columnheader", name="off by (points)"
+    )
     for way in ("descending", "ascending"):
         head.get_by_role("button").click()
         assert head.get_attribute("aria-sort") == way
-        cells = page.locator("[aria-label='Named groups'] tbody tr td:nth-child(2)").all_inner_texts()
+        cells = page.locator(
+            "[aria-label='Named groups'] tbody tr td:nth-child(2)"
+        ).all_inner_texts()
         values = [float(cell.split()[0]) for cell in cells if cell.strip() != "-"]
         assert values == sorted(values, reverse=way == "descending")
         assert cells[-1].strip() == "-"
@@ -238,12 +271,17 @@ def test_numbers_sort_as_numbers_and_unknown_ones_come_last(opened):
 @SIZES
 def test_table_of_groups_filters(opened, size):
     page = opened("many_groups", size)
-    field, status = page.get_by_label("Find a group", exact=True), page.locator("#groups [role=status]")
+    field, status = (
+        page.get_by_label("Find a group", exact=True),
+        page.locator("#groups [role=status]"),
+    )
     assert status.inner_text() == "304 of 304 shown."
     field.press_sequentially("AGE [12")
     # words in any order, and numbers of other columns are none of them
     lower = [120, 123, 126, 129, 12]
-    assert sorted(names_of(page, "Named groups")) == sorted(f"age in [{i}, {i + 5}) and sex=f" for i in lower)
+    assert sorted(names_of(page, "Named groups")) == sorted(
+        f"age in [{i}, {i + 5}) and sex=f" for i in lower
+    )
     assert status.inner_text() == "5 of 304 shown."
     picture(page, f"many_groups-{size['width']}-filtered")
     field.fill("no such group")
@@ -259,7 +297,10 @@ def test_names_that_are_markup_are_found_as_text(opened):
     assert EVIL in names_of(page, "Groups by features")
     assert page.locator("h1").inner_text() == f"Audit of {EVIL}"
     page.locator("#features .mark").first.hover()
-    assert "<script>" in page.locator(".tip").inner_text() or "<svg" in page.locator(".tip").inner_text()
+    assert (
+        "<script>" in page.locator(".tip").inner_text()
+        or "<svg" in page.locator(".tip").inner_text()
+    )
     picture(page, "hostile-tip")
 
 
@@ -268,7 +309,10 @@ FIGURES = {
     "calibration": ("svg[aria-label^='Calibration curve']", "Stated 5%: 5.1% of outcomes"),
     "worst": ("svg[aria-label^='Error of the worst']", "Certified: every group of at least 10%"),
     "price": ("svg[aria-label^='Price']", "Alpha 0.01: groups of 20%"),
-    "examples": ("svg[aria-label^='80% intervals']", "Row 12, draw 0.10: 80% interval 3.000 to 120"),
+    "examples": (
+        "svg[aria-label^='80% intervals']",
+        "Row 12, draw 0.10: 80% interval 3.000 to 120",
+    ),
     "groups": ("[aria-label='Named groups']", "everyone: off by 4.1 points"),
     "scale": ("svg[aria-label^='Scale']", "everybody: 4.1 points."),
 }
@@ -322,7 +366,10 @@ def test_figures_tell_their_values_to_the_keyboard(opened, size):
 
 def test_keyboard_reaches_what_a_filter_leaves(opened):
     page = opened("many_groups")
-    field, stops = page.get_by_label("Find a group", exact=True), page.locator("#groups .mark[tabindex='0']")
+    field, stops = (
+        page.get_by_label("Find a group", exact=True),
+        page.locator("#groups .mark[tabindex='0']"),
+    )
     box = page.locator("[aria-label='Named groups']")
 
     def tabbed_to():
@@ -375,7 +422,9 @@ def test_page_reads_without_javascript(opened):
 
 def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path):
     text = (reports / "full_randomized.html").read_text(encoding="utf-8")
-    (tmp_path / "report.html").write_text(text.replace("</main>", "<script>document.title = 'ran'</script></main>"))
+    (tmp_path / "report.html").write_text(
+        text.replace("</main>", "<script>document.title = 'ran'</script></main>")
+    )
     page = chromium.new_page()
     page.goto((tmp_path / "report.html").as_uri())
     assert page.title() == "Audit of risk model, randomized"

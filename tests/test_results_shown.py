@@ -1,4 +1,7 @@
-"""How results show themselves: one line each, a summary in notebooks, comparable, and safe to ask for attributes."""
+"""How results show themselves.
+
+One line each, a summary in notebooks, comparable, and safe to ask for attributes.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,16 @@ from sklearn.linear_model import BayesianRidge
 import evenhand
 from evenhand import Forecast, InputError, RandomizedRegressor, audit, audit_pit, certify, randomize
 from evenhand.audits import compare
-from evenhand.calibration import (
-    certify_counts,
-    certify_link,
-    certify_pit,
-    count_pits,
-    find_group,
-    null_curve,
-    worst_group_curve,
-)
+from evenhand.calibration import count_pits
 from evenhand.calibration.bands import local_levels_band
+from evenhand.certificates import certify_counts, certify_link, certify_pit
 from evenhand.datasets import load_diabetes
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.draws import jittered
 from evenhand.lending import LendingGame
-from evenhand.lending.outcome import Round
 from evenhand.links import Entropic
+from evenhand.search import find_group, null_curve, worst_group_curve
+from evenhand.studies.lending.outcome import Round
 
 N = 400
 LONGEST = 400
@@ -131,19 +128,36 @@ def test_what_counts_do_not_keep_is_an_input_error_all_the_same() -> None:
 
 def test_the_line_of_an_audit_and_of_a_certificate_holds_what_matters() -> None:
     found, proof = results()["audit of draws"], results()["certificate"]
-    assert repr(found).startswith("Audit(name='served', n_samples=400, n_draws=16, average_error=0.")
-    assert repr(proof).startswith("Certificate(method='local-levels', n_samples=400, n_draws=16, confidence=0.95")
+    assert repr(found).startswith(
+        "Audit(name='served', n_samples=400, n_draws=16, average_error=0."
+    )
+    assert repr(proof).startswith(
+        "Certificate(method='local-levels', n_samples=400, n_draws=16, confidence=0.95"
+    )
     assert f"group_error={proof.group_error(0.2):.4g}, group_mass=0.2" in repr(proof)
 
 
 def test_no_public_dataclass_compares_arrays() -> None:
-    arrays = ("Floats", "NDArray", "DataFrame", "Series", "Mask", "Ints", "PITCounts", "Distribution", "Evidence")
+    arrays = (
+        "Floats",
+        "NDArray",
+        "DataFrame",
+        "Series",
+        "Mask",
+        "Ints",
+        "PITCounts",
+        "Distribution",
+        "Evidence",
+    )
     for module in pkgutil.walk_packages(evenhand.__path__, "evenhand."):
-        if any(part.startswith("_") or part == "experiments" for part in module.name.split(".")):
+        room, _, name = module.name.rpartition(".")
+        if name.startswith("_") or room == "evenhand.studies" and name != "lending":
             continue
         loaded = importlib.import_module(module.name)
         for public in map(vars(loaded).get, getattr(loaded, "__all__", ())):
             if isinstance(public, type) and dataclasses.is_dataclass(public):
-                kinds = " ".join(str(field.type) for field in dataclasses.fields(public) if field.compare)
+                kinds = " ".join(
+                    str(field.type) for field in dataclasses.fields(public) if field.compare
+                )
                 holds_arrays = any(kind in kinds for kind in arrays)
                 assert not (holds_arrays and public.__dataclass_params__.eq), public

@@ -37,4 +37,6 @@ assert stats.norm.cdf(x).tolist() == special.ndtr(x).tolist()
 
 
 def test_results_move_by_one_unit_and_alike_for_equal_arguments() -> None:
-    subprocess.run([sys.executable, "-c", CODE], check=True, env=os.environ | {"PYTHONPATH": str(LIBRARY)})
+    subprocess.run(
+        [sys.executable, "-c", CODE], check=True, env=os.environ | {"PYTHONPATH": str(LIBRARY)}
+    )

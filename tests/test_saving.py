@@ -1,4 +1,7 @@
-"""A model folder stays whole: several processes, a full disk, killed saves, and files of other people."""
+"""A model folder stays whole.
+
+Several processes, a full disk, killed saves, and files of other people.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,13 @@ CERTIFIED = {"statement": "as good as it gets"}
 
 
 def ridge(penalty: float) -> RandomizedRegressor:
-    """Return a model with files of both kinds beside its manifest; the penalty tells which one it is."""
-    model = RandomizedRegressor(make_pipeline(StandardScaler(), Ridge(penalty)), link="laplace", cv=2, random_state=0)
+    """Return a model with files of both kinds beside its manifest.
+
+    The penalty tells which one it is.
+    """
+    model = RandomizedRegressor(
+        make_pipeline(StandardScaler(), Ridge(penalty)), link="laplace", cv=2, random_state=0
+    )
     return model.fit(X, Y)
 
 
@@ -75,7 +83,9 @@ def whole(folder: Path, packed: list[store.PackedModel]) -> int:
 # Several processes.
 
 
-def save_often(model: store.PackedModel, number: int, folder: Path, rounds: int, gate: Any, failures: Any) -> None:
+def save_often(
+    model: store.PackedModel, number: int, folder: Path, rounds: int, gate: Any, failures: Any
+) -> None:
     for _ in range(rounds):
         gate.wait()
         try:
@@ -100,20 +110,30 @@ def load_often(folder: Path, rounds: int, gate: Any, failures: Any, loads: Any) 
         gate.wait()
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="starts processes by fork")
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="starts processes by fork"
+)
 def test_savers_and_loaders_of_one_folder_never_fail_and_leave_one_model(
     packed: list[store.PackedModel], tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
     put(packed[0], 0, folder)
     context = multiprocessing.get_context("fork")
-    gate, failures, loads = context.Barrier(N_SAVERS + N_LOADERS + 1), context.Queue(), context.Value("i", 0)
+    gate, failures, loads = (
+        context.Barrier(N_SAVERS + N_LOADERS + 1),
+        context.Queue(),
+        context.Value("i", 0),
+    )
     workers = [
-        context.Process(target=save_often, args=(packed[i], i, folder, ROUNDS, gate, failures), daemon=True)
+        context.Process(
+            target=save_often, args=(packed[i], i, folder, ROUNDS, gate, failures), daemon=True
+        )
         for i in range(N_SAVERS)
     ]
     workers += [
-        context.Process(target=load_often, args=(folder, ROUNDS, gate, failures, loads), daemon=True)
+        context.Process(
+            target=load_often, args=(folder, ROUNDS, gate, failures, loads), daemon=True
+        )
         for _ in range(N_LOADERS)
     ]
     for worker in workers:
@@ -138,7 +158,9 @@ def test_a_save_waits_for_one_that_runs_and_says_so(
     monkeypatch.setattr("evenhand._locks.PATIENCE_SECONDS", 0.05)
     code = "import sys, time\nfrom pathlib import Path\nfrom evenhand._locks import one_writer\n"
     code += "with one_writer(Path(sys.argv[1])):\n    print(flush=True)\n    time.sleep(0.5)\n"
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE
+    ) as other:
         assert other.stdout is not None
         other.stdout.readline()
         with pytest.warns(UserWarning, match="waiting for another process"):
@@ -146,11 +168,19 @@ def test_a_save_waits_for_one_that_runs_and_says_so(
     assert whole(tmp_path, packed) == 1
 
 
-def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(packed: list[store.PackedModel], tmp_path: Path) -> None:
+def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(
+    packed: list[store.PackedModel], tmp_path: Path
+) -> None:
     put(packed[0], 0, tmp_path)
-    code = "import sys, os\nfrom pathlib import Path\nfrom evenhand import _files, _locks\nplace = Path(sys.argv[1])\n"
+    code = (
+        "import sys, os\nfrom pathlib import Path\nfrom evenhand import _files, _locks\nplace ="
+        " Path(sys.argv[1])\n"
+    )
     code += "os.replace = lambda *names: os.kill(os.getpid(), 9)\n"
-    code += "with _locks.one_writer(place):\n    _files.replace_file(place / 'model-0123456789abcdef.skops', b'')\n"
+    code += (
+        "with _locks.one_writer(place):\n    _files.replace_file(place /"
+        " 'model-0123456789abcdef.skops', b'')\n"
+    )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
     assert len(list(tmp_path.glob(".*"))) == 2
     assert store.read_certificate(tmp_path)["number"] == 0
@@ -158,7 +188,9 @@ def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(packed: list[stor
     assert whole(tmp_path, packed) == 1
 
 
-def test_the_partials_of_a_running_process_are_never_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_partials_of_a_running_process_are_never_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replace = os.replace
 
     def swept(source: Path, target: Path) -> None:
@@ -185,7 +217,9 @@ def test_without_locks_only_old_files_are_swept(
     assert whole(tmp_path, packed) == 0
 
 
-def test_a_folder_that_cannot_be_written_to_loads(packed: list[store.PackedModel], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_loads(
+    packed: list[store.PackedModel], tmp_path: Path
+) -> None:
     put(packed[2], 2, tmp_path)
     for path in tmp_path.iterdir():
         path.chmod(0o444)
@@ -226,7 +260,14 @@ class Steps:
     """Fails at the steps that change files: at one of them, or at that one and all later ones."""
 
     def __init__(
-        self, patch: pytest.MonkeyPatch, last: int, error: BaseException, *, once: bool, names: bool, removal: bool
+        self,
+        patch: pytest.MonkeyPatch,
+        last: int,
+        error: BaseException,
+        *,
+        once: bool,
+        names: bool,
+        removal: bool,
     ) -> None:
         self.count, self.last, self.error, self.once = 0, last, error, once
         patch.setattr(os, "open", self._open(os.open))
@@ -285,7 +326,9 @@ def failing(kind: str, last: int, patch: pytest.MonkeyPatch) -> Steps:
     if kind == "interrupt":
         return Steps(patch, last, Interrupted(), once=True, names=True, removal=True)
     # removing a file needs no space, and renaming none as a rule
-    return Steps(patch, last, full, once=kind == "once full", names=kind == "once full", removal=False)
+    return Steps(
+        patch, last, full, once=kind == "once full", names=kind == "once full", removal=False
+    )
 
 
 @pytest.mark.parametrize("kind", ["full", "once full", "interrupt"])
@@ -302,7 +345,9 @@ def test_a_save_that_fails_at_any_step_leaves_old_or_new_with_certificate_and_re
                 put(packed[1], 1, place)
         if steps.count < last:
             break
-        if kind == "interrupt":  # the next save finishes what an interrupt in the last steps left over
+        if (
+            kind == "interrupt"
+        ):  # the next save finishes what an interrupt in the last steps left over
             survivors.append(round(np.log10(penalty_of(load(place)))))
             assert store.read_certificate(place)["number"] == survivors[-1]
             put(packed[survivors[-1]], survivors[-1], place)
@@ -310,13 +355,16 @@ def test_a_save_that_fails_at_any_step_leaves_old_or_new_with_certificate_and_re
             survivors.append(whole(place, packed))
         assert whole(place, packed) == survivors[-1]
         shutil.rmtree(place)
-    # two files of the model, the report, the certificate and the manifest: opened, written, synced and more
+    # two files of the model, the report, the certificate and the manifest: opened, written, synced
+    # and more
     assert len(survivors) >= 15
     assert survivors == sorted(survivors)
     assert {0, 1} >= set(survivors) >= {0}
 
 
-def test_a_first_save_on_a_full_disk_leaves_no_model(packed: list[store.PackedModel], tmp_path: Path) -> None:
+def test_a_first_save_on_a_full_disk_leaves_no_model(
+    packed: list[store.PackedModel], tmp_path: Path
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         failing("full", 9, patch)
         with pytest.raises(OSError, match="No space"):
@@ -362,7 +410,9 @@ def test_a_save_without_certificate_removes_that_of_the_old_model(
         store.read_certificate(tmp_path)
 
 
-def test_pages_and_files_that_no_certificate_names_stay(packed: list[store.PackedModel], tmp_path: Path) -> None:
+def test_pages_and_files_that_no_certificate_names_stay(
+    packed: list[store.PackedModel], tmp_path: Path
+) -> None:
     (tmp_path / "report.html").write_text("mine")
     (tmp_path / "certificate.json").write_text('{"of": "something else"}')
     (tmp_path / ".draft-thesis.tex").write_text("mine")
@@ -377,7 +427,9 @@ def test_pages_and_files_that_no_certificate_names_stay(packed: list[store.Packe
     assert not (tmp_path / "certificate.json").exists()
 
 
-def test_a_certificate_without_a_report_leaves_none(packed: list[store.PackedModel], tmp_path: Path) -> None:
+def test_a_certificate_without_a_report_leaves_none(
+    packed: list[store.PackedModel], tmp_path: Path
+) -> None:
     put(packed[0], 0, tmp_path)
     store.write_model(packed[0], tmp_path, CERTIFIED)
     assert not (tmp_path / "report.html").exists()
@@ -419,7 +471,9 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     os.umask(before)
 
 
-def test_new_files_and_folders_obey_the_umask(umask: int, packed: list[store.PackedModel], tmp_path: Path) -> None:
+def test_new_files_and_folders_obey_the_umask(
+    umask: int, packed: list[store.PackedModel], tmp_path: Path
+) -> None:
     place = tmp_path / "models" / "first"
     put(packed[0], 0, place)
     write_text(tmp_path / "audit.json", "{}")
@@ -441,7 +495,9 @@ def test_a_replaced_file_has_the_permissions_of_a_new_one(tmp_path: Path) -> Non
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_the_folder_is_synced_after_a_replacement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_synced_after_a_replacement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order: list[str] = []
     sync, replace = os.fsync, os.replace
 

@@ -1,7 +1,8 @@
 """Audits of tables in parts: what is merged adds up whatever the order, and says what an audit in memory says.
 
-Where forecasts are normal, in columns, PITs are known from theory: `Phi((y - mean) / std)`; an audit in memory of the
-same PITs is then the reference. Where a forecaster draws, the draws of each block are made again by the same seeds.
+Where forecasts are normal, in columns, PITs are known from theory: `Phi((y - mean) / std)`; an
+audit in memory of the same PITs is then the reference. Where a forecaster draws, the draws of each
+block are made again by the same seeds.
 """
 
 from __future__ import annotations
@@ -26,25 +27,38 @@ from scipy.special import ndtr
 from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, RandomizedRegressor, audit
-from evenhand._checks import DiscreteOutcomeWarning, InputError
+from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import TallyPlan, audit_pit, tally
-from evenhand.audits._subject import read_block
-from evenhand.calibration import calibration_error, certify_pit, covered, scan_groups
+from evenhand.audits.forecasts import read_block
+from evenhand.calibration import calibration_error, covered
 from evenhand.calibration._exact import exact, rounded
-from evenhand.calibration._scan_counts import ScanCounts, ScanLayout, _on_grid
 from evenhand.calibration.counts import BINS
+from evenhand.certificates import certify_pit
 from evenhand.columns import Schema, UnseenValues, read_typed
+from evenhand.columns.groups import Seen, group_columns, partition_of
 from evenhand.draws import KeyedDraws, fresh
 from evenhand.forecast import cell_ends
-from evenhand.groups import Seen, group_columns, partition_of
 from evenhand.links import Entropic
 from evenhand.scale import ModelSubject, audit_parts, forecast_parts
-from evenhand.scale._audit import LEFT_OUT, tally_part
-from evenhand.scale._people import People, RowSet
-from evenhand.scale._sample import Choice, Sample, take_part
-from evenhand.scale._survey import SCORES, Outcomes, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.scale.parts_audit import LEFT_OUT, tally_part
+from evenhand.scale.people import People, RowSet
+from evenhand.scale.sample import Choice, Sample, take_part
+from evenhand.scale.survey import SCORES, Outcomes, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.search import scan_groups
+from evenhand.search._scan_counts import ScanCounts, ScanLayout, _on_grid
 from evenhand.tables import Parts, open_parts
-from parts_examples import ASKED, GIVEN, KEY, QUICK, Deadly, a_model, bad_folder, people, temporary, write_parts
+from parts_examples import (
+    ASKED,
+    GIVEN,
+    KEY,
+    QUICK,
+    Deadly,
+    a_model,
+    bad_folder,
+    people,
+    temporary,
+    write_parts,
+)
 
 GROUPS = ["sex", "region", "age", "score", "since", "owner", "rooms"]
 BIN = 1 / (2 * BINS)
@@ -72,7 +86,9 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if hasattr(one, "__dataclass_fields__"):
-        return all(same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__)
+        return all(
+            same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__
+        )
     return bool(one == other)
 
 
@@ -83,7 +99,11 @@ def merged_in_any_order(pieces: list[Any], seed: int) -> None:
     assert same(whole, reduce(add, [pieces[i] for i in order]))
     queue = list(pieces)  # as a tree, from the right
     while len(queue) > 1:
-        queue = [*queue[:-2], queue[-2] + queue[-1]] if len(queue) % 2 else [queue[0] + queue[1], *queue[2:]]
+        queue = (
+            [*queue[:-2], queue[-2] + queue[-1]]
+            if len(queue) % 2
+            else [queue[0] + queue[1], *queue[2:]]
+        )
     assert same(whole, queue[0])
 
 
@@ -115,7 +135,9 @@ def test_exact_keeps_shapes_and_every_float() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 5000), st.integers(0, 100), st.floats(-300, 140))
-def test_sums_over_a_scanned_group_are_exact_whatever_the_order(n: int, seed: int, scale: float) -> None:
+def test_sums_over_a_scanned_group_are_exact_whatever_the_order(
+    n: int, seed: int, scale: float
+) -> None:
     random = np.random.default_rng(seed)
     values = random.normal(size=(2, n)) * 10.0**scale
     grid = _on_grid(values)
@@ -141,7 +163,9 @@ def pieces_of(table: pd.DataFrame, cuts: list[int]) -> list[pd.DataFrame]:
 
 @settings(deadline=None, max_examples=25)
 @given(splits(400), st.integers(0, 1000))
-def test_what_is_seen_of_pieces_adds_up_to_what_is_seen_of_the_whole(cuts: list[int], seed: int) -> None:
+def test_what_is_seen_of_pieces_adds_up_to_what_is_seen_of_the_whole(
+    cuts: list[int], seed: int
+) -> None:
     table = awkward(400, seed)
     for name in table:
         seen = [Seen.of(piece[name]) for piece in pieces_of(table, cuts)]
@@ -155,7 +179,9 @@ def test_what_is_seen_of_pieces_adds_up_to_what_is_seen_of_the_whole(cuts: list[
 
 @settings(deadline=None, max_examples=25)
 @given(splits(400), st.integers(0, 1000))
-def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(cuts: list[int], seed: int) -> None:
+def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(
+    cuts: list[int], seed: int
+) -> None:
     table = awkward(400, seed)
     for name in table.columns.drop("name"):
         part = partition_of(name, Seen.of(table[name]), table[name], source="t")
@@ -174,7 +200,9 @@ def awkward(n: int, seed: int) -> pd.DataFrame:
     table["huge"] = (2**63 + random.integers(0, 50, n).astype(np.uint64)).astype(np.uint64)
     table["infinite"] = np.where(random.random(n) < 0.3, np.inf, random.normal(size=n))
     table["few"] = random.choice([1.0, 2.5, np.nan], n)
-    table["at"] = pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(random.integers(0, 10**6, n), unit="s")
+    table["at"] = pd.Timestamp("2020-01-01", tz="UTC") + pd.to_timedelta(
+        random.integers(0, 10**6, n), unit="s"
+    )
     table["kind"] = pd.Categorical(random.choice(["a", "b"], n), categories=["b", "a", "never"])
     table["maybe"] = np.where(random.random(n) < 0.2, None, random.random(n) < 0.5)
     table["nothing"] = np.nan
@@ -200,7 +228,9 @@ def test_a_piece_without_values_says_nothing_of_their_kind() -> None:
     assert [int(mask.sum()) for mask in part.masks(empty).values()] == [0, 0, 4]
 
 
-@pytest.mark.parametrize("value", [0.0, -3.25, np.int64(2**53 + 1), pd.Timestamp("2020-02-29"), np.inf])
+@pytest.mark.parametrize(
+    "value", [0.0, -3.25, np.int64(2**53 + 1), pd.Timestamp("2020-02-29"), np.inf]
+)
 def test_a_sample_of_one_value_still_parts_a_column_of_many(value: Any) -> None:
     step = pd.Timedelta(days=1) if isinstance(value, pd.Timestamp) else 1
     others = pd.Series([value - step * i for i in range(30)] + [value + step])
@@ -219,7 +249,13 @@ def test_a_sample_without_values_makes_no_halves() -> None:
 
 def test_kinds_of_columns_add_up_however_they_are_bracketed() -> None:
     few, others = pd.Series(range(6)), pd.Series(range(6, 12))
-    pieces = [few, others, pd.Series(["u", "v", "w"]), pd.Series([None] * 3), pd.Series(pd.to_datetime(["2020-01-01"]))]
+    pieces = [
+        few,
+        others,
+        pd.Series(["u", "v", "w"]),
+        pd.Series([None] * 3),
+        pd.Series(pd.to_datetime(["2020-01-01"])),
+    ]
     for chosen in itertools.permutations([Seen.of(piece) for piece in pieces]):
         a, b, c, *_ = chosen
         assert (a + b) + c == a + (b + c)
@@ -230,16 +266,23 @@ def test_kinds_of_columns_add_up_however_they_are_bracketed() -> None:
 
 
 OUTCOMES = st.lists(
-    st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, -3.0]) | st.floats(-9, 9), min_size=1, max_size=40), min_size=1
+    st.lists(
+        st.sampled_from([0.0, 0.1, 0.2, 0.5, -3.0]) | st.floats(-9, 9), min_size=1, max_size=40
+    ),
+    min_size=1,
 )
 
 
 @settings(deadline=None, max_examples=50)
 @given(OUTCOMES, st.integers(0, 99))
-def test_outcomes_add_up_in_any_order_to_those_of_the_whole(pieces: list[list[float]], seed: int) -> None:
+def test_outcomes_add_up_in_any_order_to_those_of_the_whole(
+    pieces: list[list[float]], seed: int
+) -> None:
     found = [Outcomes.of(np.array(piece)) for piece in pieces]
     merged_in_any_order(found, seed)
-    assert same(reduce(add, found), Outcomes.of(np.concatenate([np.array(piece) for piece in pieces])))
+    assert same(
+        reduce(add, found), Outcomes.of(np.concatenate([np.array(piece) for piece in pieces]))
+    )
 
 
 def test_the_grid_is_that_of_all_outcomes() -> None:
@@ -247,12 +290,14 @@ def test_the_grid_is_that_of_all_outcomes() -> None:
     assert reduce(add, [Outcomes.of(part) for part in np.split(y, 8)]).spread_step == 0.1
     y[3999] += 0.03  # one outcome off the grid, wherever it stands
     assert reduce(add, [Outcomes.of(part) for part in np.split(y, 8)]).spread_step is None
-    fine = np.round(np.random.default_rng(0).normal(size=4000), 3)  # a grid without an outcome that many hold
+    fine = np.round(
+        np.random.default_rng(0).normal(size=4000), 3
+    )  # a grid without an outcome that many hold
     assert Outcomes.of(fine).spread_step is None
 
 
 def test_too_many_outcomes_to_tell_apart_lie_on_no_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    import evenhand.scale._survey as module
+    import evenhand.scale.survey as module
 
     monkeypatch.setattr(module, "MOST_VALUES", 30)
     pieces = [Outcomes.of(np.arange(20.0) + 20 * k) for k in range(3)]
@@ -282,24 +327,36 @@ def test_surveys_add_up_in_any_order() -> None:
         merged_in_any_order(surveys, seed)
         whole = reduce(add, surveys)
         assert sum(whole.n_rows.values()) == 300
-        assert (whole.outcomes.least, whole.outcomes.greatest) == (table["y"].min(), table["y"].max())
+        assert (whole.outcomes.least, whole.outcomes.greatest) == (
+            table["y"].min(),
+            table["y"].max(),
+        )
 
 
 def test_people_are_the_same_whatever_the_order() -> None:
     random = np.random.default_rng(0)
     labels = [f"p{i}" for i in random.integers(0, 60, 200)]
     chance = random.random(200)
-    pieces = [People.of(labels[k : k + 50], k // 50, 0, chance[k : k + 50]) for k in range(0, 200, 50)]
+    pieces = [
+        People.of(labels[k : k + 50], k // 50, 0, chance[k : k + 50]) for k in range(0, 200, 50)
+    ]
     chosen = People.joined(pieces).chosen()
     assert same(chosen, People.joined(pieces[::-1]).chosen())
     # by brute force: of each person the row with the least random number
-    best = {label: min((chance[k], k) for k in range(200) if labels[k] == label)[1] for label in set(labels)}
-    assert sorted(best.values()) == [50 * part + row for part, rows in sorted(chosen.items()) for row in rows]
+    best = {
+        label: min((chance[k], k) for k in range(200) if labels[k] == label)[1]
+        for label in set(labels)
+    }
+    assert sorted(best.values()) == [
+        50 * part + row for part, rows in sorted(chosen.items()) for row in rows
+    ]
     assert sorted(chosen) == [0, 1, 2, 3]
 
 
 def test_a_part_whose_people_are_taken_elsewhere_is_still_listed() -> None:
-    people_ = People.joined([People.of(["a"], 0, 0, np.array([0.9])), People.of(["a"], 4, 7, np.array([0.1]))])
+    people_ = People.joined(
+        [People.of(["a"], 0, 0, np.array([0.9])), People.of(["a"], 4, 7, np.array([0.1]))]
+    )
     assert same(people_.chosen(), {0: np.array([], dtype=np.intp), 4: np.array([7])})
 
 
@@ -308,7 +365,9 @@ def scan_case(n: int = 900, seed: int = 3) -> tuple[pd.DataFrame, np.ndarray, np
     return table, pits(table), (table["y"] - table["mean"]).to_numpy()
 
 
-def layout_of(table: pd.DataFrame, searched: list[str], named: list[str] | None = None) -> ScanLayout:
+def layout_of(
+    table: pd.DataFrame, searched: list[str], named: list[str] | None = None
+) -> ScanLayout:
     known = {
         name: partition_of(name, Seen.of(table[name]), table[name], source="t")
         for name in (*searched, *(named or []))
@@ -318,10 +377,16 @@ def layout_of(table: pd.DataFrame, searched: list[str], named: list[str] | None 
 
 
 def parted(layout: ScanLayout, table: pd.DataFrame) -> dict[str, Any]:
-    return {part.column: part.masks(table[part.column]) for part in layout.partitions if part is not None}
+    return {
+        part.column: part.masks(table[part.column])
+        for part in layout.partitions
+        if part is not None
+    }
 
 
-def counts_of(layout: ScanLayout, table: pd.DataFrame, pit: np.ndarray, residual: np.ndarray | None) -> ScanCounts:
+def counts_of(
+    layout: ScanLayout, table: pd.DataFrame, pit: np.ndarray, residual: np.ndarray | None
+) -> ScanCounts:
     return ScanCounts.count(layout.of(parted(layout, table), len(table)), pit, residual, 0)
 
 
@@ -331,7 +396,10 @@ def test_counts_of_a_scan_add_up_in_any_order(cuts: list[int], seed: int) -> Non
     table, pit, residual = scan_case()
     layout = layout_of(table, GROUPS)
     edges = [0, *cuts, 900]
-    pieces = [counts_of(layout, table[a:b], pit[a:b, None], residual[a:b]) for a, b in itertools.pairwise(edges)]
+    pieces = [
+        counts_of(layout, table[a:b], pit[a:b, None], residual[a:b])
+        for a, b in itertools.pairwise(edges)
+    ]
     merged_in_any_order(pieces, seed)
 
 
@@ -347,7 +415,10 @@ def test_a_scan_from_counts_is_that_of_the_rows(n_draws: int) -> None:
     searched = [*SEARCHED, "twin", "words"]
     layout = layout_of(table, searched)
     edges = [0, 100, 101, 500, 900]
-    pieces = [counts_of(layout, table[a:b], matrix[a:b], residual[a:b]) for a, b in itertools.pairwise(edges)]
+    pieces = [
+        counts_of(layout, table[a:b], matrix[a:b], residual[a:b])
+        for a, b in itertools.pairwise(edges)
+    ]
     found = reduce(add, pieces).frame(layout, 60)
     expected = scan_groups(matrix, table[searched], 60, residual=residual, random_state=0)
     assert found.attrs["left_out"] == expected.attrs["left_out"]
@@ -381,7 +452,9 @@ def test_named_groups_that_are_too_small_are_listed_in_a_scan() -> None:
 def test_a_value_that_the_sample_lacks_is_scanned() -> None:
     table, pit, residual = scan_case()
     sample = table[table["region"] != "east"]
-    known = {"region": partition_of("region", Seen.of(table["region"]), sample["region"], source="t")}
+    known = {
+        "region": partition_of("region", Seen.of(table["region"]), sample["region"], source="t")
+    }
     layout = ScanLayout.planned(sample, ["region"], known)
     found = counts_of(layout, table, pit[:, None], residual).frame(layout, 20)
     compare_scans(found, scan_groups(pit, table[["region"]], 20, residual=residual))
@@ -389,12 +462,16 @@ def test_a_value_that_the_sample_lacks_is_scanned() -> None:
 
 def test_tallies_add_up_in_any_order() -> None:
     table = people(700)
-    parts = tuple(partition_of(name, Seen.of(table[name]), table[name], source="t") for name in GROUPS)
+    parts = tuple(
+        partition_of(name, Seen.of(table[name]), table[name], source="t") for name in GROUPS
+    )
     plan = TallyPlan(parts, layout_of(table, GROUPS), (0.5, 0.8, 0.9), None, (-9.0, 9.0))
 
     def tallied(piece: pd.DataFrame, seed: int) -> Any:
         forecast = Forecast.from_normal(piece["mean"], piece["std"])
-        return tally(forecast, None, piece["y"].to_numpy(), piece, plan, np.random.default_rng(seed))
+        return tally(
+            forecast, None, piece["y"].to_numpy(), piece, plan, np.random.default_rng(seed)
+        )
 
     for seed in range(3):
         cuts = sorted(np.random.default_rng(seed).choice(np.arange(1, 700), 5, replace=False))
@@ -424,7 +501,9 @@ def surveyed(table: Path | Parts, **options: Any) -> Survey:
         "person": None,
         "seed": 0,
     } | options
-    found = [survey_part(SurveyPlan(**plan), parts, i, lambda rows: None) for i in range(len(parts))]
+    found = [
+        survey_part(SurveyPlan(**plan), parts, i, lambda rows: None) for i in range(len(parts))
+    ]
     return reduce(add, [one for one in found if one is not None])
 
 
@@ -440,8 +519,11 @@ def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_bl
         assert np.unique(rows).size == size
         hits[rows] += 1
         both += {3, 180} <= set(rows.tolist())
-    # of sampling without replacement the statistic is (n - 1) / (n - size) times the one with; chi-square, n - 1
-    statistic = ((hits - seeds * size / n) ** 2).sum() / (seeds * size / n * (1 - size / n)) * (n - 1) / n
+    # of sampling without replacement the statistic is (n - 1) / (n - size) times the one with;
+    # chi-square, n - 1
+    statistic = (
+        ((hits - seeds * size / n) ** 2).sum() / (seeds * size / n * (1 - size / n)) * (n - 1) / n
+    )
     assert 1e-6 < stats.chi2.cdf(statistic, n - 1) < 1 - 1e-6
     together = size * (size - 1) / (n * (n - 1))
     assert stats.binomtest(both, seeds, together).pvalue > 1e-6
@@ -463,7 +545,10 @@ def test_the_rows_taken_are_those_that_were_chosen(tmp_path: Path, ending: str) 
     table = people(300)
     parts = open_parts(write_parts(table, tmp_path / "in", [100, 170], ending))
     rows = surveyed(parts).chosen(None, 77, 1)
-    taken = {i: take_part(Choice(GIVEN, ["id", "mean", "std"], rows), parts, i, lambda rows: None) for i in rows}
+    taken = {
+        i: take_part(Choice(GIVEN, ["id", "mean", "std"], rows), parts, i, lambda rows: None)
+        for i in rows
+    }
     sample = Sample.joined(taken, rows)
     assert len(sample) == 77
     at = np.array([0, 100, 170])[sample.part] + sample.row
@@ -481,7 +566,10 @@ def test_people_of_many_rows_each_fill_the_sample(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
-    """A person with rows in three parts: each of four rows is taken in a quarter of 240 runs (binomial, 1e-6 each)."""
+    """A person with rows in three parts.
+
+    Each of four rows is taken in a quarter of 240 runs (binomial, 1e-6 each).
+    """
     table = people(60)
     table["who"] = np.arange(60)
     table.loc[[3, 4, 25, 59], "who"] = 1000
@@ -507,7 +595,7 @@ def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[TallyPlan]:
     """Return a list that gets the plan by which each audit counts its rows."""
-    import evenhand.scale._audit as module
+    import evenhand.scale.parts_audit as module
 
     kept: list[TallyPlan] = []
     merge = module.audit_of
@@ -523,12 +611,17 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[TallyPlan]:
 def read_again(
     folder: Path, subject: Any, plan: TallyPlan, seed: int = 0, kept: dict[int, Any] | None = None
 ) -> tuple[pd.DataFrame, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Score each block with the random numbers that are its own; return rows, PITs, draws and residuals."""
+    """Score each block with the random numbers that are its own.
+
+    Return rows, PITs, draws and residuals.
+    """
     parts = open_parts(folder)
     tables, pit, r, residual = [], [], [], []
     for i in range(len(parts)):
         for block, (start, whole) in enumerate(parts.blocks(i)):
-            table = whole if kept is None else whole[np.isin(start + np.arange(len(whole)), kept[i])]
+            table = (
+                whole if kept is None else whole[np.isin(start + np.arange(len(whole)), kept[i])]
+            )
             if not len(table):
                 continue
             y, random = table["y"].to_numpy(dtype=float), block_generator(seed, SCORES, i, block)
@@ -539,14 +632,23 @@ def read_again(
             r.append(found[1])
             residual.append(y - found[2])
     draws = None if r[0] is None else np.concatenate(r)
-    return pd.concat(tables, ignore_index=True), np.concatenate(pit), draws, np.concatenate(residual)
+    return (
+        pd.concat(tables, ignore_index=True),
+        np.concatenate(pit),
+        draws,
+        np.concatenate(residual),
+    )
 
 
 def masks_of(plan: TallyPlan, table: pd.DataFrame) -> dict[str, np.ndarray]:
-    return {name: mask for part in plan.groups for name, mask in part.masks(table[part.column]).items()}
+    return {
+        name: mask for part in plan.groups for name, mask in part.masks(table[part.column]).items()
+    }
 
 
-def compare(found: Any, plan: TallyPlan, table: pd.DataFrame, pit: Any, r: Any, residual: Any) -> None:
+def compare(
+    found: Any, plan: TallyPlan, table: pd.DataFrame, pit: Any, r: Any, residual: Any
+) -> None:
     """Compare an audit in parts with what is known of the same PITs in memory."""
     masks = {name: mask for name, mask in masks_of(plan, table).items() if mask.any()}
     expected = audit_pit(pit, r, residual=residual, groups=masks, random_state=0, **QUICK)
@@ -574,8 +676,14 @@ def compare_proofs(found: Any, pit: Any, r: Any, masks: dict[str, Any]) -> None:
     # of several draws one is chosen for each person anew, on which the bounds of great masses hang
     for mass in (0.1, 0.2, 0.5, 1.0) if pit.shape[1] == 1 else (0.1, 0.2):
         true, bound = proof.group_error(mass), found.certificate.group_error(mass)
-        assert true - 1e-12 <= bound <= true + max(SLACK, (1 / BINS + (1 - mass) * SLACK) / mass) + 1e-12
-        assert found.certificate.coverage(0.8, mass) == pytest.approx(proof.coverage(0.8, mass), abs=1e-12)
+        assert (
+            true - 1e-12
+            <= bound
+            <= true + max(SLACK, (1 / BINS + (1 - mass) * SLACK) / mass) + 1e-12
+        )
+        assert found.certificate.coverage(0.8, mass) == pytest.approx(
+            proof.coverage(0.8, mass), abs=1e-12
+        )
     if pit.shape[1] == 1:
         true, bound = proof.average_error(), found.certificate.average_error()
         assert true - 1e-12 <= bound <= true + 1 / BINS + 1e-12
@@ -586,10 +694,12 @@ def compare_proofs(found: Any, pit: Any, r: Any, masks: dict[str, Any]) -> None:
         assert (ours["high"] <= theirs["high"] + 1 / BINS + 1e-12).all()
 
 
-def scan_in_memory(plan: TallyPlan, table: pd.DataFrame, pit: Any, residual: Any, min_size: int) -> pd.DataFrame:
+def scan_in_memory(
+    plan: TallyPlan, table: pd.DataFrame, pit: Any, residual: Any, min_size: int
+) -> pd.DataFrame:
     """Scan the same groups of the same rows all at once."""
-    from evenhand.calibration._pairs import Rows, scan_pairs
-    from evenhand.calibration.scan import frame_of, quantities_of
+    from evenhand.search.pairs import Rows, scan_pairs
+    from evenhand.search.scan import frame_of, quantities_of
 
     assert plan.layout is not None
     masks = plan.layout.of(parted(plan.layout, table), len(table))
@@ -603,7 +713,9 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with every kind of column, and values that only some parts have."""
     table = people(2600, 5)
     table["rooms"] = table["rooms"].astype("Int64")
-    table.loc[30:40, "rooms"] = pd.NA  # a whole number in blocks where none is missing, else a float
+    table.loc[30:40, "rooms"] = (
+        pd.NA
+    )  # a whole number in blocks where none is missing, else a float
     table["kind"] = pd.Categorical(np.where(np.arange(2600) % 3 == 0, "a", "b"))
     table["place"] = "usual"
     table.loc[2000:2039, "place"] = "only here"
@@ -613,9 +725,13 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("sample_size", [150, 800])
-def test_an_audit_in_parts_says_what_one_in_memory_says(rich: Path, plans: list[TallyPlan], sample_size: int) -> None:
+def test_an_audit_in_parts_says_what_one_in_memory_says(
+    rich: Path, plans: list[TallyPlan], sample_size: int
+) -> None:
     groups = [*GROUPS, "kind", "place"]
-    found = audit_parts(GIVEN, rich, "y", groups=groups, sample_size=sample_size, random_state=0, **QUICK)
+    found = audit_parts(
+        GIVEN, rich, "y", groups=groups, sample_size=sample_size, random_state=0, **QUICK
+    )
     (plan,) = plans
     table, pit, r, residual = read_again(rich, GIVEN, plan)
     assert np.allclose(pit[:, 0], pits(table), atol=1e-14)
@@ -649,19 +765,25 @@ def test_examples_are_rows_of_the_whole_table(rich: Path) -> None:
 def test_examples_go_by_their_ids_where_they_have_some(tmp_path: Path) -> None:
     table = people(600, seed=1).assign(who=[f"{i:05d}" for i in range(600)])
     folder = write_parts(table, tmp_path / "parts", (200, 400))
-    found = audit_parts(GIVEN, folder, "y", id_column="who", sample_size=200, random_state=0, **QUICK)
+    found = audit_parts(
+        GIVEN, folder, "y", id_column="who", sample_size=200, random_state=0, **QUICK
+    )
     assert found.examples["id"].to_list() == [f"{row:05d}" for row in found.examples["row"]]
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_rounded_outcomes_are_spread_over_their_cells(tmp_path: Path, plans: list[TallyPlan]) -> None:
+def test_rounded_outcomes_are_spread_over_their_cells(
+    tmp_path: Path, plans: list[TallyPlan]
+) -> None:
     table = people(1500, 8)
     table["y"] = (table["y"] / 0.25).round() * 0.25
     atom = table["y"].value_counts(normalize=True).iloc[0]
     assert 0.02 < atom < 0.1
     folder = write_parts(table, tmp_path / "in", [700])
     with pytest.warns(DiscreteOutcomeWarning, match="in: column 'y' is 0.25 in"):
-        found = audit_parts(GIVEN, folder, "y", groups=["sex"], sample_size=400, random_state=4, **QUICK)
+        found = audit_parts(
+            GIVEN, folder, "y", groups=["sex"], sample_size=400, random_state=4, **QUICK
+        )
     (plan,) = plans
     assert plan.step == found.rounding_step == 0.25
     assert plan.span == (table["y"].min(), table["y"].max())
@@ -682,7 +804,13 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
     tmp_path: Path, model: RandomizedRegressor, plans: list[TallyPlan]
 ) -> None:
     folder = write_parts(people(700), tmp_path / "in", [300])
-    options = {"groups": ["sex", "age"], "sample_size": 200, "random_state": 1, "levels": [0.5], **QUICK}
+    options = {
+        "groups": ["sex", "age"],
+        "sample_size": 200,
+        "random_state": 1,
+        "levels": [0.5],
+        **QUICK,
+    }
     found = audit_parts(model, folder, "y", **options)
     (plan,) = plans
     rows, pit, r, residual = read_again(folder, ModelSubject(model), plan, seed=1)
@@ -693,7 +821,9 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
     compare_scans(found.scan, scan_in_memory(plan, rows, pit, residual, 150), tests=False)
     # a level that was asked for is certified as from the PITs
     proof = certify_pit(pit, r, random_state=0)
-    assert found.certificate.coverage(0.5, 0.2) == pytest.approx(proof.coverage(0.5, 0.2), abs=1e-12)
+    assert found.certificate.coverage(0.5, 0.2) == pytest.approx(
+        proof.coverage(0.5, 0.2), abs=1e-12
+    )
     assert audit_parts(model, folder, "y", **options).to_json() == found.to_json()
 
 
@@ -712,7 +842,9 @@ def test_a_table_no_larger_than_the_sample_is_audited_in_memory(
     subject = make(model)
     options = {"random_state": 7, "min_size": 80, "name": "it", **QUICK}
     searched = ["age", "sex", "score"]
-    found = audit_parts(subject, folder, "y", groups=["sex", "age"], features=searched, sample_size=600, **options)
+    found = audit_parts(
+        subject, folder, "y", groups=["sex", "age"], features=searched, sample_size=600, **options
+    )
     forecast, X = (ModelSubject(model) if subject is model else GIVEN).of(table, "t")
     masks = group_columns(table, ["sex", "age"], source="t")
     expected = audit(forecast, X, table["y"], groups=masks, features=table[searched], **options)
@@ -728,10 +860,15 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[TallyPlan
     table = people(900, 2)
     table["who"] = np.random.default_rng(0).integers(0, 800, 900)
     folder = write_parts(table, tmp_path / "in", [300, 310, 600])
-    found = audit_parts(GIVEN, folder, "y", cluster="who", groups=["sex"], sample_size=300, random_state=3, **QUICK)
+    found = audit_parts(
+        GIVEN, folder, "y", cluster="who", groups=["sex"], sample_size=300, random_state=3, **QUICK
+    )
     n = table["who"].nunique()
     assert found.n_samples == n
-    told = f"one row of each of {n:,} people is audited, of 900 rows; group sizes are shares of people, not of rows"
+    told = (
+        f"one row of each of {n:,} people is audited, of 900 rows; group sizes are shares of"
+        " people, not of rows"
+    )
     assert told in found.notes
     assert found.certificate.one_row_each
     people_ = surveyed(folder, seed=3, person="who").people
@@ -756,7 +893,10 @@ def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path: Path, endi
     folder = write_parts(table, tmp_path / "in", [200, 350], ending)
     with pytest.raises(InputError) as caught:
         audit_parts(GIVEN, folder, "y", id_column="id", sample_size=100, **QUICK)
-    assert f"part-2{ending}: column 'id', row 51: 17 is the id of part-0{ending}, row 18 too" in str(caught.value)
+    assert (
+        f"part-2{ending}: column 'id', row 51: 17 is the id of part-0{ending}, row 18 too"
+        in str(caught.value)
+    )
     assert "--cluster id" in str(caught.value)
     table.loc[400, "id"] = -1
     folder = write_parts(table, tmp_path / "good", [200, 350], ending)
@@ -772,7 +912,9 @@ def test_values_too_rare_for_the_sample_do_not_stop_an_audit(tmp_path: Path, col
     table.loc[:10, "zeros"] = table.loc[:10, "rare"] = np.arange(11.0)
     folder = write_parts(table, tmp_path / "in", [1500])
     for seed in range(3):
-        found = audit_parts(GIVEN, folder, "y", groups=[column], sample_size=150, random_state=seed, **QUICK)
+        found = audit_parts(
+            GIVEN, folder, "y", groups=[column], sample_size=150, random_state=seed, **QUICK
+        )
         counts = found.groups.set_index("group")["n"]
         assert counts["everyone"] == 3000
         assert counts.filter(like="missing").sum() == (2989 if column == "rare" else 0)
@@ -801,7 +943,10 @@ def test_a_bad_part_is_named_or_left_out(tmp_path: Path, case: str) -> None:
 
 
 def assert_same_rows(found: Any, expected: Any) -> None:
-    """Compare what is counted of all rows: the rows that are chosen at random hang on the numbers of the parts."""
+    """Compare what is counted of all rows.
+
+    The rows that are chosen at random hang on the numbers of the parts.
+    """
     assert found.n_samples == expected.n_samples
     columns = ["group", "n", "error", "mean_pit", "coverage_80", "coverage_90"]
     pd.testing.assert_frame_equal(found.groups[columns], expected.groups[columns], check_exact=True)
@@ -814,7 +959,9 @@ def assert_same_rows(found: Any, expected: Any) -> None:
 
 def test_bad_parts_of_a_clustered_table_are_left_out_of_both_passes(tmp_path: Path) -> None:
     folder, told = bad_folder(tmp_path / "in", "missing")
-    found = audit_parts(GIVEN, folder, "y", cluster="id", skip_bad=True, sample_size=120, random_state=0, **QUICK)
+    found = audit_parts(
+        GIVEN, folder, "y", cluster="id", skip_bad=True, sample_size=120, random_state=0, **QUICK
+    )
     assert found.n_samples == 300
     assert sum(told in note for note in found.notes) == 1
 
@@ -823,14 +970,16 @@ def test_a_folder_of_bad_parts_is_refused_with_the_first_reason(tmp_path: Path) 
     table = people(100)
     table.loc[[3, 60], "y"] = np.nan
     folder = write_parts(table, tmp_path / "in", [50])
-    with pytest.raises(InputError, match=r"at least one good part, got none of 2; part-0.parquet: column 'y'"):
+    with pytest.raises(
+        InputError, match=r"at least one good part, got none of 2; part-0.parquet: column 'y'"
+    ):
         audit_parts(GIVEN, folder, "y", skip_bad=True, **QUICK)
 
 
 def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import evenhand.scale._audit as module
+    import evenhand.scale.parts_audit as module
 
     folder = write_parts(people(400), tmp_path / "in", [100, 200])
     search = module._search
@@ -894,14 +1043,17 @@ def test_the_folder_may_be_one_file_and_the_seed_a_generator(tmp_path: Path) -> 
     folder = write_parts(people(300), tmp_path / "in", [])
     file = folder / "part-0.parquet"
     options = {"sample_size": 100, **QUICK}
-    found = [audit_parts(GIVEN, file, "y", random_state=np.random.default_rng(3), **options) for _ in range(2)]
+    found = [
+        audit_parts(GIVEN, file, "y", random_state=np.random.default_rng(3), **options)
+        for _ in range(2)
+    ]
     assert found[0].n_samples == 300
     assert same(found[0].worst_groups, found[1].worst_groups)
     assert audit_parts(GIVEN, open_parts(folder), "y", **options).n_samples == 300
 
 
 def test_tally_part_gives_nothing_where_nobody_is_audited(tmp_path: Path) -> None:
-    import evenhand.scale._audit as module
+    import evenhand.scale.parts_audit as module
 
     parts = open_parts(write_parts(people(100), tmp_path / "in", []))
     wanted = module._Wanted.of(GIVEN, parts, "y", [], None, ())
@@ -917,24 +1069,39 @@ def test_covered_shares_are_exact(rich: Path, plans: list[TallyPlan]) -> None:
     found = audit_parts(GIVEN, rich, "y", sample_size=300, random_state=0, **QUICK)
     _, pit, _, _ = read_again(rich, GIVEN, plans[0])
     for level in (0.8, 0.9):
-        assert found.score(f"{level:.0%} coverage") == pytest.approx(covered(pit, level).mean(), abs=1e-13)
+        assert found.score(f"{level:.0%} coverage") == pytest.approx(
+            covered(pit, level).mean(), abs=1e-13
+        )
 
 
-def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(tmp_path: Path) -> None:
+def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(
+    tmp_path: Path,
+) -> None:
     table = people(3000)
     table["mean"], table["std"] = 0.0, 1.0
     table["y"] = 1e9 + np.random.default_rng(1).normal(size=3000)
     folder = write_parts(table, tmp_path / "in", [1000])
-    found = audit_parts(GIVEN, folder, "y", groups=["sex"], sample_size=200, random_state=0, **QUICK).groups
+    found = audit_parts(
+        GIVEN, folder, "y", groups=["sex"], sample_size=200, random_state=0, **QUICK
+    ).groups
     for row in found.to_dict("records"):
-        y = table["y"] if row["group"] == "everyone" else table.loc[table["sex"] == row["group"][-1], "y"]
+        y = (
+            table["y"]
+            if row["group"] == "everyone"
+            else table.loc[table["sex"] == row["group"][-1], "y"]
+        )
         assert row["bias"] == pytest.approx(y.mean(), abs=1e-6)
         width = 2 * 1.959964 * y.std(ddof=0) / len(y) ** 0.5
-        assert row["bias_high"] - row["bias_low"] == pytest.approx(width, abs=1e-6)  # floats near 1e9 are 1e-7 apart
+        assert row["bias_high"] - row["bias_low"] == pytest.approx(
+            width, abs=1e-6
+        )  # floats near 1e9 are 1e-7 apart
 
 
 def test_everybody_is_compared_with_calibrated_forecasts_of_as_many(rich: Path) -> None:
-    """One PIT of each of n rows is off by 0.3133 / sqrt(n) on average; of 20 simulations within half of it (1e-6)."""
+    """One PIT of each of n rows is off by 0.3133 / sqrt(n) on average.
+
+    Of 20 simulations within half of it (1e-6).
+    """
     found = audit_parts(GIVEN, rich, "y", sample_size=200, random_state=0, **QUICK)
     row = found.worst_groups.set_index("mass").loc[1.0]
     assert row["n"] == found.n_samples == 2600
@@ -950,8 +1117,12 @@ def test_a_scan_of_too_many_columns_is_of_the_rows_chosen_and_says_so(tmp_path: 
     folder = write_parts(table, tmp_path / "in", [400])
     found = audit_parts(GIVEN, folder, "y", sample_size=300, random_state=0, **QUICK)
     assert found.scan["n"].max() < 300
-    assert any("scanned groups" in note and "300 rows chosen at random" in note for note in found.notes)
-    few = audit_parts(GIVEN, folder, "y", features=["sex", "f1"], sample_size=100, random_state=0, **QUICK)
+    assert any(
+        "scanned groups" in note and "300 rows chosen at random" in note for note in found.notes
+    )
+    few = audit_parts(
+        GIVEN, folder, "y", features=["sex", "f1"], sample_size=100, random_state=0, **QUICK
+    )
     assert few.scan["n"].max() > 300
     assert any("scanned groups" in note and "all 900 rows" in note for note in few.notes)
     assert not any("needed to scan" in note for note in few.notes)
@@ -962,7 +1133,9 @@ def test_a_scan_of_too_many_columns_is_of_the_rows_chosen_and_says_so(tmp_path: 
 def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_bad: int) -> None:
     """Found among the rows that are tried, if there are many such rows, or else when all are scored."""
     train, table = people(300, 1), people(900)
-    model = RandomizedRegressor(LinearRegression(), random_state=0).fit(train[["mean", "std"]], train["y"])
+    model = RandomizedRegressor(LinearRegression(), random_state=0).fit(
+        train[["mean", "std"]], train["y"]
+    )
     table.loc[range(899 - n_bad, 899), "std"] = np.nan
     folder = write_parts(table, tmp_path / "in", [300, 600])
     with pytest.raises(InputError) as caught:
@@ -979,7 +1152,9 @@ def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_b
     assert temporary(tmp_path) == []
 
 
-@pytest.mark.parametrize("option", [{"confidence": 2}, {"masses": [7]}, {"learned_masses": [3]}, {"min_size": 0}])
+@pytest.mark.parametrize(
+    "option", [{"confidence": 2}, {"masses": [7]}, {"learned_masses": [3]}, {"min_size": 0}]
+)
 def test_mistaken_options_are_refused_before_the_table_is_read(
     rich: Path, option: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -989,14 +1164,18 @@ def test_mistaken_options_are_refused_before_the_table_is_read(
 
 
 @pytest.mark.parametrize("column", ["number", "date", "word"])
-def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(tmp_path: Path, column: str) -> None:
+def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(
+    tmp_path: Path, column: str
+) -> None:
     table = people(600)[["y", "mean", "std"]]
     table["number"] = np.random.default_rng(0).normal(size=600)
     table["date"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(600), unit="D")
     table["word"] = np.where(np.arange(600) % 2, "odd", "even")
     table.loc[300:, column] = None
     folder = write_parts(table, tmp_path / "in", [300], ".csv")
-    found = audit_parts(GIVEN, folder, "y", groups=[column], sample_size=200, random_state=0, **QUICK)
+    found = audit_parts(
+        GIVEN, folder, "y", groups=[column], sample_size=200, random_state=0, **QUICK
+    )
     counts = found.groups.set_index("group")["n"]
     assert counts[f"{column} missing"] == 300
     assert len(counts) == 4
@@ -1009,10 +1188,14 @@ def test_text_in_a_column_of_numbers_of_other_csv_parts_is_named(tmp_path: Path)
     text = (folder / "part-1.csv").read_text().splitlines()
     text[12] = text[12].rpartition(",")[0] + ",abc"
     (folder / "part-1.csv").write_text("\n".join(text) + "\n")
-    told = "part-1.csv: column 'km', row 12 must hold a number or a date as in most parts, got 'abc'"
+    told = (
+        "part-1.csv: column 'km', row 12 must hold a number or a date as in most parts, got 'abc'"
+    )
     with pytest.raises(InputError, match=told):
         audit_parts(GIVEN, folder, "y", groups=["km"], sample_size=100, **QUICK)
-    found = audit_parts(GIVEN, folder, "y", groups=["km"], sample_size=100, random_state=0, skip_bad=True, **QUICK)
+    found = audit_parts(
+        GIVEN, folder, "y", groups=["km"], sample_size=100, random_state=0, skip_bad=True, **QUICK
+    )
     assert found.n_samples == 400
     assert any(told in note for note in found.notes)
 
@@ -1026,9 +1209,11 @@ def test_a_folder_is_not_named_like_a_file(tmp_path: Path) -> None:
 
 
 def test_the_key_is_not_shown() -> None:
-    from evenhand.scale._forecasts import _Job
+    from evenhand.scale.forecasts import _Job
 
-    assert "secret" not in repr(_Job(GIVEN, "id", ("id",), b"a secret of enough bytes", "", None, (0.5,)))
+    assert "secret" not in repr(
+        _Job(GIVEN, "id", ("id",), b"a secret of enough bytes", "", None, (0.5,))
+    )
 
 
 # Forecasts.
@@ -1042,7 +1227,9 @@ def test_forecasts_of_parts_are_those_of_the_whole(tmp_path: Path, ending: str) 
     whole = write_parts(table, tmp_path / "whole", [], ending) / f"part-0{ending}"
     done = forecast_parts(GIVEN, folder, tmp_path / "out", **ASKED)
     assert (done.n_rows, done.repeated, done.skipped) == (500, None, {})
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(path.name for path in folder.iterdir())
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
+        path.name for path in folder.iterdir()
+    )
     forecast_parts(GIVEN, folder, tmp_path / "out.parquet", **ASKED)
     forecast_parts(GIVEN, whole, tmp_path / "one.parquet", **ASKED)
     found, *others = (
@@ -1054,8 +1241,12 @@ def test_forecasts_of_parts_are_those_of_the_whole(tmp_path: Path, ending: str) 
     assert found["id"].tolist() == table["id"].tolist()
     draws = KeyedDraws(KEY, "2026-11")(table["id"].tolist())
     assert np.array_equal(found["r"], draws)
-    assert set(zip(found["context"], found["key"], strict=True)) == {("2026-11", KeyedDraws(KEY).fingerprint)}
-    expected = Forecast.from_normal(table["mean"], table["std"]).randomized(0.2, Entropic(0.2), draws)
+    assert set(zip(found["context"], found["key"], strict=True)) == {
+        ("2026-11", KeyedDraws(KEY).fingerprint)
+    }
+    expected = Forecast.from_normal(table["mean"], table["std"]).randomized(
+        0.2, Entropic(0.2), draws
+    )
     assert np.allclose(found["mean"], table["mean"], rtol=0, atol=1e-12)
     assert np.allclose(found[["q0.05", "q0.5"]], expected.ppf([0.05, 0.5]), rtol=0, atol=1e-12)
     assert temporary(tmp_path) == []
@@ -1114,7 +1305,9 @@ def test_forecasts_go_on_without_bad_parts_into_a_folder_only(tmp_path: Path, ca
     assert done.n_rows == 300
     assert list(done.skipped) == ["part-2.parquet"]
     assert told in done.skipped["part-2.parquet"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"part-{i}.parquet" for i in (0, 1, 3)]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        f"part-{i}.parquet" for i in (0, 1, 3)
+    ]
     with pytest.raises(InputError, match="must be a folder here"):
         forecast_parts(GIVEN, folder, tmp_path / "out.csv", skip_bad=True, **ASKED)
 
@@ -1136,4 +1329,7 @@ def test_parts_without_rows_are_given_no_forecasts(tmp_path: Path, ending: str) 
     (tmp_path / "none" / f"part-0{ending}").rename(folder / f"part-9{ending}")
     for out in ("out", f"out{ending}"):
         assert forecast_parts(GIVEN, folder, tmp_path / out, **ASKED).n_rows == 60
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"part-0{ending}", f"part-1{ending}"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        f"part-0{ending}",
+        f"part-1{ending}",
+    ]

@@ -1,4 +1,7 @@
-"""Tables in parts on a Dask cluster: the findings of one process, whoever does the work and whoever dies of it."""
+"""Tables in parts on a Dask cluster.
+
+The findings of one process, whoever does the work and whoever dies of it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from evenhand._checks import InputError
-from evenhand.scale import _engine as engine
-from evenhand.scale import audit_parts, dask_client, forecast_parts
+from evenhand._validate import InputError
+from evenhand.scale import audit_parts, dask_client, engine, forecast_parts
 from evenhand.tables import open_parts
 from parts_examples import (
     ASKED,
@@ -55,7 +57,12 @@ def five(tmp_path: Path) -> Path:
     return write_parts(people(1200), tmp_path / "in", [200, 500, 501, 900])
 
 
-OPTIONS: dict[str, Any] = {"groups": ["sex", "age", "region"], "sample_size": 300, "random_state": 0, **QUICK}
+OPTIONS: dict[str, Any] = {
+    "groups": ["sex", "age", "region"],
+    "sample_size": 300,
+    "random_state": 0,
+    **QUICK,
+}
 
 
 @pytest.mark.parametrize("given", [True, False])
@@ -87,9 +94,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_worker_that_dies_changes_nothing_in_an_audit(client: Any, five: Path, tmp_path: Path) -> None:
+def test_a_worker_that_dies_changes_nothing_in_an_audit(
+    client: Any, five: Path, tmp_path: Path
+) -> None:
     marker = tmp_path / "died"
-    found = audit_parts(Deadly(part="part-1.parquet", marker=marker), five, "y", client=client, **OPTIONS)
+    found = audit_parts(
+        Deadly(part="part-1.parquet", marker=marker), five, "y", client=client, **OPTIONS
+    )
     assert marker.exists()
     assert found.to_json() == audit_parts(GIVEN, five, "y", **OPTIONS).to_json()
 
@@ -125,13 +136,19 @@ def test_results_that_die_with_their_worker_are_made_again(client: Any, tmp_path
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_part_that_always_kills_its_worker_is_named(client: Any, five: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_always_kills_its_worker_is_named(
+    client: Any, five: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     with pytest.raises(InputError) as caught:
         audit_parts(Deadly(part="part-3.parquet"), five, "y", client=client, **OPTIONS)
-    assert str(caught.value).startswith("part-3.parquet must be worked on without killing its worker")
+    assert str(caught.value).startswith(
+        "part-3.parquet must be worked on without killing its worker"
+    )
     assert "\n" not in str(caught.value)
-    found = audit_parts(Deadly(part="part-3.parquet"), five, "y", client=client, skip_bad=True, **OPTIONS)
+    found = audit_parts(
+        Deadly(part="part-3.parquet"), five, "y", client=client, skip_bad=True, **OPTIONS
+    )
     assert sum(note.startswith("part left out: part-3.parquet") for note in found.notes) == 1
 
 
@@ -148,13 +165,19 @@ def test_parts_that_workers_cannot_see_are_named(client: Any, tmp_path: Path) ->
         list(engine.over_parts(size_of, b"", parts, description="", client=client))
 
 
-def test_paths_are_whole_on_workers(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_whole_on_workers(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_parts(people(30), tmp_path / "in", [10])
     monkeypatch.chdir(tmp_path)
-    assert dict(engine.over_parts(size_of, b"12", open_parts("in"), description="", client=client)) == {0: 2, 1: 2}
+    assert dict(
+        engine.over_parts(size_of, b"12", open_parts("in"), description="", client=client)
+    ) == {0: 2, 1: 2}
 
 
-def test_a_large_model_is_sent_without_a_warning(client: Any, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+def test_a_large_model_is_sent_without_a_warning(
+    client: Any, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
     parts = open_parts(write_parts(people(30), tmp_path / "in", [10]))
     shared = bytes(20_000_000)
     assert sorted(engine.over_parts(size_of, shared, parts, description="", client=client)) == [
@@ -179,10 +202,15 @@ def test_a_bad_part_on_a_worker_is_named_or_left_out(client: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere://x", "tcp://127.0.0.1"])
-def test_a_scheduler_that_is_not_there_is_refused_soon(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_is_not_there_is_refused_soon(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
-    with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"), dask_client(address):
+    with (
+        pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"),
+        dask_client(address),
+    ):
         pass
 
 

@@ -1,4 +1,7 @@
-"""The command with tables in parts: findings, forecasts and gates, and one line for whatever cannot be used."""
+"""The command with tables in parts.
+
+Findings, forecasts and gates, and one line for whatever cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -54,19 +57,53 @@ def damaged(folder: Path) -> Path:
 
 
 def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    return ("randomize", table, *NORMAL, "--id", "id", "--key-file", place / "key", "--out", out, *more)
+    return (
+        "randomize",
+        table,
+        *NORMAL,
+        "--id",
+        "id",
+        "--key-file",
+        place / "key",
+        "--out",
+        out,
+        *more,
+    )
 
 
 def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    return ("predict", place / "model", table, "--id", "id", "--key-file", place / "key", "--out", out, *more)
+    return (
+        "predict",
+        place / "model",
+        table,
+        "--id",
+        "id",
+        "--key-file",
+        place / "key",
+        "--out",
+        out,
+        *more,
+    )
 
 
 # Audits.
 
 
-def test_an_audit_of_a_folder_is_that_of_the_library(place: Path, evenhand: Command, tmp_path: Path) -> None:
+def test_an_audit_of_a_folder_is_that_of_the_library(
+    place: Path, evenhand: Command, tmp_path: Path
+) -> None:
     page = tmp_path / "report.html"
-    args = ("audit", place / "model", place / "parts", "--target", "y", "--groups", "sex,age", "--seed", 5)
+    args = (
+        "audit",
+        place / "model",
+        place / "parts",
+        "--target",
+        "y",
+        "--groups",
+        "sex,age",
+        "--seed",
+        5,
+    )
     found = evenhand(*args, "--json", "--out", page)
     assert (found.code, found.err) == (0, f"the audit is in {page}\n")
     told = json.loads(found.out)
@@ -84,16 +121,23 @@ def test_an_audit_of_a_folder_is_that_of_the_library(place: Path, evenhand: Comm
     )
     ours = json.loads(expected.to_json())
     assert told.keys() == ours.keys()
-    assert {k: v for k, v in told.items() if k != "provenance"} == {k: v for k, v in ours.items() if k != "provenance"}
+    assert {k: v for k, v in told.items() if k != "provenance"} == {
+        k: v for k, v in ours.items() if k != "provenance"
+    }
     assert told["n_samples"] == told["provenance"]["data"]["n_rows"] == ROWS
     assert any("600 rows chosen at random" in note for note in told["notes"])
     assert "<!doctype html>" in page.read_text()[:200].lower()
     assert not list(tmp_path.glob(".*"))
 
 
-def test_an_audit_of_a_folder_says_what_one_of_the_whole_file_says(place: Path, evenhand: Command) -> None:
+def test_an_audit_of_a_folder_says_what_one_of_the_whole_file_says(
+    place: Path, evenhand: Command
+) -> None:
     args = ("--target", "y", *NORMAL, "--groups", "sex,region", "--features", "age,sex", "--json")
-    parts, whole = (json.loads(evenhand("audit", place / name, *args).out) for name in ("parts", "whole.parquet"))
+    parts, whole = (
+        json.loads(evenhand("audit", place / name, *args).out)
+        for name in ("parts", "whole.parquet")
+    )
     assert [row["group"] for row in parts["groups"]] == [row["group"] for row in whole["groups"]]
     for ours, theirs in zip(parts["groups"], whole["groups"], strict=True):
         assert ours["n"] == theirs["n"]
@@ -106,14 +150,22 @@ def test_an_audit_of_a_folder_says_what_one_of_the_whole_file_says(place: Path, 
 
 def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> None:
     args = ("audit", place / "model", place / "parts", "--target", "y")
-    options = {"sample_size": SAMPLE, "random_state": 0, "masses": (0.2,), "learned_masses": (), "levels": [0.7]}
+    options = {
+        "sample_size": SAMPLE,
+        "random_state": 0,
+        "masses": (0.2,),
+        "learned_masses": (),
+        "levels": [0.7],
+    }
     found = audit_parts(load(place / "model"), place / "parts", "y", **options)
     assert found.certificate is not None
     certified = found.certificate.group_error(0.2)
     failed = evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified - 0.001}")
     assert failed.code == 1
     assert f"holds, the value is {certified:.10g}" in failed.err
-    assert evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified + 0.001}").code == 0
+    assert (
+        evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified + 0.001}").code == 0
+    )
     # a level that no audit counts unless it is asked about
     low = found.certificate.coverage(0.7, 0.5)[0]
     assert evenhand(*args, "--fail-if", f"coverage(0.7, 0.5) < {low - 0.001}").code == 0
@@ -121,11 +173,16 @@ def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> Non
     assert evenhand(*args, "--fail-if", "average_error > 0.4").code == 0
 
 
-def test_bad_parts_are_named_and_left_out_only_if_asked(place: Path, evenhand: Command, tmp_path: Path) -> None:
+def test_bad_parts_are_named_and_left_out_only_if_asked(
+    place: Path, evenhand: Command, tmp_path: Path
+) -> None:
     folder = damaged(tmp_path / "in")
     args = ("audit", folder, "--target", "y", *NORMAL, "--json")
     told = evenhand(*args).complaint()
-    assert "part-1.parquet: column 'y' must have no missing values, got 1 (the first in row 18)" in told
+    assert (
+        "part-1.parquet: column 'y' must have no missing values, got 1 (the first in row 18)"
+        in told
+    )
     found = evenhand(*args, "--skip-bad-parts")
     assert found.code == 0
     assert found.err.startswith("warning: part left out: part-1.parquet: column 'y'")
@@ -133,7 +190,9 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(place: Path, evenhand: C
     told = json.loads(found.out)
     assert told["n_samples"] == 600
     assert any(note.startswith("part left out: part-1.parquet") for note in told["notes"])
-    refused = evenhand("audit", place / "whole.parquet", "--target", "y", *NORMAL, "--skip-bad-parts")
+    refused = evenhand(
+        "audit", place / "whole.parquet", "--target", "y", *NORMAL, "--skip-bad-parts"
+    )
     assert "--skip-bad-parts must be left out here" in refused.complaint()
 
 
@@ -147,11 +206,16 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(place: Path, evenhand: C
         (("--target", "y", "--features", "age,y"), "--features must leave out the --target column"),
         (("--target", "y", "--cluster", "who"), "must have a column 'who'"),
         (("--target", "y", "--workers", "0"), "workers"),
-        (("--target", "y", "--workers", "1", "--scheduler", "tcp://127.0.0.1:9"), "exclude each other"),
+        (
+            ("--target", "y", "--workers", "1", "--scheduler", "tcp://127.0.0.1:9"),
+            "exclude each other",
+        ),
         (("--target", "y", "--out", "report.txt"), "must end in .html, .json"),
     ],
 )
-def test_mistakes_are_one_line(place: Path, evenhand: Command, options: tuple[str, ...], told: str) -> None:
+def test_mistakes_are_one_line(
+    place: Path, evenhand: Command, options: tuple[str, ...], told: str
+) -> None:
     assert told in evenhand("audit", place / "parts", *NORMAL, *options).complaint()
 
 
@@ -166,7 +230,10 @@ def test_people_of_a_folder_are_told_apart(place: Path, evenhand: Command, tmp_p
     assert found.code == 0
     told = json.loads(found.out)
     assert told["n_samples"] == 1499
-    note = "one row of each of 1,499 people is audited, of 1,500 rows; group sizes are shares of people, not of rows"
+    note = (
+        "one row of each of 1,499 people is audited, of 1,500 rows; group sizes are shares of"
+        " people, not of rows"
+    )
     assert note in told["notes"]
 
 
@@ -185,7 +252,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(
     place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("evenhand.scale._engine.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("evenhand.scale.engine.CONNECT_SECONDS", 1)
     away = ("--scheduler", "tcp://127.0.0.1:9")
     audited = evenhand("audit", place / "parts", "--target", "y", *NORMAL, *away)
     assert "scheduler must be the address of a Dask scheduler" in audited.complaint()
@@ -202,13 +269,25 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
     place: Path, evenhand: Command, tmp_path: Path, args_of: Callable[..., tuple[Any, ...]]
 ) -> None:
     what = "forecasts" if args_of is predict_args else "randomized forecasts"
-    for table, out in (("parts", "folder"), ("parts", "parts.parquet"), ("whole.parquet", "whole.parquet")):
+    for table, out in (
+        ("parts", "folder"),
+        ("parts", "parts.parquet"),
+        ("whole.parquet", "whole.parquet"),
+    ):
         made = evenhand(*args_of(place, place / table, tmp_path / out, "--context", "2026-11"))
         assert (made.code, made.out) == (0, "")
-        assert made.err == f"{ROWS:,} {what} are in {tmp_path / out}; the fingerprint of the key is {FINGERPRINT}\n"
-    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == [f"part-{i}.parquet" for i in range(4)]
+        assert (
+            made.err == f"{ROWS:,} {what} are in {tmp_path / out}; the fingerprint of the key is"
+            f" {FINGERPRINT}\n"
+        )
+    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == [
+        f"part-{i}.parquet" for i in range(4)
+    ]
     whole = pd.read_parquet(tmp_path / "whole.parquet")
-    joined = pd.concat([pd.read_parquet(path) for path in sorted((tmp_path / "folder").iterdir())], ignore_index=True)
+    joined = pd.concat(
+        [pd.read_parquet(path) for path in sorted((tmp_path / "folder").iterdir())],
+        ignore_index=True,
+    )
     for other in (joined, pd.read_parquet(tmp_path / "parts.parquet")):
         # one block or several: products of matrices round differently
         pd.testing.assert_frame_equal(whole, other, rtol=1e-12, atol=1e-12)
@@ -219,7 +298,9 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
     assert temporary(tmp_path) == []
 
 
-def test_ids_repeated_in_other_parts_are_warned_of(place: Path, evenhand: Command, tmp_path: Path) -> None:
+def test_ids_repeated_in_other_parts_are_warned_of(
+    place: Path, evenhand: Command, tmp_path: Path
+) -> None:
     table = people(90)
     table.loc[[40, 80], "id"] = 3
     table.loc[81, "id"] = 5
@@ -227,12 +308,16 @@ def test_ids_repeated_in_other_parts_are_warned_of(place: Path, evenhand: Comman
     made = evenhand(*randomize_args(place, folder, tmp_path / "out"))
     assert made.code == 0
     where = "the first in part-0.csv, row 4 and part-1.csv, row 11"
-    assert made.err.startswith(f"warning: 3 rows share the id '3' and so one draw, {where}; repeated ids in all: 2\n")
+    assert made.err.startswith(
+        f"warning: 3 rows share the id '3' and so one draw, {where}; repeated ids in all: 2\n"
+    )
     joined = pd.concat([pd.read_csv(path) for path in sorted((tmp_path / "out").iterdir())])
     assert joined.loc[joined["id"] == 3, "r"].nunique() == 1
 
 
-def test_an_output_that_is_there_is_refused_and_left_as_it_was(place: Path, evenhand: Command, tmp_path: Path) -> None:
+def test_an_output_that_is_there_is_refused_and_left_as_it_was(
+    place: Path, evenhand: Command, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.csv").write_text("kept\n")
@@ -248,10 +333,15 @@ def test_an_output_that_is_there_is_refused_and_left_as_it_was(place: Path, even
 
 
 @pytest.mark.parametrize("out", ["out", "out.csv"])
-def test_a_bad_part_leaves_nothing_behind(place: Path, evenhand: Command, tmp_path: Path, out: str) -> None:
+def test_a_bad_part_leaves_nothing_behind(
+    place: Path, evenhand: Command, tmp_path: Path, out: str
+) -> None:
     folder = damaged(tmp_path / "in")
     told = evenhand(*randomize_args(place, folder, tmp_path / out)).complaint()
-    assert "part-1.parquet: column 'std' must have no missing values, got 1 (the first in row 18)" in told
+    assert (
+        "part-1.parquet: column 'std' must have no missing values, got 1 (the first in row 18)"
+        in told
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
@@ -272,16 +362,23 @@ def test_an_interruption_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_forecasts_go_on_without_bad_parts_into_a_folder(place: Path, evenhand: Command, tmp_path: Path) -> None:
+def test_forecasts_go_on_without_bad_parts_into_a_folder(
+    place: Path, evenhand: Command, tmp_path: Path
+) -> None:
     folder = damaged(tmp_path / "in")
-    told = evenhand(*randomize_args(place, folder, tmp_path / "out.csv", "--skip-bad-parts")).complaint()
+    told = evenhand(
+        *randomize_args(place, folder, tmp_path / "out.csv", "--skip-bad-parts")
+    ).complaint()
     assert "must be a folder here" in told
     made = evenhand(*randomize_args(place, folder, tmp_path / "out", "--skip-bad-parts"))
     assert made.code == 0
     left, written = made.err.splitlines()
     assert left.startswith("warning: part left out: part-1.parquet: column 'std'")
     assert written.startswith(f"600 randomized forecasts are in {tmp_path / 'out'};")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-0.parquet", "part-2.parquet"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "part-0.parquet",
+        "part-2.parquet",
+    ]
 
 
 def test_a_pipe_is_shown_no_progress(place: Path, evenhand: Command) -> None:
@@ -289,7 +386,9 @@ def test_a_pipe_is_shown_no_progress(place: Path, evenhand: Command) -> None:
     assert (found.code, found.err) == (0, "")
 
 
-def test_a_terminal_is_shown_progress(place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_is_shown_progress(
+    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")

@@ -1,6 +1,7 @@
 """The group scan against a plain loop, exact tails, SciPy and planted groups.
 
-Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh seed.
+Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
+seed.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from evenhand._checks import InputError
-from evenhand.calibration import _masks, _pairs, calibration_error, covered
-from evenhand.calibration._pairs import BINS
-from evenhand.calibration.scan import scan_groups
-from evenhand.groups import group_columns
+from evenhand._validate import InputError
+from evenhand.calibration import calibration_error, covered
+from evenhand.columns.groups import group_columns
+from evenhand.search import masks as group_masks
+from evenhand.search import pairs as mask_pairs
+from evenhand.search.pairs import BINS
+from evenhand.search.scan import scan_groups
 
 Floats = NDArray[np.float64]
 Masks = dict[str, NDArray[np.bool_]]
@@ -37,19 +40,31 @@ def mixed_table(rng: np.random.Generator, n: int) -> pd.DataFrame:
             "member": rng.random(n) < 0.4,
             "grade": pd.Categorical(rng.choice(["a", "b"], size=n)),
             "debt": np.where(rng.random(n) < 0.7, 0.0, rng.random(n)),
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, size=n), unit="D"),
+            "since": (
+                pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, size=n), unit="D")
+            ),
         }
     )
 
 
-def loop(pit: Floats, X: pd.DataFrame, groups: Masks, min_size: int) -> dict[str, tuple[tuple[str, ...], Any]]:
+def loop(
+    pit: Floats, X: pd.DataFrame, groups: Masks, min_size: int
+) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Take each mask and each pair of masks of different features in turn."""
-    singles = [((name,), group, rows) for name in X for group, rows in group_columns(X, [name], source="X").items()]
+    singles = [
+        ((name,), group, rows)
+        for name in X
+        for group, rows in group_columns(X, [name], source="X").items()
+    ]
     singles += [((name,), name, rows) for name, rows in groups.items()]
     pairs = [
-        (f + g, f"{a} and {b}", rows & others) for (f, a, rows), (g, b, others) in combinations(singles, 2) if f != g
+        (f + g, f"{a} and {b}", rows & others)
+        for (f, a, rows), (g, b, others) in combinations(singles, 2)
+        if f != g
     ]
-    return {name: (features, rows) for features, name, rows in singles + pairs if rows.sum() >= min_size}
+    return {
+        name: (features, rows) for features, name, rows in singles + pairs if rows.sum() >= min_size
+    }
 
 
 @pytest.mark.parametrize(("m", "weighted"), [(1, False), (1, True), (8, False), (8, True)])
@@ -58,16 +73,25 @@ def test_scan_finds_what_a_plain_loop_finds(
     m: int, weighted: bool, cells: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if cells is not None:  # few columns at a time
-        monkeypatch.setattr(_masks, "CELLS", cells)
-        monkeypatch.setattr(_pairs, "CELLS", cells)
-        monkeypatch.setattr(_pairs, "BLOCK", 97)
+        monkeypatch.setattr(group_masks, "CELLS", cells)
+        monkeypatch.setattr(mask_pairs, "CELLS", cells)
+        monkeypatch.setattr(mask_pairs, "BLOCK", 97)
     rng = np.random.default_rng(m)
     n = 600
     X, pit = mixed_table(rng, n), rng.beta(0.8, 1.1, size=(n, m))
     groups = {"tall": rng.random(n) < 0.3, "young": rng.random(n) < 0.6}
-    residual, weight = rng.normal(size=n), rng.integers(1, 4, size=n) / 2.0 if weighted else np.ones(n)
+    residual, weight = (
+        rng.normal(size=n),
+        rng.integers(1, 4, size=n) / 2.0 if weighted else np.ones(n),
+    )
     frame = scan_groups(
-        pit, X, 40, groups=groups, residual=residual, sample_weight=weight if weighted else None, random_state=0
+        pit,
+        X,
+        40,
+        groups=groups,
+        residual=residual,
+        sample_weight=weight if weighted else None,
+        random_state=0,
     )
     expected = loop(pit, X, groups, 40)
     assert frame["group"].is_unique
@@ -77,8 +101,12 @@ def test_scan_finds_what_a_plain_loop_finds(
         features, rows = expected[row.group]
         assert row.features == features
         assert row.n == rows.sum()
-        assert row.error == pytest.approx(calibration_error(pit[rows], sample_weight=weight[rows]), abs=1 / (2 * BINS))
-        assert row.bias == pytest.approx(np.average(residual[rows], weights=weight[rows]), abs=1e-12)
+        assert row.error == pytest.approx(
+            calibration_error(pit[rows], sample_weight=weight[rows]), abs=1 / (2 * BINS)
+        )
+        assert row.bias == pytest.approx(
+            np.average(residual[rows], weights=weight[rows]), abs=1e-12
+        )
         inside = covered(pit[rows], 0.8)
         assert row.coverage_80 == pytest.approx(np.average(inside, weights=weight[rows]), abs=1e-12)
         if m == 1:
@@ -99,7 +127,8 @@ def test_one_random_draw_of_each_person_is_tested() -> None:
     pit = np.column_stack([np.full(300, 0.01), np.full(300, 0.99)])
     first, again = (scan_groups(pit, X, 50, random_state=1) for _ in range(2))
     pd.testing.assert_frame_equal(first, again)
-    # the mean of n draws of 0.01 or 0.99 has variance 0.49^2 / n: false alarm below 1e-9 a group of 50 rows or more
+    # the mean of n draws of 0.01 or 0.99 has variance 0.49^2 / n: false alarm below 1e-9 a group of
+    # 50 rows or more
     assert not first["direction"].str.startswith("outcomes").any()
     assert (first["direction"] == "intervals too narrow").all()
 
@@ -144,7 +173,7 @@ def test_halves_of_arrays_are_those_of_group_columns() -> None:
         all=2**60 + np.arange(101),
         huge=np.uint64(2**63) + rng.permutation(101).astype(np.uint64),
     )
-    made = _masks.make_masks(table, {})
+    made = group_masks.make_masks(table, {})
     expected = group_columns(table, table.columns, source="X")
     assert made.names == list(expected)
     for g, rows in enumerate(expected.values()):
@@ -154,7 +183,9 @@ def test_halves_of_arrays_are_those_of_group_columns() -> None:
 
 def test_groups_of_large_ids_are_scanned() -> None:
     # the name states a cut: 100 of the rows lie at or below it
-    frame = scan_groups(np.random.default_rng(11).random(200), pd.DataFrame({"id": 2**60 + np.arange(200)}), 20)
+    frame = scan_groups(
+        np.random.default_rng(11).random(200), pd.DataFrame({"id": 2**60 + np.arange(200)}), 20
+    )
     assert set(frame["group"]) == {f"id <= {2**60 + 99}", f"id > {2**60 + 99}"}
     assert frame["n"].tolist() == [100, 100]
 
@@ -165,14 +196,20 @@ def test_tables_of_any_kind_give_the_same_groups() -> None:
     u = rng.random(120)
     expected = scan_groups(u, table, 20)
     pd.testing.assert_frame_equal(scan_groups(u, pl.from_pandas(table), 20), expected)
-    pd.testing.assert_frame_equal(scan_groups(u, table.set_index(np.arange(120)[::-1]), 20), expected)
+    pd.testing.assert_frame_equal(
+        scan_groups(u, table.set_index(np.arange(120)[::-1]), 20), expected
+    )
     array = scan_groups(u, table.to_numpy(dtype=object), 20)
-    assert array["group"].tolist() == [g.replace("age", "x0").replace("sex", "x1") for g in expected["group"]]
+    assert array["group"].tolist() == [
+        g.replace("age", "x0").replace("sex", "x1") for g in expected["group"]
+    ]
 
 
 def test_columns_that_make_no_group_are_named() -> None:
     rng = np.random.default_rng(5)
-    X = pd.DataFrame({"one": np.ones(300), "id": [f"p{i}" for i in range(300)], "age": rng.normal(size=300)})
+    X = pd.DataFrame(
+        {"one": np.ones(300), "id": [f"p{i}" for i in range(300)], "age": rng.normal(size=300)}
+    )
     frame = scan_groups(rng.random(300), X, 100)
     assert frame.attrs["left_out"] == {"one": "constant", "id": "more than 100 distinct values"}
     assert {feature for features in frame["features"] for feature in features} == {"age"}
@@ -186,7 +223,11 @@ def test_no_group_is_large_enough_gives_an_empty_table() -> None:
 
 def test_small_named_groups_are_listed_without_numbers() -> None:
     rng = np.random.default_rng(6)
-    groups = {"one person": np.arange(400) == 7, "two": np.arange(400) < 2, "half": np.arange(400) < 200}
+    groups = {
+        "one person": np.arange(400) == 7,
+        "two": np.arange(400) < 2,
+        "half": np.arange(400) < 200,
+    }
     X, u = pd.DataFrame({"a": rng.normal(size=400)}), rng.random(400)
     frame = scan_groups(u, X, 50, groups=groups, residual=u)
     small = frame[frame["direction"] == "too small to tell"]
@@ -227,7 +268,8 @@ def test_adjusted_p_values_are_those_of_the_definitions() -> None:
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 15])
 def test_normal_tails_are_above_those_of_sums_of_uniforms(n: int) -> None:
-    # Irwin-Hall: P(sum < x) = sum_k (-1)^k C(n, k) (x - k)^n / n! for x >= k; beyond two standard errors
+    # Irwin-Hall: P(sum < x) = sum_k (-1)^k C(n, k) (x - k)^n / n! for x >= k; beyond two standard
+    # errors
     k = np.arange(n + 1)
     scale = np.array([(-1.0) ** i * stats.binom.pmf(i, n, 0.5) * 2.0**n for i in k])
     for z in np.linspace(2, np.sqrt(3 * n) - 1e-6, 50) if 3 * n > 4 else [2.0]:
@@ -237,7 +279,8 @@ def test_normal_tails_are_above_those_of_sums_of_uniforms(n: int) -> None:
 
 
 def test_false_alarms_on_calibrated_forecasts_keep_the_level() -> None:
-    # expected at most 5% of data sets with any alarm; more than 38 of 500 has probability 0.6% at exactly 5%
+    # expected at most 5% of data sets with any alarm; more than 38 of 500 has probability 0.6% at
+    # exactly 5%
     rng = np.random.default_rng(9)
     alarms = 0
     for _ in range(500):
@@ -252,7 +295,9 @@ def planted(kind: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
     high = X[:, 0] > np.median(X[:, 0])
     if kind == "halves":
         z += np.where(high, 0.5, -0.5)
-    elif kind == "corner":  # the top 31.6% of each, 10% of the rows: all in the quarter above both medians
+    elif (
+        kind == "corner"
+    ):  # the top 31.6% of each, 10% of the rows: all in the quarter above both medians
         z += (X[:, 0] > stats.norm.isf(0.316)) & (X[:, 1] > stats.norm.isf(0.316))
     else:
         z *= np.where(high, {"too narrow": 1.6, "too wide": 0.6}[kind], 1.0)
@@ -268,7 +313,9 @@ def planted(kind: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
         ("too wide", ("x0",), "intervals too wide", "x0 > "),
     ],
 )
-def test_planted_groups_are_found(kind: str, features: tuple[str, ...], direction: str, group: str) -> None:
+def test_planted_groups_are_found(
+    kind: str, features: tuple[str, ...], direction: str, group: str
+) -> None:
     rng = np.random.default_rng(10)
     found = 0
     for _ in range(60):
@@ -280,7 +327,11 @@ def test_planted_groups_are_found(kind: str, features: tuple[str, ...], directio
 
 
 def bad(**change: Any) -> dict[str, Any]:
-    return {"pit": np.full(40, 0.5), "X": pd.DataFrame({"a": np.arange(40.0)}), "min_size": 10} | change
+    return {
+        "pit": np.full(40, 0.5),
+        "X": pd.DataFrame({"a": np.arange(40.0)}),
+        "min_size": 10,
+    } | change
 
 
 @pytest.mark.parametrize(
@@ -309,7 +360,10 @@ def bad(**change: Any) -> dict[str, Any]:
         (bad(sample_weight=-np.ones(40)), r"sample_weight\[0\] must be at least 0"),
         (bad(sample_weight=np.zeros(40)), r"sample_weight must have a positive sum"),
         (bad(sample_weight=np.ones(39)), r"sample_weight must have one value per row"),
-        (bad(sample_weight=np.r_[np.ones(9), np.zeros(31)]), r"min_size must be at most the number of rows, 9, got 10"),
+        (
+            bad(sample_weight=np.r_[np.ones(9), np.zeros(31)]),
+            r"min_size must be at most the number of rows, 9, got 10",
+        ),
         (bad(correction="bonferroni"), r"correction must be one of 'holm', 'by'"),
     ],
 )
@@ -327,4 +381,6 @@ def test_features_that_split_the_rows_alike_are_scanned_once() -> None:
     frame = scan_groups(u, alike, 20, groups={"all": everyone})
     alone = scan_groups(u, alike[["age", "other"]], 20)
     pd.testing.assert_frame_equal(frame, alone)
-    assert frame.attrs["left_out"] == dict.fromkeys(("old", "minus", "sqrt"), "it splits the rows as 'age' does")
+    assert frame.attrs["left_out"] == dict.fromkeys(
+        ("old", "minus", "sqrt"), "it splits the rows as 'age' does"
+    )

@@ -1,4 +1,7 @@
-"""The least randomization that is certified: what is chosen, what it costs, and when it is refused. All is seeded."""
+"""The least randomization that is certified: what is chosen, what it costs, and when it is refused.
+
+All is seeded.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,18 @@ from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from evenhand import InputError, PAICRegressor, RandomizedRegressor, RecalibratedRegressor, audit, randomize
-from evenhand._checks import DiscreteOutcomeWarning
+from evenhand import (
+    InputError,
+    PAICRegressor,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+    audit,
+    randomize,
+)
 from evenhand._format import at_most
-from evenhand.calibration import Certificate, LinkCertificate, calibration_error, certify_pit
+from evenhand._validate import DiscreteOutcomeWarning
+from evenhand.calibration import calibration_error
+from evenhand.certificates import Certificate, LinkCertificate, certify_pit
 from evenhand.links import make_link
 
 N = 1500
@@ -22,7 +33,9 @@ N = 1500
 
 def data(n: int = N, seed: int = 0, bias: float = 0.0) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "sex": rng.choice(["f", "m"], n)})
+    X = pd.DataFrame(
+        {"a": rng.normal(size=n), "b": rng.normal(size=n), "sex": rng.choice(["f", "m"], n)}
+    )
     return X, np.asarray(X["a"] + bias * (X["sex"] == "f") + rng.normal(size=n))
 
 
@@ -54,7 +67,9 @@ def test_the_target_is_met_with_the_least_randomization() -> None:
     pit = found.model.forecast(X_new, random_state=2).pit(y_new)
     for group in (X_new["a"] > 1, X_new["sex"] == "f", np.abs(y_new - X_new["a"]) > 1.2, y_new > 1):
         assert group.mean() >= 0.15
-        assert calibration_error(pit[group.to_numpy() if hasattr(group, "to_numpy") else group]) < 0.3
+        assert (
+            calibration_error(pit[group.to_numpy() if hasattr(group, "to_numpy") else group]) < 0.3
+        )
 
 
 def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_truth() -> None:
@@ -68,7 +83,10 @@ def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_
     assert served == pytest.approx(losses["randomized"], abs=5 / np.sqrt(n))
     widths = [
         np.diff(forecast.interval(0.8), axis=0).mean()
-        for forecast in (found.model.forecast(X.iloc[held], random_state=8), found.model.base_forecast(X.iloc[held]))
+        for forecast in (
+            found.model.forecast(X.iloc[held], random_state=8),
+            found.model.base_forecast(X.iloc[held]),
+        )
     ]
     assert found.wider == pytest.approx(widths[0] / widths[1] - 1, abs=0.1)
     assert f"80% interval is on average {100 * found.wider:.0f}% wider" in found.summary()
@@ -81,7 +99,9 @@ def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_
 
 def test_a_plain_regressor_is_certified_on_rows_it_has_not_seen() -> None:
     X, y = data()
-    found = randomize(Ridge(), X[["a", "b"]], y, max_group_error=0.32, link="laplace", random_state=0)
+    found = randomize(
+        Ridge(), X[["a", "b"]], y, max_group_error=0.32, link="laplace", random_state=0
+    )
     assert found.certificate.group_error(0.2) <= 0.32
     assert found.certificate.link.name == "laplace"
     assert list(found.comparison["forecaster"]) == ["as it is", "recalibrated", "randomized"]
@@ -97,7 +117,9 @@ def test_a_model_that_is_far_off_needs_less_randomization_once_mended() -> None:
     ]
     # much too narrow: PITs lie far out, and only a link of great error brings them in
     assert found[1].alpha > 2 * found[0].alpha
-    assert found[1].comparison["log_score"].iloc[-1] < found[0].comparison["log_score"].iloc[-1] - 0.1
+    assert (
+        found[1].comparison["log_score"].iloc[-1] < found[0].comparison["log_score"].iloc[-1] - 0.1
+    )
 
 
 def test_the_alternative_is_recalibrated_by_group() -> None:
@@ -109,7 +131,8 @@ def test_the_alternative_is_recalibrated_by_group() -> None:
     X_new, y_new = data(4000, seed=5, bias=1.0)
     mended = found.alternative.forecast(X_new).pit(y_new)
     for sex in ("f", "m"):
-        # 0.313 / sqrt(n) is the mean error of calibrated forecasts; five times that for the maps' own noise
+        # 0.313 / sqrt(n) is the mean error of calibrated forecasts; five times that for the maps'
+        # own noise
         assert calibration_error(mended[X_new["sex"] == sex]) < 5 * 0.313 / np.sqrt(2000)
 
 
@@ -140,11 +163,18 @@ def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
     found = randomize(HELD_OUT[name], X, y, max_group_error=0.4, random_state=0)
     assert (found.n_learning, found.n_certifying) == (0, 300)
     text = found.summary()
-    assert "(certified on 300 people; the model was not fitted here: it must not have seen these rows)" in text
+    assert (
+        "(certified on 300 people; the model was not fitted here: it must not have seen these rows)"
+        in text
+    )
     assert "learned on 0" not in text
-    with pytest.raises(InputError, match="by must be left out for a model that learns nothing here, got 'sex'"):
+    with pytest.raises(
+        InputError, match="by must be left out for a model that learns nothing here, got 'sex'"
+    ):
         randomize(HELD_OUT[name], X, y, max_group_error=0.4, by="sex", random_state=0)
-    mended = randomize(HELD_OUT[name], X, y, max_group_error=0.45, by="sex", recalibrate=True, random_state=0)
+    mended = randomize(
+        HELD_OUT[name], X, y, max_group_error=0.45, by="sex", recalibrate=True, random_state=0
+    )
     assert (mended.n_learning, mended.n_certifying) == (210, 90)
 
 
@@ -170,21 +200,43 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(on_discrete: An
         {"certify_share": 0.6, "cluster": person},
         {"cluster": np.zeros(60), "alternative": False},
     ):
-        with pytest.raises(InputError, match=r"certify_share must leave at least .* rows?") as caught:
-            randomize(Memory(), X, y, max_group_error=0.49, on_discrete=on_discrete, random_state=0, **options)
+        with pytest.raises(
+            InputError, match=r"certify_share must leave at least .* rows?"
+        ) as caught:
+            randomize(
+                Memory(),
+                X,
+                y,
+                max_group_error=0.49,
+                on_discrete=on_discrete,
+                random_state=0,
+                **options,
+            )
         assert ("people in cluster" in str(caught.value)) == ("cluster" in options)
     # where the split is possible, such a model is found out: no row that certifies was learned
     with pytest.raises(InputError, match="cannot be certified"):
-        randomize(Memory(), X, y, max_group_error=0.45, certify_share=0.4, on_discrete=on_discrete, random_state=0)
+        randomize(
+            Memory(),
+            X,
+            y,
+            max_group_error=0.45,
+            certify_share=0.4,
+            on_discrete=on_discrete,
+            random_state=0,
+        )
 
 
 def test_complaints_about_few_rows_name_the_split() -> None:
     X, y = data(60)
     with pytest.raises(
-        InputError, match=r"at least 20 rows to learn from .* got 12 and 48 at certify_share=0\.8 of 60"
+        InputError,
+        match=r"at least 20 rows to learn from .* got 12 and 48 at certify_share=0\.8 of 60",
     ):
         randomize(Truth(), X, y, certify_share=0.8, random_state=0)
-    with pytest.raises(InputError, match=r"learning from 3 of 60 rows at certify_share=0\.95: X must have at least 10"):
+    with pytest.raises(
+        InputError,
+        match=r"learning from 3 of 60 rows at certify_share=0\.95: X must have at least 10",
+    ):
         randomize(Truth(), X, y, certify_share=0.95, on_discrete="ignore", random_state=0)
 
 
@@ -196,7 +248,14 @@ def test_discrete_outcomes_are_looked_at_once_and_passed_on() -> None:
     inner = RecalibratedRegressor(Ridge())  # which would refuse them
     for subject in (inner, law, PAICRegressor(hidden=(8, 8), max_steps=40, random_state=0)):
         with pytest.warns(DiscreteOutcomeWarning, match="distinct values in 2000 rows") as caught:
-            found = randomize(subject, X[["a", "b"]], rounded, max_group_error=0.45, on_discrete="warn", random_state=0)
+            found = randomize(
+                subject,
+                X[["a", "b"]],
+                rounded,
+                max_group_error=0.45,
+                on_discrete="warn",
+                random_state=0,
+            )
         assert len([one for one in caught if issubclass(one.category, DiscreteOutcomeWarning)]) == 1
         assert getattr(found.model, "on_discrete", None) == "warn"
     assert inner.on_discrete == "raise"
@@ -204,7 +263,9 @@ def test_discrete_outcomes_are_looked_at_once_and_passed_on() -> None:
 
 def test_rows_that_mend_a_frozen_model_do_not_certify_it() -> None:
     X, y = data(600)
-    found = randomize(FrozenEstimator(Truth()), X, y, max_group_error=0.4, recalibrate=True, random_state=0)
+    found = randomize(
+        FrozenEstimator(Truth()), X, y, max_group_error=0.4, recalibrate=True, random_state=0
+    )
     assert (found.n_learning, found.n_certifying) == (420, 180)
 
 
@@ -214,7 +275,8 @@ def test_the_model_and_its_alternative_share_one_fit() -> None:
     assert found.alternative is not None
     assert found.model.estimator_ is found.alternative.estimator_
     np.testing.assert_array_equal(
-        found.model.base_forecast(X[["a", "b"]]).cdf(0.3), found.alternative.base_forecast(X[["a", "b"]]).cdf(0.3)
+        found.model.base_forecast(X[["a", "b"]]).cdf(0.3),
+        found.alternative.base_forecast(X[["a", "b"]]).cdf(0.3),
     )
     with pytest.raises(ValueError, match="feature names should match"):
         found.model.forecast(X[["a"]].assign(c=1.0))
@@ -225,7 +287,9 @@ def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | No
     X, y = data(900)
     X = X.assign(row=np.arange(900.0))
     Recorder.rows.clear()
-    found = randomize(Recorder(), X, 2 * y, max_group_error=0.4, by=by, recalibrate=True, random_state=0)
+    found = randomize(
+        Recorder(), X, 2 * y, max_group_error=0.4, by=by, recalibrate=True, random_state=0
+    )
     # once on all of the learning rows, and once without each of five folds
     assert sorted(rows.size for rows in Recorder.rows) == [504] * 5 + [630]
     names = ["as it is", "recalibrated", *(["recalibrated by group"] if by else []), "randomized"]
@@ -241,7 +305,9 @@ def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | No
         "recalibrated": found.model.base_forecast(held),
         names[-2]: found.alternative.forecast(held),
     }.items():
-        assert -forecast.logpdf(2 * y[found.certifying]).mean() == pytest.approx(losses[name], abs=1e-9)
+        assert -forecast.logpdf(2 * y[found.certifying]).mean() == pytest.approx(
+            losses[name], abs=1e-9
+        )
     if by:
         pooled = RecalibratedRegressor(Recorder(), random_state=0)
         assert around.by is None
@@ -251,8 +317,12 @@ def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | No
 
 def test_the_one_map_of_a_fit_by_group_is_that_of_a_fit_without_groups() -> None:
     X, y = data(900)
-    one, two = (RecalibratedRegressor(Truth(), by=by, random_state=0).fit(X, 2 * y) for by in (None, "sex"))
-    np.testing.assert_allclose(two._pooled().forecast(X).cdf(0.7), one.forecast(X).cdf(0.7), rtol=1e-9)
+    one, two = (
+        RecalibratedRegressor(Truth(), by=by, random_state=0).fit(X, 2 * y) for by in (None, "sex")
+    )
+    np.testing.assert_allclose(
+        two._pooled().forecast(X).cdf(0.7), one.forecast(X).cdf(0.7), rtol=1e-9
+    )
     assert two.by == "sex"
 
 
@@ -283,7 +353,9 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     X, y = data(400)
     X = X[["a"]].assign(row=np.arange(400.0))
     Recorder.rows.clear()
-    found = randomize(Recorder(), X, y, max_group_error=0.4, alternative=alternative, random_state=0)
+    found = randomize(
+        Recorder(), X, y, max_group_error=0.4, alternative=alternative, random_state=0
+    )
     seen = np.unique(np.concatenate(Recorder.rows)).astype(int)
     np.testing.assert_array_equal(np.setdiff1d(np.arange(400), seen), found.certifying)
     assert found.certifying.shape == (found.n_certifying,) == (120,)
@@ -291,7 +363,8 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     assert isinstance(found.certificate, LinkCertificate)
     pit = found.model.base_forecast(X.iloc[found.certifying]).pit(y[found.certifying])
     np.testing.assert_array_equal(found.certificate.distances, np.abs(pit - 0.5))
-    # a model that says its own distribution needs no fits beyond its own but for the alternative's PITs
+    # a model that says its own distribution needs no fits beyond its own but for the alternative's
+    # PITs
     assert len(Recorder.rows) == (6 if alternative else 1)
 
 
@@ -308,7 +381,9 @@ def test_the_choice_does_not_hang_on_the_alternative() -> None:
 
 def test_models_are_tested_in_order_until_one_fails() -> None:
     X, y = data(2000)
-    models = [RandomizedRegressor(Truth(), alpha=alpha).fit(X, y) for alpha in (0.05, 0.1, 0.5, 0.06)]
+    models = [
+        RandomizedRegressor(Truth(), alpha=alpha).fit(X, y) for alpha in (0.05, 0.1, 0.5, 0.06)
+    ]
     found = randomize(models, X, y, max_group_error=0.3, random_state=0)
     # alpha = 0.5 has a group error of 0.447 and fails; what comes after it is not looked at
     assert found.model is models[1]
@@ -320,7 +395,10 @@ def test_models_are_tested_in_order_until_one_fails() -> None:
 def test_one_fitted_randomized_model_is_tested_in_a_list() -> None:
     X, y = data(500)
     model = RandomizedRegressor(Truth(), alpha=0.05).fit(X, y)
-    with pytest.raises(InputError, match=r"a fitted RandomizedRegressor, which is randomized already; \[model\], in a"):
+    with pytest.raises(
+        InputError,
+        match=r"a fitted RandomizedRegressor, which is randomized already; \[model\], in a",
+    ):
         randomize(model, X, y, max_group_error=0.4)
     found = randomize([model], X, y, max_group_error=0.4, random_state=0)
     assert found.model is model
@@ -335,7 +413,8 @@ def test_a_model_that_needs_no_randomization_is_told_so() -> None:
         assert found.alpha == 1
         off = 100 * found.comparison["average_error"].iloc[-1]
         said = (
-            f"No randomization was needed: alpha = 1. On average over these people, stated chances are off by {off:.1f}"
+            "No randomization was needed: alpha = 1. On average over these people, stated chances"
+            f" are off by {off:.1f}"
         )
         assert said in found.summary()
         assert "Price" not in found.summary()
@@ -348,7 +427,10 @@ def test_a_price_from_a_bad_start_is_told_as_such() -> None:
     assert found.price < found.limit
     off = 100 * found.comparison["average_error"].iloc[0]
     assert off > 5
-    assert f"it would be at least {found.limit:.2f}: the model itself is off by {off:.1f} points" in found.summary()
+    assert (
+        f"it would be at least {found.limit:.2f}: the model itself is off by {off:.1f} points"
+        in found.summary()
+    )
     assert "try recalibrate=True" in found.summary()
     truth = randomize(Truth(), X, y, max_group_error=0.35, random_state=0)
     assert ("pays less than" in truth.summary()) == (round(truth.price, 2) >= round(truth.limit, 2))
@@ -358,7 +440,9 @@ def test_a_price_from_a_bad_start_is_told_as_such() -> None:
 def test_a_selection_shows_itself_in_one_line_and_its_summary_as_text() -> None:
     X, y = data(300)
     found = randomize(law, X, y, max_group_error=0.4, random_state=0)
-    assert repr(found).startswith(f"Selection(alpha={found.alpha:.4g}, max_group_error=0.4, group_mass=0.2")
+    assert repr(found).startswith(
+        f"Selection(alpha={found.alpha:.4g}, max_group_error=0.4, group_mass=0.2"
+    )
     assert "\n" not in repr(found)
     assert str(found) == found.summary()
     assert found._repr_html_().startswith("<pre>With 95% confidence")
@@ -366,10 +450,13 @@ def test_a_selection_shows_itself_in_one_line_and_its_summary_as_text() -> None:
 
 def test_people_are_compared_on_a_part_that_does_not_hang_on_their_order() -> None:
     X, y = data(9000)
-    order = np.argsort(np.abs(y - X["a"]))  # the best forecasts first: the first 2,000 would look far too good
+    order = np.argsort(
+        np.abs(y - X["a"])
+    )  # the best forecasts first: the first 2,000 would look far too good
     X, y = X.iloc[order].reset_index(drop=True), y[order]
     crps = randomize(law, X, y, max_group_error=0.4, random_state=0).comparison["crps"]
-    # 2,000 people, deviation about 0.5; of a normal law of deviation 1 the mean CRPS is 1 / sqrt(pi)
+    # 2,000 people, deviation about 0.5; of a normal law of deviation 1 the mean CRPS is 1 /
+    # sqrt(pi)
     assert crps[0] == pytest.approx(1 / np.sqrt(np.pi), abs=5 * 0.5 / np.sqrt(2000))
 
 
@@ -383,7 +470,10 @@ def test_a_path_of_networks_is_trained_and_tested() -> None:
 
 
 def test_tested_models_are_false_in_at_most_one_data_set_of_twenty() -> None:
-    models = [RandomizedRegressor(Truth(), alpha=a, link="gaussian").fit(*data(30)) for a in (0.08, 0.12, 0.16, 0.2)]
+    models = [
+        RandomizedRegressor(Truth(), alpha=a, link="gaussian").fit(*data(30))
+        for a in (0.08, 0.12, 0.16, 0.2)
+    ]
     true = [make_link(model.link, model.alpha).group_error(0.2) for model in models]
     broken, n_sets, target = 0, 60, 0.27
     for seed in range(n_sets):
@@ -413,7 +503,10 @@ def test_a_seed_repeats_the_choice() -> None:
         ({"confidence": 95}, "fractions everywhere"),
         ({"certify_share": 1.0}, "certify_share"),
         ({"link": "probit"}, "link"),
-        ({"max_group_error": 0.02}, r"cannot be certified for mass 0\.2 on 60 rows: about .* certifying rows"),
+        (
+            {"max_group_error": 0.02},
+            r"cannot be certified for mass 0\.2 on 60 rows: about .* certifying rows",
+        ),
         ({"y": np.ones(3)}, "one outcome per row of X"),
         ({"estimator": []}, "at least one fitted forecaster"),
         ({"by": "sex", "alternative": False}, "by must be left out with alternative=False"),
@@ -421,12 +514,30 @@ def test_a_seed_repeats_the_choice() -> None:
         ({"estimator": Ridge}, r"be a model, not a class, got Ridge; write Ridge\(\)"),
         ({"estimator": [Ridge]}, r"be a model, not a class, got Ridge; write Ridge\(\)"),
         ({"estimator": 3}, "be a regressor with fit and predict, got int"),
-        ({"estimator": [PAICRegressor()]}, "hold fitted forecasters, got an unfitted PAICRegressor"),
-        ({"estimator": RandomizedRegressor()}, "an unfitted RandomizedRegressor, .* give the model inside it"),
-        ({"estimator": [RandomizedRegressor(), Truth()]}, "randomized forecasters only, or deterministic models only"),
-        ({"estimator": PAICRegressor(), "by": "sex"}, "by must be left out for forecasters that are randomized"),
-        ({"estimator": PAICRegressor(), "recalibrate": True}, "recalibrate must be left out for forecasters that"),
-        ({"estimator": PAICRegressor(), "link": "laplace"}, "link must be left out for forecasters that are random"),
+        (
+            {"estimator": [PAICRegressor()]},
+            "hold fitted forecasters, got an unfitted PAICRegressor",
+        ),
+        (
+            {"estimator": RandomizedRegressor()},
+            "an unfitted RandomizedRegressor, .* give the model inside it",
+        ),
+        (
+            {"estimator": [RandomizedRegressor(), Truth()]},
+            "randomized forecasters only, or deterministic models only",
+        ),
+        (
+            {"estimator": PAICRegressor(), "by": "sex"},
+            "by must be left out for forecasters that are randomized",
+        ),
+        (
+            {"estimator": PAICRegressor(), "recalibrate": True},
+            "recalibrate must be left out for forecasters that",
+        ),
+        (
+            {"estimator": PAICRegressor(), "link": "laplace"},
+            "link must be left out for forecasters that are random",
+        ),
         ({"on_discrete": "hide"}, "on_discrete must be one of"),
     ],
 )
@@ -440,7 +551,9 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], mess
 
 def audited(found: Any, X: Any, y: Any, **options: Any) -> Any:
     held = found.certifying
-    served = audit(found.model, X.iloc[held], y[held], confidence=found.confidence, random_state=0, **options)
+    served = audit(
+        found.model, X.iloc[held], y[held], confidence=found.confidence, random_state=0, **options
+    )
     return found.audited(served)
 
 
@@ -448,12 +561,18 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement() -> No
     X, y = data()
     chosen = randomize(Truth(), X, y, max_group_error=0.3, group_mass=0.2, random_state=0)
     found = audited(chosen, X, y, groups=["sex"])
-    assert found.certificate.group_error(0.2) == chosen.certificate.group_error(0.2) == chosen.group_error
+    assert (
+        found.certificate.group_error(0.2)
+        == chosen.certificate.group_error(0.2)
+        == chosen.group_error
+    )
     assert found.certificate.coverage(0.8, 0.5) == chosen.certificate.coverage(0.8, 0.5)
     assert found.certificate.average_error() == chosen.certificate.average_error()
     plain = found.to_dict()
     bounds = {row["mass"]: row["group_error"] for row in plain["certificate"]["every_group"]}
-    bounds |= {row["mass"]: row["certified"] for row in plain["worst_groups"] if row["mass"] in bounds}
+    bounds |= {
+        row["mass"]: row["certified"] for row in plain["worst_groups"] if row["mass"] in bounds
+    }
     assert bounds == {mass: chosen.certificate.group_error(mass) for mass in bounds}
     # the paper's chain takes alpha as given
     assert all(row["chain"] is None for row in plain["certificate"]["every_group"])
@@ -462,16 +581,27 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement() -> No
     assert any("bounds for named groups" in text for text in plain["certificate"]["not_covered"])
     number = at_most(chosen.group_error)
     shown = " ".join(found.summary().split())
-    assert f"Accounting for that: at most {number} points in every group of at least 20% of people" in shown
+    assert (
+        f"Accounting for that: at most {number} points in every group of at least 20% of people"
+        in shown
+    )
     assert f"stated chances are off by at most {number} percentage points" in shown
-    assert f"at most {number} points in every group of at least 20%" in chosen.summary().splitlines()[0]
+    assert (
+        f"at most {number} points in every group of at least 20%"
+        in chosen.summary().splitlines()[0]
+    )
 
 
 def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() -> None:
     X, y = data(800)
-    models = [RandomizedRegressor(FrozenEstimator(Truth()), alpha=alpha).fit(X[:50], y[:50]) for alpha in (0.03, 0.05)]
+    models = [
+        RandomizedRegressor(FrozenEstimator(Truth()), alpha=alpha).fit(X[:50], y[:50])
+        for alpha in (0.03, 0.05)
+    ]
     chosen = randomize(models, X, y, max_group_error=0.35, group_mass=0.25, random_state=0)
-    looser = certify_pit(chosen.certificate.pit, confidence=0.95, method="betting", mass=0.25, random_state=0)
+    looser = certify_pit(
+        chosen.certificate.pit, confidence=0.95, method="betting", mass=0.25, random_state=0
+    )
     assert looser.group_error(0.25) < 0.3  # the test passes well below its target
     assert chosen.group_error == chosen.certificate.group_error(0.25) == 0.35
     assert "at most 35.0 points in every group of at least 25% of people" in chosen.caveat
@@ -480,7 +610,10 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
     found = audited(chosen, X, y)
     (row,) = found.to_dict()["certificate"]["every_group"]
     assert (row["mass"], row["group_error"], row["coverage_80_low"]) == (0.25, 0.35, 0.0)
-    assert "For every group of at least 25% of people, stated chances are off by at most 35.0" in found.summary()
+    assert (
+        "For every group of at least 25% of people, stated chances are off by at most 35.0"
+        in found.summary()
+    )
 
 
 def test_bounds_at_another_confidence_are_refused() -> None:

@@ -58,29 +58,48 @@ TABLE = pd.DataFrame(NUMBERS, columns=["age", "income", "debt"]).assign(
 )
 TABLE.loc[3, "age"] = np.nan
 TABLE.loc[4, "job"] = None
-COLUMNS = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["job"]), (SimpleImputer(), ["age", "debt"]))
+COLUMNS = make_column_transformer(
+    (OneHotEncoder(handle_unknown="ignore"), ["job"]), (SimpleImputer(), ["age", "debt"])
+)
 
-small_mixture = partial(MixtureMLPRegressor, n_members=2, hidden=(8, 8), max_steps=20, random_state=0)
+small_mixture = partial(
+    MixtureMLPRegressor, n_members=2, hidden=(8, 8), max_steps=20, random_state=0
+)
 around = partial(RandomizedRegressor, link="laplace", cv=2, random_state=3)
 
 # name -> forecaster and the rows that it is fitted on
 EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "PAICRegressor": lambda: (PAICRegressor(hidden=(8, 8, 8), max_steps=20, random_state=0), TABLE),
-    "PAICRegressor, raw rows": lambda: (PAICRegressor(0.3, hidden=(8, 8), max_steps=20, standardize_y=True), NUMBERS),
+    "PAICRegressor, raw rows": lambda: (
+        PAICRegressor(0.3, hidden=(8, 8), max_steps=20, standardize_y=True),
+        NUMBERS,
+    ),
     "MixtureMLPRegressor": lambda: (small_mixture(), TABLE),
     "BoostedDistributionRegressor": lambda: (
         BoostedDistributionRegressor(n_estimators=20, min_child_samples=5, cv=2, random_state=0),
         TABLE,
     ),
     "RandomizedRegressor": lambda: (around(small_mixture(), alpha=0.2, link="entropic"), TABLE),
-    "RecalibratedRegressor": lambda: (RecalibratedRegressor(small_mixture(), by=["job", "age"], cv=2), TABLE),
+    "RecalibratedRegressor": lambda: (
+        RecalibratedRegressor(small_mixture(), by=["job", "age"], cv=2),
+        TABLE,
+    ),
     "forest": lambda: (around(RandomForestRegressor(5, random_state=0), link="gaussian"), NUMBERS),
     "boosting": lambda: (around(HistGradientBoostingRegressor(max_iter=5)), NUMBERS),
     "scaled": lambda: (around(make_pipeline(StandardScaler(), Ridge())), NUMBERS),
-    "mixed columns": lambda: (around(make_pipeline(COLUMNS, RandomForestRegressor(5, random_state=0))), TABLE),
-    "log of a column": lambda: (around(make_pipeline(FunctionTransformer(np.arcsinh), Ridge())), NUMBERS),
+    "mixed columns": lambda: (
+        around(make_pipeline(COLUMNS, RandomForestRegressor(5, random_state=0))),
+        TABLE,
+    ),
+    "log of a column": lambda: (
+        around(make_pipeline(FunctionTransformer(np.arcsinh), Ridge())),
+        NUMBERS,
+    ),
     "Bayesian ridge": lambda: (around(BayesianRidge(), alpha=1.0), NUMBERS),
-    "Gaussian process": lambda: (around(GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel())), NUMBERS),
+    "Gaussian process": lambda: (
+        around(GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel())),
+        NUMBERS,
+    ),
     "scaled Gaussian process": lambda: (
         around(make_pipeline(StandardScaler(), GaussianProcessRegressor(RBF(1.0, "fixed")))),
         NUMBERS,
@@ -93,7 +112,10 @@ EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "Tweedie": lambda: (around(TweedieRegressor(power=0)), NUMBERS),
     "search": lambda: (around(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2)), NUMBERS),
     "frozen": lambda: (around(FrozenEstimator(Ridge().fit(NUMBERS[:40], Y[:40]))), NUMBERS),
-    "frozen mixture": lambda: (around(FrozenEstimator(small_mixture().fit(NUMBERS[:40], Y[:40]))), NUMBERS),
+    "frozen mixture": lambda: (
+        around(FrozenEstimator(small_mixture().fit(NUMBERS[:40], Y[:40]))),
+        NUMBERS,
+    ),
 }
 
 DRAWS = (
@@ -152,7 +174,8 @@ def plant(place: Path, content: bytes, ending: str) -> Path:
 
 def same_forecasts(first: Any, second: Any, rows: Any) -> bool:
     return all(
-        np.abs(first.forecast(rows, r).pit(Y) - second.forecast(rows, r).pit(Y)).max() < 1e-9 for r in (0.2, 0.7)
+        np.abs(first.forecast(rows, r).pit(Y) - second.forecast(rows, r).pit(Y)).max() < 1e-9
+        for r in (0.2, 0.7)
     )
 
 
@@ -164,7 +187,9 @@ def test_every_forecaster_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_loaded_forecaster_gives_the_same_forecasts_at_the_same_draws(name: str, tmp_path: Path) -> None:
+def test_a_loaded_forecaster_gives_the_same_forecasts_at_the_same_draws(
+    name: str, tmp_path: Path
+) -> None:
     model, rows = fitted(name)
     save(model, tmp_path)
     again = load(tmp_path)
@@ -172,17 +197,25 @@ def test_a_loaded_forecaster_gives_the_same_forecasts_at_the_same_draws(name: st
     for r in DRAWS:
         ours, theirs = model.forecast(rows, r), again.forecast(rows, r)
         for what in ("pit", "logpdf"):
-            np.testing.assert_allclose(getattr(theirs, what)(Y), getattr(ours, what)(Y), rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(theirs.ppf([0.05, 0.5, 0.95]), ours.ppf([0.05, 0.5, 0.95]), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                getattr(theirs, what)(Y), getattr(ours, what)(Y), rtol=1e-9, atol=1e-9
+            )
+        np.testing.assert_allclose(
+            theirs.ppf([0.05, 0.5, 0.95]), ours.ppf([0.05, 0.5, 0.95]), rtol=1e-9, atol=1e-9
+        )
     np.testing.assert_allclose(again.predict(rows), model.predict(rows), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_parameters_and_learned_names_come_back_and_a_second_save_is_the_same(name: str, tmp_path: Path) -> None:
+def test_parameters_and_learned_names_come_back_and_a_second_save_is_the_same(
+    name: str, tmp_path: Path
+) -> None:
     model, _ = fitted(name)
     save(model, tmp_path / "first")
     again = load(tmp_path / "first")
-    known = {key: value for key, value in model.get_params(deep=False).items() if key != "estimator"}
+    known = {
+        key: value for key, value in model.get_params(deep=False).items() if key != "estimator"
+    }
     assert {key: again.get_params(deep=False)[key] for key in known} == known
     assert again.n_features_in_ == model.n_features_in_
     assert hasattr(again, "feature_names_in_") == hasattr(model, "feature_names_in_")
@@ -194,7 +227,9 @@ def test_parameters_and_learned_names_come_back_and_a_second_save_is_the_same(na
 
 
 def test_a_generator_as_seed_is_not_stored(tmp_path: Path) -> None:
-    model = PAICRegressor(hidden=(4, 4), max_steps=5, random_state=np.random.default_rng(0)).fit(NUMBERS, Y)
+    model = PAICRegressor(hidden=(4, 4), max_steps=5, random_state=np.random.default_rng(0)).fit(
+        NUMBERS, Y
+    )
     save(model, tmp_path)
     again = load(tmp_path)
     assert again.random_state is None
@@ -241,11 +276,16 @@ except evenhand.MissingExtraError as error:
 # What is stored.
 
 
-@pytest.mark.parametrize("name", ["RandomizedRegressor", "boosting", "mixed columns", "Gaussian process"])
+@pytest.mark.parametrize(
+    "name", ["RandomizedRegressor", "boosting", "mixed columns", "Gaussian process"]
+)
 def test_no_file_holds_a_pickle(name: str, tmp_path: Path) -> None:
     save(fitted(name)[0], tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"model.json", *(file["file"] for file in manifest_of(tmp_path)["files"].values())}
+    assert names == {
+        "model.json",
+        *(file["file"] for file in manifest_of(tmp_path)["files"].values()),
+    }
     for path in tmp_path.iterdir():
         content = path.read_bytes()
         assert not content.startswith(b"\x80")
@@ -261,13 +301,19 @@ def test_the_manifest_names_format_and_release_and_hashes_each_file(folder: Path
     manifest = manifest_of(folder)
     assert manifest["format"] == store.FORMAT == 1
     assert manifest["written_by"].startswith("evenhand ")
-    assert {digest((folder / file["file"]).read_bytes()) for file in manifest["files"].values()} == {
-        file["sha256"] for file in manifest["files"].values()
-    }
+    assert {
+        digest((folder / file["file"]).read_bytes()) for file in manifest["files"].values()
+    } == {file["sha256"] for file in manifest["files"].values()}
 
 
 def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: Path) -> None:
-    others = {"notes.txt", "weights.safetensors", "other-model.skops", ".draft-thesis.tex", ".evenhand-notes.draft"}
+    others = {
+        "notes.txt",
+        "weights.safetensors",
+        "other-model.skops",
+        ".draft-thesis.tex",
+        ".evenhand-notes.draft",
+    }
     for name in others:
         (folder / name).write_text("mine")
     (folder / ".model.json.01234567.part").write_text("")
@@ -319,12 +365,16 @@ FOREIGN: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_functions_are_left_out_at_save_and_refused_at_load(name: str, folder: Path, tmp_path: Path) -> None:
+def test_functions_are_left_out_at_save_and_refused_at_load(
+    name: str, folder: Path, tmp_path: Path
+) -> None:
     make, called = FOREIGN[name]
     # fitted by hand: some of these functions cannot be called at all
     model = fitted("scaled")[0]
     model.estimator_ = model._base.estimator = make_pipeline(make(), Ridge().fit(NUMBERS, Y))
-    with pytest.warns(UserWarning, match="saved without a model inside: Pipeline cannot be stored") as caught:
+    with pytest.warns(
+        UserWarning, match="saved without a model inside: Pipeline cannot be stored"
+    ) as caught:
         save(model, tmp_path / "new")
     assert called in str(caught[0].message)
     assert not list((tmp_path / "new").glob("*.skops"))
@@ -335,7 +385,9 @@ def test_functions_are_left_out_at_save_and_refused_at_load(name: str, folder: P
 
 def test_a_foreign_class_is_attached_at_load_and_never_read(folder: Path, tmp_path: Path) -> None:
     model = around(make_pipeline(StandardScaler(), Foreign())).fit(NUMBERS, Y)
-    with pytest.warns(UserWarning, match=r"Pipeline cannot be stored safely: it holds .*Foreign") as caught:
+    with pytest.warns(
+        UserWarning, match=r"Pipeline cannot be stored safely: it holds .*Foreign"
+    ) as caught:
         save(model, tmp_path / "new")
     advice = "keep model.estimator_, e.g. with joblib, and load with load(folder, estimator=...)"
     assert str(caught[0].message).endswith(advice)
@@ -366,8 +418,16 @@ def test_the_warning_names_the_very_parts_that_load_takes(tmp_path: Path) -> Non
     mixed = around([BayesianRidge(), cubed_law, cubed_law]).fit(NUMBERS, Y)
     nested = RandomizedRegressor(Foreign(), recalibrate=True).fit(NUMBERS, Y)
     for model, parts, places in (
-        (mixed, mixed.estimator_[1:], "keep model.estimator_[1] and model.estimator_[2], e.g. with joblib"),
-        (nested, nested.estimator_.estimator_, "keep model.estimator_.estimator_, e.g. with joblib"),
+        (
+            mixed,
+            mixed.estimator_[1:],
+            "keep model.estimator_[1] and model.estimator_[2], e.g. with joblib",
+        ),
+        (
+            nested,
+            nested.estimator_.estimator_,
+            "keep model.estimator_.estimator_, e.g. with joblib",
+        ),
     ):
         with pytest.warns(UserWarning, match="saved without a model inside") as caught:
             save(model, tmp_path / "new")
@@ -390,15 +450,25 @@ def test_a_file_in_the_way_is_refused_and_kept(ridge: RandomizedRegressor, tmp_p
 
 
 def test_what_is_attached_must_be_what_was_left_out(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"estimator must be left out, got Ridge; .* holds the whole model"):
+    with pytest.raises(
+        InputError, match=r"estimator must be left out, got Ridge; .* holds the whole model"
+    ):
         load(folder, estimator=Ridge())
     foreign = Foreign().fit(NUMBERS, Y)
     mixed = around([BayesianRidge(), lambda rows: (np.zeros(len(rows)), np.ones(len(rows)))])
     for model, wrong, message in (
         (around(foreign), Ridge().fit(NUMBERS, Y), "was saved without, Foreign, got Ridge"),
         (mixed, [lambda rows: rows], r"was saved without, .*<lambda>, got list"),
-        (around([cubed_law, cubed_law]), [cubed_law], "be a list of 2: cubed_law, cubed_law, got list"),
-        (around([cubed_law, cubed_law]), cubed_law, "be a list of 2: cubed_law, cubed_law, got function"),
+        (
+            around([cubed_law, cubed_law]),
+            [cubed_law],
+            "be a list of 2: cubed_law, cubed_law, got list",
+        ),
+        (
+            around([cubed_law, cubed_law]),
+            cubed_law,
+            "be a list of 2: cubed_law, cubed_law, got function",
+        ),
     ):
         with pytest.warns(UserWarning, match="saved without"):
             save(model.fit(NUMBERS, Y), tmp_path)
@@ -435,7 +505,14 @@ def test_a_changed_byte_in_any_file_is_refused(folder: Path) -> None:
 def test_a_truncated_or_longer_file_is_refused(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         content = path.read_bytes()
-        for changed in (b"", content[:1], content[: len(content) // 2], content[:-1], content + b"\n", b"\x00" * 100):
+        for changed in (
+            b"",
+            content[:1],
+            content[: len(content) // 2],
+            content[:-1],
+            content + b"\n",
+            b"\x00" * 100,
+        ):
             path.write_bytes(changed)
             refused(folder)
         path.unlink()
@@ -485,7 +562,9 @@ def test_a_manifest_that_describes_no_model_is_refused(text: str, folder: Path) 
         lambda manifest: manifest["model"]["params"]["params"].update(surprise=1),
     ],
 )
-def test_a_manifest_with_missing_or_odd_entries_is_refused(change: Callable[[Any], Any], folder: Path) -> None:
+def test_a_manifest_with_missing_or_odd_entries_is_refused(
+    change: Callable[[Any], Any], folder: Path
+) -> None:
     manifest = manifest_of(folder)
     change(manifest)
     rewrite(folder, manifest)
@@ -524,8 +603,12 @@ def test_a_missing_folder_manifest_or_file_is_named(folder: Path, tmp_path: Path
 # Nothing outside the folder is opened, and nothing is unpickled.
 
 
-@pytest.mark.parametrize("name", ["../outside", "{folder}/outside", "sub/inside", "..", ".", "", "sub/../../outside"])
-def test_a_path_that_leaves_the_folder_is_refused(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ["../outside", "{folder}/outside", "sub/inside", "..", ".", "", "sub/../../outside"]
+)
+def test_a_path_that_leaves_the_folder_is_refused(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = name.format(folder=folder.parent)
     manifest = manifest_of(folder)
     entry = next(file for file in manifest["files"].values() if file["file"].endswith(".skops"))
@@ -573,19 +656,25 @@ def test_the_bomb_goes_off_when_unpickled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".skops", ".safetensors"])
-def test_a_pickle_in_the_place_of_a_file_is_never_opened(ending: str, folder: Path, tmp_path: Path) -> None:
+def test_a_pickle_in_the_place_of_a_file_is_never_opened(
+    ending: str, folder: Path, tmp_path: Path
+) -> None:
     plant(folder, pickle.dumps(Bomb(tmp_path / "trace")), ending)
     refused(folder, "damaged")
     assert not (tmp_path / "trace").exists()
 
 
-def test_a_pickle_in_the_place_of_the_manifest_is_never_opened(folder: Path, tmp_path: Path) -> None:
+def test_a_pickle_in_the_place_of_the_manifest_is_never_opened(
+    folder: Path, tmp_path: Path
+) -> None:
     (folder / "model.json").write_bytes(pickle.dumps(Bomb(tmp_path / "trace")))
     refused(folder, "damaged")
     assert not (tmp_path / "trace").exists()
 
 
-def test_pickles_beside_the_model_or_inside_a_part_are_never_opened(folder: Path, tmp_path: Path) -> None:
+def test_pickles_beside_the_model_or_inside_a_part_are_never_opened(
+    folder: Path, tmp_path: Path
+) -> None:
     evil = pickle.dumps(Bomb(tmp_path / "trace"))
     for name in ("model.pkl", "model.joblib", "__init__.pkl"):
         (folder / name).write_bytes(evil)

@@ -1,4 +1,7 @@
-"""Sweeps of trainings through joblib: over processes of this machine, and over the workers of a Dask cluster."""
+"""Sweeps of trainings through joblib.
+
+Over processes of this machine, and over the workers of a Dask cluster.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from numpy.typing import NDArray
 
 from evenhand import InputError, PAICRegressor, RandomizedRegressor, certify
 from evenhand.distributions import Normal
-from evenhand.experiments import study
-from evenhand.experiments.study import compute_parts
 from evenhand.forecast import Forecast
-from evenhand.forecasters import _training
+from evenhand.forecasters.network import training as network_training
+from evenhand.studies import study
+from evenhand.studies.study import compute_parts
 
 distributed = pytest.importorskip("distributed", reason="needs evenhand[scale]")
 
@@ -30,7 +33,9 @@ SMALL: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "batch_size": 32}
 def workers() -> Iterator[set[int]]:
     """Process ids of the two workers of a cluster that is this module's default client."""
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield set(client.run(os.getpid).values())
@@ -51,15 +56,22 @@ def one_split(seed: int, alphas: list[float]) -> dict[str, Any]:
     """Train the paper's network and a link, and certify them, as the studies do."""
     X, y = table(300, seed)
     models: list[Any] = PAICRegressor.path(X[:150], y[:150], alphas, **SMALL, random_state=seed)
-    models.append(RandomizedRegressor(lambda rows: Forecast(Normal(rows[:, 0], 0.5)), 0.2).fit(X[:150], y[:150]))
+    models.append(
+        RandomizedRegressor(lambda rows: Forecast(Normal(rows[:, 0], 0.5)), 0.2).fit(
+            X[:150], y[:150]
+        )
+    )
     found = [certify(model, X[150:], y[150:], random_state=seed) for model in models]
     return {"bounds": [each.group_error(0.2) for each in found], "process": os.getpid()}
 
 
-# --- the parts of a study --------------------------------------------------------------------------------------
+# --- the parts of a study
+# --------------------------------------------------------------------------------------
 
 
-def test_parts_are_computed_in_the_workers_of_a_surrounding_dask_back_end(tmp_path: Path, workers: set[int]) -> None:
+def test_parts_are_computed_in_the_workers_of_a_surrounding_dask_back_end(
+    tmp_path: Path, workers: set[int]
+) -> None:
     tasks = [{"number": i} for i in range(12)]
     with parallel_config("dask"):
         found = list(compute_parts(squares, tasks, tmp_path, jobs=1))
@@ -68,7 +80,9 @@ def test_parts_are_computed_in_the_workers_of_a_surrounding_dask_back_end(tmp_pa
     assert os.getpid() not in workers
 
 
-def test_a_split_has_the_same_numbers_wherever_it_is_computed(tmp_path: Path, workers: set[int]) -> None:
+def test_a_split_has_the_same_numbers_wherever_it_is_computed(
+    tmp_path: Path, workers: set[int]
+) -> None:
     tasks = [{"seed": seed, "alphas": [0.1, 0.5, 1.0]} for seed in range(3)]
     here = list(compute_parts(one_split, tasks, tmp_path / "here", jobs=1))
     with parallel_config("dask"):
@@ -98,7 +112,9 @@ def test_parts_are_the_same_on_every_back_end(tmp_path: Path, backend: str) -> N
         found = list(compute_parts(squares, [{"number": i} for i in range(4)], tmp_path))
     assert [part["square"] for part in found] == [0, 1, 4, 9]
     # the number of jobs is the back end's, not the default of one, which would be this process
-    assert ({part["process"] for part in found} == {os.getpid()}) == (backend in {"threading", "sequential"})
+    assert ({part["process"] for part in found} == {os.getpid()}) == (
+        backend in {"threading", "sequential"}
+    )
 
 
 def test_jobs_are_processes_where_no_back_end_is_set(tmp_path: Path) -> None:
@@ -116,14 +132,16 @@ def test_a_back_end_that_reports_all_parts_at_once_is_used_too(tmp_path: Path) -
     assert os.getpid() not in {part["process"] for part in found}
 
 
-# --- a path of alphas ------------------------------------------------------------------------------------------
+# --- a path of alphas
+# ------------------------------------------------------------------------------------------
 
 ALPHAS = [0.05, 0.1, 0.3, 0.3, 1.0]
 
 
 def same_weights(first: PAICRegressor, second: PAICRegressor, rtol: float = 1e-4) -> bool:
     return all(
-        np.allclose(second.weights_[name], array, rtol=rtol, atol=1e-6) for name, array in first.weights_.items()
+        np.allclose(second.weights_[name], array, rtol=rtol, atol=1e-6)
+        for name, array in first.weights_.items()
     )
 
 
@@ -141,9 +159,12 @@ def test_a_path_is_split_into_trainings_that_depend_on_their_number_only(workers
     assert [model.alpha for model in apart] == ALPHAS
     assert {model.random_state for model in apart} == {0}
     # the first training is the path of its alphas
-    for model, alone in zip(apart[:3], PAICRegressor.path(X, y, ALPHAS[:3], **SMALL, random_state=0), strict=True):
+    for model, alone in zip(
+        apart[:3], PAICRegressor.path(X, y, ALPHAS[:3], **SMALL, random_state=0), strict=True
+    ):
         assert same_weights(model, alone)
-    # the second has a start of its own: at one alpha and one place in its training it is another model
+    # the second has a start of its own: at one alpha and one place in its training it is another
+    # model
     assert not same_weights(apart[0], apart[3], rtol=0.1)
     for model in apart:
         assert model.forecast(X[:3], 0.5).mean().shape == (3,)
@@ -154,15 +175,17 @@ def test_a_path_is_split_into_trainings_that_depend_on_their_number_only(workers
 
 
 @pytest.mark.parametrize("random_state", [3, None, np.random.default_rng(3)], ids=str)
-def test_trainings_of_a_path_set_the_same_rows_aside(random_state: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trainings_of_a_path_set_the_same_rows_aside(
+    random_state: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Floats] = []
 
     def train(*arguments: Any, **options: Any) -> Any:
         seen.append(arguments[4].y)
         return whole(*arguments, **options)
 
-    whole = _training.train
-    monkeypatch.setattr(_training, "train", train)
+    whole = network_training.train
+    monkeypatch.setattr(network_training, "train", train)
     X, y = table()
     with parallel_config("threading", n_jobs=2):
         models = PAICRegressor.path(X, y, [0.2] * 4, **SMALL, random_state=random_state)

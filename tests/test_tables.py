@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand._checks import InputError
-from evenhand.groups import group_columns
+from evenhand._validate import InputError
+from evenhand.columns.groups import group_columns
 from evenhand.tables import (
     TABLE_ENDINGS,
     check_writable,
@@ -68,7 +68,10 @@ def test_a_parquet_index_stays_a_column_and_folder_names_invent_none(tmp_path: P
 
 def test_decimals_and_categories_of_parquet_are_numbers_and_categories(tmp_path: Path) -> None:
     money = pa.array([Decimal("1.25"), Decimal(2)])
-    pq.write_table(pa.table({"m": money, "c": pa.array(["u", "v"]).dictionary_encode()}), tmp_path / "t.parquet")
+    pq.write_table(
+        pa.table({"m": money, "c": pa.array(["u", "v"]).dictionary_encode()}),
+        tmp_path / "t.parquet",
+    )
     table = read_table(tmp_path / "t.parquet")
     assert table["m"].dtype == np.float64
     assert table["m"].tolist() == [1.25, 2.0]
@@ -118,17 +121,25 @@ def test_the_part_that_differs_is_named(tmp_path: Path) -> None:
         ("", "must hold a table, got an empty file"),
         ("a,b\n", "must have at least one row of data"),
         ("a,b\n1,2\n3\n4,5\n", "row 2 must have 2 value(s) as the header has, got 1 ('3')"),
-        ('a,b\n"x\ny",2\n\n3,4,5\n', "row 2 must have 2 value(s) as the header has, got 3 ('3,4,5')"),
+        (
+            'a,b\n"x\ny",2\n\n3,4,5\n',
+            "row 2 must have 2 value(s) as the header has, got 3 ('3,4,5')",
+        ),
         ("Loans of 2020\na,b\n1,2\n", "row 1 must have 1 value(s) as the header has, got 2"),
         ("a,b,a\n1,2,3\n", "column 'a' must appear once, got 2 times"),
         ("0.3,17\n0.4,18\n", "the first line must name the columns, got '0.3,17'"),
         ("a;b\n1;2\n", "must separate values by commas, got 'a;b'"),
         (b"a,b\n1,x\n2,\xe9t\xe9\n", "column 'b', row 2 must be UTF-8 text, got b'\\xe9t\\xe9'"),
         (b"\xe9t\xe9,b\n1,2\n", "must be a readable .csv file, got an error ('utf-8' codec"),
-        (b"a,b\n1,2\n3,4\x00\n", "column 'b', row 2 must hold text without NUL characters, got '4\\x00'"),
+        (
+            b"a,b\n1,2\n3,4\x00\n",
+            "column 'b', row 2 must hold text without NUL characters, got '4\\x00'",
+        ),
     ],
 )
-def test_damaged_csv_files_are_refused_in_one_line(tmp_path: Path, content: str | bytes, said: str) -> None:
+def test_damaged_csv_files_are_refused_in_one_line(
+    tmp_path: Path, content: str | bytes, said: str
+) -> None:
     assert said in complaint(written(tmp_path, content))
 
 
@@ -142,7 +153,9 @@ def people(n: int, column: int, first: int, last: int) -> str:
 
 @pytest.mark.parametrize("column", [0, 1, 3])
 @pytest.mark.parametrize("apart", [1, 2, 50])
-def test_two_stray_quotes_do_not_swallow_the_people_between(tmp_path: Path, column: int, apart: int) -> None:
+def test_two_stray_quotes_do_not_swallow_the_people_between(
+    tmp_path: Path, column: int, apart: int
+) -> None:
     message = complaint(written(tmp_path, people(80, column, 5, 5 + apart)))
     assert f"row 6 must hold one value, got '{['name 5', 'town 5', '', 'f'][column]}" in message
     assert "look for a quote that is never closed" in message
@@ -161,16 +174,26 @@ def test_undecodable_ids_are_refused_with_their_row(tmp_path: Path) -> None:
 
 def test_files_that_are_not_tables_are_refused(tmp_path: Path) -> None:
     assert "no such path" in complaint(tmp_path / "none.csv")
-    assert "must end in .csv, .csv.gz, .parquet, got '.xlsx'" in complaint(written(tmp_path, "x", "t.xlsx"))
+    assert "must end in .csv, .csv.gz, .parquet, got '.xlsx'" in complaint(
+        written(tmp_path, "x", "t.xlsx")
+    )
     assert "must be a readable .parquet file" in complaint(written(tmp_path, "x", "t.parquet"))
-    assert "must be a readable .csv.gz file" in complaint(written(tmp_path, "a,b\n1,2\n", "t.csv.gz"))
+    assert "must be a readable .csv.gz file" in complaint(
+        written(tmp_path, "a,b\n1,2\n", "t.csv.gz")
+    )
     (tmp_path / "folder").mkdir()
     assert "must hold at least one part" in complaint(tmp_path / "folder")
 
 
-def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(tmp_path: Path) -> None:
+def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(
+    tmp_path: Path,
+) -> None:
     assert read_table(written(tmp_path, "0,1\n5,6\n")).columns.tolist() == ["0", "1"]
-    assert read_table(written(tmp_path, "region,2001,2002\na,5,6\n")).columns.tolist() == ["region", "2001", "2002"]
+    assert read_table(written(tmp_path, "region,2001,2002\na,5,6\n")).columns.tolist() == [
+        "region",
+        "2001",
+        "2002",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -193,8 +216,14 @@ def test_number_column_gives_floats(values: list[object], expected: list[float])
     ("values", "said"),
     [
         (["1", "n/a", "?"], "t.csv: column 'x', row 3 must hold a number, got '?'"),
-        (["1", "n/a", "2"], "t.csv: column 'x' must have no missing values, got 1 (the first in row 2)"),
-        ([1.0, np.nan, np.nan], "t.csv: column 'x' must have no missing values, got 2 (the first in row 2)"),
+        (
+            ["1", "n/a", "2"],
+            "t.csv: column 'x' must have no missing values, got 1 (the first in row 2)",
+        ),
+        (
+            [1.0, np.nan, np.nan],
+            "t.csv: column 'x' must have no missing values, got 2 (the first in row 2)",
+        ),
         (pd.array([None, 1], dtype="Int64"), "got 1 (the first in row 1)"),
         ([1.0, 2.0, -np.inf], "t.csv: column 'x', row 3 must be finite, got -inf"),
         (pd.to_datetime(["2020-01-01"]), "t.csv: column 'x' must hold numbers, got datetime64"),
@@ -212,7 +241,10 @@ def test_number_column_names_the_row_and_the_value(values: list[object], said: s
 def test_an_absent_column_is_answered_with_the_nearest_and_all_names() -> None:
     table = pd.DataFrame({"Income": [1], "age": [2]})
     for taker in (number_column, id_column):
-        with pytest.raises(InputError, match=r"must have a column 'incom', got the columns Income, age; .*'Income'\?"):
+        with pytest.raises(
+            InputError,
+            match=r"must have a column 'incom', got the columns Income, age; .*'Income'\?",
+        ):
             taker(table, "incom", source="t.csv")
     with pytest.raises(InputError, match="'zzz'"):
         group_columns(table, ["zzz"], source="t.csv")
@@ -220,9 +252,15 @@ def test_an_absent_column_is_answered_with_the_nearest_and_all_names() -> None:
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [(["007", "7"], ["007", "7"]), ([2**60 + 1, 7], [2**60 + 1, 7]), (pd.Categorical(["b", "a"]), ["b", "a"])],
+    [
+        (["007", "7"], ["007", "7"]),
+        ([2**60 + 1, 7], [2**60 + 1, 7]),
+        (pd.Categorical(["b", "a"]), ["b", "a"]),
+    ],
 )
-def test_ids_are_text_or_whole_numbers_as_given(values: list[object], expected: list[object]) -> None:
+def test_ids_are_text_or_whole_numbers_as_given(
+    values: list[object], expected: list[object]
+) -> None:
     ids = id_column(pd.DataFrame({"id": values}), "id", source="t.csv")
     assert ids == expected
     assert {type(one) for one in ids} <= {str, int}
@@ -246,7 +284,8 @@ def test_ids_that_could_be_confused_are_refused(values: list[object], said: str)
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20), st.sampled_from(TABLE_ENDINGS)
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20),
+    st.sampled_from(TABLE_ENDINGS),
 )
 def test_written_floats_come_back_to_the_last_digit(
     tmp_path_factory: pytest.TempPathFactory, values: list[float], ending: str
@@ -297,7 +336,10 @@ def test_few_values_give_one_group_each_and_missing_is_its_own() -> None:
     assert groups_of([2.0, 1.0, np.nan, 2.0]) == {"v = 1": [1], "v = 2": [0, 3], "v missing": [2]}
     assert groups_of(["b", None, "a"]) == {"v = a": [2], "v = b": [0], "v missing": [1]}
     assert groups_of([True, None, False]) == {"v = False": [2], "v = True": [0], "v missing": [1]}
-    assert groups_of(pd.Categorical(["x", None], categories=["x", "unused"])) == {"v = x": [0], "v missing": [1]}
+    assert groups_of(pd.Categorical(["x", None], categories=["x", "unused"])) == {
+        "v = x": [0],
+        "v missing": [1],
+    }
     assert groups_of([None, None]) == {"v missing": [0, 1]}
     assert groups_of([pd.Timestamp("2020-05-01"), pd.Timestamp("2020-05-01 12:00")]) == {
         "v = 2020-05-01": [0],
@@ -313,13 +355,23 @@ def test_large_whole_numbers_do_not_share_a_name() -> None:
 def test_many_numbers_are_halved_at_the_median() -> None:
     assert groups_of([*range(12)]) == {"v <= 5.5": [*range(6)], "v > 5.5": [*range(6, 12)]}
     values = [50.0, np.nan, *np.arange(45, 50), *np.arange(51, 56)]
-    assert groups_of(values) == {"v <= 50": [0, *range(2, 7)], "v > 50": [*range(7, 12)], "v missing": [1]}
+    assert groups_of(values) == {
+        "v <= 50": [0, *range(2, 7)],
+        "v > 50": [*range(7, 12)],
+        "v missing": [1],
+    }
     assert groups_of(pd.array([*range(11), None], dtype="Int64"))["v missing"] == [11]
 
 
 def test_no_half_is_empty_where_the_median_is_the_largest_value() -> None:
-    assert groups_of([*range(10), *[10] * 20]) == {"v <= 9": [*range(10)], "v > 9": [*range(10, 30)]}
-    assert groups_of([*range(10), *[np.inf] * 20]) == {"v <= 4.5": [*range(5)], "v > 4.5": [*range(5, 30)]}
+    assert groups_of([*range(10), *[10] * 20]) == {
+        "v <= 9": [*range(10)],
+        "v > 9": [*range(10, 30)],
+    }
+    assert groups_of([*range(10), *[np.inf] * 20]) == {
+        "v <= 4.5": [*range(5)],
+        "v > 4.5": [*range(5, 30)],
+    }
 
 
 @pytest.mark.parametrize(
@@ -343,7 +395,9 @@ def test_the_name_of_a_half_states_a_cut_that_parts_the_rows(values: Any, cut: s
     shown = low.removeprefix("v <= ")
     assert high == f"v > {shown}"
     assert cut is None or shown == cut
-    exact = np.array([Decimal(value) <= Decimal(float(shown)) for value in np.asarray(values).tolist()])
+    exact = np.array(
+        [Decimal(value) <= Decimal(float(shown)) for value in np.asarray(values).tolist()]
+    )
     np.testing.assert_array_equal(low_rows, exact)
     np.testing.assert_array_equal(high_rows, ~exact)
     assert low_rows.any()
@@ -360,12 +414,17 @@ def test_whole_numbers_that_floats_confuse_are_halved_as_whole_numbers(first: in
         assert groups_of(with_gap) == expected | {"v missing": [20]}
     # nothing above the middle one
     mostly = np.array([first + min(k, 12) for k in range(40)])
-    assert groups_of(mostly) == {f"v <= {first + 11}": [*range(12)], f"v > {first + 11}": [*range(12, 40)]}
+    assert groups_of(mostly) == {
+        f"v <= {first + 11}": [*range(12)],
+        f"v > {first + 11}": [*range(12, 40)],
+    }
 
 
 def test_dates_within_a_microsecond_are_halved() -> None:
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(20), unit="ns")
-    assert list(groups_of(days)) == [f"v {sign} 2020-01-01T00:00:00.000000009" for sign in ("<=", ">")]
+    assert list(groups_of(days)) == [
+        f"v {sign} 2020-01-01T00:00:00.000000009" for sign in ("<=", ">")
+    ]
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Paris"])
@@ -380,13 +439,21 @@ def test_many_dates_are_halved_at_a_date_of_the_table(zone: str | None) -> None:
 
 
 def test_a_column_of_names_makes_no_thousand_groups() -> None:
-    with pytest.raises(InputError, match="column 'v' must have at most 100 distinct values, got 101"):
+    with pytest.raises(
+        InputError, match="column 'v' must have at most 100 distinct values, got 101"
+    ):
         groups_of([f"n{i}" for i in range(101)])
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.one_of(st.none(), st.floats(), st.integers(-3, 3).map(float)), min_size=1, max_size=40))
+@given(
+    st.lists(
+        st.one_of(st.none(), st.floats(), st.integers(-3, 3).map(float)), min_size=1, max_size=40
+    )
+)
 def test_the_groups_of_a_column_part_the_rows(values: list[float | None]) -> None:
-    groups = group_columns(pd.DataFrame({"v": pd.Series(values, dtype=float)}), ["v"], source="t.csv")
+    groups = group_columns(
+        pd.DataFrame({"v": pd.Series(values, dtype=float)}), ["v"], source="t.csv"
+    )
     np.testing.assert_array_equal(np.sum(list(groups.values()), axis=0), np.ones(len(values)))
     assert all(rows.any() for rows in groups.values())

@@ -13,24 +13,41 @@ from scipy.stats import binomtest
 
 from evenhand.calibration import calibration_error
 from evenhand.draws import fresh, nodes
-from evenhand.experiments import toy
-from evenhand.experiments._toy_figures import plot_introduction, plot_two_worlds
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic
+from evenhand.studies import toy
+from evenhand.studies.toy_figures import plot_introduction, plot_two_worlds
 
 pytest.importorskip("torch")
 
-FILES = {"results.json", "index.html", "parts", "introduction.svg", "introduction.png", "worlds.svg", "worlds.png"}
+FILES = {
+    "results.json",
+    "index.html",
+    "parts",
+    "introduction.svg",
+    "introduction.png",
+    "worlds.svg",
+    "worlds.png",
+}
 TABLES = {"notions.csv", "readings.csv", "averaging.csv", "floors.csv"}
 RESOLUTION = 1 / (4 * 48)
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """A run on coarser grids, with fewer data sets for the verifier; the networks are those of the real run."""
+    """A run on coarser grids, with fewer data sets for the verifier.
+
+    The networks are those of the real run.
+    """
     out = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"N_GRID": 200, "N_LEVELS": 48, "N_DRAWS": 48, "N_DATASETS": 60, "SLICES": (1, 101)}.items():
+        for name, value in {
+            "N_GRID": 200,
+            "N_LEVELS": 48,
+            "N_DRAWS": 48,
+            "N_DATASETS": 60,
+            "SLICES": (1, 101),
+        }.items():
             patch.setattr(toy, name, value)
         said = []
         text = toy.run(out, 0, said.append)
@@ -100,7 +117,10 @@ def test_constant_marginal_is_calibrated_on_average_only(rows):
 def test_trivial_forecaster_is_calibrated_for_every_outcome_at_its_price(rows):
     trivial = rows["Trivial forecaster"]
     # |Phi(y / c + Phi^-1(r)) - r| <= |y| / (c sqrt(2 pi))
-    assert max(trivial[key] for key in toy.NOTIONS) <= 3.5 / (toy.WIDE * math.sqrt(2 * math.pi)) + RESOLUTION
+    assert (
+        max(trivial[key] for key in toy.NOTIONS)
+        <= 3.5 / (toy.WIDE * math.sqrt(2 * math.pi)) + RESOLUTION
+    )
     # N(-c z, c) with z standard normal: log(c / noise) + E z^2 / 2 - 1/2, but for E y^2 / (2 c^2)
     assert trivial["price"] == pytest.approx(math.log(toy.WIDE / toy.NOISE), abs=2e-3)
 
@@ -115,7 +135,8 @@ def test_randomized_truth_has_the_error_and_the_price_of_its_link(rows):
 
 def test_notions_are_ordered_for_every_forecaster(rows):
     for row in rows.values():
-        # the error is convex in the law: a mixture is at most as far off as its worst part, or its parts on average
+        # the error is convex in the law: a mixture is at most as far off as its worst part, or its
+        # parts on average
         assert row["average"] <= row["worst named group"] + 1e-9
         assert row["average"] <= row["mean over x"] + 1e-9
         assert row["worst fifth of x"] <= row["worst x"] + 1e-9
@@ -177,7 +198,9 @@ def test_worst_fifth_is_the_worst_of_all_subsets(monkeypatch):
     rng = np.random.default_rng(3)
     pit = np.sort(rng.beta(0.7, 0.7, size=(10, 1, 1)) * 0.6 + 0.4 * rng.random((10, 6, 1)), axis=1)
     measured = toy.measure(pit, np.zeros(10))
-    brute = max(calibration_error(pit[list(rows), :, 0]) for rows in itertools.combinations(range(10), 2))
+    brute = max(
+        calibration_error(pit[list(rows), :, 0]) for rows in itertools.combinations(range(10), 2)
+    )
     assert measured["worst fifth of x"] == pytest.approx(brute)
     assert measured["average"] == pytest.approx(measured["worst named group"])
 
@@ -201,7 +224,9 @@ def test_miss_rate_is_the_share_of_simulated_outcomes():
         many = Forecast.from_normal(np.full(n, toy.truth(x[i]) + [0.15, 0.0][i]), np.full(n, 0.12))
         low, high = many.randomized(0.2, "entropic", fresh(n, rng)).interval(toy.LEVEL)
         missed = ((y < low) | (y > high)).mean()
-        assert theory[i] == pytest.approx(missed, abs=5 * math.sqrt(missed * (1 - missed) / n) + 1e-3)
+        assert theory[i] == pytest.approx(
+            missed, abs=5 * math.sqrt(missed * (1 - missed) / n) + 1e-3
+        )
 
 
 # the figures
@@ -215,8 +240,12 @@ def test_introduction_marks_the_people_who_are_missed(study):
         y, low, high = np.array(shown["y"]), np.array(served["low"]), np.array(served["high"])
         missed = (y < low) | (y > high)
         drawn = {line.get_label(): line.get_xydata() for line in axes.lines}
-        np.testing.assert_allclose(drawn["Outcome missed"], np.column_stack([shown["x"], y])[missed])
-        np.testing.assert_allclose(drawn["Outcome inside"], np.column_stack([shown["x"], y])[~missed])
+        np.testing.assert_allclose(
+            drawn["Outcome missed"], np.column_stack([shown["x"], y])[missed]
+        )
+        np.testing.assert_allclose(
+            drawn["Outcome inside"], np.column_stack([shown["x"], y])[~missed]
+        )
         np.testing.assert_allclose(drawn["Median"][:, 1], served["median"])
         assert len(axes.patches) == missed.sum()
         assert axes.get_title(loc="left").endswith(f"misses {missed.sum()} of {y.size}")
@@ -230,7 +259,9 @@ def test_two_worlds_are_drawn_around_the_same_data(study):
     data = [next(line for line in axes.lines).get_xydata() for axes in (left, right)]
     np.testing.assert_array_equal(data[0], data[1])
     np.testing.assert_allclose(data[0][:, 1], shown["y"])
-    widths = [np.subtract(shown[world]["high"], shown[world]["low"]) for world in ("calibrated", "sliced")]
+    widths = [
+        np.subtract(shown[world]["high"], shown[world]["low"]) for world in ("calibrated", "sliced")
+    ]
     assert (widths[1] < widths[0]).all()
 
 

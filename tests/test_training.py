@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from evenhand import InputError
-from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, _stack, _training
-from evenhand.forecasters._stack import Shape, Stack, Weights
-from evenhand.forecasters._training import Rows, Settings, split_rows, split_rows_by_network, train
+from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
+from evenhand.forecasters.network import stack as network_stack
+from evenhand.forecasters.network import training as network_training
+from evenhand.forecasters.network.stack import Shape, Stack, Weights
+from evenhand.forecasters.network.training import (
+    Rows,
+    Settings,
+    split_rows,
+    split_rows_by_network,
+    train,
+)
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]
@@ -28,10 +36,15 @@ DETERMINISTIC = Shape(n_inputs=3, n_outputs=2, hidden=(8, 8), takes_draw=False, 
 
 
 def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats | None) -> Floats:
-    """Forward pass of one network as the paper draws it: the draw is one more input of the inner layers."""
+    """Forward pass of one network as the paper draws it.
+
+    The draw is one more input of the inner layers.
+    """
     n_layers = len(shape.hidden) + 1
     for i in range(n_layers):
-        kernel, bias = (weights[f"{part}_{i}"][network].astype(np.float64) for part in ("kernel", "bias"))
+        kernel, bias = (
+            weights[f"{part}_{i}"][network].astype(np.float64) for part in ("kernel", "bias")
+        )
         if shape.takes_draw and 0 < i < n_layers - 1:
             assert r is not None
             x = np.column_stack([x, r])
@@ -49,7 +62,8 @@ def doubles(*arrays: Floats) -> list[torch.Tensor]:
     return [torch.as_tensor(np.asarray(array, dtype=np.float64)) for array in arrays]
 
 
-# --- architecture ----------------------------------------------------------------------------------------------
+# --- architecture
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +74,8 @@ def paper_model() -> tuple[PAICRegressor, Floats, Floats]:
 
 def test_default_network_is_the_papers(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
     model, X, _ = paper_model
-    # three hidden layers of 100, the draw joined to the inputs of the second and third only, mean and spread out
+    # three hidden layers of 100, the draw joined to the inputs of the second and third only, mean
+    # and spread out
     assert model.shape_.layers() == [(X.shape[1], 100), (101, 100), (101, 100), (100, 2)]
     assert model.shape_.dropout == 0.5
     sizes = {name: array.shape for name, array in model.weights_.items()}
@@ -71,10 +86,16 @@ def test_default_network_is_the_papers(paper_model: tuple[PAICRegressor, Floats,
 
 
 def test_a_deterministic_network_has_no_place_for_the_draw() -> None:
-    assert Shape(5, 12, (100, 100), takes_draw=False, dropout=0.3).layers() == [(5, 100), (100, 100), (100, 12)]
+    assert Shape(5, 12, (100, 100), takes_draw=False, dropout=0.3).layers() == [
+        (5, 100),
+        (100, 100),
+        (100, 12),
+    ]
 
 
-def test_forecast_is_that_of_a_plain_forward_pass(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
+def test_forecast_is_that_of_a_plain_forward_pass(
+    paper_model: tuple[PAICRegressor, Floats, Floats],
+) -> None:
     model, X, y = paper_model
     r = np.random.default_rng(1).uniform(size=len(y))
     out = layered(model.shape_, model.weights_, 0, (X - X.mean(axis=0)) / X.std(axis=0), r)
@@ -94,14 +115,18 @@ def test_mixture_forecast_is_that_of_a_plain_forward_pass() -> None:
     x = (X - X.mean(axis=0)) / X.std(axis=0)
     cdf = np.zeros(len(y))
     for network in range(3):
-        logits, loc, raw = np.split(layered(model.shape_, model.weights_, network, x, None), 3, axis=-1)
+        logits, loc, raw = np.split(
+            layered(model.shape_, model.weights_, network, x, None), 3, axis=-1
+        )
         std = np.log1p(np.exp(raw)) + 0.02
         parts = stats.norm(y.mean() + y.std() * loc, y.std() * std).cdf(y[:, None])
         cdf += (special.softmax(logits, axis=-1) * parts).sum(axis=-1) / 3
     np.testing.assert_allclose(model.forecast(X).pit(y), cdf, atol=1e-9)
 
 
-def test_standard_deviations_lie_between_the_papers_ends(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
+def test_standard_deviations_lie_between_the_papers_ends(
+    paper_model: tuple[PAICRegressor, Floats, Floats],
+) -> None:
     model, X, _ = paper_model
     spread = model.forecast(X, r=0.5).std()
     assert ((spread > 0.01) & (spread < 5.01)).all()
@@ -123,8 +148,8 @@ def test_standard_deviations_lie_between_the_papers_ends(paper_model: tuple[PAIC
 def test_standardized_outcomes_make_the_forecast_follow_the_unit(make: Callable[[], Any]) -> None:
     X, y = linear_task(150)
     there = make().fit(X, y).forecast(X, r=0.3)
-    # a power of two changes no digit; another unit changes the last digit of float32 (6e-8), and 20 steps of
-    # training carry that to at most 1e-4
+    # a power of two changes no digit; another unit changes the last digit of float32 (6e-8), and 20
+    # steps of training carry that to at most 1e-4
     for scale, shift, tolerance in ((2.0**40, 0.0, 1e-12), (30.0, -700.0, 1e-4)):
         here = make().fit(X, shift + scale * y).forecast(X, r=0.3)
         np.testing.assert_allclose((here.mean() - shift) / scale, there.mean(), atol=tolerance)
@@ -133,17 +158,22 @@ def test_standardized_outcomes_make_the_forecast_follow_the_unit(make: Callable[
 
 
 @pytest.mark.parametrize(("scale", "warned"), [(0.001, True), (1.0, False), (100.0, True)])
-def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(scale: float, warned: bool) -> None:
+def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(
+    scale: float, warned: bool
+) -> None:
     X, y = linear_task(60)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         PAICRegressor(hidden=(4, 4), max_steps=1, random_state=0).fit(X, scale * y)
-        PAICRegressor(hidden=(4, 4), max_steps=1, standardize_y=True, random_state=0).fit(X, scale * y)
+        PAICRegressor(hidden=(4, 4), max_steps=1, standardize_y=True, random_state=0).fit(
+            X, scale * y
+        )
     assert ["standardize_y=True" in str(warning.message) for warning in caught] == [True] * warned
     assert all(warning.filename == __file__ for warning in caught)
 
 
-# --- scoring ---------------------------------------------------------------------------------------------------
+# --- scoring
+# ---------------------------------------------------------------------------------------------------
 
 
 DRAWS: dict[str, Callable[[int], Floats | None]] = {
@@ -165,28 +195,40 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
     weights, x = random_weights(shape, n_networks), np.random.default_rng(2).normal(size=(n, 5))
     outs = {}
     for chunk in (1, 7, 3 * 4 * 5, 10**6):
-        monkeypatch.setattr(_stack, "CHUNK", chunk)
-        outs[chunk] = _stack.score(shape, weights, x, r, "cpu")
+        monkeypatch.setattr(network_stack, "CHUNK", chunk)
+        outs[chunk] = network_stack.score(shape, weights, x, r, "cpu")
         assert outs[chunk].dtype == np.float64
-        # other sizes of a matrix product are summed in another order: 1e-16 times the sums of 20 terms
+        # other sizes of a matrix product are summed in another order: 1e-16 times the sums of 20
+        # terms
         np.testing.assert_allclose(outs[chunk], outs[1], rtol=0, atol=1e-13)
-    columns = [None] if r is None else [r] if r.ndim == 1 else list(np.broadcast_to(r, (n, r.shape[1])).T)
-    plain = np.stack([[layered(shape, weights, k, x, column) for column in columns] for k in range(n_networks)])
+    columns = (
+        [None] if r is None else [r] if r.ndim == 1 else list(np.broadcast_to(r, (n, r.shape[1])).T)
+    )
+    plain = np.stack(
+        [[layered(shape, weights, k, x, column) for column in columns] for k in range(n_networks)]
+    )
     plain = np.moveaxis(plain, 1, 2) if r is not None and r.ndim == 2 else plain[:, 0]
     assert outs[1].shape == plain.shape
     np.testing.assert_allclose(outs[1], plain, rtol=0, atol=1e-9)
 
 
-def test_a_row_alone_scores_as_it_does_among_others(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
+def test_a_row_alone_scores_as_it_does_among_others(
+    paper_model: tuple[PAICRegressor, Floats, Floats],
+) -> None:
     model, X, y = paper_model
     many, r = np.vstack([X] * 20), np.tile(np.linspace(0.01, 0.99, len(y)), 20)
     together = model.forecast(many, r).pit(np.tile(y, 20))
-    alone = np.array([model.forecast(X[i : i + 1], r[i : i + 1]).pit(y[i : i + 1])[0] for i in range(20)])
+    alone = np.array(
+        [model.forecast(X[i : i + 1], r[i : i + 1]).pit(y[i : i + 1])[0] for i in range(20)]
+    )
     np.testing.assert_allclose(together[:20], alone, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(together.reshape(20, -1), np.tile(together[: len(y)], (20, 1)), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        together.reshape(20, -1), np.tile(together[: len(y)], (20, 1)), rtol=0, atol=1e-13
+    )
 
 
-# --- dropout ---------------------------------------------------------------------------------------------------
+# --- dropout
+# ---------------------------------------------------------------------------------------------------
 
 
 def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
@@ -196,7 +238,10 @@ def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
     with torch.no_grad():
         stack.kernels[3].copy_(torch.eye(64).expand(2, -1, -1))
         stack.biases[3].zero_()
-    x, r = torch.randn((2, rows, 3), generator=torch.Generator().manual_seed(2)), torch.full((2, rows), 0.3)
+    x, r = (
+        torch.randn((2, rows, 3), generator=torch.Generator().manual_seed(2)),
+        torch.full((2, rows), 0.3),
+    )
     with torch.no_grad():
         whole = stack.eval()(x, r, None)
         dropped = stack.train()(x, r, torch.Generator().manual_seed(seed))
@@ -208,14 +253,20 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) 
     mask = mask_of(dropout)
     kept = round(256 * (1 - dropout)) / 256
     assert abs(kept - (1 - dropout)) <= 1 / 512
-    # the units are either gone or scaled up: had an earlier layer lost units, other factors would show
+    # the units are either gone or scaled up: had an earlier layer lost units, other factors would
+    # show
     zero = mask == 0
     np.testing.assert_allclose(mask[~zero], 1 / kept, rtol=1e-4)
-    # binomial: 5 standard errors, a false alarm of 6e-7 each, over all units and over each network's
+    # binomial: 5 standard errors, a false alarm of 6e-7 each, over all units and over each
+    # network's
     for part in (zero, zero[0], zero[1]):
         assert abs(part.mean() - (1 - kept)) < 5 * np.sqrt(kept * (1 - kept) / part.size)
     # units, rows and networks are dropped independently: correlations of neighbours, same bound
-    for first, second in ((zero[0], zero[1]), (zero[:, 1:], zero[:, :-1]), (zero[..., 1:], zero[..., :-1])):
+    for first, second in (
+        (zero[0], zero[1]),
+        (zero[:, 1:], zero[:, :-1]),
+        (zero[..., 1:], zero[..., :-1]),
+    ):
         assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
 
 
@@ -247,10 +298,13 @@ def test_dropout_is_off_when_scoring() -> None:
     np.testing.assert_allclose(once, plain[:, 0], atol=1e-12)
 
 
-# --- each network on its own -----------------------------------------------------------------------------------
+# --- each network on its own
+# -----------------------------------------------------------------------------------
 
 
-def squared_loss(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+def squared_loss(
+    out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
+) -> torch.Tensor:
     """Loss that differs between networks by their number and depends on the draw."""
     assert r is not None
     return (1 + numbers[:, None]) * (out[..., 0] - y) ** 2 + (out[..., 1] - r).abs()
@@ -263,7 +317,9 @@ def one_of(weights: Weights, network: int) -> Weights:
 def test_gradients_in_a_stack_are_those_of_the_networks_alone() -> None:
     random = np.random.default_rng(0)
     weights = random_weights(SMALL, 3)
-    x, y, r = doubles(random.normal(size=(3, 20, 3)), random.normal(size=(3, 20)), random.uniform(size=(3, 20)))
+    x, y, r = doubles(
+        random.normal(size=(3, 20, 3)), random.normal(size=(3, 20)), random.uniform(size=(3, 20))
+    )
 
     def gradients(stack: Stack, rows: slice) -> list[torch.Tensor]:
         numbers = torch.arange(3)[rows]
@@ -274,23 +330,31 @@ def test_gradients_in_a_stack_are_those_of_the_networks_alone() -> None:
     together = gradients(Stack.from_weights(SMALL, weights).double(), slice(None))
     assert len(together) == 6
     for network in range(3):
-        alone = gradients(Stack.from_weights(SMALL, one_of(weights, network)).double(), slice(network, network + 1))
+        alone = gradients(
+            Stack.from_weights(SMALL, one_of(weights, network)).double(),
+            slice(network, network + 1),
+        )
         for whole, part in zip(together, alone, strict=True):
             torch.testing.assert_close(whole[network : network + 1], part, rtol=1e-12, atol=1e-14)
 
 
-class Replay(_training._Run):
+class Replay(network_training._Run):
     """A training in which the rows of each step belong to the network, whoever trains beside it."""
 
     def __init__(self, weights: Weights, names: list[int]) -> None:
         settings = Settings(0.01, 0.1, batch_size=10, max_steps=12, patience=1, check_every=1)
         super().__init__(
-            Stack.from_weights(DETERMINISTIC, weights).double(), self._loss, settings, torch.arange(30)[None]
+            Stack.from_weights(DETERMINISTIC, weights).double(),
+            self._loss,
+            settings,
+            torch.arange(30)[None],
         )
         self.names = torch.tensor(names)
         self.passed = 0
 
-    def _loss(self, out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+    def _loss(
+        self, out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
+    ) -> torch.Tensor:
         return squared_loss(out, y, torch.zeros(1), self.names[numbers])
 
     def _next_rows(self, random: torch.Generator) -> torch.Tensor:
@@ -304,7 +368,9 @@ def replayed(weights: Weights, names: list[int], *, first_stops: bool = False) -
     """Train for 12 steps; if asked, the first network stops after the sixth."""
     run = Replay(weights, names)
     random = np.random.default_rng(5)
-    x, y, weight = doubles(random.normal(size=(30, 3)), random.normal(size=30), random.uniform(0.5, 1.5, size=30))
+    x, y, weight = doubles(
+        random.normal(size=(30, 3)), random.normal(size=30), random.uniform(0.5, 1.5, size=30)
+    )
     for step in range(1, 13):
         run.step(step, x, y, weight, torch.Generator())
         if step == 6 and first_stops:
@@ -328,14 +394,18 @@ def test_networks_train_on_as_before_when_another_one_stops() -> None:
     weights = random_weights(DETERMINISTIC, 3)
     untouched, left = replayed(weights, [0, 1, 2]), replayed(weights, [0, 1, 2], first_stops=True)
     for whole, part in zip(untouched.parameters(), left.parameters(), strict=True):
-        # the moments of the optimizer go with their networks, or the steps after the sixth would differ
+        # the moments of the optimizer go with their networks, or the steps after the sixth would
+        # differ
         torch.testing.assert_close(whole[1:], part, rtol=1e-9, atol=1e-12)
 
 
 def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
     settings = Settings(0.01, 0.0, batch_size=10, max_steps=100, patience=5, check_every=10)
-    run = _training._Run(
-        Stack(SMALL, 3, torch.Generator().manual_seed(0)), squared_loss, settings, torch.arange(40)[None]
+    run = network_training._Run(
+        Stack(SMALL, 3, torch.Generator().manual_seed(0)),
+        squared_loss,
+        settings,
+        torch.arange(40)[None],
     )
     random = torch.Generator().manual_seed(0)
     first, second = (torch.cat([run._next_rows(random) for _ in range(4)], dim=1) for _ in range(2))
@@ -346,8 +416,11 @@ def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
 
 def test_step_size_falls_along_a_half_cosine_to_a_tenth() -> None:
     settings = Settings(0.2, 0.0, batch_size=10, max_steps=4, patience=5, check_every=10)
-    run = _training._Run(
-        Stack(SMALL, 1, torch.Generator().manual_seed(0)), squared_loss, settings, torch.arange(10)[None]
+    run = network_training._Run(
+        Stack(SMALL, 1, torch.Generator().manual_seed(0)),
+        squared_loss,
+        settings,
+        torch.arange(10)[None],
     )
     x, y, weight = (torch.zeros(size) for size in ((10, 3), (10,), (10,)))
     rates = []
@@ -355,10 +428,13 @@ def test_step_size_falls_along_a_half_cosine_to_a_tenth() -> None:
         run.step(step, x, y, weight, torch.Generator().manual_seed(0))
         rates.append(run.optimizer.param_groups[0]["lr"])
     # halves of the way down at 1/4, 1/2, 3/4 and the end: (1 + cos) / 2 is 0.8536, 0.5, 0.1464, 0
-    np.testing.assert_allclose(rates, [0.02 + 0.18 * share for share in (0.853553, 0.5, 0.146447, 0.0)], atol=1e-6)
+    np.testing.assert_allclose(
+        rates, [0.02 + 0.18 * share for share in (0.853553, 0.5, 0.146447, 0.0)], atol=1e-6
+    )
 
 
-# --- weights ---------------------------------------------------------------------------------------------------
+# --- weights
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_zero_weight_have_no_influence_on_gradients() -> None:
@@ -367,10 +443,16 @@ def test_rows_of_zero_weight_have_no_influence_on_gradients() -> None:
     settings = Settings(0.01, 0.0, batch_size=10, max_steps=10, patience=5, check_every=10)
     ends = []
     for other in (0.0, 1e6):
-        run = _training._Run(
-            Stack.from_weights(SMALL, random_weights(SMALL, 2)), squared_loss, settings, torch.arange(10)[None]
+        run = network_training._Run(
+            Stack.from_weights(SMALL, random_weights(SMALL, 2)),
+            squared_loss,
+            settings,
+            torch.arange(10)[None],
         )
-        changed = [torch.as_tensor(a, dtype=torch.float32) for a in (x + other * (weight == 0)[:, None], y, weight)]
+        changed = [
+            torch.as_tensor(a, dtype=torch.float32)
+            for a in (x + other * (weight == 0)[:, None], y, weight)
+        ]
         changed[1] = changed[1] + other * (changed[2] == 0)
         for step in range(1, 6):
             run.step(step, changed[0], changed[1], changed[2], torch.Generator().manual_seed(step))
@@ -391,7 +473,9 @@ def test_a_weight_of_two_is_a_row_twice_in_the_gradient() -> None:
         ((losses * w_t).sum() / w_t.sum()).backward()  # type: ignore[no-untyped-call]
         return torch.cat([p.grad.flatten() for p in stack.parameters() if p.grad is not None])
 
-    torch.testing.assert_close(slopes(np.arange(6), weight), slopes(twice, np.ones(9)), rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(
+        slopes(np.arange(6), weight), slopes(twice, np.ones(9)), rtol=1e-12, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("make", [PAICRegressor, MixtureMLPRegressor])
@@ -414,10 +498,13 @@ def test_weights_count_relative_to_each_other_only() -> None:
     assert np.array_equal(once.weights_["kernel_1"], scaled.weights_["kernel_1"])
 
 
-# --- validation rows and early stopping ------------------------------------------------------------------------
+# --- validation rows and early stopping
+# ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "fraction"), [(10, 0.15), (11, 0.99), (200, 0.15), (201, 0.5), (1000, 0.0001)])
+@pytest.mark.parametrize(
+    ("n", "fraction"), [(10, 0.15), (11, 0.99), (200, 0.15), (201, 0.5), (1000, 0.0001)]
+)
 def test_split_rows_are_disjoint_and_cover_all_rows(n: int, fraction: float) -> None:
     number = np.arange(n, dtype=np.float64)
     learning, validation = split_rows(Rows(number[:, None], number, number + 1), fraction, 0)
@@ -437,7 +524,9 @@ def test_split_follows_its_seed_and_is_random() -> None:
     assert abs(held[0].mean() - 199.5) < 50
 
 
-@pytest.mark.parametrize(("n", "fraction", "n_networks"), [(10, 0.15, 1), (200, 0.15, 6), (201, 0.25, 4), (60, 0.5, 7)])
+@pytest.mark.parametrize(
+    ("n", "fraction", "n_networks"), [(10, 0.15, 1), (200, 0.15, 6), (201, 0.25, 4), (60, 0.5, 7)]
+)
 def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: int) -> None:
     rows = Rows(np.zeros((n, 1)), np.arange(n, dtype=np.float64), np.ones(n))
     learning, validation = split_rows_by_network(rows, fraction, n_networks, 0)
@@ -448,7 +537,8 @@ def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: 
     assert validation.of.shape == (n_networks, n_held)
     for kept, held in zip(learning.of, validation.of, strict=True):
         assert sorted([*kept, *held]) == list(range(n))
-    # shares follow each other: none overlap while they fit into the rows, and together they cover what they can
+    # shares follow each other: none overlap while they fit into the rows, and together they cover
+    # what they can
     assert len(np.unique(validation.of)) == min(n_networks * n_held, n)
 
 
@@ -458,15 +548,19 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
     y = np.repeat([1.0, -1.0], n // 2)
     own = np.arange(n).reshape(2, -1)
     rows = Rows(np.zeros((n, 3)), y, np.ones(n))
-    learning, validation = (Rows(rows.x, rows.y, rows.weight, of=part) for part in (own, own[[1, 0]]))
+    learning, validation = (
+        Rows(rows.x, rows.y, rows.weight, of=part) for part in (own, own[[1, 0]])
+    )
 
-    def squared(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+    def squared(
+        out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
+    ) -> torch.Tensor:
         return (out[..., 0] - y) ** 2
 
     settings = Settings(0.05, 0.0, 32, 200, 200, 200)
     options: dict[str, Any] = {"device": "cpu", "random_state": 0, "verbose": False}
     trained = train(DETERMINISTIC, 2, squared, learning, learning, settings, **options)
-    out = _stack.score(DETERMINISTIC, trained.weights, np.zeros((1, 3)), None, "cpu")
+    out = network_stack.score(DETERMINISTIC, trained.weights, np.zeros((1, 3)), None, "cpu")
     np.testing.assert_allclose(out[:, 0, 0], [1.0, -1.0], atol=0.01)
     np.testing.assert_allclose(trained.validation_loss, 0.0, atol=1e-4)
     crossed = train(DETERMINISTIC, 2, squared, learning, validation, settings, **options)
@@ -491,15 +585,19 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rows, Rows]]:
     """Record the learning and the validation rows of each training."""
     seen: list[tuple[Rows, Rows]] = []
 
-    def recorded(shape: Any, n: Any, loss: Any, learning: Rows, validation: Rows, *rest: Any, **options: Any) -> Any:
+    def recorded(
+        shape: Any, n: Any, loss: Any, learning: Rows, validation: Rows, *rest: Any, **options: Any
+    ) -> Any:
         seen.append((learning, validation))
         return train(shape, n, loss, learning, validation, *rest, **options)
 
-    monkeypatch.setattr(_training, "train", recorded)
+    monkeypatch.setattr(network_training, "train", recorded)
     return seen
 
 
-def test_early_stopping_uses_given_rows_or_else_training_rows(trainings: list[tuple[Rows, Rows]]) -> None:
+def test_early_stopping_uses_given_rows_or_else_training_rows(
+    trainings: list[tuple[Rows, Rows]],
+) -> None:
     X, y = linear_task(100)
     X_val, y_val = linear_task(37, seed=1)
     model = PAICRegressor(hidden=(4, 4), max_steps=1, random_state=0)
@@ -515,7 +613,10 @@ def test_early_stopping_uses_given_rows_or_else_training_rows(trainings: list[tu
 
 
 def validation_draws(n: int) -> Floats:
-    """The fixed draws of the validation loss: in each of m cells, moved on a little from row to row."""
+    """The fixed draws of the validation loss.
+
+    In each of m cells, moved on a little from row to row.
+    """
     m = -(-2000 // n)
     rows, cells = np.arange(n)[:, None], np.arange(m)
     return np.asarray((cells + 0.001 + 0.998 * rows / n) / m)
@@ -526,11 +627,15 @@ def validation_draws(n: int) -> Floats:
 def test_validation_loss_is_the_papers_objective(alpha: float, standardize_y: bool) -> None:
     X, y = linear_task(200)
     X_val, y_val = linear_task(60, seed=1)
-    model = PAICRegressor(alpha, hidden=(16, 16), standardize_y=standardize_y, max_steps=60, random_state=0)
+    model = PAICRegressor(
+        alpha, hidden=(16, 16), standardize_y=standardize_y, max_steps=60, random_state=0
+    )
     model.fit(X, y, X_val=X_val, y_val=y_val)
     r = validation_draws(60)
     forecast = model.forecast(X_val, r)
-    log_density = forecast.logpdf(y_val) + np.log(y.std() if standardize_y else 1.0)  # in the network's unit
+    log_density = forecast.logpdf(y_val) + np.log(
+        y.std() if standardize_y else 1.0
+    )  # in the network's unit
     objective = np.mean((1 - alpha) * np.abs(forecast.pit(y_val) - r) - alpha * log_density)
     # training works in float32: 1e-7 relative, and its sums of 2040 terms lose about two digits
     assert model.validation_loss_ == pytest.approx([objective], rel=2e-5, abs=2e-6)
@@ -563,7 +668,7 @@ def test_validation_loss_is_weighted(trainings: list[tuple[Rows, Rows]]) -> None
     for part in (learning, validation):
         np.testing.assert_allclose(part.weight, [share[value] for value in part.y], rtol=1e-12)
     r = validation_draws(validation.y.size)
-    out = _stack.score(model.shape_, model.weights_, validation.x, r, "cpu")[0]
+    out = network_stack.score(model.shape_, model.weights_, validation.x, r, "cpu")[0]
     law = stats.norm(out[..., 0], 5 * special.expit(out[..., 1]) + 0.01)
     y_val = validation.y[:, None]
     losses = 0.7 * np.abs(law.cdf(y_val) - r) - 0.3 * law.logpdf(y_val)
@@ -571,10 +676,12 @@ def test_validation_loss_is_weighted(trainings: list[tuple[Rows, Rows]]) -> None
     assert model.validation_loss_ == pytest.approx([expected], rel=2e-5, abs=2e-6)
 
 
-def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     X, y = linear_task(60)
     history: dict[int, list[tuple[float, Weights]]] = {}
-    judged = _training._Judge.__call__
+    judged = network_training._Judge.__call__
 
     def recorded(self: Any, stack: Stack, numbers: torch.Tensor) -> torch.Tensor:
         values = judged(self, stack, numbers)
@@ -584,9 +691,16 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monk
             history.setdefault(network, []).append((float(values[place]), kept))
         return values
 
-    monkeypatch.setattr(_training._Judge, "__call__", recorded)
+    monkeypatch.setattr(network_training._Judge, "__call__", recorded)
     model = MixtureMLPRegressor(
-        6, 2, hidden=(32, 32), max_steps=200, check_every=5, patience=3, learning_rate=0.02, random_state=0
+        6,
+        2,
+        hidden=(32, 32),
+        max_steps=200,
+        check_every=5,
+        patience=3,
+        learning_rate=0.02,
+        random_state=0,
     ).fit(X, y)
     assert len(set(model.n_steps_)) > 2  # networks do stop apart
     for network, checks in history.items():
@@ -605,14 +719,20 @@ def test_a_training_that_diverges_is_an_error_with_a_remedy() -> None:
         PAICRegressor(hidden=(4, 4), max_steps=3, learning_rate=1e30, random_state=0).fit(X, y)
 
 
-# --- path ------------------------------------------------------------------------------------------------------
+# --- path
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_path_gives_one_model_for_each_alpha_in_order() -> None:
     X, y = linear_task(200)
     X_val, y_val = linear_task(60, seed=1)
     alphas = [0.3, 0.02, 1.0, 0.3]
-    params: dict[str, Any] = {"hidden": (32, 32), "max_steps": 300, "patience": 3, "learning_rate": 0.02}
+    params: dict[str, Any] = {
+        "hidden": (32, 32),
+        "max_steps": 300,
+        "patience": 3,
+        "learning_rate": 0.02,
+    }
     models = PAICRegressor.path(X, y, alphas, X_val=X_val, y_val=y_val, **params, random_state=0)
     assert [model.alpha for model in models] == alphas
     assert len({float(model.n_steps_[0]) for model in models}) > 1
@@ -621,7 +741,9 @@ def test_path_gives_one_model_for_each_alpha_in_order() -> None:
         assert model.n_steps_.shape == model.validation_loss_.shape == (1,)
         assert model.get_params()["max_steps"] == 300
         forecast = model.forecast(X_val, r)
-        objective = np.mean((1 - alpha) * np.abs(forecast.pit(y_val) - r) - alpha * forecast.logpdf(y_val))
+        objective = np.mean(
+            (1 - alpha) * np.abs(forecast.pit(y_val) - r) - alpha * forecast.logpdf(y_val)
+        )
         assert model.validation_loss_ == pytest.approx([objective], rel=2e-5, abs=2e-6)
     # models of one alpha differ by chance, and sharper ones are further from their draws
     assert not np.array_equal(models[0].weights_["bias_0"], models[3].weights_["bias_0"])
@@ -634,14 +756,18 @@ def test_path_of_one_alpha_is_a_fit() -> None:
     params: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "random_state": 3}
     (of_path,) = PAICRegressor.path(X, y, [0.2], **params)
     fitted = PAICRegressor(0.2, **params).fit(X, y)
-    assert all(np.array_equal(of_path.weights_[name], array) for name, array in fitted.weights_.items())
+    assert all(
+        np.array_equal(of_path.weights_[name], array) for name, array in fitted.weights_.items()
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     list(
         itertools.chain(
-            itertools.product(["max_steps", "batch_size", "patience", "check_every"], [0, 1.5, True]),
+            itertools.product(
+                ["max_steps", "batch_size", "patience", "check_every"], [0, 1.5, True]
+            ),
             itertools.product(["dropout"], [1.0, -0.1]),
             itertools.product(["hidden"], [(), (16,), 16, (16, 0), (16, 2.5)]),
             itertools.product(["learning_rate"], [0.0, -1.0]),
@@ -661,14 +787,17 @@ def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_members", 0), ("n_members", 2.0), ("n_components", 0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("n_members", 0), ("n_members", 2.0), ("n_components", 0)]
+)
 def test_an_ensemble_has_members_and_components(name: str, value: Any) -> None:
     X, y = linear_task(40)
     with pytest.raises(InputError, match=f"{name} must be an integer of at least 1"):
         MixtureMLPRegressor(**{"max_steps": 1, name: value}).fit(X, y)
 
 
-# --- what training leaves alone --------------------------------------------------------------------------------
+# --- what training leaves alone
+# --------------------------------------------------------------------------------
 
 
 def test_torch_and_numpy_global_generators_are_left_alone() -> None:
@@ -687,7 +816,10 @@ def test_training_does_not_depend_on_global_generators() -> None:
     for seed in (1, 2):
         torch.manual_seed(seed)
         models.append(PAICRegressor(hidden=(4, 4), max_steps=5, random_state=0).fit(X, y))
-    assert all(np.array_equal(models[1].weights_[name], array) for name, array in models[0].weights_.items())
+    assert all(
+        np.array_equal(models[1].weights_[name], array)
+        for name, array in models[0].weights_.items()
+    )
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

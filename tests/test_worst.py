@@ -1,6 +1,7 @@
 """The search for the oracle worst group against all subsets, and its null against theory.
 
-Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh seed.
+Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
+seed.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from evenhand._checks import InputError
-from evenhand.calibration import calibration_error, pathwise_errors, worst_group_curve
-from evenhand.calibration.null import null_curve
+from evenhand._validate import InputError
+from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
+from evenhand.search import worst_group_curve
+from evenhand.search.null_distribution import null_curve
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +32,8 @@ def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     return str(caught.value)
 
 
-# --- against all subsets ---------------------------------------------------------------------------------------
+# --- against all subsets
+# ---------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
@@ -74,7 +77,10 @@ def rounded(rng: np.random.Generator, n: int, m: int) -> Floats:
 
 
 def few_valued(rng: np.random.Generator, n: int, m: int) -> Floats:
-    """Return a few distinct PITs, as of forecasts with few quantiles: groups differ in few cells."""
+    """Return a few distinct PITs, as of forecasts with few quantiles.
+
+    Groups differ in few cells.
+    """
     return rng.choice(rng.uniform(size=int(rng.integers(2, 5))).round(2), size=(n, max(m, 2)))
 
 
@@ -89,7 +95,9 @@ KINDS = [spread, bunched, skewed, nearly_deterministic, rounded, few_valued, ran
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(kind: Callable[..., Floats]) -> None:
+def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(
+    kind: Callable[..., Floats],
+) -> None:
     # 1680 problems over the seven kinds
     rng = np.random.default_rng(20)
     shares = []
@@ -117,7 +125,8 @@ def test_brute_force_knows_three_groups() -> None:
     assert worst_of_all(np.array([[0.0], [1.0]]), 2) == 0.25
 
 
-# --- on every matrix -------------------------------------------------------------------------------------------
+# --- on every matrix
+# -------------------------------------------------------------------------------------------
 
 LARGE = 5000
 """More rows than patterns are learned from."""
@@ -132,7 +141,9 @@ def common_and_rare(rng: np.random.Generator, n: int, m: int) -> Floats:
 
 @pytest.mark.parametrize("kind", [*KINDS, common_and_rare])
 @pytest.mark.parametrize(("n", "m"), [(300, 1), (300, 8), (LARGE, 1), (LARGE, 5)])
-def test_no_group_is_below_the_lowest_and_the_highest_mean_pits(kind: Callable[..., Floats], n: int, m: int) -> None:
+def test_no_group_is_below_the_lowest_and_the_highest_mean_pits(
+    kind: Callable[..., Floats], n: int, m: int
+) -> None:
     pit = kind(np.random.default_rng(n + m), n, m)
     curve = worst_group_curve(pit, [0.004, 0.1, 0.5, 0.83, 1.0])
     order = np.argsort(pit.mean(axis=-1), kind="stable")
@@ -142,14 +153,20 @@ def test_no_group_is_below_the_lowest_and_the_highest_mean_pits(kind: Callable[.
         assert error == pytest.approx(calibration_error(pit[rows]), abs=1e-13)
         published = max(calibration_error(pit[order[:k]]), calibration_error(pit[order[n - k :]]))
         assert error >= published - 1e-13
-    assert [rows.size for rows in curve.rows] == [np.ceil(0.004 * n), n // 10, n // 2, round(0.83 * n), n]
+    assert [rows.size for rows in curve.rows] == [
+        np.ceil(0.004 * n),
+        n // 10,
+        n // 2,
+        round(0.83 * n),
+        n,
+    ]
 
 
 @pytest.mark.parametrize("n", [600, LARGE])
 @pytest.mark.parametrize("where", ["middle", "ends"])
 def test_a_group_wrong_in_spread_only_is_found(n: int, where: str) -> None:
-    # three tenths of the rows have PITs within 0.05 of the middle (or of the ends): W1 at least 0.2 and no shift of
-    # the mean. The others' PITs lie on a grid
+    # three tenths of the rows have PITs within 0.05 of the middle (or of the ends): W1 at least 0.2
+    # and no shift of the mean. The others' PITs lie on a grid
     rng = np.random.default_rng(7)
     planted = rng.permutation(n) < 0.3 * n
     near = rng.uniform(-0.05, 0.05, size=n)
@@ -196,7 +213,9 @@ def test_one_start_is_enough_to_have_the_constant_patterns() -> None:
 
 
 def test_more_starts_than_rows_or_cells_do_no_harm() -> None:
-    assert worst_group_curve([0.2, 0.9], 0.5, n_starts=500).errors[0] == pytest.approx(0.41, abs=1e-12)
+    assert worst_group_curve([0.2, 0.9], 0.5, n_starts=500).errors[0] == pytest.approx(
+        0.41, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("n_starts", [0, 2.5, True])
@@ -208,25 +227,35 @@ def test_starts_that_cannot_be_counted_are_refused(n_starts: Any) -> None:
 @pytest.mark.parametrize("value", [np.nan, -0.1, 1.5])
 def test_pits_out_of_range_are_refused(value: float) -> None:
     for search in (worst_group_curve, null_curve):
-        assert complaint(search, [0.1, value], 0.5) == f"pit[1, 0] must lie between 0 and 1, got {value}"
+        assert (
+            complaint(search, [0.1, value], 0.5)
+            == f"pit[1, 0] must lie between 0 and 1, got {value}"
+        )
 
 
-# --- what is found where nothing is wrong ----------------------------------------------------------------------
+# --- what is found where nothing is wrong
+# ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [800, 20_000])
 def test_a_named_group_has_the_area_under_a_brownian_bridge(n: int) -> None:
     masses = np.array([0.25, 1.0])
     null = null_curve(np.full(n, 0.5), masses, selection="fixed", n_simulations=400, random_state=0)
-    # mean sqrt(pi / 32), second moment 7 / 60 (Shepp 1982; Rice 1982): five standard errors, a false alarm in 10^6
+    # mean sqrt(pi / 32), second moment 7 / 60 (Shepp 1982; Rice 1982): five standard errors, a
+    # false alarm in 10^6
     area, sd = np.sqrt(np.pi / 32), np.sqrt(7 / 60 - np.pi / 32)
-    np.testing.assert_allclose(null.mean * np.sqrt(masses * n), area, atol=5 * sd / np.sqrt(400) + 0.002)
+    np.testing.assert_allclose(
+        null.mean * np.sqrt(masses * n), area, atol=5 * sd / np.sqrt(400) + 0.002
+    )
     assert (null.low < null.mean).all()
     assert (null.mean < null.high).all()
 
 
 def test_the_null_of_all_of_many_rows_is_that_of_so_many_rows() -> None:
-    """Only 5000 are simulated. 0.3133 / sqrt(n) within 15%: five standard errors of 200 simulations (cv 0.37)."""
+    """Only 5000 are simulated. 0.3133 / sqrt(n) within 15%.
+
+    Five standard errors of 200 simulations (cv 0.37).
+    """
     null = null_curve(np.full(20_000, 0.5), 1.0, n_simulations=200, random_state=0)
     assert null.mean[0] * np.sqrt(20_000) == pytest.approx(np.sqrt(np.pi / 32), rel=0.15)
 
@@ -234,8 +263,8 @@ def test_the_null_of_all_of_many_rows_is_that_of_so_many_rows() -> None:
 def test_the_worst_of_a_perfect_deterministic_forecaster_is_half_of_the_rest() -> None:
     masses = np.array([0.1, 0.3, 0.5, 0.8])
     null = null_curve(np.full(4000, 0.5), masses, n_simulations=10, random_state=1)
-    # the mean of the lowest share has a standard error of at most 0.25 / sqrt(n), and the better of two ends is
-    # taken; for the mean of ten that leaves room for a false alarm in 10^6 at least
+    # the mean of the lowest share has a standard error of at most 0.25 / sqrt(n), and the better of
+    # two ends is taken; for the mean of ten that leaves room for a false alarm in 10^6 at least
     np.testing.assert_allclose(null.mean, (1 - masses) / 2, atol=5 * 0.25 / np.sqrt(4000))
 
 
@@ -245,8 +274,14 @@ def times_within(n_sets: int, selection: Literal["oracle", "fixed"]) -> int:
     within = 0
     for _ in range(n_sets):
         pit = link.ppf(rng.uniform(size=(32, 1)), jittered(32, 4, rng))
-        error = worst_group_curve(pit, mass).errors[0] if selection == "oracle" else calibration_error(pit[:8])
-        null = null_curve(pit, mass, selection=selection, link=link, n_simulations=19, random_state=rng)
+        error = (
+            worst_group_curve(pit, mass).errors[0]
+            if selection == "oracle"
+            else calibration_error(pit[:8])
+        )
+        null = null_curve(
+            pit, mass, selection=selection, link=link, n_simulations=19, random_state=rng
+        )
         within += int(null.low[0] <= error <= null.high[0])
     return within
 
@@ -255,8 +290,8 @@ def times_within(n_sets: int, selection: Literal["oracle", "fixed"]) -> int:
 def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(
     selection: Literal["oracle", "fixed"], n_sets: int
 ) -> None:
-    # of 19 simulations and the data set itself, all exchangeable, 18 are neither the least nor the largest: exactly
-    # binomial; the two ends together are a false alarm in 5 000
+    # of 19 simulations and the data set itself, all exchangeable, 18 are neither the least nor the
+    # largest: exactly binomial; the two ends together are a false alarm in 5 000
     low, high = stats.binom.ppf([1e-4, 1 - 1e-4], n_sets, 0.9)
     assert low <= times_within(n_sets, selection) <= high
 
@@ -266,10 +301,19 @@ def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(
 def test_the_link_is_matched_by_the_mean_pathwise_error(m: int, alpha: float) -> None:
     rng = np.random.default_rng(2)
     pit = Entropic(alpha).ppf(rng.uniform(size=(3000, 1)), jittered(3000, m, rng))
-    null = null_curve(pit, 1.0, selection=lambda pit, _: [pathwise_errors(pit).mean()], n_simulations=4, random_state=3)
+    null = null_curve(
+        pit,
+        1.0,
+        selection=lambda pit, _: [pathwise_errors(pit).mean()],
+        n_simulations=4,
+        random_state=3,
+    )
     errors = pathwise_errors(pit)
-    # the mean of four sets of 3000 against one: five standard errors, and what 400 rows tell of a link
-    assert null.mean[0] == pytest.approx(errors.mean(), abs=5 * errors.std() * np.sqrt(1.25 / 3000) + 0.002)
+    # the mean of four sets of 3000 against one: five standard errors, and what 400 rows tell of a
+    # link
+    assert null.mean[0] == pytest.approx(
+        errors.mean(), abs=5 * errors.std() * np.sqrt(1.25 / 3000) + 0.002
+    )
 
 
 def test_the_null_of_a_matched_link_is_that_of_the_link_itself() -> None:
@@ -277,8 +321,11 @@ def test_the_null_of_a_matched_link_is_that_of_the_link_itself() -> None:
     link = Entropic(0.1)
     pit = link.ppf(rng.uniform(size=(1000, 1)), jittered(1000, 16, rng))
     masses = [0.1, 0.3, 0.6]
-    found, expected = (null_curve(pit, masses, link=own, n_simulations=12, random_state=4) for own in (None, link))
-    # a mean of 1000 pathwise errors, which worst groups multiply by three at most, has an error of about 3%
+    found, expected = (
+        null_curve(pit, masses, link=own, n_simulations=12, random_state=4) for own in (None, link)
+    )
+    # a mean of 1000 pathwise errors, which worst groups multiply by three at most, has an error of
+    # about 3%
     np.testing.assert_allclose(found.mean, expected.mean, rtol=0.15)
 
 
@@ -286,7 +333,10 @@ def test_forecasts_worse_than_deterministic_truth_get_a_deterministic_null() -> 
     pit = np.random.default_rng(0).choice([0.01, 0.99], size=(200, 6))
     seen = []
     null_curve(
-        np.repeat(pit[:, :1], 6, axis=1), 0.5, selection=lambda pit, _: seen.append(pit) or [0.0], n_simulations=2
+        np.repeat(pit[:, :1], 6, axis=1),
+        0.5,
+        selection=lambda pit, _: seen.append(pit) or [0.0],
+        n_simulations=2,
     )
     assert all((sim == sim[:, :1]).all() for sim in seen)
     assert seen[0].shape == (200, 6)
@@ -313,9 +363,18 @@ def test_a_seed_repeats_the_null() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"selection": "learned"}, "selection must be 'oracle', 'fixed' or a function, got 'learned'"),
-        ({"selection": lambda pit, masses: [0.1, 0.2]}, "selection must return one error per mass, shape (1,), got"),
-        ({"link": "entropic"}, "link must be a link or None, got 'entropic'; evenhand.links.Entropic(alpha=0.1)"),
+        (
+            {"selection": "learned"},
+            "selection must be 'oracle', 'fixed' or a function, got 'learned'",
+        ),
+        (
+            {"selection": lambda pit, masses: [0.1, 0.2]},
+            "selection must return one error per mass, shape (1,), got",
+        ),
+        (
+            {"link": "entropic"},
+            "link must be a link or None, got 'entropic'; evenhand.links.Entropic(alpha=0.1)",
+        ),
         ({"n_simulations": 1}, "n_simulations must be an integer of at least 2, got 1"),
         ({"masses": 1.5}, "mass must fulfil 0 < mass <= 1, got 1.5"),
     ],

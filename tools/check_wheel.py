@@ -1,6 +1,9 @@
-"""Build the wheel, install it without extras in an environment of its own, and use it: import, audit, help.
+"""Build the wheel, install it without extras in an environment of its own, and use it.
 
-A model trained elsewhere must be auditable without the neural extra, and what needs the extra must say so.
+Import, audit, help.
+
+A model trained elsewhere must be auditable without the neural extra, and what needs the extra must
+say so.
 """
 
 from __future__ import annotations
@@ -41,7 +44,16 @@ print("the bare wheel imports and audits")
 def main() -> None:
     """Build, install, use."""
     with tempfile.TemporaryDirectory() as folder:
-        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, str(ROOT)]
+        build = [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            folder,
+            str(ROOT),
+        ]
         subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
         wheel = next(Path(folder).glob("*.whl"))
         venv.create(Path(folder) / "env", with_pip=True)
@@ -51,9 +63,18 @@ def main() -> None:
         outside = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         subprocess.run([str(scripts / "python"), "-c", USE_IT], check=True, cwd=folder, env=outside)
         shown = subprocess.run(
-            [str(scripts / "evenhand"), "--help"], check=True, cwd=folder, env=outside, capture_output=True, text=True
+            [str(scripts / "evenhand"), "--help"],
+            check=True,
+            cwd=folder,
+            env=outside,
+            capture_output=True,
+            text=True,
         )
-        missing = [word for word in ("demo", "fit", "predict", "randomize", "audit") if word not in shown.stdout]
+        missing = [
+            word
+            for word in ("demo", "fit", "predict", "randomize", "audit")
+            if word not in shown.stdout
+        ]
         if missing:
             raise SystemExit(f"evenhand --help does not name {missing}")
         print("the bare wheel prints help")

@@ -1,4 +1,7 @@
-"""Formulas as MathML, which browsers draw themselves: the pages need no script and no network for them."""
+"""Formulas as MathML, which browsers draw themselves.
+
+The pages need no script and no network for them.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,15 @@ BARE_FRACTION = re.compile(r"frac\s*\d\d")
 """The converter takes two digits without braces for one number."""
 
 TIGHT_FUNCTION = re.compile(r"(<mo>&ApplyFunction;</mo>)(?=\s*<m(?!o>))")
-"""A function whose argument follows without a bracket, such as a logarithm: browsers leave no room there."""
+"""A function whose argument follows without a bracket, such as a logarithm: browsers leave no
+room there."""
 
 
 def converted(node: nodes.Element, *, is_block: bool) -> str:
-    """Return a formula as MathML; one that cannot be converted is a warning, and shown as it was written."""
+    """Return a formula as MathML.
+
+    One that cannot be converted is a warning, and shown as it was written.
+    """
     source = node.astext()
     try:
         if BARE_FRACTION.search(source):

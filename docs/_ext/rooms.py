@@ -1,4 +1,7 @@
-"""Reference pages that are made from the code: what each room exports, and what each command takes."""
+"""Reference pages that are made from the code.
+
+What each room exports, and what each command takes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ def pages() -> list[str]:
 
 
 def home_of(module: str, name: str) -> str:
-    """Return the page on which a name is described: the package's, if it exports the same object."""
+    """Return the page on which a name is described.
+
+    The package's, if it exports the same object.
+    """
     value = getattr(importlib.import_module(module), name)
     is_shared = name in evenhand.__all__ and getattr(evenhand, name) is value
     return f"{PACKAGE}.{name}" if is_shared else f"{module}.{name}"
@@ -39,7 +45,15 @@ class GalleryOrder:
     """The order of the gallery: the idea, then the tasks as the guides have them."""
 
     ORDER = (
-        *("blind_spot", "audit", "foreign_forecasts", "worst_group", "mend_by_group", "randomize", "price_of_proof"),
+        *(
+            "blind_spot",
+            "audit",
+            "foreign_forecasts",
+            "worst_group",
+            "mend_by_group",
+            "randomize",
+            "price_of_proof",
+        ),
         *("paic_network", "keyed_draws", "decide", "lending"),
     )
 
@@ -65,7 +79,9 @@ class RoomSummary(Autosummary):
         names = sorted(importlib.import_module(module).__all__, key=str.lower)
         described = [home_of(module, name) for name in names]
         # constants have no docstring of their own to summarize
-        lines = [f"~{path}" for path, name in zip(described, names, strict=True) if not name.isupper()]
+        lines = [
+            f"~{path}" for path, name in zip(described, names, strict=True) if not name.isupper()
+        ]
         self.content = StringList(lines, source=module)
         return super().run()
 
@@ -78,7 +94,7 @@ class CommandReference(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         import typer.main
 
-        from evenhand.cli._commands import app
+        from evenhand.cli.commands import app
 
         name = self.arguments[0]
         command: Any = typer.main.get_command(app).commands[name]
@@ -102,12 +118,17 @@ class CommandReference(SphinxDirective):
                 text += " (required)"
             elif option.default not in (None, False, (), "") and not callable(option.default):
                 text += f" (default: {option.default})"
-            listed += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph("", text)))
+            listed += nodes.definition_list_item(
+                "", term, nodes.definition("", nodes.paragraph("", text))
+            )
         return listed
 
 
 class Changelog(SphinxDirective):
-    """The changelog of the repository, which is Markdown of the simplest kind: headings, lists and code."""
+    """The changelog of the repository, which is Markdown of the simplest kind.
+
+    Headings, lists and code.
+    """
 
     required_arguments = 1
 
@@ -137,31 +158,48 @@ def _is_shown(option: Any) -> bool:
     return not getattr(option, "hidden", False) and option.name != "help"
 
 
-def choose_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Keep what a module exports, but for what the package's own page describes; drop what scikit-learn adds."""
+def choose_member(
+    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
+) -> bool | None:
+    """Keep what a module exports, but for what the package's own page describes.
+
+    Drop what scikit-learn adds.
+    """
     if name in ("set_fit_request", "set_score_request"):
         return True
-    module = f"{PACKAGE}.{app.env.current_document.docname.rpartition('/')[2]}".removesuffix(f".{PACKAGE}")
+    module = f"{PACKAGE}.{app.env.current_document.docname.rpartition('/')[2]}".removesuffix(
+        f".{PACKAGE}"
+    )
     if what != "module" or name not in importlib.import_module(module).__all__:
         return None
     return home_of(module, name) != f"{module}.{name}"
 
 
-def mend_property(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Undo that words before a colon are taken for a property's type: types are in the signatures here."""
+def mend_property(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Undo that words before a colon are taken for a property's type.
+
+    Types are in the signatures here.
+    """
     place = next((i for i, line in enumerate(lines) if line.startswith(":type: ")), None)
     if what in ("property", "attribute") and place is not None:
         lines[0] = f"{lines[place].removeprefix(':type: ')}: {lines[0]}"
         del lines[place]
 
 
-def link_method(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def link_method(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
     """Make a docstring's "(method: links)" lead to the page that has the formulas."""
     lines[:] = [METHOD.sub(r"(:doc:`the method </method>`: \1)", line) for line in lines]
 
 
 def check_complete(app: Sphinx, env: BuildEnvironment) -> None:
-    """Warn of each exported name that no page describes; warnings are errors where the pages are built."""
+    """Warn of each exported name that no page describes.
+
+    Warnings are errors where the pages are built.
+    """
     described = set(env.domains.python_domain.objects)
     for module in pages():
         for name in importlib.import_module(module).__all__:

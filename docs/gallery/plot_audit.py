@@ -2,9 +2,9 @@
 Audit a model that you have
 ===========================
 
-Nothing is changed in the model. Its forecasts of rows that it has not seen, and what happened, are enough to say
-where it is wrong: in the groups you name, in halves of features and their intersections, in the worst group that a
-learner finds.
+Nothing is changed in the model. Its forecasts of rows that it has not seen, and what happened, are
+enough to say where it is wrong: in the groups you name, in halves of features and their
+intersections, in the worst group that a learner finds.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -16,9 +16,8 @@ import pandas as pd
 from evenhand import Forecast, audit
 from evenhand.figures import plot_calibration, plot_groups
 
-# %%
-# Forecasts of another team: a mean and a standard deviation for each of 3,000 people. For people over sixty who live
-# in the north they are too low, and the team does not know.
+# %% Forecasts of another team: a mean and a standard deviation for each of 3,000 people. For people
+# over sixty who live in the north they are too low, and the team does not know.
 
 rng = np.random.default_rng(0)
 people = pd.DataFrame(
@@ -41,20 +40,19 @@ found = audit(theirs, X=people, y=y, groups=["region", "age"], random_state=0, n
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 _ = plot_calibration(theirs.pit(y), ax=ax)
 
-# %%
-# The named groups already hint at it. Errors are in percentage points, 50 is the worst there is; a bar's whisker is a
-# 95% band for that group alone: of many groups some bands miss by chance.
+# %% The named groups already hint at it. Errors are in percentage points, 50 is the worst there is;
+# a bar's whisker is a 95% band for that group alone: of many groups some bands miss by chance.
 
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 _ = plot_groups(found.groups, ax=ax)
 
-# %%
-# The scan goes through all halves and their intersections, and its p-values hold for all of them together.
+# %% The scan goes through all halves and their intersections, and its p-values hold for all of them
+# together.
 
 found.scan[["group", "n", "error", "direction", "bias", "p_adjusted"]].head(4).round(3)
 
-# %%
-# The learner was told of no groups at all. It looks for people on some rows, and others judge what it found; ``low``
-# is a bound below which the true error of that group does not lie, with 95% confidence.
+# %% The learner was told of no groups at all. It looks for people on some rows, and others judge
+# what it found; ``low`` is a bound below which the true error of that group does not lie, with 95%
+# confidence.
 
 found.learned[["mass", "n", "error", "low", "bias", "description"]].round(3)

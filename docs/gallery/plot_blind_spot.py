@@ -2,8 +2,9 @@
 A blind spot, and what a draw does about it
 ===========================================
 
-A model that is calibrated on average can be wrong for a group that nobody has named. A draw for each person spreads
-the damage: no group is let down much, because nobody knows beforehand whom the draw will serve badly.
+A model that is calibrated on average can be wrong for a group that nobody has named. A draw for
+each person spreads the damage: no group is let down much, because nobody knows beforehand whom the
+draw will serve badly.
 """
 
 import matplotlib.pyplot as plt
@@ -13,26 +14,32 @@ from sklearn.linear_model import BayesianRidge
 from evenhand import RandomizedRegressor, certify
 from evenhand.draws import jittered
 
-# %%
-# A straight line is fitted to data that have a bump. The line knows its average error, and so its 80% intervals hold
-# 80% of outcomes; at the bump they do not.
+# %% A straight line is fitted to data that have a bump. The line knows its average error, and so
+# its 80% intervals hold 80% of outcomes; at the bump they do not.
 
 rng = np.random.default_rng(0)
 x = np.sort(rng.uniform(0, 1, size=6000))
 y = x + 0.55 * np.exp(-(((x - 0.7) / 0.06) ** 2)) + 0.3 * rng.normal(size=x.size)
 X, is_held = x[:, None], np.arange(x.size) % 2 == 1
 
-model = RandomizedRegressor(BayesianRidge(), alpha=0.05, random_state=0).fit(X[~is_held], y[~is_held])
+model = RandomizedRegressor(BayesianRidge(), alpha=0.05, random_state=0).fit(
+    X[~is_held], y[~is_held]
+)
 X, x, y = X[is_held], x[is_held], y[is_held]
 plain = model.base_forecast(X)
 served = model.forecast(X, random_state=1)  # one fresh draw for each person
 
-# %%
-# What can be proven for *every* tenth of the people, wherever they are: the certificate looks at many draws of each.
+# %% What can be proven for *every* tenth of the people, wherever they are: the certificate looks at
+# many draws of each.
 
-proof = certify(model.base_forecast(X).randomized(alpha=0.05, r=jittered(x.size, 64, 2)), y=y, random_state=0)
+proof = certify(
+    model.base_forecast(X).randomized(alpha=0.05, r=jittered(x.size, 64, 2)), y=y, random_state=0
+)
 least, _ = proof.coverage(0.8, mass=0.1)
-print(f"80% intervals hold at least {least:.0%} of the time in every group of a tenth, with 95% confidence")
+print(
+    f"80% intervals hold at least {least:.0%} of the time in every group of a tenth, with 95%"
+    " confidence"
+)
 
 # %%
 # The intervals of both, and how often they hold along ``x``.
@@ -46,11 +53,21 @@ def share_held(forecast):
 
 fig, (left, middle, right) = plt.subplots(1, 3, figsize=(10, 4.2), layout="constrained", dpi=150)
 some = slice(0, None, 6)
-for ax, forecast, title in ((left, plain, "An ordinary model"), (middle, served, "The same model with a draw")):
+for ax, forecast, title in (
+    (left, plain, "An ordinary model"),
+    (middle, served, "The same model with a draw"),
+):
     low, high = (end[some] for end in forecast.interval(0.8))
     missed = (y[some] < low) | (y[some] > high)
     ax.vlines(x[some], low, high, color="#0072b2", alpha=0.18, linewidth=1)
-    ax.plot(x[some][~missed], y[some][~missed], ".", color="#757575", markersize=3, label="held by the 80% interval")
+    ax.plot(
+        x[some][~missed],
+        y[some][~missed],
+        ".",
+        color="#757575",
+        markersize=3,
+        label="held by the 80% interval",
+    )
     ax.plot(x[some][missed], y[some][missed], ".", color="#d55e00", markersize=4, label="missed")
     ax.set(title=title, xlabel="x", ylabel="outcome", ylim=(-1.6, 3.2))
 left.legend(frameon=False, fontsize="medium", loc="upper left", markerscale=2.5, handletextpad=0.1)
@@ -65,8 +82,8 @@ right.legend(frameon=False, fontsize="medium", loc="lower left")
 for ax in (left, middle, right):
     ax.spines[["top", "right"]].set_visible(False)
 
-# %%
-# The price is in the middle: with a draw the intervals are wider, and two people who are alike get different ones.
+# %% The price is in the middle: with a draw the intervals are wider, and two people who are alike
+# get different ones.
 
 width, wider = (np.mean(np.diff(forecast.interval(0.8), axis=0)) for forecast in (plain, served))
 print(f"80% intervals are {wider / width:.1f} times as wide, on average")

@@ -2,8 +2,8 @@
 Forecasts that come as quantiles or samples
 ===========================================
 
-Quantiles from a spreadsheet, samples from a Bayesian model, means and standard deviations from another language: all
-become a :class:`~evenhand.Forecast`, and everything else works on it.
+Quantiles from a spreadsheet, samples from a Bayesian model, means and standard deviations from
+another language: all become a :class:`~evenhand.Forecast`, and everything else works on it.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -20,9 +20,8 @@ n = 1000
 location = rng.normal(size=n)
 y = location + rng.gumbel(scale=0.7, size=n)
 
-# %%
-# Three descriptions of the outcomes: the truth by nine quantiles, by two hundred samples, and a normal distribution
-# with the right mean and standard deviation but the wrong shape.
+# %% Three descriptions of the outcomes: the truth by nine quantiles, by two hundred samples, and a
+# normal distribution with the right mean and standard deviation but the wrong shape.
 
 law = stats.gumbel_r(scale=0.7)
 levels = np.array([0.02, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.98])
@@ -32,8 +31,8 @@ forecasts = {
     "mean and spread": Forecast.from_normal(location + law.mean(), np.full(n, law.std())),
 }
 
-# %%
-# The densities of the first person, and the PITs of all. The error is the distance of the PITs from the uniform law.
+# %% The densities of the first person, and the PITs of all. The error is the distance of the PITs
+# from the uniform law.
 
 fig, top = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained", sharey=True)
 grid = np.linspace(-2, 5, 300)
@@ -51,7 +50,16 @@ colours = ("#0072b2", "#56b4e9", "#d55e00")
 for (name, forecast), colour in zip(forecasts.items(), colours, strict=True):
     pit = forecast.pit(y)
     label = f"{name}: error {calibration_error(pit):.3f}"
-    bottom.hist(pit, bins=20, range=(0, 1), density=True, histtype="step", linewidth=2, color=colour, label=label)
+    bottom.hist(
+        pit,
+        bins=20,
+        range=(0, 1),
+        density=True,
+        histtype="step",
+        linewidth=2,
+        color=colour,
+        label=label,
+    )
 bottom.axhline(1, color="#757575", linestyle="--")
 bottom.set(xlabel="PIT", ylabel="density", ylim=(0, 2.4))
 bottom.legend(frameon=False)

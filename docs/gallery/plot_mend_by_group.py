@@ -2,8 +2,8 @@
 Mend a model by group, without randomness
 =========================================
 
-Where the groups are known, a map on each group's probabilities repairs it. No draw is needed, and here the forecasts
-get sharper by it. What it cannot do is repair groups that nobody has named.
+Where the groups are known, a map on each group's probabilities repairs it. No draw is needed, and
+here the forecasts get sharper by it. What it cannot do is repair groups that nobody has named.
 """
 
 import matplotlib.pyplot as plt
@@ -13,8 +13,8 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import RecalibratedRegressor, audit, compare
 
-# %%
-# One group's outcomes spread three times as much as the other's, and a linear model states one spread for both.
+# %% One group's outcomes spread three times as much as the other's, and a linear model states one
+# spread for both.
 
 rng = np.random.default_rng(0)
 table = pd.DataFrame({"x": rng.normal(size=4000), "kind": rng.integers(2, size=4000)})
@@ -22,11 +22,13 @@ y = table["x"] + np.where(table["kind"] == 1, 1.5, 0.5) * rng.normal(size=4000)
 train, test = slice(0, 2000), slice(2000, None)
 
 pooled = RecalibratedRegressor(BayesianRidge(), random_state=0).fit(table[train], y[train])
-by_group = RecalibratedRegressor(BayesianRidge(), by="kind", random_state=0).fit(table[train], y[train])
+by_group = RecalibratedRegressor(BayesianRidge(), by="kind", random_state=0).fit(
+    table[train], y[train]
+)
 
-# %%
-# One map for everybody leaves both groups as they were; one map for each group repairs both, and the log score gets
-# better. Where there is nothing to repair, a map costs a little, as it is learned from few rows.
+# %% One map for everybody leaves both groups as they were; one map for each group repairs both, and
+# the log score gets better. Where there is nothing to repair, a map costs a little, as it is
+# learned from few rows.
 
 audits = [
     audit(model, table[test], y[test], groups=["kind"], random_state=0, name=name)

@@ -2,8 +2,9 @@
 The paper's network along alpha
 ===============================
 
-``PAICRegressor`` takes the draw as an input of the network and is trained for individual calibration. ``path`` trains
-networks for many values of ``alpha`` at once; a link around one model gives the same choice without training.
+``PAICRegressor`` takes the draw as an input of the network and is trained for individual
+calibration. ``path`` trains networks for many values of ``alpha`` at once; a link around one model
+gives the same choice without training.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -12,20 +13,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from evenhand import MixtureMLPRegressor, PAICRegressor
-from evenhand.calibration import pathwise_errors, worst_group_curve
+from evenhand.calibration import pathwise_errors
 from evenhand.draws import jittered, nodes
 from evenhand.figures import plot_front
+from evenhand.search import worst_group_curve
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(1500, 2))
 y = np.sin(3 * X[:, 0]) + 0.4 * rng.normal(size=1500)
 train, test = slice(0, 1000), slice(1000, None)
 alphas = (0.03, 0.1, 0.3, 1.0)
-models = PAICRegressor.path(X[train], y[train], alphas, hidden=(32, 32, 32), max_steps=400, random_state=0)
+models = PAICRegressor.path(
+    X[train], y[train], alphas, hidden=(32, 32, 32), max_steps=400, random_state=0
+)
 
-# %%
-# Medians along the first feature under nine draws, and the distribution of people's errors. At ``alpha = 1`` the
-# network ignores the draw; at small values the draw decides nearly everything.
+# %% Medians along the first feature under nine draws, and the distribution of people's errors. At
+# ``alpha = 1`` the network ignores the draw; at small values the draw decides nearly everything.
 
 fig, axes = plt.subplots(2, 4, figsize=(11, 5.2), layout="constrained", sharey="row")
 grid = np.column_stack([np.linspace(-1, 1, 80), np.zeros(80)])
@@ -46,11 +49,13 @@ axes[1, 0].set_ylabel("people")
 for ax in axes.flat:
     ax.spines[["top", "right"]].set_visible(False)
 
-# %%
-# What matters is the pair: sharpness, and the error of the worst group. The same four values of ``alpha``, for the
-# networks and for a link around one model without a draw, which is trained once. Lower left is better.
+# %% What matters is the pair: sharpness, and the error of the worst group. The same four values of
+# ``alpha``, for the networks and for a link around one model without a draw, which is trained once.
+# Lower left is better.
 
-base = MixtureMLPRegressor(n_members=2, hidden=(32, 32), max_steps=400, random_state=0).fit(X[train], y[train])
+base = MixtureMLPRegressor(n_members=2, hidden=(32, 32), max_steps=400, random_state=0).fit(
+    X[train], y[train]
+)
 stated, draws = base.forecast(X[test]), jittered(500, 32, random_state=2)
 records = []
 for alpha, model in zip(alphas, models, strict=True):

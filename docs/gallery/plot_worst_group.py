@@ -2,8 +2,9 @@
 The worst group, and what a search finds in nothing
 ===================================================
 
-Whoever picks the worst fifth of people with the outcomes in view finds something in any forecasts, perfect ones too.
-So each search is shown beside the same search in calibrated forecasts of the same kind.
+Whoever picks the worst fifth of people with the outcomes in view finds something in any forecasts,
+perfect ones too. So each search is shown beside the same search in calibrated forecasts of the same
+kind.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -28,11 +29,19 @@ served = plain.randomized(alpha=0.1, r=jittered(1200, 32, random_state=1))
 masses = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 for forecast, title in ((plain, "Deterministic"), (served, "Randomized, alpha = 0.1")):
     fig, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
-    found = audit(forecast, y=y, features=X, masses=masses, learned_masses=(0.2, 0.5), n_simulations=10, random_state=0)
+    found = audit(
+        forecast,
+        y=y,
+        features=X,
+        masses=masses,
+        learned_masses=(0.2, 0.5),
+        n_simulations=10,
+        random_state=0,
+    )
     plot_worst_group(found.worst_groups, ax=ax, learned=found.learned)
     ax.set(title=title, ylim=(0, 0.68))
 
-# %%
-# In the first figure the search with outcomes in view says little about the model: it finds nearly as much in the
-# truth, for which the curve is near (1 - share) / 2. The learned group, which is defined by features and judged on
-# other rows, is the one to look at. In the second the pathwise errors can be seen, and the bound is a proof.
+# %% In the first figure the search with outcomes in view says little about the model: it finds
+# nearly as much in the truth, for which the curve is near (1 - share) / 2. The learned group, which
+# is defined by features and judged on other rows, is the one to look at. In the second the pathwise
+# errors can be seen, and the bound is a proof.

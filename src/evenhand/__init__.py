@@ -9,9 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand._checks import DiscreteOutcomeWarning, InputError, MissingExtraError
+    from evenhand._validate import DiscreteOutcomeWarning, InputError, MissingExtraError
     from evenhand.audits import Audit, audit, audit_pit, certify, compare
-    from evenhand.calibration import Certificate, certify_pit
+    from evenhand.certificates import Certificate, certify_pit
     from evenhand.columns import UnseenValuesWarning
     from evenhand.forecast import Forecast
     from evenhand.forecasters import (
@@ -29,11 +29,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "Audit": "audits",
     "BoostedDistributionRegressor": "forecasters",
-    "Certificate": "calibration",
-    "DiscreteOutcomeWarning": "_checks",
+    "Certificate": "certificates",
+    "DiscreteOutcomeWarning": "_validate",
     "Forecast": "forecast",
-    "InputError": "_checks",
-    "MissingExtraError": "_checks",
+    "InputError": "_validate",
+    "MissingExtraError": "_validate",
     "MixtureMLPRegressor": "forecasters",
     "PAICRegressor": "forecasters",
     "RandomizedRegressor": "forecasters",
@@ -43,7 +43,7 @@ _HOMES = {
     "audit": "audits",
     "audit_pit": "audits",
     "certify": "audits",
-    "certify_pit": "calibration",
+    "certify_pit": "certificates",
     "compare": "audits",
     "load": "store",
     "randomize": "selection",
@@ -51,6 +51,7 @@ _HOMES = {
 }
 _ROOMS = (
     "calibration",
+    "certificates",
     "datasets",
     "decisions",
     "distributions",
@@ -61,6 +62,7 @@ _ROOMS = (
     "links",
     "losses",
     "scale",
+    "search",
 )
 
 __all__ = [

@@ -10,8 +10,9 @@ from typing import Any
 def visible(text: str, keep: str = "") -> str:
     r"""Return text with every character escaped that moves the cursor, reorders or hides other text.
 
-    These are control characters, line separators, format characters (marks of writing direction, characters of no
-    width), surrogates and what Unicode does not define. The escapes are those of JSON, so JSON keeps its meaning.
+    These are control characters, line separators, format characters (marks of writing direction,
+    characters of no width), surrogates and what Unicode does not define. The escapes are those of
+    JSON, so JSON keeps its meaning.
 
     Parameters
     ----------
@@ -27,7 +28,9 @@ def visible(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(letter if letter in keep or _is_shown(letter) else _escaped(letter) for letter in text)
+    return "".join(
+        letter if letter in keep or _is_shown(letter) else _escaped(letter) for letter in text
+    )
 
 
 def single_line(text: str) -> str:

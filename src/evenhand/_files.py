@@ -1,8 +1,10 @@
-"""Files and folders that are replaced in one step: an interrupted write leaves the old content intact.
+"""Files and folders that are replaced in one step.
 
-What is written goes to a hidden partial `.NAME.xxxxxxxx.part` beside NAME, locked by the process that writes it. The
-system releases the lock however that process ends, so a partial without a lock belongs to nobody and is removed by the
-next process that writes NAME.
+An interrupted write leaves the old content intact.
+
+What is written goes to a hidden partial `.NAME.xxxxxxxx.part` beside NAME, locked by the process
+that writes it. The system releases the lock however that process ends, so a partial without a lock
+belongs to nobody and is removed by the next process that writes NAME.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from evenhand._checks import InputError, bad_input
 from evenhand._locks import is_at, is_old, lock
+from evenhand._validate import InputError, bad_input
 
 _TOKEN_BYTES = 4
 _ENDING = rf"\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.part"
@@ -39,7 +41,9 @@ def link_target(path: str | os.PathLike[str]) -> Path:
     """
     target = Path(os.path.realpath(path))
     if target.is_symlink():
-        raise bad_input(str(path), "lead to a file", "a symbolic link that leads to itself", "remove the link")
+        raise bad_input(
+            str(path), "lead to a file", "a symbolic link that leads to itself", "remove the link"
+        )
     return target
 
 
@@ -49,7 +53,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     try:
         replace_file(link_target(target), text.encode())
     except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror}; name a file in an existing folder") from error
+        raise InputError(
+            f"{target} cannot be written: {error.strerror}; name a file in an existing folder"
+        ) from error
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -68,7 +74,9 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 class Partial:
-    """A hidden file or folder beside `target`, made and locked here; removes those of killed runs first.
+    """A hidden file or folder beside `target`, made and locked here.
+
+    Removes those of killed runs first.
 
     Parameters
     ----------
@@ -128,13 +136,17 @@ class Partial:
             self._close()
 
     def _close(self) -> None:
-        handle, self.handle = self.handle, -1
+        handle = self.handle
+        self.handle = -1
         if handle >= 0:
             os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to disk, where the file system can: else a crash may undo a replacement."""
+    """Bring the names in a folder to disk, where the file system can.
+
+    Else a crash may undo a replacement.
+    """
     if os.name == "nt":
         return
     try:
@@ -161,7 +173,9 @@ def sweep_partials(folder: Path, name: str | None = None) -> None:
 
 def _remove_abandoned(path: Path) -> None:
     # some network folders lock only files that are open for writing
-    handle = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR) | getattr(os, "O_NOFOLLOW", 0))
+    handle = os.open(
+        path, (os.O_RDONLY if path.is_dir() else os.O_RDWR) | getattr(os, "O_NOFOLLOW", 0)
+    )
     try:
         locked = lock(handle)
         if (locked or (locked is None and is_old(path))) and is_at(handle, path):

@@ -1,4 +1,7 @@
-"""Numbers as text. A bound stays a bound: it is rounded away from what it claims, never in its favour."""
+"""Numbers as text. A bound stays a bound.
+
+It is rounded away from what it claims, never in its favour.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,10 @@ decimal, so that 0.1 + 0.2 is 30%, not 30.1%."""
 LEAST_P = 0.0001
 """Least p-value that is printed."""
 
-MOST_DECIMALS, SHORT_DECIMALS = 12, 2
-"""A stated percentage is printed in full up to so many decimals; a longer one is cut after the second."""
+MOST_DECIMALS = 12
+SHORT_DECIMALS = 2
+"""A stated percentage is printed in full up to so many decimals; a longer one is cut after the
+second."""
 
 UNKNOWN = "-"
 
@@ -48,14 +53,18 @@ class Summarized:
 
 
 def one_line(of: object, **facts: Any) -> str:
-    """Write a result in one line: its type and facts, numbers to four digits; facts that are None are left out.
+    """Write a result in one line: its type and facts, numbers to four digits.
+
+    Facts that are None are left out.
 
     Examples
     --------
     >>> one_line(Summarized(), n_samples=177, error=0.123456, name="b")
     "Summarized(n_samples=177, error=0.1235, name='b')"
     """
-    listed = ", ".join(f"{name}={_fact(value)}" for name, value in facts.items() if value is not None)
+    listed = ", ".join(
+        f"{name}={_fact(value)}" for name, value in facts.items() if value is not None
+    )
     return f"{type(of).__name__}({listed})"
 
 
@@ -73,7 +82,9 @@ def is_known(value: float | None) -> bool:
 
 
 def at_most(share: float, decimals: int = 1, unit: float = 100) -> str:
-    """Write an upper bound without its unit: percent and percentage points, or a share with `unit=1`.
+    """Write an upper bound without its unit.
+
+    Percent and percentage points, or a share with `unit=1`.
 
     Examples
     --------
@@ -84,7 +95,9 @@ def at_most(share: float, decimals: int = 1, unit: float = 100) -> str:
 
 
 def at_least(share: float, decimals: int = 1, unit: float = 100) -> str:
-    """Write a lower bound without its unit: percent and percentage points, or a share with `unit=1`.
+    """Write a lower bound without its unit.
+
+    Percent and percentage points, or a share with `unit=1`.
 
     Examples
     --------
@@ -106,7 +119,9 @@ def stated_confidence(level: float) -> str:
 
 
 def stated(share: float | None) -> str:
-    """Write a share that was asked for, such as the least size of a group, in full; a long one is rounded up.
+    """Write a share that was asked for, such as the least size of a group, in full.
+
+    A long one is rounded up.
 
     Of group sizes that is the careful direction: what is proven for a third holds for 33.34%.
 
@@ -131,7 +146,11 @@ def percent(share: float | None, toward: Toward = "nearest") -> str:
     >>> percent(0.8049), percent(0.8041, "up"), percent(None)
     ('80.5%', '80.5%', '-')
     """
-    return UNKNOWN if share is None or not is_known(share) else f"{_rounded(share, 1, 100, toward):.1f}%"
+    return (
+        UNKNOWN
+        if share is None or not is_known(share)
+        else f"{_rounded(share, 1, 100, toward):.1f}%"
+    )
 
 
 def whole_percent(share: float | None, toward: Toward = "nearest") -> str:
@@ -142,7 +161,11 @@ def whole_percent(share: float | None, toward: Toward = "nearest") -> str:
     >>> whole_percent(0.8049), whole_percent(0.8041, "up")
     ('80%', '81%')
     """
-    return UNKNOWN if share is None or not is_known(share) else f"{_rounded(share, 0, 100, toward):.0f}%"
+    return (
+        UNKNOWN
+        if share is None or not is_known(share)
+        else f"{_rounded(share, 0, 100, toward):.0f}%"
+    )
 
 
 def points(share: float | None, toward: Toward = "nearest") -> str:
@@ -189,7 +212,11 @@ def band(show: Callable[[float | None, Toward], str], low: float | None, high: f
     >>> band(points, 0.1234, 0.1234), band(points, None, 0.2)
     ('12.3 to 12.4', '-')
     """
-    return f"{show(low, 'down')} to {show(high, 'up')}" if is_known(low) and is_known(high) else UNKNOWN
+    return (
+        f"{show(low, 'down')} to {show(high, 'up')}"
+        if is_known(low) and is_known(high)
+        else UNKNOWN
+    )
 
 
 def bound(show: Callable[[float], str], share: float | None, unit: str = "") -> str:

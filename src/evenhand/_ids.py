@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import bad_input
+from evenhand._validate import bad_input
 
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Letters, marks and symbols of Unicode that have no glyph, besides those that `str.isprintable` refuses."""
+"""Letters, marks and symbols of Unicode that have no glyph, besides those that `str.isprintable`
+refuses."""
 
 FLOAT = re.compile(r"[+-]?[0-9]+(\.0+|(\.[0-9]+)?[eE]\+[0-9]+)")
 """A whole number as a column of floats is written: `17.0`, `1e+16`."""
@@ -23,7 +24,9 @@ LONGEST_SHOWN = 60
 
 
 def id_text(value: str | int) -> str:
-    """Return the text by which an id is compared: its digits or letters, accents in their composed form (NFC).
+    """Return the text by which an id is compared.
+
+    Its digits or letters, accents in their composed form (NFC).
 
     Examples
     --------
@@ -37,9 +40,10 @@ def id_text(value: str | int) -> str:
 def check_id(value: str | int, place: str) -> str:
     """Return the text by which an id is compared, or raise InputError if it can be mistaken for another.
 
-    Two ids that look alike would give one person two draws. So control and format characters, characters without a
-    glyph, and blanks other than the ordinary space are refused anywhere, ordinary spaces at the ends, and whole numbers
-    as floats are written: `17.0` would be another person than `17`.
+    Two ids that look alike would give one person two draws. So control and format characters,
+    characters without a glyph, and blanks other than the ordinary space are refused anywhere,
+    ordinary spaces at the ends, and whole numbers as floats are written: `17.0` would be another
+    person than `17`.
 
     Examples
     --------
@@ -47,11 +51,13 @@ def check_id(value: str | int, place: str) -> str:
     'ada'
     >>> check_id("ada ", "ids[1]")
     Traceback (most recent call last):
-    evenhand._checks.InputError: ids[1] must not begin or end with a blank, got 'ada '; remove it
+    evenhand._validate.InputError: ids[1] must not begin or end with a blank, got 'ada '; remove it
     """
     text = id_text(value)
     if FLOAT.fullmatch(text):
-        remedy = "write ids as whole numbers or as text: a column of floats changes and loses digits"
+        remedy = (
+            "write ids as whole numbers or as text: a column of floats changes and loses digits"
+        )
         raise bad_input(place, "not be a whole number written as a float", repr(text), remedy)
     # most ids; each check below takes several times as long
     if text.isascii() and text.isprintable() and text and text[0] != " " and text[-1] != " ":
@@ -61,7 +67,9 @@ def check_id(value: str | int, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise bad_input(place, "be text that UTF-8 can hold", ascii(text), "read the ids again") from error
+        raise bad_input(
+            place, "be text that UTF-8 can hold", ascii(text), "read the ids again"
+        ) from error
     for position, character in enumerate(text, start=1):
         if not character.isprintable() or INVISIBLE.match(character):
             got = f"{_shown(text)} ({_name(character)}, character {position})"
@@ -72,9 +80,12 @@ def check_id(value: str | int, place: str) -> str:
 
 
 def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
-    """Return labels of people as numbers from 0, one per row; several rows may belong to one person.
+    """Return labels of people as numbers from 0, one per row.
 
-    Text and integers among text follow the rules of `check_id`; labels of one numeric type are taken as they are.
+    Several rows may belong to one person.
+
+    Text and integers among text follow the rules of `check_id`; labels of one numeric type are
+    taken as they are.
     """
     import pandas as pd  # slow to import, and seldom needed here
 
@@ -84,9 +95,13 @@ def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
     missing = np.asarray(pd.isna(labels))
     if missing.any():
         row = int(np.argmax(missing))
-        raise bad_input(f"cluster[{row}]", "name a person", "a missing value", "give each row a label")
+        raise bad_input(
+            f"cluster[{row}]", "name a person", "a missing value", "give each row a label"
+        )
     if labels.dtype.kind in "OU":
-        labels = np.array([_label(label, f"cluster[{row}]") for row, label in enumerate(labels.tolist())])
+        labels = np.array(
+            [_label(label, f"cluster[{row}]") for row, label in enumerate(labels.tolist())]
+        )
     return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
 
 

@@ -38,7 +38,10 @@ def lock(handle: int, *, wait: bool = False) -> bool | None:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Return whether an open file is still the one of that name; a lock on a removed file keeps nobody out."""
+    """Return whether an open file is still the one of that name.
+
+    A lock on a removed file keeps nobody out.
+    """
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:
@@ -101,5 +104,9 @@ def _wait(handle: int, folder: Path) -> bool | None:
         locked = lock(handle)
         if locked is not False:
             return locked
-    warnings.warn(f"{folder}: waiting for another process that saves to this folder", UserWarning, stacklevel=2)
+    warnings.warn(
+        f"{folder}: waiting for another process that saves to this folder",
+        UserWarning,
+        stacklevel=2,
+    )
     return lock(handle, wait=True)

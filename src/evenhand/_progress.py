@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress(description: str, total: int, *, enabled: bool = True) -> Iterator[Callable[[int, str], None]]:
+def progress(
+    description: str, total: int, *, enabled: bool = True
+) -> Iterator[Callable[[int, str], None]]:
     """Show a bar on standard error while the block runs, if that is a terminal.
 
     Yields
@@ -28,7 +30,10 @@ def progress(description: str, total: int, *, enabled: bool = True) -> Iterator[
     """
     from rich.progress import TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.completed}/{task.total} {task.fields[note]}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.completed}/{task.total} {task.fields[note]}"),
+        TimeRemainingColumn(),
+    )
     with _bar(columns, enabled=enabled) as bar:
         if bar is None:
             yield lambda done, note: None
@@ -72,7 +77,11 @@ def part_progress(
             speed = task.finished_speed or task.speed
             return Text("" if not speed or n_rows is None else f"{speed:,.0f} rows/s")
 
-    columns = (TextColumn("{task.fields[parts]}/" + f"{n_parts} parts"), Speed(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.fields[parts]}/" + f"{n_parts} parts"),
+        Speed(),
+        TimeRemainingColumn(),
+    )
     with _bar(columns, enabled=enabled) as bar:
         if bar is None:
             yield lambda rows, parts: None
@@ -115,5 +124,7 @@ def _bar(columns: Any, *, enabled: bool) -> Iterator[Progress | None]:
     if not enabled or not console.is_terminal:
         yield None
         return
-    with Progress(TextColumn("{task.description}"), BarColumn(), *columns, console=console, transient=True) as bar:
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), *columns, console=console, transient=True
+    ) as bar:
         yield bar

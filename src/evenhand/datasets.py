@@ -9,41 +9,47 @@ from pathlib import Path
 
 import pandas as pd
 
-from evenhand._checks import bad_input
 from evenhand._format import one_line
+from evenhand._validate import bad_input
 
 __all__ = ["Dataset", "load_credit", "load_crime", "load_diabetes"]
 
-_CRIME_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data"
+_CRIME_URL = (
+    "https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data"
+)
 _CRIME_SHA256 = "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea"
 
-# The file has no header. Names as in the description beside it, communities.names: five identifiers, 122 features,
-# the outcome.
+# The file has no header. Names as in the description beside it, communities.names: five
+# identifiers, 122 features, the outcome.
 _CRIME_COLUMNS = """
-state county community communityname fold population householdsize racepctblack racePctWhite racePctAsian racePctHisp
-agePct12t21 agePct12t29 agePct16t24 agePct65up numbUrban pctUrban medIncome pctWWage pctWFarmSelf pctWInvInc
-pctWSocSec pctWPubAsst pctWRetire medFamInc perCapInc whitePerCap blackPerCap indianPerCap AsianPerCap OtherPerCap
-HispPerCap NumUnderPov PctPopUnderPov PctLess9thGrade PctNotHSGrad PctBSorMore PctUnemployed PctEmploy PctEmplManu
-PctEmplProfServ PctOccupManu PctOccupMgmtProf MalePctDivorce MalePctNevMarr FemalePctDiv TotalPctDiv PersPerFam
-PctFam2Par PctKids2Par PctYoungKids2Par PctTeen2Par PctWorkMomYoungKids PctWorkMom NumIlleg PctIlleg NumImmig
-PctImmigRecent PctImmigRec5 PctImmigRec8 PctImmigRec10 PctRecentImmig PctRecImmig5 PctRecImmig8 PctRecImmig10
-PctSpeakEnglOnly PctNotSpeakEnglWell PctLargHouseFam PctLargHouseOccup PersPerOccupHous PersPerOwnOccHous
-PersPerRentOccHous PctPersOwnOccup PctPersDenseHous PctHousLess3BR MedNumBR HousVacant PctHousOccup PctHousOwnOcc
-PctVacantBoarded PctVacMore6Mos MedYrHousBuilt PctHousNoPhone PctWOFullPlumb OwnOccLowQuart OwnOccMedVal OwnOccHiQuart
-RentLowQ RentMedian RentHighQ MedRent MedRentPctHousInc MedOwnCostPctInc MedOwnCostPctIncNoMtg NumInShelters NumStreet
-PctForeignBorn PctBornSameState PctSameHouse85 PctSameCity85 PctSameState85 LemasSwornFT LemasSwFTPerPop
-LemasSwFTFieldOps LemasSwFTFieldPerPop LemasTotalReq LemasTotReqPerPop PolicReqPerOffic PolicPerPop RacialMatchCommPol
-PctPolicWhite PctPolicBlack PctPolicHisp PctPolicAsian PctPolicMinor OfficAssgnDrugUnits NumKindsDrugsSeiz
-PolicAveOTWorked LandArea PopDens PctUsePubTrans PolicCars PolicOperBudg LemasPctPolicOnPatr LemasGangUnitDeploy
-LemasPctOfficDrugUn PolicBudgPerPop ViolentCrimesPerPop
+state county community communityname fold population householdsize racepctblack racePctWhite
+racePctAsian racePctHisp agePct12t21 agePct12t29 agePct16t24 agePct65up numbUrban pctUrban medIncome
+pctWWage pctWFarmSelf pctWInvInc pctWSocSec pctWPubAsst pctWRetire medFamInc perCapInc whitePerCap
+blackPerCap indianPerCap AsianPerCap OtherPerCap HispPerCap NumUnderPov PctPopUnderPov
+PctLess9thGrade PctNotHSGrad PctBSorMore PctUnemployed PctEmploy PctEmplManu PctEmplProfServ
+PctOccupManu PctOccupMgmtProf MalePctDivorce MalePctNevMarr FemalePctDiv TotalPctDiv PersPerFam
+PctFam2Par PctKids2Par PctYoungKids2Par PctTeen2Par PctWorkMomYoungKids PctWorkMom NumIlleg PctIlleg
+NumImmig PctImmigRecent PctImmigRec5 PctImmigRec8 PctImmigRec10 PctRecentImmig PctRecImmig5
+PctRecImmig8 PctRecImmig10 PctSpeakEnglOnly PctNotSpeakEnglWell PctLargHouseFam PctLargHouseOccup
+PersPerOccupHous PersPerOwnOccHous PersPerRentOccHous PctPersOwnOccup PctPersDenseHous
+PctHousLess3BR MedNumBR HousVacant PctHousOccup PctHousOwnOcc PctVacantBoarded PctVacMore6Mos
+MedYrHousBuilt PctHousNoPhone PctWOFullPlumb OwnOccLowQuart OwnOccMedVal OwnOccHiQuart RentLowQ
+RentMedian RentHighQ MedRent MedRentPctHousInc MedOwnCostPctInc MedOwnCostPctIncNoMtg NumInShelters
+NumStreet PctForeignBorn PctBornSameState PctSameHouse85 PctSameCity85 PctSameState85 LemasSwornFT
+LemasSwFTPerPop LemasSwFTFieldOps LemasSwFTFieldPerPop LemasTotalReq LemasTotReqPerPop
+PolicReqPerOffic PolicPerPop RacialMatchCommPol PctPolicWhite PctPolicBlack PctPolicHisp
+PctPolicAsian PctPolicMinor OfficAssgnDrugUnits NumKindsDrugsSeiz PolicAveOTWorked LandArea PopDens
+PctUsePubTrans PolicCars PolicOperBudg LemasPctPolicOnPatr LemasGangUnitDeploy LemasPctOfficDrugUn
+PolicBudgPerPop ViolentCrimesPerPop
 """
 _CRIME_IDENTIFIERS = 5
 
 _CREDIT_FILES = ("give-me-some-credit.csv.gz", "give-me-some-credit.csv", "cs-training.csv")
 _CREDIT_LABEL = "SeriousDlqin2yrs"
 _CREDIT_REMEDY = (
-    "Kaggle asks for a login: download cs-training.csv from https://www.kaggle.com/c/GiveMeSomeCredit/data and pass "
-    "its path, or set EVENHAND_DATA to the folder it lies in"
+    "Kaggle asks for a login: download cs-training.csv from"
+    " https://www.kaggle.com/c/GiveMeSomeCredit/data and pass its path, or set EVENHAND_DATA to the"
+    " folder it lies in"
 )
 
 
@@ -73,12 +79,19 @@ class Dataset:
 
     def __repr__(self) -> str:
         return one_line(
-            self, name=self.name, n=len(self.X), features=self.X.shape[1], target=self.y.name, groups=self.groups
+            self,
+            name=self.name,
+            n=len(self.X),
+            features=self.X.shape[1],
+            target=self.y.name,
+            groups=self.groups,
         )
 
 
 def load_diabetes() -> Dataset:
-    """Return the diabetes table that comes with scikit-learn: 442 patients, progression after a year.
+    """Return the diabetes table that comes with scikit-learn.
+
+    442 patients, progression after a year.
 
     Examples
     --------
@@ -95,9 +108,10 @@ def load_diabetes() -> Dataset:
         name="diabetes",
         groups=("sex", "age"),
         description=(
-            "442 diabetes patients (Efron, Hastie, Johnstone and Tibshirani 2004, doi:10.1214/009053604000000067): "
-            "age, sex, body mass index, blood pressure and six serum values in their own units; the outcome is a "
-            "measure of the progression of the disease one year later."
+            "442 diabetes patients (Efron, Hastie, Johnstone and Tibshirani 2004,"
+            " doi:10.1214/009053604000000067): age, sex, body mass index, blood pressure and six"
+            " serum values in their own units; the outcome is a measure of the progression of the"
+            " disease one year later."
         ),
     )
 
@@ -108,19 +122,20 @@ def load_crime(path: str | os.PathLike[str] | None = None) -> Dataset:
     Parameters
     ----------
     path : path, optional
-        The file communities.data, or a folder with it. If not given, the folder named by the environment variable
-        EVENHAND_DATA is looked in, and else the file is fetched once from UCI and kept in the user's cache.
+        The file communities.data, or a folder with it. If not given, the folder named by the
+        environment variable EVENHAND_DATA is looked in, and else the file is fetched once from UCI
+        and kept in the user's cache.
 
     Raises
     ------
     InputError
-        If there is no file at `path`, the file is not the known one (by SHA-256), or it cannot be fetched.
+        If there is no file at `path`, the file is not the known one (by SHA-256), or it cannot be
+        fetched.
 
-    Notes
-    -----
-    The five identifying columns are left out, and so are the 23 features with missing values: 22 come from a police
-    survey that covers 319 of the communities, and OtherPerCap lacks one value. This is the protocol of the code
-    that Zhao, Ma and Ermon published with "Individual Calibration with Randomized Forecasting", arXiv:2006.10288.
+    Notes ----- The five identifying columns are left out, and so are the 23 features with missing
+    values: 22 come from a police survey that covers 319 of the communities, and OtherPerCap lacks
+    one value. This is the protocol of the code that Zhao, Ma and Ermon published with "Individual
+    Calibration with Randomized Forecasting", arXiv:2006.10288.
 
     Examples
     --------
@@ -141,32 +156,34 @@ def load_crime(path: str | os.PathLike[str] | None = None) -> Dataset:
         name="crime",
         groups=("racepctblack", "racePctHisp", "racePctAsian", "PctPopUnderPov"),
         description=(
-            "Communities and Crime (Redmond 2009, UCI, doi:10.24432/C53W3X): 1994 communities of the United States, "
-            "census features of 1990 and violent crimes per head in 1995, each scaled to lie between 0 and 1. Left "
-            "out: five identifying columns and 23 features with missing values."
+            "Communities and Crime (Redmond 2009, UCI, doi:10.24432/C53W3X): 1994 communities of"
+            " the United States, census features of 1990 and violent crimes per head in 1995, each"
+            " scaled to lie between 0 and 1. Left out: five identifying columns and 23 features"
+            " with missing values."
         ),
     )
 
 
 def load_credit(path: str | os.PathLike[str] | None = None) -> Dataset:
-    """Return Give Me Some Credit (Kaggle): 150,000 borrowers, 10 features, delinquent within two years or not.
+    """Return Give Me Some Credit (Kaggle).
+
+    150,000 borrowers, 10 features, delinquent within two years or not.
 
     Parameters
     ----------
     path : path, optional
         The training file as csv or csv.gz, or a folder with it under the name cs-training.csv,
-        give-me-some-credit.csv or give-me-some-credit.csv.gz. If not given, the folder named by the environment
-        variable EVENHAND_DATA is looked in. It is never fetched: Kaggle asks for a login.
+        give-me-some-credit.csv or give-me-some-credit.csv.gz. If not given, the folder named by the
+        environment variable EVENHAND_DATA is looked in. It is never fetched: Kaggle asks for a
+        login.
 
     Raises
     ------
     InputError
         If no file is found, or it is not this table with labels.
 
-    Notes
-    -----
-    The outcome is 0 or 1: a label for a classifier, not a target for a forecast of a whole distribution.
-    MonthlyIncome and NumberOfDependents have missing values.
+    Notes ----- The outcome is 0 or 1: a label for a classifier, not a target for a forecast of a
+    whole distribution. MonthlyIncome and NumberOfDependents have missing values.
 
     Examples
     --------
@@ -176,40 +193,59 @@ def load_credit(path: str | os.PathLike[str] | None = None) -> Dataset:
     """
     file = _local(path, _CREDIT_FILES)
     if file is None:
-        raise bad_input("path", "name the training file of Give Me Some Credit", "nothing", _CREDIT_REMEDY)
+        raise bad_input(
+            "path", "name the training file of Give Me Some Credit", "nothing", _CREDIT_REMEDY
+        )
     try:
-        table = pd.read_csv(file, index_col=0).reset_index(drop=True)  # the first column is a row id
+        table = pd.read_csv(file, index_col=0).reset_index(
+            drop=True
+        )  # the first column is a row id
     except (OSError, EOFError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise bad_input(str(file), "be a csv file", f"an error ({reason})", _CREDIT_REMEDY) from error
+        raise bad_input(
+            str(file), "be a csv file", f"an error ({reason})", _CREDIT_REMEDY
+        ) from error
     if _CREDIT_LABEL not in table.columns:
         found = ", ".join(map(str, table.columns[:12]))
         raise bad_input(
-            str(file), f"have a column {_CREDIT_LABEL!r} after the row id", f"the columns {found}", _CREDIT_REMEDY
+            str(file),
+            f"have a column {_CREDIT_LABEL!r} after the row id",
+            f"the columns {found}",
+            _CREDIT_REMEDY,
         )
     y = pd.to_numeric(table.pop(_CREDIT_LABEL), errors="coerce").astype("float64")
     wrong = ~y.isin((0.0, 1.0))
     if wrong.any():
         place = f"{file}: column {_CREDIT_LABEL!r}, row {int(wrong.argmax()) + 1}"
-        raise bad_input(place, "be 0 or 1", "another value or none", "cs-test.csv has no labels; use cs-training.csv")
+        raise bad_input(
+            place,
+            "be 0 or 1",
+            "another value or none",
+            "cs-test.csv has no labels; use cs-training.csv",
+        )
     return Dataset(
         X=table,
         y=y,
         name="credit",
         groups=("age", "NumberOfDependents"),
         description=(
-            f"Give Me Some Credit (Kaggle 2011): {len(table):,} borrowers, their age, income, debts and late payments; "
-            "the outcome is 1 for a payment 90 days late or worse within the next two years. MonthlyIncome and "
-            "NumberOfDependents have missing values."
+            f"Give Me Some Credit (Kaggle 2011): {len(table):,} borrowers, their age, income, debts"
+            " and late payments; the outcome is 1 for a payment 90 days late or worse within the"
+            " next two years. MonthlyIncome and NumberOfDependents have missing values."
         ),
     )
 
 
 def _local(path: str | os.PathLike[str] | None, names: tuple[str, ...]) -> Path | None:
-    """Return the file that `path` means or that lies in the folder EVENHAND_DATA; None if neither says where."""
+    """Return the file that `path` means or that lies in the folder EVENHAND_DATA.
+
+    None if neither says where.
+    """
     if path is None:
         folder = os.environ.get("EVENHAND_DATA")
-        return next((file for name in names if folder and (file := Path(folder, name)).is_file()), None)
+        return next(
+            (file for name in names if folder and (file := Path(folder, name)).is_file()), None
+        )
     place = Path(path)
     candidates = [place / name for name in names] if place.is_dir() else [place]
     found = next((file for file in candidates if file.is_file()), None)
@@ -230,8 +266,13 @@ def _fetched_crime() -> Path:
             fname="communities.data",
             path=pooch.os_cache("evenhand"),
         )
-    except (OSError, ValueError) as error:  # requests' errors are OSErrors, pooch's wrong hash is a ValueError
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # requests' errors are OSErrors, pooch's wrong hash is a ValueError
         reason = str(error).partition("\n")[0][:200]
         remedy = "fetch it by hand and pass its path, or set EVENHAND_DATA to the folder it lies in"
-        raise bad_input(_CRIME_URL, "give communities.data", f"an error ({reason})", remedy) from error
+        raise bad_input(
+            _CRIME_URL, "give communities.data", f"an error ({reason})", remedy
+        ) from error
     return Path(file)

@@ -44,8 +44,8 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
     """
     import warnings
 
-    from evenhand._checks import DiscreteOutcomeWarning
     from evenhand._files import write_text
+    from evenhand._validate import DiscreteOutcomeWarning
     from evenhand.audits import compare
     from evenhand.datasets import load_diabetes
     from evenhand.store import check_folder, save
@@ -67,32 +67,38 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
     comparison = compare(deterministic, randomized)
     write_text(out / "comparison.csv", comparison.table.to_csv(index=False))
     return (
-        f"Progression of diabetes after one year: {chosen.n_certifying} patients that neither model was trained on\n\n"
-        f"{_proven(chosen)}\n\n"
-        f"{comparison.summary()}\n\n"
-        "0 is perfect and 50 points the worst. The deterministic model is sharper; in hindsight's worst groups its\n"
-        "chances can be far off, and no held-out data could prove otherwise. The randomized one pays for that proof\n"
-        "in sharpness: pay less by allowing a larger error. Alpha was chosen on these patients: bounds for every\n"
-        "group account for that; bounds for named groups, bands and p-values do not.\n\n"
-        f"Written to {out}{'/' if not str(out).endswith('/') else ''}: model/, audit-deterministic.json, "
-        "audit-randomized.json, comparison.csv,\nreport-deterministic.html, report.html\n\n"
-        f"Open {out / 'report.html'}"
+        f"Progression of diabetes after one year: {chosen.n_certifying} patients that neither model"
+        f" was trained on\n\n{_proven(chosen)}\n\n{comparison.summary()}\n\n0 is perfect and 50"
+        " points the worst. The deterministic model is sharper; in hindsight's worst groups"
+        " its\nchances can be far off, and no held-out data could prove otherwise. The randomized"
+        " one pays for that proof\nin sharpness: pay less by allowing a larger error. Alpha was"
+        " chosen on these patients: bounds for every\ngroup account for that; bounds for named"
+        " groups, bands and p-values do not.\n\nWritten to"
+        f" {out}{'/' if not str(out).endswith('/') else ''}: model/, audit-deterministic.json,"
+        " audit-randomized.json, comparison.csv,\nreport-deterministic.html, report.html\n\nOpen"
+        f" {out / 'report.html'}"
     )
 
 
-def _audits(chosen: Selection, data: Dataset, model: Path, seed: int, command: str | None) -> tuple[Audit, Audit]:
+def _audits(
+    chosen: Selection, data: Dataset, model: Path, seed: int, command: str | None
+) -> tuple[Audit, Audit]:
     """Audit the deterministic and the randomized model on the rows that neither learned from."""
     from evenhand.audits import audit
-    from evenhand.audits._provenance import with_sources
+    from evenhand.audits.provenance import with_sources
     from evenhand.tables import take_rows
 
-    # alpha was chosen on these rows. The certificate accounts for that: its band holds for all alphas at once. What
-    # the audit bounds from draws takes alpha as given
+    # alpha was chosen on these rows. The certificate accounts for that: its band holds for all
+    # alphas at once. What the audit bounds from draws takes alpha as given
     held = chosen.certifying
-    X, y = take_rows(data.X, held), take_rows(data.y, held)
+    X = take_rows(data.X, held)
+    y = take_rows(data.y, held)
     deterministic, randomized = (
         audit(subject, X, y, groups=data.groups, random_state=seed, name=name)
-        for subject, name in ((chosen.model.estimator_, "deterministic"), (chosen.model, "randomized"))
+        for subject, name in (
+            (chosen.model.estimator_, "deterministic"),
+            (chosen.model, "randomized"),
+        )
     )
     randomized = chosen.audited(randomized)
     table = f"{data.name}, which comes with scikit-learn"
@@ -105,10 +111,13 @@ def _audits(chosen: Selection, data: Dataset, model: Path, seed: int, command: s
 
 def _certified(X: pd.DataFrame, y: pd.Series, seed: int, say: Callable[[str], None]) -> Selection:
     """Train once, and take the least randomization that meets the first target that can be met."""
-    from evenhand._checks import InputError
+    from evenhand._validate import InputError
 
     n_certifying = math.ceil(CERTIFY_SHARE * len(X))
-    say(f"diabetes: training on {len(X) - n_certifying} rows, keeping {n_certifying} to certify and audit ...")
+    say(
+        f"diabetes: training on {len(X) - n_certifying} rows, keeping {n_certifying} to certify and"
+        " audit ..."
+    )
     trained = _trained(X, y, seed)
     for target, following in pairwise(TARGETS):
         try:
@@ -134,11 +143,13 @@ def _trained(X: pd.DataFrame, y: pd.Series, seed: int) -> Selection:
     )
 
 
-def _chosen(trained: Selection, X: pd.DataFrame, y: pd.Series, target: float, seed: int) -> Selection:
+def _chosen(
+    trained: Selection, X: pd.DataFrame, y: pd.Series, target: float, seed: int
+) -> Selection:
     """Choose the randomization anew for a stricter target, on the same rows and without training."""
     from sklearn.frozen import FrozenEstimator
 
-    from evenhand.calibration import LinkCertificate
+    from evenhand.certificates import LinkCertificate
     from evenhand.selection import randomize
     from evenhand.tables import take_rows
 

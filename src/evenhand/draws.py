@@ -1,7 +1,8 @@
 """Where the draw `r` of a randomized forecast comes from (method: draws).
 
-`nodes` for averages over draws, `jittered` for PIT matrices that carry a guarantee, `fresh` for one draw per row,
-`KeyedDraws` for use: there the draw belongs to the person and the decision, not to the request.
+`nodes` for averages over draws, `jittered` for PIT matrices that carry a guarantee, `fresh` for one
+draw per row, `KeyedDraws` for use: there the draw belongs to the person and the decision, not to
+the request.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, bad_input, check_count, check_draws
 from evenhand._ids import check_cluster, check_id
+from evenhand._validate import Floats, bad_input, check_count, check_draws
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
@@ -28,8 +29,8 @@ MIN_KEY_BYTES = 16
 MIN_KEY_PAIRS = 12
 """Fewest different pairs of neighbouring bytes in a key.
 
-Of random keys, 1 in 3,000 of 16 hexadecimal digits has fewer, and none of 32. One repeated byte, a repeated word of up
-to 11 bytes and a count such as 0123456789012345 always have fewer.
+Of random keys, 1 in 3,000 of 16 hexadecimal digits has fewer, and none of 32. One repeated byte, a
+repeated word of up to 11 bytes and a count such as 0123456789012345 always have fewer.
 """
 
 FINGERPRINT = re.compile("[0-9a-f]{4}(-[0-9a-f]{4}){3}")
@@ -47,7 +48,9 @@ def generator(random_state: RandomState) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
-        raise bad_input("random_state", "be None, a non-negative integer or a generator", repr(random_state)) from error
+        raise bad_input(
+            "random_state", "be None, a non-negative integer or a generator", repr(random_state)
+        ) from error
 
 
 def nodes(m: int) -> Floats:
@@ -65,8 +68,8 @@ def nodes(m: int) -> Floats:
 def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats:
     """One uniform draw in each of `m` equal cells for each person, shape (n, m).
 
-    Column `j` of row `i` is uniform on `(j/m, (j+1)/m)`. Unlike midpoints, the exact W1 of such a row never
-    understates the pathwise error in expectation, for any forecaster.
+    Column `j` of row `i` is uniform on `(j/m, (j+1)/m)`. Unlike midpoints, the exact W1 of such a
+    row never understates the pathwise error in expectation, for any forecaster.
 
     Examples
     --------
@@ -82,11 +85,15 @@ def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats
 
 def fresh(shape: int | tuple[int, ...], random_state: RandomState = None) -> Floats:
     """Independent uniform draws, strictly between 0 and 1."""
-    return np.asarray((generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52, dtype=np.float64)
+    return np.asarray(
+        (generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52, dtype=np.float64
+    )
 
 
 def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = None) -> Floats:
-    """Return draws for `n_samples` people: None draws one fresh `r` each, anything else is used as it is.
+    """Return draws for `n_samples` people.
+
+    None draws one fresh `r` each, anything else is used as it is.
 
     Parameters
     ----------
@@ -106,16 +113,23 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
     draws = check_draws(r)
     if draws.ndim == 0:
         return np.full(n_samples, float(draws))
-    if draws.shape == (n_samples,) or (draws.ndim == 2 and draws.shape[0] in (1, n_samples) and draws.shape[1] > 0):
+    if draws.shape == (n_samples,) or (
+        draws.ndim == 2 and draws.shape[0] in (1, n_samples) and draws.shape[1] > 0
+    ):
         return draws
     rule = f"be a number or have shape ({n_samples},), (1, m) or ({n_samples}, m)"
     raise bad_input("r", rule, f"shape {draws.shape}", "one row per person, one column per draw")
 
 
-def one_row_each(cluster: ArrayLike, n_samples: int, random_state: RandomState = None) -> NDArray[np.intp]:
-    """Choose one row of each person at random: row numbers in increasing order, one per distinct label.
+def one_row_each(
+    cluster: ArrayLike, n_samples: int, random_state: RandomState = None
+) -> NDArray[np.intp]:
+    """Choose one row of each person at random.
 
-    Rows of one person are not independent: what treats rows as a sample of people takes one of each.
+    Row numbers in increasing order, one per distinct label.
+
+    Rows of one person are not independent: what treats rows as a sample of people takes one of
+    each.
 
     Examples
     --------
@@ -129,39 +143,42 @@ def one_row_each(cluster: ArrayLike, n_samples: int, random_state: RandomState =
 
 
 class KeyedDraws:
-    """A person's draw as a keyed hash of the person's id: replayable, unpredictable without the key.
+    """A person's draw as a keyed hash of the person's id.
 
-    The draw does not depend on row order or batch, and two rows with one id share it; another key or context
-    gives an unrelated draw. Who may ask again gets the same draw again.
+    Replayable, unpredictable without the key.
+
+    The draw does not depend on row order or batch, and two rows with one id share it; another key
+    or context gives an unrelated draw. Who may ask again gets the same draw again.
 
     Parameters
     ----------
     key : bytes
-        Secret of at least 16 bytes, fixed before ids are known. A key with fewer than 12 different pairs of
-        neighbouring bytes, such as a repeated byte, is refused.
+        Secret of at least 16 bytes, fixed before ids are known. A key with fewer than 12 different
+        pairs of neighbouring bytes, such as a repeated byte, is refused.
     context : str, default ""
-        The decision that the draws are for, such as a period. One draw for life would make luck permanent:
-        change the context with each new decision.
+        The decision that the draws are for, such as a period. One draw for life would make luck
+        permanent: change the context with each new decision.
 
     Attributes
     ----------
     fingerprint : str
-        Tells which key made a draw: 16 hexadecimal digits, with dashes between, that depend on the key alone.
+        Tells which key made a draw: 16 hexadecimal digits, with dashes between, that depend on the
+        key alone.
 
     Raises
     ------
     InputError
-        If the key or the context cannot be used; on a call, if an id is a float, empty, or holds a hidden character.
+        If the key or the context cannot be used; on a call, if an id is a float, empty, or holds a
+        hidden character.
 
-    Notes
-    -----
-    BLAKE2b over the length-prefixed context and the id, of which 52 bits plus a half give `r`; so 0 and 1 cannot
-    occur. Ids are integers or text: `1` and `"1"` are one id, text is compared in its NFC form. Control and format
-    characters, characters without a glyph and blanks other than the inner ordinary space are refused, since ids that
-    look alike would give one person two draws.
+    Notes ----- BLAKE2b over the length-prefixed context and the id, of which 52 bits plus a half
+    give `r`; so 0 and 1 cannot occur. Ids are integers or text: `1` and `"1"` are one id, text is
+    compared in its NFC form. Control and format characters, characters without a glyph and blanks
+    other than the inner ordinary space are refused, since ids that look alike would give one person
+    two draws.
 
-    The fingerprint is BLAKE2b of nothing with the same key and another personalization. Whoever guesses keys can test
-    a guess with it as with one known draw, and learns no more.
+    The fingerprint is BLAKE2b of nothing with the same key and another personalization. Whoever
+    guesses keys can test a guess with it as with one known draw, and learns no more.
 
     Examples
     --------
@@ -178,15 +195,21 @@ class KeyedDraws:
         if not isinstance(context, str):
             raise bad_input("context", "be text", repr(context))
         self.context = context
-        # without dashes a csv reader may take it for a number: 1 in 1,000 is one, such as 12345678e1234567
-        self.fingerprint = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
+        # without dashes a csv reader may take it for a number: 1 in 1,000 is one, such as
+        # 12345678e1234567
+        self.fingerprint = (
+            hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
+        )
         prefix = unicodedata.normalize("NFC", context).encode()
         self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
         self._hash.update(len(prefix).to_bytes(8, "big") + prefix)
 
     def __call__(self, ids: Iterable[Any]) -> Floats:
         """Return the draw of each id, shape (n,)."""
-        return np.array([self._draw(_canonical(value, i)) for i, value in enumerate(_listed(ids))], dtype=np.float64)
+        return np.array(
+            [self._draw(_canonical(value, i)) for i, value in enumerate(_listed(ids))],
+            dtype=np.float64,
+        )
 
     def _draw(self, text: bytes) -> float:
         keyed = self._hash.copy()
@@ -214,10 +237,14 @@ def _canonical(value: Any, position: int) -> bytes:
 def check_key(key: bytes) -> bytes:
     """Return a key if it can be a secret; no message shows any of it."""
     if not isinstance(key, bytes | bytearray):
-        raise bad_input("key", "be bytes", type(key).__name__, "text.encode() turns text into bytes")
+        raise bad_input(
+            "key", "be bytes", type(key).__name__, "text.encode() turns text into bytes"
+        )
     whole = bytes(key)
     if len(whole) < MIN_KEY_BYTES:
-        raise bad_input("key", f"have at least {MIN_KEY_BYTES} bytes", len(whole), f"make one with: {MAKE_KEY}")
+        raise bad_input(
+            "key", f"have at least {MIN_KEY_BYTES} bytes", len(whole), f"make one with: {MAKE_KEY}"
+        )
     n_pairs = len(set(pairwise(whole)))
     if n_pairs < MIN_KEY_PAIRS:
         rule = f"have at least {MIN_KEY_PAIRS} different pairs of neighbouring bytes"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._checks import Floats, InputError, bad_input, check_finite, check_fraction
 from evenhand._format import one_line
+from evenhand._validate import Floats, InputError, bad_input, check_finite, check_fraction
 from evenhand.distributions import Distribution, Normal, Quantiles, Randomized, Rearranged, Samples
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
-from evenhand.links._base import log1mexp
+from evenhand.links.base import log1mexp
 
 __all__ = ["Forecast"]
 
@@ -27,7 +27,8 @@ class Forecast:
     distribution : Distribution
         Batch of shape (n,) for one distribution per person, (n, m) for one per person and draw.
     r : ndarray of shape (n,), (1, m) or (n, m), or None
-        Draws strictly between 0 and 1; None for a deterministic forecast, whose batch has shape (n,).
+        Draws strictly between 0 and 1; None for a deterministic forecast, whose batch has shape
+        (n,).
 
     Examples
     --------
@@ -48,7 +49,9 @@ class Forecast:
     def __post_init__(self) -> None:
         shape = self.distribution.batch_shape
         if len(shape) not in (1, 2) or shape[0] == 0:
-            raise bad_input("distribution", "be a batch of shape (n,) or (n, m), n >= 1", f"shape {shape}")
+            raise bad_input(
+                "distribution", "be a batch of shape (n,) or (n, m), n >= 1", f"shape {shape}"
+            )
         if self.r is None and len(shape) == 2:
             raise bad_input("r", "be given for a batch over draws", "None")
         shared = (1, *shape[1:]) if len(shape) == 2 else shape
@@ -60,7 +63,11 @@ class Forecast:
             self,
             distribution=type(self.distribution).__name__,
             n_samples=self.n_samples,
-            n_draws=self.distribution.batch_shape[-1] if self.r is not None and self.r.ndim == 2 else None,
+            n_draws=(
+                self.distribution.batch_shape[-1]
+                if self.r is not None and self.r.ndim == 2
+                else None
+            ),
             is_randomized=self.is_randomized,
         )
 
@@ -70,11 +77,16 @@ class Forecast:
         return cls(Normal(np.atleast_1d(mean), std))
 
     @classmethod
-    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike, *, sort: bool = False) -> Forecast:
-        """Make a deterministic forecast from quantiles: `levels` (q,) within (0, 1), `values` (n, q).
+    def from_quantiles(
+        cls, levels: ArrayLike, values: ArrayLike, *, sort: bool = False
+    ) -> Forecast:
+        """Make a deterministic forecast from quantiles.
 
-        Quantiles that cross, which fall with their level, are refused, or sorted in each row with `sort`; equal ones
-        are moved apart by a billionth of the row's range, so that there is a density.
+        `levels` (q,) within (0, 1), `values` (n, q).
+
+        Quantiles that cross, which fall with their level, are refused, or sorted in each row with
+        `sort`; equal ones are moved apart by a billionth of the row's range, so that there is a
+        density.
         """
         return cls(Quantiles(levels, np.atleast_2d(values), sort=sort))
 
@@ -99,21 +111,31 @@ class Forecast:
     def take(self, rows: Any) -> Forecast:
         """Return the forecast of the given rows."""
         keep = self.r is None or (self.r.ndim == 2 and self.r.shape[0] == 1)
-        return Forecast(self.distribution.take(rows), self.r if keep or self.r is None else self.r[rows])
+        return Forecast(
+            self.distribution.take(rows), self.r if keep or self.r is None else self.r[rows]
+        )
 
     def cdf(self, y: ArrayLike) -> Floats:
         """CDF at `y`, a number or one value per person; shape of the batch."""
         return self.distribution.cdf(self._per_person(y))
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        """Log density at `y`, a number or one value per person; shape of the batch; nats per unit of `y`."""
+        """Log density at `y`, a number or one value per person; shape of the batch.
+
+        Nats per unit of `y`.
+        """
         return self.distribution.logpdf(self._per_person(y))
 
     def crps(self, y: ArrayLike) -> Floats:
-        """CRPS at `y`, a number or one value per person; shape of the batch; units of `y`, smaller is better."""
+        """CRPS at `y`, a number or one value per person; shape of the batch.
+
+        Units of `y`, smaller is better.
+        """
         return self.distribution.crps(self._per_person(y))
 
-    def pit(self, y: ArrayLike, *, step: float | None = None, random_state: RandomState = None) -> Floats:
+    def pit(
+        self, y: ArrayLike, *, step: float | None = None, random_state: RandomState = None
+    ) -> Floats:
         """Probability integral transforms, the CDF at the outcomes.
 
         Parameters
@@ -121,8 +143,8 @@ class Forecast:
         y : array-like of shape (n,)
             Outcomes.
         step : float, optional
-            Rounding step of the outcomes. The PIT is then drawn uniformly from the probability of the cell
-            `y -+ step / 2`, the cells of the least and the greatest outcome being open.
+            Rounding step of the outcomes. The PIT is then drawn uniformly from the probability of
+            the cell `y -+ step / 2`, the cells of the least and the greatest outcome being open.
         random_state : int, generator or None
             Source of that draw: one per person, shared by the person's columns.
 
@@ -138,9 +160,13 @@ class Forecast:
         return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
 
     def log_cell(self, y: ArrayLike, step: float) -> Floats:
-        """Log probability of the rounding cell of `y`, per unit of `y`; shape of the batch (method: front)."""
+        """Log probability of the rounding cell of `y`, per unit of `y`.
+
+        Shape of the batch (method: front).
+        """
         low, high = (self._per_person(end) for end in cell_ends(check_finite("y", y), step))
-        lower, upper = self.distribution.logcdf(high), self.distribution.logsf(low)
+        lower = self.distribution.logcdf(high)
+        upper = self.distribution.logsf(low)
         # a difference within the smaller tail: the other one has lost its digits
         is_lower = lower < upper
         whole = np.where(is_lower, lower, upper)
@@ -157,7 +183,10 @@ class Forecast:
         return self.distribution.expand().ppf(levels)
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Central interval that holds the outcome with probability `level`: lower and upper ends."""
+        """Central interval that holds the outcome with probability `level`.
+
+        Lower and upper ends.
+        """
         check_fraction("level", level)
         return self.ppf((1 - level) / 2), self.ppf((1 + level) / 2)
 
@@ -200,7 +229,9 @@ class Forecast:
             If the forecast is randomized already: randomization is the outermost step.
         """
         if self.is_randomized:
-            raise InputError("this forecast is randomized already; randomize the deterministic forecast instead")
+            raise InputError(
+                "this forecast is randomized already; randomize the deterministic forecast instead"
+            )
         draws = as_draws(r, self.n_samples, random_state)
         base = self.distribution.expand() if draws.ndim == 2 else self.distribution
         return Forecast(Randomized(base, make_link(link, alpha), draws), draws)
@@ -212,7 +243,8 @@ class Forecast:
         """
         if self.r is None or self.r.ndim != 2:
             raise InputError(
-                "only a forecast with several draws per person, r of shape (1, m) or (n, m), is rearranged"
+                "only a forecast with several draws per person, r of shape (1, m) or (n, m), is"
+                " rearranged"
             )
         if not (np.diff(self.r, axis=-1) > 0).all():
             raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
@@ -223,12 +255,19 @@ class Forecast:
         if values.ndim == 0:
             return values
         if values.shape != (self.n_samples,):
-            raise bad_input("y", f"be a number or have shape ({self.n_samples},)", f"shape {values.shape}")
+            raise bad_input(
+                "y", f"be a number or have shape ({self.n_samples},)", f"shape {values.shape}"
+            )
         return values[:, None] if len(self.distribution.batch_shape) == 2 else values
 
 
-def cell_ends(y: Floats, step: float, span: tuple[float, float] | None = None) -> tuple[Floats, Floats]:
-    """Ends of the rounding cells of the outcomes; those of the least and the greatest outcome, `span`, are open."""
+def cell_ends(
+    y: Floats, step: float, span: tuple[float, float] | None = None
+) -> tuple[Floats, Floats]:
+    """Ends of the rounding cells of the outcomes.
+
+    Those of the least and the greatest outcome, `span`, are open.
+    """
     if not step > 0:
         raise bad_input("step", "be positive", step)
     least, greatest = (y.min(), y.max()) if span is None else span

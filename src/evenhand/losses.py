@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evenhand._checks import check_fraction, require_extra
+from evenhand._validate import check_fraction, require_extra
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,7 +52,9 @@ def nll_loss(log_density: Tensor) -> Tensor:
     return -log_density
 
 
-def individual_calibration_loss(pit: Tensor, log_density: Tensor, r: Tensor, alpha: float | Tensor = 0.1) -> Tensor:
+def individual_calibration_loss(
+    pit: Tensor, log_density: Tensor, r: Tensor, alpha: float | Tensor = 0.1
+) -> Tensor:
     """Compute the paper's objective `(1 - alpha) |pit - r| - alpha log_density`, elementwise.
 
     Parameters
@@ -62,7 +64,8 @@ def individual_calibration_loss(pit: Tensor, log_density: Tensor, r: Tensor, alp
     r : Tensor
         The draws, fresh at each step.
     alpha : float or Tensor, default 0.1
-        Weight of sharpness, 0 < alpha <= 1. A tensor trains several networks at once, each at its own.
+        Weight of sharpness, 0 < alpha <= 1. A tensor trains several networks at once, each at its
+        own.
 
     Returns
     -------

@@ -1,4 +1,7 @@
-"""Audits as plain values, made by hand: what the report is shown to do without an audit being run."""
+"""Audits as plain values, made by hand.
+
+What the report is shown to do without an audit being run.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +18,75 @@ def group(name, n, error, low, high, *, bias=None, mean_pit=0.5, cover=0.8, too_
     for level, value in (("80", cover), ("90", (1 + cover) / 2)):
         key = f"coverage_{level}"
         bands |= {key: value, f"{key}_low": value - 0.03, f"{key}_high": min(value + 0.03, 1.0)}
-    head = {"group": name, "n": n, "error": error, "error_low": low, "error_high": high, "mean_pit": mean_pit}
+    head = {
+        "group": name,
+        "n": n,
+        "error": error,
+        "error_low": low,
+        "error_high": high,
+        "mean_pit": mean_pit,
+    }
     return head | bands | {"too_small": too_small}
 
 
 def scanned(name, n, error, direction, bias, p_adjusted):
     tests = {"p_value": p_adjusted / 50, "p_adjusted": p_adjusted, "features": name.split(" and ")}
-    return {"group": name, "n": n, "error": error, "direction": direction, "bias": bias, "coverage_80": 0.71} | tests
+    return {
+        "group": name,
+        "n": n,
+        "error": error,
+        "direction": direction,
+        "bias": bias,
+        "coverage_80": 0.71,
+    } | tests
 
 
 def found(mass, n, error, low, description):
-    told = {"p_value": 0.0004 if low else 0.3, "direction": "outcomes lower than forecast", "bias": -0.62}
-    told |= {"coverage_80": 0.66, "description": description, "description_share": 0.21, "features": ["age", "sex"]}
+    told = {
+        "p_value": 0.0004 if low else 0.3,
+        "direction": "outcomes lower than forecast",
+        "bias": -0.62,
+    }
+    told |= {
+        "coverage_80": 0.66,
+        "description": description,
+        "description_share": 0.21,
+        "features": ["age", "sex"],
+    }
     return {"mass": mass, "n": n, "n_judged": 900, "error": error, "low": low} | told
 
 
 def worst(mass, error, null, certified):
     nulls = {"null_mean": null, "null_low": null and null - 0.01, "null_high": null and null + 0.01}
-    return {"mass": mass, "n": round(1500 * mass), "error": error} | nulls | {"certified": certified}
+    return (
+        {"mass": mass, "n": round(1500 * mass), "error": error} | nulls | {"certified": certified}
+    )
 
 
 SCORES = [
     {"measure": "log score", "value": 1.512, "low": 1.47, "high": 1.55, "unit": "nats"},
     {"measure": "CRPS", "value": 0.6012, "low": 0.58, "high": 0.62, "unit": "units of y"},
-    {"measure": "80% interval width", "value": 12563.1, "low": 12000.2, "high": 13000.9, "unit": "units of y"},
+    {
+        "measure": "80% interval width",
+        "value": 12563.1,
+        "low": 12000.2,
+        "high": 13000.9,
+        "unit": "units of y",
+    },
     {"measure": "80% coverage", "value": 0.772, "low": 0.75, "high": 0.79, "unit": "share"},
     {"measure": "average error", "value": 0.0413, "low": 0.02, "high": 0.06, "unit": "probability"},
 ]
 QUESTIONS = [
-    {"question": "is it calibrated on average", "answered": True, "why": "one PIT per person suffices"},
-    {"question": "is it calibrated for groups formed after the draws", "answered": False, "why": "lucky draws"},
+    {
+        "question": "is it calibrated on average",
+        "answered": True,
+        "why": "one PIT per person suffices",
+    },
+    {
+        "question": "is it calibrated for groups formed after the draws",
+        "answered": False,
+        "why": "lucky draws",
+    },
 ]
 CERTIFICATE = {
     "confidence": 0.95,
@@ -69,8 +111,13 @@ CERTIFICATE = {
 
 
 def deterministic():
-    surest = scanned("age > 45 and sex = f", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003)
-    many = [scanned(f"x{i} > 0.5", 700, 0.05 - i / 1000, "mixed", 0.02, min(0.01 * (i + 1), 1.0)) for i in range(30)]
+    surest = scanned(
+        "age > 45 and sex = f", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003
+    )
+    many = [
+        scanned(f"x{i} > 0.5", 700, 0.05 - i / 1000, "mixed", 0.02, min(0.01 * (i + 1), 1.0))
+        for i in range(30)
+    ]
     certificate = deepcopy(CERTIFICATE) | {"n_draws": 1}
     return {
         "schema": "evenhand.audit/2",
@@ -92,7 +139,10 @@ def deterministic():
             found(0.2, 180, 0.2141, 0.1523, "age > 44 and sex = f"),
             found(0.5, 450, 0.08, 0.0, None),
         ],
-        "worst_groups": [worst(m / 10, (1 - m / 10) / 2 + 0.04, (1 - m / 10) / 2 + 0.01, 0.5) for m in range(1, 11)],
+        "worst_groups": [
+            worst(m / 10, (1 - m / 10) / 2 + 0.04, (1 - m / 10) / 2 + 0.01, 0.5)
+            for m in range(1, 11)
+        ],
         "certificate": certificate,
         "notes": ["column 'id' was not scanned: too many values"],
     }
@@ -100,22 +150,44 @@ def deterministic():
 
 def randomized():
     curve = [
-        worst(m / 10, 0.22 * (1 - m / 10) + 0.02, 0.2 * (1 - m / 10) + 0.02, 0.43 - 0.038 * m) for m in range(1, 11)
+        worst(m / 10, 0.22 * (1 - m / 10) + 0.02, 0.2 * (1 - m / 10) + 0.02, 0.43 - 0.038 * m)
+        for m in range(1, 11)
     ]
     certificate = deepcopy(CERTIFICATE)
-    head = {"name": "risk model, randomized", "n_draws": 64, "is_randomized": True, "rounding_step": None}
+    head = {
+        "name": "risk model, randomized",
+        "n_draws": 64,
+        "is_randomized": True,
+        "rounding_step": None,
+    }
     return deterministic() | head | {"certificate": certificate, "worst_groups": curve}
 
 
 def pits_only():
     groups = [group("everyone", 300, 0.011, 0.0, 0.05, cover=0.79)]
     head = {"name": "PITs", "n_samples": 300, "rounding_step": None, "scores": deepcopy(SCORES[3:])}
-    return deterministic() | head | {"groups": groups, "scan": [], "learned": [], "certificate": None, "notes": []}
+    return (
+        deterministic()
+        | head
+        | {
+            "groups": groups,
+            "scan": [],
+            "learned": [],
+            "certificate": None,
+            "notes": [],
+        }
+    )
 
 
 def nothing():
     lists = {key: [] for key in ("scores", "groups", "scan", "learned", "worst_groups", "notes")}
-    head = {"schema": "evenhand.audit/2", "name": "", "n_samples": 1, "n_draws": 1, "is_randomized": False}
+    head = {
+        "schema": "evenhand.audit/2",
+        "name": "",
+        "n_samples": 1,
+        "n_draws": 1,
+        "is_randomized": False,
+    }
     return head | lists | {"rounding_step": None, "certificate": None}
 
 
@@ -149,7 +221,10 @@ def pit_of(n_bins, n, tilt):
 
 
 def calibration_of(n, tilt):
-    """The curve that belongs to `pit_of`: its integral, with the band of Dvoretzky, Kiefer and Wolfowitz."""
+    """The curve that belongs to `pit_of`.
+
+    Its integral, with the band of Dvoretzky, Kiefer and Wolfowitz.
+    """
     reach = math.sqrt(math.log(2 / 0.05) / (2 * n))
     curve = []
     for level in [0.05 * k for k in range(1, 20)]:
@@ -185,7 +260,9 @@ PROVENANCE = {
     "evenhand": "0.2.0",
     "python": "3.11.7",
     "packages": {"numpy": "2.1.0", "scipy": "1.15.1", "scikit-learn": "1.6.1", "pandas": "2.2.3"},
-    "command": "evenhand audit model table.csv --target progression --groups sex,age --out report.html",
+    "command": (
+        "evenhand audit model table.csv --target progression --groups sex,age --out report.html"
+    ),
     "random_state": 0,
     "model": {"name": "model", "kind": "RandomizedRegressor", "sha256": "0f" * 32},
     "data": {"name": "table.csv", "sha256": "a7" * 32, "n_rows": 1500},
@@ -197,7 +274,11 @@ def full(audit, *, tilt, draws, alpha):
     """An audit with all that the newest layout holds."""
     n = audit["n_samples"]
     newer = {"schema": "evenhand.audit/3", "pit": pit_of(10 if n < 500 else 20, n, tilt)}
-    newer |= {"calibration": calibration_of(n, tilt), "examples": people(draws), "price": price_of(alpha)}
+    newer |= {
+        "calibration": calibration_of(n, tilt),
+        "examples": people(draws),
+        "price": price_of(alpha),
+    }
     provenance = deepcopy(PROVENANCE)
     provenance["data"]["n_rows"] = n
     if not audit["is_randomized"]:
@@ -216,9 +297,19 @@ def full_randomized():
 
 def many_groups(n=300):
     audit = full_deterministic()
-    names = [f"postcode={1000 + 7 * i}" if i % 3 else f"age in [{i}, {i + 5}) and sex=f" for i in range(n)]
+    names = [
+        f"postcode={1000 + 7 * i}" if i % 3 else f"age in [{i}, {i + 5}) and sex=f"
+        for i in range(n)
+    ]
     audit["groups"] += [
-        group(name, 31 + i, 0.02 + 0.0011 * i, 0.0009 * i if i % 4 else 0.0, 0.06 + 0.0012 * i, bias=i / 90 - 1.5)
+        group(
+            name,
+            31 + i,
+            0.02 + 0.0011 * i,
+            0.0009 * i if i % 4 else 0.0,
+            0.06 + 0.0012 * i,
+            bias=i / 90 - 1.5,
+        )
         for i, name in enumerate(names)
     ]
     return audit
@@ -235,7 +326,9 @@ def no_groups():
 
 def million_rows():
     audit = full_randomized()
-    audit |= full(audit | {"n_samples": 1_000_000}, tilt=0.002, draws=(0.1, 0.35, 0.65, 0.9), alpha=0.2)
+    audit |= full(
+        audit | {"n_samples": 1_000_000}, tilt=0.002, draws=(0.1, 0.35, 0.65, 0.9), alpha=0.2
+    )
     audit["groups"] = [row | {"n": row["n"] * 700} for row in audit["groups"]]
     audit["examples"] = [row | {"row": row["row"] * 2000} for row in audit["examples"]]
     return audit

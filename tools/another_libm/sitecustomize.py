@@ -1,17 +1,22 @@
-"""Another mathematics library: the results of exp, log, gammaln and their like move by one unit in the last place.
+"""Another mathematics library.
 
-Processors and mathematics libraries round these functions differently, so a test that compares their digits passes on
-one machine and fails on the next. Python imports a module of this name from `PYTHONPATH` when it starts::
+The results of exp, log, gammaln and their like move by one unit in the last place.
+
+Processors and mathematics libraries round these functions differently, so a test that compares
+their digits passes on one machine and fails on the next. Python imports a module of this name from
+`PYTHONPATH` when it starts::
 
     PYTHONPATH=tools/another_libm pytest tests/test_bands.py
 
-`make test-rounding` runs all tests so, with other kernels of BLAS and torch, which add up in another order.
+`make test-rounding` runs all tests so, with other kernels of BLAS and torch, which add up in
+another order.
 
-Each result moves by -1, 0 or +1 unit in the last place, by a hash of the function and of its arguments: equal
-arguments give equal results, and odd and even functions stay so, as in every real library. Results that are whole or
-half numbers do not move, because libraries agree on those, such as `exp(0)` and `log2(8)`. Functions of `math`, of
-`numpy` and of `scipy.special` (with the distributions of `scipy.stats`, which are made of them) move; roots, sums and
-`**` do not, nor does compiled code that calls its own library. `ANOTHER_LIBM_SEED` gives another library.
+Each result moves by -1, 0 or +1 unit in the last place, by a hash of the function and of its
+arguments: equal arguments give equal results, and odd and even functions stay so, as in every real
+library. Results that are whole or half numbers do not move, because libraries agree on those, such
+as `exp(0)` and `log2(8)`. Functions of `math`, of `numpy` and of `scipy.special` (with the
+distributions of `scipy.stats`, which are made of them) move; roots, sums and `**` do not, nor does
+compiled code that calls its own library. `ANOTHER_LIBM_SEED` gives another library.
 """
 
 from __future__ import annotations
@@ -86,7 +91,9 @@ def other_function(function: Callable[..., float]) -> Callable[..., float]:
         result = function(*values)
         if not all(isinstance(value, float) for value in values):
             return moved(result, unit(salt, [result]))  # whole numbers may be too large for a float
-        return moved(result, unit(salt, [abs(value) for value in values] if is_symmetric else values))
+        return moved(
+            result, unit(salt, [abs(value) for value in values] if is_symmetric else values)
+        )
 
     return other
 
@@ -117,7 +124,11 @@ class OtherUfunc:
         import numpy as np
 
         inputs = args[: self._ufunc.nin]
-        if all(isinstance(value, float) for value in inputs) and not kwargs and len(args) == len(inputs):
+        if (
+            all(isinstance(value, float) for value in inputs)
+            and not kwargs
+            and len(args) == len(inputs)
+        ):
             result = self._called(*inputs)
             if type(result) is not np.float64:
                 return result
@@ -152,7 +163,10 @@ class OtherUfunc:
         words, arrays = np.uint64(self._salt), (np.ndarray, np.memmap)
         with np.errstate(all="ignore"):
             for value in inputs:
-                if not isinstance(value, int | float | list | tuple | np.generic) and type(value) not in arrays:
+                if (
+                    not isinstance(value, int | float | list | tuple | np.generic)
+                    and type(value) not in arrays
+                ):
                     return None
                 if np.asarray(value).dtype.kind not in "biuf":
                     return None
@@ -166,7 +180,10 @@ class OtherUfunc:
 
 
 def nudged(result: Any, words: Any, where: Any) -> Any:
-    """Return results, each moved as its hash tells; those in an array of the caller's move where they lie."""
+    """Return results, each moved as its hash tells.
+
+    Those in an array of the caller's move where they lie.
+    """
     import numpy as np
 
     is_array = type(result) in (np.ndarray, np.memmap)
@@ -174,7 +191,9 @@ def nudged(result: Any, words: Any, where: Any) -> Any:
         return result
     if result.dtype not in (np.float64, np.float32) or np.shape(words) != result.shape:
         return result
-    units = (((words >> np.uint64(32)) * np.uint64(3)) >> np.uint64(32)).astype(np.int8) - np.int8(1)
+    units = (((words >> np.uint64(32)) * np.uint64(3)) >> np.uint64(32)).astype(np.int8) - np.int8(
+        1
+    )
     with np.errstate(all="ignore"):
         size, doubled = np.abs(result), 2 * result
         units *= (size < np.inf) & ((size >= 1024) | (doubled != np.rint(doubled)))

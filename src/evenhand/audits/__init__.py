@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from evenhand.audits._audit import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit, certify
-from evenhand.audits._compare import Comparison, compare
-from evenhand.audits._conditions import Condition, parse_condition
-from evenhand.audits._held_out import check_search, one_row_note
 from evenhand.audits._partitioned import audit_of
-from evenhand.audits._provenance import with_people
-from evenhand.audits._result import Audit
 from evenhand.audits._tally import Tally, TallyPlan, tally
+from evenhand.audits.comparison import Comparison, compare
+from evenhand.audits.gate import Condition, parse_condition
+from evenhand.audits.provenance import with_people
+from evenhand.audits.result import Audit
+from evenhand.audits.rows import check_search, one_row_note
+from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit, certify
 
 __all__ = [
     "LEARNED_MASSES",

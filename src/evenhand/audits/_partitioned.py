@@ -9,26 +9,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand import calibration
+from evenhand import certificates
 from evenhand._format import stated
-from evenhand.audits import _tables
-from evenhand.audits._held_out import POSSIBLE_LEAK, with_leaks
-from evenhand.audits._pictures import LEVELS, curve_table
-from evenhand.audits._result import Audit
+from evenhand.audits import tables as _tables
 from evenhand.audits._tally import Tally, TallyPlan
+from evenhand.audits.pictures import LEVELS, curve_table
+from evenhand.audits.result import Audit
+from evenhand.audits.rows import POSSIBLE_LEAK, with_leaks
 from evenhand.calibration._exact import Wholes, rounded
 from evenhand.calibration.bands import binned_error_interval
 from evenhand.calibration.counts import BINS, PITCounts, binned_error
-from evenhand.figures._histogram import BINS as BARS
-from evenhand.figures._histogram import band
-from evenhand.groups import Group
+from evenhand.calibration.histogram import BINS as BARS
+from evenhand.calibration.histogram import band
+from evenhand.columns.groups import Group
 from evenhand.report import says_no_scan
 
 CONFIDENCE = 0.95
 """Of the bands of averages, as in an audit in memory."""
 
 
-def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, min_size: int) -> Audit:
+def audit_of(
+    found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, min_size: int
+) -> Audit:
     """Put what all rows say in the place of what some of them say.
 
     Parameters
@@ -48,11 +50,15 @@ def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, 
     groups = {name: counts for name, counts in tally.groups.items() if counts.n_samples}
     proof = None
     if found.certificate is not None:
-        proof = calibration.certify_counts(
-            tally.counts, groups=groups, is_randomized=tally.counts.gap is not None, confidence=confidence
+        proof = certificates.certify_counts(
+            tally.counts,
+            groups=groups,
+            is_randomized=tally.counts.gap is not None,
+            confidence=confidence,
         )
     table = _group_table(tally, groups, plan, found)
-    scan, old = found.scan, found.notes
+    scan = found.scan
+    old = found.notes
     if tally.scan is not None and plan.layout is not None:
         leaks = found.scan[found.scan["direction"] == POSSIBLE_LEAK]
         scan = with_leaks(tally.scan.frame(plan.layout, min_size), leaks)
@@ -72,45 +78,73 @@ def audit_of(found: Audit, tally: Tally, plan: TallyPlan, *, confidence: float, 
 
 
 def _notes(tally: Tally, groups: Container[str], searched: int, *, has_leaks: bool) -> list[str]:
-    of_all, of_some = ["averages", "named groups"], ["scores", "learned groups", "worst groups in hindsight"]
+    of_all = ["averages", "named groups"]
+    of_some = ["scores", "learned groups", "worst groups in hindsight"]
     (of_some if tally.scan is None else of_all).append("scanned groups")
     of_some += ["possible leaks"] if has_leaks else []
     notes = [
-        f"{', '.join(of_all)} and what is proven are of all {tally.counts.n_samples:,} rows; errors of averages and "
-        f"named groups are counted in bins, within {1 / (2 * BINS):.5f} of the exact ones",
+        (
+            f"{', '.join(of_all)} and what is proven are of all {tally.counts.n_samples:,} rows;"
+            f" errors of averages and named groups are counted in bins, within {1 / (2 * BINS):.5f}"
+            " of the exact ones"
+        ),
         f"{', '.join(of_some)} are of {searched:,} rows chosen at random",
     ]
-    return notes + [f"no row of group {name!r} is left" for name in tally.groups if name not in groups]
+    return notes + [
+        f"no row of group {name!r} is left" for name in tally.groups if name not in groups
+    ]
 
 
-def _worst_groups(some: pd.DataFrame, everyone: pd.Series[Any], proof: calibration.Certificate | None) -> pd.DataFrame:
-    """Worst groups of some rows, with what is certified of all; the group of everybody is not searched for."""
+def _worst_groups(
+    some: pd.DataFrame, everyone: pd.Series[Any], proof: certificates.Certificate | None
+) -> pd.DataFrame:
+    """Worst groups of some rows, with what is certified of all.
+
+    The group of everybody is not searched for.
+    """
     bounds = [np.nan if proof is None else proof.group_error(mass) for mass in some["mass"]]
-    table, is_all = some.assign(certified=bounds), some["mass"] == 1
+    table = some.assign(certified=bounds)
+    is_all = some["mass"] == 1
     smaller = np.sqrt(some["n"] / everyone["n"])
     for name in ("null_mean", "null_low", "null_high"):
         table[name] = table[name].mask(is_all, table[name] * smaller)
-    return table.assign(n=some["n"].mask(is_all, everyone["n"]), error=some["error"].mask(is_all, everyone["error"]))
+    return table.assign(
+        n=some["n"].mask(is_all, everyone["n"]), error=some["error"].mask(is_all, everyone["error"])
+    )
 
 
 def _scores(scores: pd.DataFrame, everyone: pd.Series[Any]) -> pd.DataFrame:
     """Scores of which those that PITs give are of everybody."""
-    columns = {f"{stated(level)} coverage": f"coverage_{level * 100:.0f}" for level in _tables.LEVELS}
+    columns = {
+        f"{stated(level)} coverage": f"coverage_{level * 100:.0f}" for level in _tables.LEVELS
+    }
     columns["average error"] = "error"
     rows = scores.to_dict("records")
     for row in rows:
         if (column := columns.get(row["measure"])) is not None:
-            row |= {"value": everyone[column], "low": everyone[f"{column}_low"], "high": everyone[f"{column}_high"]}
+            row |= {
+                "value": everyone[column],
+                "low": everyone[f"{column}_low"],
+                "high": everyone[f"{column}_high"],
+            }
     return pd.DataFrame(rows, columns=scores.columns)
 
 
-def _group_table(tally: Tally, groups: dict[str, PITCounts], plan: TallyPlan, found: Audit) -> pd.DataFrame:
+def _group_table(
+    tally: Tally, groups: dict[str, PITCounts], plan: TallyPlan, found: Audit
+) -> pd.DataFrame:
     """Everybody and the named groups; `found` is of the rows chosen at random."""
     margins = {row["group"]: _margin(dict(row)) for row in found.groups.to_dict("records")}
     known = {group.name: group for partition in plan.groups for group in partition.groups}
     return _tables.group_frame(
         [
-            _row(known.get(name, Group(name)), counts, tally.moments[name], plan.centre, margins.get(name))
+            _row(
+                known.get(name, Group(name)),
+                counts,
+                tally.moments[name],
+                plan.centre,
+                margins.get(name),
+            )
             for name, counts in ({"everyone": tally.counts} | groups).items()
         ],
         found.leaks,
@@ -118,18 +152,25 @@ def _group_table(tally: Tally, groups: dict[str, PITCounts], plan: TallyPlan, fo
 
 
 def _margin(row: dict[Any, Any]) -> float | None:
-    """How far the error of a sample of one row may be from the true one; None of too few rows to tell."""
+    """How far the error of a sample of one row may be from the true one.
+
+    None of too few rows to tell.
+    """
     return None if row["too_small"] else (row["error_high"] - row["error"]) * np.sqrt(row["n"])
 
 
-def _row(group: Group, counts: PITCounts, sums: Wholes, centre: float, margin: float | None) -> dict[str, Any]:
+def _row(
+    group: Group, counts: PITCounts, sums: Wholes, centre: float, margin: float | None
+) -> dict[str, Any]:
     n = counts.n_samples
     mean_pit, excess, square = rounded(sums) / n
     variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan
     coverage = {level: _coverage(counts, level) for level in _tables.LEVELS}
     bias = _tables.mean_band(float(centre + excess), float(variance))
     is_small = n < _tables.SMALL_GROUP
-    return _tables.group_row(group, n, _error(counts, margin), float(mean_pit), bias, coverage, is_small)
+    return _tables.group_row(
+        group, n, _error(counts, margin), float(mean_pit), bias, coverage, is_small
+    )
 
 
 def _error(counts: PITCounts, margin: float | None) -> tuple[float, float, float]:
@@ -142,18 +183,22 @@ def _error(counts: PITCounts, margin: float | None) -> tuple[float, float, float
 
 
 def _coverage(counts: PITCounts, level: float) -> dict[str, float]:
-    inside, n = counts.inside[level], counts.n_samples
+    inside = counts.inside[level]
+    n = counts.n_samples
     shares = np.arange(inside.size) / counts.n_draws
     mean = float(inside @ shares) / n
     return _tables.share_band(mean, float(inside @ (shares - mean) ** 2) / n**2, n)
 
 
 def _histogram(tally: Tally) -> pd.DataFrame:
-    n, m = tally.counts.n_samples, tally.counts.n_draws
+    n = tally.counts.n_samples
+    m = tally.counts.n_draws
     draws, squares = tally.bars / np.array([[m], [m**2]])
     low, high = band((squares - 2 / BARS * draws + n / BARS**2) / n**2, m)
     edges = np.arange(BARS + 1) / BARS
-    return pd.DataFrame({"start": edges[:-1], "end": edges[1:], "share": draws / n, "low": low, "high": high})
+    return pd.DataFrame(
+        {"start": edges[:-1], "end": edges[1:], "share": draws / n, "low": low, "high": high}
+    )
 
 
 def _curve(counts: PITCounts) -> pd.DataFrame:

@@ -1,4 +1,7 @@
-"""What an audit keeps of rows that come in parts: sums and counts, which add up in any order without rounding."""
+"""What an audit keeps of rows that come in parts.
+
+Sums and counts, which add up in any order without rounding.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._checks import Floats, bad_input
 from evenhand._format import one_line
-from evenhand.audits._subject import read_block
+from evenhand._validate import Floats, bad_input
+from evenhand.audits.forecasts import read_block
 from evenhand.calibration._exact import Wholes, exact
-from evenhand.calibration._scan_counts import ScanCounts, ScanLayout
 from evenhand.calibration.counts import PITCounts, count_pits
+from evenhand.calibration.histogram import BINS, draws_in_bins
+from evenhand.columns.groups import Partition
 from evenhand.draws import fresh
-from evenhand.figures._histogram import BINS, draws_in_bins
 from evenhand.forecast import cell_ends
-from evenhand.groups import Partition
+from evenhand.search._scan_counts import ScanCounts, ScanLayout
 
 MOST_RESIDUAL = 1e140
 """Of larger ones the squares would not be numbers."""
@@ -37,7 +40,8 @@ class TallyPlan:
     levels : tuple of float
         Probabilities of the intervals whose coverage is counted.
     step : float or None
-        Grid of outcomes whose PITs are spread over the probability of their rounding cell; None to leave them.
+        Grid of outcomes whose PITs are spread over the probability of their rounding cell; None to
+        leave them.
     span : tuple of float
         The least and the greatest outcome of all rows.
     centre : float
@@ -55,7 +59,9 @@ class TallyPlan:
     def partitions(self) -> tuple[Partition, ...]:
         """How columns part the rows, for any purpose."""
         scanned = () if self.layout is None else self.layout.partitions
-        return tuple({part.column: part for part in (*self.groups, *scanned) if part is not None}.values())
+        return tuple(
+            {part.column: part for part in (*self.groups, *scanned) if part is not None}.values()
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,8 +75,8 @@ class Tally:
     groups : dict of str to PITCounts
         PITs of the named groups.
     moments : dict of str to ndarray of whole numbers, shape (3,)
-        Of everybody, under "everyone", and of the named groups: exact sums of the mean PIT of each row, of the
-        residual and of its square.
+        Of everybody, under "everyone", and of the named groups: exact sums of the mean PIT of each
+        row, of the residual and of its square.
     bars : ndarray of int, shape (2, 20)
         Of each bar of the histogram, sums over rows of the number of draws in it and of its square.
     scan : ScanCounts or None
@@ -97,7 +103,12 @@ class Tally:
 
 
 def tally(
-    model_or_forecast: Any, X: Any, y: Floats, table: pd.DataFrame, plan: TallyPlan, random: np.random.Generator
+    model_or_forecast: Any,
+    X: Any,
+    y: Floats,
+    table: pd.DataFrame,
+    plan: TallyPlan,
+    random: np.random.Generator,
 ) -> Tally:
     """Score some rows and keep what adds up.
 
@@ -125,7 +136,9 @@ def tally(
     parted = {part.column: part.masks(table[part.column]) for part in plan.partitions}
     masks = {name: mask for part in plan.groups for name, mask in parted[part.column].items()}
     counts, groups = count_pits(pit, r, levels=plan.levels, groups=masks, random_state=random)
-    values = np.column_stack((pit.mean(axis=-1), residual - plan.centre, (residual - plan.centre) ** 2))
+    values = np.column_stack(
+        (pit.mean(axis=-1), residual - plan.centre, (residual - plan.centre) ** 2)
+    )
     in_bars = draws_in_bins(pit, BINS)
     scan = None
     if plan.layout is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats
+from evenhand._validate import Floats
 
 Wholes = NDArray[Any]
 """Python integers of any size."""
@@ -18,7 +18,9 @@ SMALLEST = 1074
 
 
 def exact(values: ArrayLike) -> Wholes:
-    """Return finite floats as whole multiples of 2^-1074, shape as given: these add up without rounding.
+    """Return finite floats as whole multiples of 2^-1074, shape as given.
+
+    These add up without rounding.
 
     Examples
     --------

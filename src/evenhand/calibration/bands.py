@@ -1,8 +1,11 @@
-"""Bounds that hold at any sample size: for laws, shares and the mean of the worst share (method: proof).
+"""Bounds that hold at any sample size.
 
-Values are independent and identically distributed, between 0 and a known top. The mean of their worst `mass`, the
-conditional value at risk, is `(1 / mass) * integral_0^top min(mass, P(V > t)) dt`; an upper band for `P(V > t)` that
-holds at all `t` at once therefore bounds it for every mass at once.
+For laws, shares and the mean of the worst share (method: proof).
+
+Values are independent and identically distributed, between 0 and a known top. The mean of their
+worst `mass`, the conditional value at risk, is `(1 / mass) * integral_0^top min(mass, P(V > t))
+dt`; an upper band for `P(V > t)` that holds at all `t` at once therefore bounds it for every mass
+at once.
 """
 
 from __future__ import annotations
@@ -16,15 +19,16 @@ from scipy.signal import fftconvolve
 from scipy.special import betaincinv, gammaln, xlogy
 from scipy.stats import beta
 
-from evenhand._checks import Floats
 from evenhand._format import one_line
+from evenhand._validate import Floats
 from evenhand.draws import RandomState, generator
 
 Ranks = NDArray[np.intp]
 Counts = NDArray[np.int64]
 
 DIRECT_RANKS = 100
-"""Ranks from the top that each have a bound of their own; farther down they stand a quarter of a deviation apart."""
+"""Ranks from the top that each have a bound of their own; farther down they stand a quarter of a
+deviation apart."""
 
 LEAST_RISK = 1e-6
 """Smaller risks than this are shared equally: at a million rows the probability of a band is known to about 1e-9, at
@@ -40,10 +44,12 @@ SHORT = 250
 """Laws of fewer counts than this are convolved term by term, longer ones by Fourier transforms."""
 
 LONG = 5000
-"""Arrivals at a rate above this, of two million values, are reckoned from nine deviations below it, not from none."""
+"""Arrivals at a rate above this, of two million values, are reckoned from nine deviations below
+it, not from none."""
 
 MANY = 2_000_000
-"""Above so many values `n! e^n / n^n` comes from Stirling's series: the logarithms of its parts are too large."""
+"""Above so many values `n! e^n / n^n` comes from Stirling's series: the logarithms of its parts
+are too large."""
 
 BLOCK_GROWTH = 1.05
 """Bets are set anew whenever the rows seen have grown by this factor."""
@@ -85,11 +91,16 @@ def cvar(values: Floats, mass: float) -> float:
     return float((falling[:whole].sum() + edge) / share)
 
 
-def local_levels_band(values: Floats, top: float, confidence: float, counts: Counts | None = None) -> SurvivalBand:
-    """Band with equal local levels: the `i`-th largest value gets a quantile of its Beta(i, n - i + 1) law.
+def local_levels_band(
+    values: Floats, top: float, confidence: float, counts: Counts | None = None
+) -> SurvivalBand:
+    """Band with equal local levels.
 
-    `P(V > V_(i))` has at most that law, whatever the law of the values. The level of all quantiles is set so that
-    the whole band holds with `confidence`. With `counts` each value, in any order, stands for so many equal ones.
+    The `i`-th largest value gets a quantile of its Beta(i, n - i + 1) law.
+
+    `P(V > V_(i))` has at most that law, whatever the law of the values. The level of all quantiles
+    is set so that the whole band holds with `confidence`. With `counts` each value, in any order,
+    stands for so many equal ones.
     """
     rising, upto = _rising(values, counts)
     n = int(upto[-1])
@@ -97,11 +108,14 @@ def local_levels_band(values: Floats, top: float, confidence: float, counts: Cou
     # the i-th largest is the first value with n - i + 1 at or below it
     at_ranks = rising[np.searchsorted(upto[1:], n - ranks + 1)]
     # below the value of a rank nothing better than the next rank's bound is known
-    starts, upper = np.append(at_ranks, 0.0), np.append(bounds, 1.0)
+    starts = np.append(at_ranks, 0.0)
+    upper = np.append(bounds, 1.0)
     return SurvivalBand(starts[::-1], upper[::-1], top)
 
 
-def dkw_band(values: Floats, top: float, confidence: float, counts: Counts | None = None) -> SurvivalBand:
+def dkw_band(
+    values: Floats, top: float, confidence: float, counts: Counts | None = None
+) -> SurvivalBand:
     """Band of constant width, Dvoretzky-Kiefer-Wolfowitz with Massart's constant: the baseline.
 
     With `counts` each value, in any order, stands for so many equal ones.
@@ -135,8 +149,11 @@ def _local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
     least = float(most - np.log(ranks.size))
     if ranks.size == 1 or 1 - confidence < LEAST_RISK * max(1.0, n / MANY):
         return ranks, bounds_at(least)
-    # leaving the band is nearly Poisson, at a rate about in proportion to the level: straight on a log scale
-    goal, slope, last = np.log(-np.log(confidence)), 0.85, (np.nan, np.nan)
+    # leaving the band is nearly Poisson, at a rate about in proportion to the level: straight on a
+    # log scale
+    goal = np.log(-np.log(confidence))
+    slope = 0.85
+    last = (np.nan, np.nan)
     log_level = min(goal - np.log(2 * np.log(np.log(max(n, 16))) * np.log(max(n, 16))), most)
     for _ in range(MOST_STEPS):
         bounds = bounds_at(log_level)
@@ -151,7 +168,8 @@ def _local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
 
 
 def _ranks(n: int) -> Ranks:
-    ranks, rank = [], 0
+    ranks = []
+    rank = 0
     while rank < n:
         rank += 1 if rank < DIRECT_RANKS else max(1, int(np.sqrt(rank) / 4), rank // 400)
         ranks.append(min(rank, n))
@@ -161,13 +179,18 @@ def _ranks(n: int) -> Ranks:
 def _probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
     """Probability that for each rank `i` the `i`-th smallest of `n` uniform values is at most its bound.
 
-    Equivalent: at each bound at least `i` values have come. The count is a Poisson process given that `n` come in
-    all (Moscovich & Nadler, Statistics & Probability Letters 2017); its law is carried from bound to bound.
+    Equivalent: at each bound at least `i` values have come. The count is a Poisson process given
+    that `n` come in all (Moscovich & Nadler, Statistics & Probability Letters 2017); its law is
+    carried from bound to bound.
     """
-    law, low, time = np.ones(1), 0, 0.0
+    law = np.ones(1)
+    low = 0
+    time = 0.0
     for rank, bound in zip(ranks, bounds, strict=True):
         rate = n * (bound - time)
-        first = int(rate - 9 * np.sqrt(rate)) if rate > LONG else 0  # fewer arrivals hold less than 1e-18
+        first = (
+            int(rate - 9 * np.sqrt(rate)) if rate > LONG else 0
+        )  # fewer arrivals hold less than 1e-18
         steps = np.arange(first, int(rate + 9 * np.sqrt(rate)) + 25)
         arrivals = _poisson(steps, rate)
         low += first
@@ -176,7 +199,8 @@ def _probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
         # too few by now: the band is left. Far more than expected: such paths hold less than 1e-15
         high = min(n, int(n * bound + 9 * np.sqrt(n * bound * (1 - bound))) + 30)
         law = law[max(int(rank) - low, 0) : high - low + 1]
-        low, time = max(int(rank), low), float(bound)
+        low = max(int(rank), low)
+        time = float(bound)
     left = n - low - np.arange(law.size)
     whole = float((law * _poisson(left, n * (1 - time))).sum())
     if n > MANY:
@@ -189,12 +213,15 @@ def _poisson(counts: NDArray[np.intp], rate: float) -> Floats:
     return np.asarray(np.exp(xlogy(counts, rate) - rate - gammaln(counts + 1.0)))
 
 
-def betting_cvar(values: Floats, mass: float, top: float, confidence: float, random_state: RandomState = None) -> float:
+def betting_cvar(
+    values: Floats, mass: float, top: float, confidence: float, random_state: RandomState = None
+) -> float:
     """Upper bound for the mean of the worst `mass`, for this one mass, by betting against larger ones.
 
-    A bettor stakes on `(V - q)_+` staying under `mass * (tau - q)`, where `q` and the stakes depend on rows already
-    seen. If the mean of the worst `mass` were `tau` or more, no stakes could be expected to gain, whatever `q`
-    (Rockafellar & Uryasev 2000); so where the capital ever reaches `1 / (1 - confidence)`, `tau` is refuted (Ville).
+    A bettor stakes on `(V - q)_+` staying under `mass * (tau - q)`, where `q` and the stakes depend
+    on rows already seen. If the mean of the worst `mass` were `tau` or more, no stakes could be
+    expected to gain, whatever `q` (Rockafellar & Uryasev 2000); so where the capital ever reaches
+    `1 / (1 - confidence)`, `tau` is refuted (Ville).
     """
     order = generator(random_state).permutation(values)
     pivots, stakes = _bets(order, mass, top, confidence)
@@ -205,8 +232,10 @@ def betting_cvar(values: Floats, mass: float, top: float, confidence: float, ran
         gains = np.log1p(-stakes * (excess - mass * (tau - pivots)))
         return bool(np.cumsum(gains).max() >= goal)
 
-    # stakes do not depend on tau, so the capital rises with it and one bisection finds the least tau refuted
-    low, high = 0.0, top
+    # stakes do not depend on tau, so the capital rises with it and one bisection finds the least
+    # tau refuted
+    low = 0.0
+    high = top
     if not is_refuted(high):
         return top
     for _ in range(40):
@@ -220,7 +249,8 @@ def _bets(order: Floats, mass: float, top: float, confidence: float) -> tuple[Fl
     n = order.size
     # the stake at which capital is expected to grow most by row n, were the excess normal
     unit = np.sqrt(-2 * np.log1p(-confidence) / n)
-    pivots, stakes = np.empty(n), np.empty(n)
+    pivots = np.empty(n)
+    stakes = np.empty(n)
     start = 0
     while start < n:
         stop = min(n, max(start + 1, int(start * BLOCK_GROWTH)))
@@ -252,45 +282,63 @@ def share_bound(hits: int, n: int, confidence: float) -> float:
 def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
     """Interval for the W1 calibration error from one independent PIT per row, by a two-sided DKW band.
 
-    The true CDF lies in the band with the stated confidence; the interval holds the least and the largest distance
-    to uniform that any CDF in the band can have.
+    The true CDF lies in the band with the stated confidence; the interval holds the least and the
+    largest distance to uniform that any CDF in the band can have.
     """
     rising = np.sort(pit)
     share = np.arange(rising.size + 1) / rising.size
-    return _error_interval(np.concatenate(([0.0], rising, [1.0])), share, share, rising.size, confidence)
+    return _error_interval(
+        np.concatenate(([0.0], rising, [1.0])), share, share, rising.size, confidence
+    )
 
 
 def binned_error_interval(counts: Counts, confidence: float) -> tuple[float, float]:
     """`error_interval` from counts of PITs in equal bins of [0, 1], each with its right end.
 
-    Within a bin the share of PITs at or below a point lies between the shares at the ends of the bin: the band is
-    that much higher. A bin that holds a share `p` moves either end of the interval by at most `p` times its width, so
-    all bins together move it outwards by at most the width of one.
+    Within a bin the share of PITs at or below a point lies between the shares at the ends of the
+    bin: the band is that much higher. A bin that holds a share `p` moves either end of the interval
+    by at most `p` times its width, so all bins together move it outwards by at most the width of
+    one.
     """
-    n, ends = int(counts.sum()), np.linspace(0.0, 1.0, counts.size + 1)
+    n = int(counts.sum())
+    ends = np.linspace(0.0, 1.0, counts.size + 1)
     share = np.append(0, np.cumsum(counts)) / n
     return _error_interval(ends, share[:-1], share[1:], n, confidence)
 
 
 def binned_distance(counts: Counts) -> float:
     """W1 to uniform, 0 to 1/2, of the law with these counts in equal bins of [0, 1], uniform within each."""
-    bins, total = counts.size, int(counts.sum())
-    # at each edge: bins times the count at or below it, less what is expected; whole numbers, exact up to 2^53
-    deviations = (bins * np.append(0, np.cumsum(counts)) - total * np.arange(bins + 1)).astype(np.float64)
-    left, right = deviations[:-1], deviations[1:]
-    # under a line from a to b with s = |a| + |b| the area is (s + (a + b)^2 / s) / 4, whether it crosses 0 or not
-    size, both = np.abs(left) + np.abs(right), left + right
+    bins = counts.size
+    total = int(counts.sum())
+    # at each edge: bins times the count at or below it, less what is expected; whole numbers, exact
+    # up to 2^53
+    deviations = (bins * np.append(0, np.cumsum(counts)) - total * np.arange(bins + 1)).astype(
+        np.float64
+    )
+    left = deviations[:-1]
+    right = deviations[1:]
+    # under a line from a to b with s = |a| + |b| the area is (s + (a + b)^2 / s) / 4, whether it
+    # crosses 0 or not
+    size = np.abs(left) + np.abs(right)
+    both = left + right
     area = float((size + both * (both / np.maximum(size, 1.0))).sum()) / 4
     return min(area / bins / (bins * total), 0.5)
 
 
-def _error_interval(ends: Floats, least: Floats, most: Floats, n: int, confidence: float) -> tuple[float, float]:
+def _error_interval(
+    ends: Floats, least: Floats, most: Floats, n: int, confidence: float
+) -> tuple[float, float]:
     """Interval from the least and the largest share of `n` PITs at or below any point between two ends."""
     margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
-    lower, upper = np.maximum(least - margin, 0.0), np.minimum(most + margin, 1.0)
-    left, right = ends[:-1], ends[1:]
-    # on a step the band is [lower, upper]; the least distance is that to the band, the largest that to its far side
-    nearest = _positive_part(lower, left, right, falling=True) + _positive_part(upper, left, right, falling=False)
+    lower = np.maximum(least - margin, 0.0)
+    upper = np.minimum(most + margin, 1.0)
+    left = ends[:-1]
+    right = ends[1:]
+    # on a step the band is [lower, upper]; the least distance is that to the band, the largest that
+    # to its far side
+    nearest = _positive_part(lower, left, right, falling=True) + _positive_part(
+        upper, left, right, falling=False
+    )
     middle = (lower + upper) / 2
     farthest = (upper - lower) / 2 * (right - left) + _absolute(middle, left, right)
     return float(nearest.sum()), min(float(farthest.sum()), 0.5)
@@ -298,7 +346,9 @@ def _error_interval(ends: Floats, least: Floats, most: Floats, n: int, confidenc
 
 def _absolute(level: Floats, left: Floats, right: Floats) -> Floats:
     """Integral of `|level - c|` over `[left, right]`."""
-    return _positive_part(level, left, right, falling=True) + _positive_part(level, left, right, falling=False)
+    return _positive_part(level, left, right, falling=True) + _positive_part(
+        level, left, right, falling=False
+    )
 
 
 def _positive_part(level: Floats, left: Floats, right: Floats, *, falling: bool) -> Floats:

@@ -1,37 +1,45 @@
-"""What an audit keeps of PITs that do not fit into memory: integer counts in bins, which add up (method: proof).
+"""What an audit keeps of PITs that do not fit into memory.
 
-Bins are open to the left and closed to the right, and the first also holds 0: the count at or below an edge is exact.
+Integer counts in bins, which add up (method: proof).
+
+Bins are open to the left and closed to the right, and the first also holds 0: the count at or below
+an edge is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, InputError, bad_input, check_choice, check_count, check_fraction
 from evenhand._format import one_line
-from evenhand.calibration._evidence import ERROR_BINS, GAP_BINS, CountEvidence
-from evenhand.calibration._own_draws import check_fresh, check_own_draws
+from evenhand._validate import Floats, InputError, bad_input, check_count, check_fraction
 from evenhand.calibration.bands import binned_distance
-from evenhand.calibration.certificates import Certificate
 from evenhand.calibration.errors import check_pit
+from evenhand.calibration.own_draws import check_fresh, check_own_draws
+from evenhand.columns.given_groups import check_groups
 from evenhand.draws import RandomState, generator
-from evenhand.given_groups import check_groups
 
-__all__ = ["BINS", "ERROR_BINS", "GAP_BINS", "PITCounts", "binned_error", "certify_counts", "count_pits"]
+__all__ = ["BINS", "ERROR_BINS", "GAP_BINS", "PITCounts", "binned_error", "count_pits"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Whole = TypeVar("Whole", np.int32, np.intp)
 
 BINS = 6400
-"""Bins of [0, 1] for PITs: a multiple of 20 and of 64, so that levels such as 0.05 and 0.9 are edges."""
+"""Bins of [0, 1] for PITs: a multiple of 20 and of 64, so that levels such as 0.05 and 0.9 are
+edges."""
+
+ERROR_BINS = 8192
+"""Bins of [0, 1/2] for pathwise errors that are counted."""
+
+GAP_BINS = 8192
+"""Bins of [0, 1] for `|h[x, r](y) - r|` that are counted."""
 
 BLOCK_PITS = 1 << 15
 """PITs worked on at once: these and what is made of them stay in the cache."""
@@ -52,7 +60,8 @@ class PITCounts:
     error : ndarray of int64, shape (8192,)
         People by their pathwise errors, in equal bins of [0, 1/2].
     gap : ndarray of int64, shape (8192,), or None
-        People by `|h[x, r](y) - r|` of the same one draw, in equal bins of [0, 1]; None if draws are not known.
+        People by `|h[x, r](y) - r|` of the same one draw, in equal bins of [0, 1]; None if draws
+        are not known.
     inside : dict of float to ndarray of int64, shape (n_draws + 1,)
         For each level, people by how many of their draws' central intervals hold the outcome.
 
@@ -81,14 +90,24 @@ class PITCounts:
         n = self.n_samples
         for name, counts, bins, total in self._named():
             if counts.shape != (bins,) or counts.dtype != np.int64:
-                raise bad_input(name, f"be {bins} counts of type int64", f"{counts.dtype} of shape {counts.shape}")
+                raise bad_input(
+                    name,
+                    f"be {bins} counts of type int64",
+                    f"{counts.dtype} of shape {counts.shape}",
+                )
             if counts.min() < 0 or counts.sum() != total * n:
                 rule = f"hold counts that add up to {total * n}, of {n} people"
-                raise bad_input(name, rule, f"a sum of {counts.sum()} and a least one of {counts.min()}")
+                raise bad_input(
+                    name, rule, f"a sum of {counts.sum()} and a least one of {counts.min()}"
+                )
 
     def __repr__(self) -> str:
         return one_line(
-            self, n_samples=self.n_samples, n_draws=self.n_draws, levels=self.levels, has_draws=self.gap is not None
+            self,
+            n_samples=self.n_samples,
+            n_draws=self.n_draws,
+            levels=self.levels,
+            has_draws=self.gap is not None,
         )
 
     @property
@@ -111,7 +130,9 @@ class PITCounts:
             ("known draws", self.gap is not None, other.gap is not None),
         ):
             if mine != others:
-                raise bad_input(what, "be the same in all counts that are added", f"{mine} and {others}")
+                raise bad_input(
+                    what, "be the same in all counts that are added", f"{mine} and {others}"
+                )
         return PITCounts(
             self.n_draws,
             self.pit + other.pit,
@@ -124,7 +145,11 @@ class PITCounts:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PITCounts):
             return NotImplemented
-        if (self.n_draws, self.levels, self.gap is None) != (other.n_draws, other.levels, other.gap is None):
+        if (self.n_draws, self.levels, self.gap is None) != (
+            other.n_draws,
+            other.levels,
+            other.gap is None,
+        ):
             return False
         pairs = zip(sorted(self._named()), sorted(other._named()), strict=True)
         return all(np.array_equal(mine, others) for (_, mine, *_), (_, others, *_) in pairs)
@@ -133,7 +158,10 @@ class PITCounts:
 
     @classmethod
     def merged(cls, parts: Iterable[PITCounts]) -> PITCounts:
-        """Add up the counts of several blocks of people, in any order; there must be at least one."""
+        """Add up the counts of several blocks of people, in any order.
+
+        There must be at least one.
+        """
         several = list(parts)
         if not several:
             raise InputError("there are no counts to merge; give those of at least one block")
@@ -165,15 +193,17 @@ def count_pits(
     pit : array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws.
     r : array-like of shape (n,) or (n, m), optional
-        The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`). Draws that people
-        share are refused; those of people in different blocks are not compared.
+        The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
+        Draws that people share are refused; those of people in different blocks are not compared.
     levels : iterable of float, default (0.8, 0.9)
         Levels of central intervals whose coverage will be asked for.
     groups : DataFrame, Series, or dict of name to mask of shape (n,), optional
-        Groups named before the rows were seen. In one block a group may have no rows: its counts are zeros.
+        Groups named before the rows were seen. In one block a group may have no rows: its counts
+        are zeros.
     random_state : int, generator or None
-        Of the draw chosen per person. Give one and the same generator to all blocks: with it they choose as the whole
-        table at once would; with one and the same number people in different blocks would depend on each other.
+        Of the draw chosen per person. Give one and the same generator to all blocks: with it they
+        choose as the whole table at once would; with one and the same number people in different
+        blocks would depend on each other.
 
     Returns
     -------
@@ -208,12 +238,15 @@ def count_pits(
 
 
 def binned_error(counts: PITCounts) -> float:
-    """W1 calibration error from counts: that of the law that is exact at the edges of bins and linear between them.
+    """W1 calibration error from counts.
 
-    It differs from the exact `calibration_error` of the same PITs by at most half the width of a bin, 1/12800. Where
-    PITs lie within their bin changes the error by no more than the distance between the two laws (triangle
-    inequality). That is at most the sum, over bins, of the share in the bin times the distance of a law on the bin to
-    the uniform law on it; the latter is convex, so it is largest for an atom, at an end: half of the width.
+    That of the law that is exact at the edges of bins and linear between them.
+
+    It differs from the exact `calibration_error` of the same PITs by at most half the width of a
+    bin, 1/12800. Where PITs lie within their bin changes the error by no more than the distance
+    between the two laws (triangle inequality). That is at most the sum, over bins, of the share in
+    the bin times the distance of a law on the bin to the uniform law on it; the latter is convex,
+    so it is largest for an atom, at an end: half of the width.
 
     Parameters
     ----------
@@ -235,60 +268,12 @@ def binned_error(counts: PITCounts) -> float:
     return binned_distance(counts.pit)
 
 
-def certify_counts(
-    counts: PITCounts,
-    *,
-    groups: Mapping[str, PITCounts] | None = None,
-    is_randomized: bool,
-    confidence: float = 0.95,
-    method: Literal["local-levels", "dkw"] = "local-levels",
-) -> Certificate:
-    """Certify a forecaster from counts of its PITs, as `certify_pit` does from the PITs: for tables of any length.
-
-    Errors and gaps count as the upper ends of their bins, so each statement holds with the same confidence. Bounds
-    are wider than from the PITs by at most: 1/6400 for average and named errors; for groups 1/16384, or where the
-    complement decides, (1/6400 + (1 - mass) / 16384) / mass; 1/400 for the chain. mPAIC is that at an error of 1/8192
-    less. Coverage is the same.
-
-    Parameters
-    ----------
-    counts : PITCounts
-        Of one row per person, of rows that the forecaster, and whatever chose it, has not seen.
-    groups : dict of str to PITCounts, optional
-        Of groups of these people, named before the rows were seen.
-    is_randomized : bool
-        Whether a draw stands behind the forecasts.
-    confidence : float, default 0.95
-        Probability that a statement is true.
-    method : {"local-levels", "dkw"}, default "local-levels"
-        Bounds for every group. Bets need the rows: `certify_pit`.
-
-    Returns
-    -------
-    Certificate
-
-    Raises
-    ------
-    InputError
-        If the counts do not fit together, or there is nobody.
-
-    Examples
-    --------
-    >>> from evenhand.draws import jittered
-    >>> r = jittered(1000, 64, random_state=0)  # a forecaster that says r, whatever the person
-    >>> counts, _ = count_pits(r, r, random_state=0)
-    >>> certify_counts(counts, is_randomized=True).group_error(0.2) < 0.05
-    True
-    """
-    check_fraction("confidence", confidence)
-    check_choice("method", method, ("local-levels", "dkw"))
-    evidence = CountEvidence.of(counts, groups or {}, is_randomized)
-    return Certificate(float(confidence), method, None, bool(is_randomized), evidence)
-
-
 @dataclass(frozen=True)
 class _Rows:
-    """What is counted of each person: bins of PITs, of one PIT, of the error and the gap; draws inside, by level."""
+    """What is counted of each person: bins of PITs, of one PIT, of the error and the gap.
+
+    Draws inside, by level.
+    """
 
     pit: NDArray[np.int32]
     one_draw: NDArray[np.int32]
@@ -301,7 +286,9 @@ class _Rows:
         rows = np.flatnonzero(mask)
         gap = None if self.gap is None else self.gap[rows]
         inside = {level: counts[rows] for level, counts in self.inside.items()}
-        return _Rows(self.pit.take(rows, axis=0), self.one_draw[rows], self.error[rows], gap, inside)
+        return _Rows(
+            self.pit.take(rows, axis=0), self.one_draw[rows], self.error[rows], gap, inside
+        )
 
     def counts(self) -> PITCounts:
         """Count them."""
@@ -321,9 +308,11 @@ def _binned(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], dict[float, NDArray[np.intp]]]:
     """Bins of PITs, shape (n, m), and of pathwise errors, shape (n,), and draws inside of each level, shape (n,)."""
     n, m = matrix.shape
-    bins, error = np.empty((n, m), dtype=np.int32), np.empty(n)
+    bins = np.empty((n, m), dtype=np.int32)
+    error = np.empty(n)
     inside = {level: np.empty(n, dtype=np.intp) for level in levels}
-    edges, ends = np.arange(BINS + 1) / BINS, np.linspace(0.0, 1.0, m + 1)
+    edges = np.arange(BINS + 1) / BINS
+    ends = np.linspace(0.0, 1.0, m + 1)
     edges[0] = -1.0  # a PIT of 0 belongs to the first bin
     size = max(1, BLOCK_PITS // m)
     for start in range(0, n, size):
@@ -340,7 +329,10 @@ def _binned(
 
 
 def _bin_exactly(values: Floats, edges: Floats, out: NDArray[np.int32]) -> None:
-    """Bins of PITs, right at every edge: products such as `BINS * (k / BINS)` are rounded to either side of `k`."""
+    """Bins of PITs, right at every edge.
+
+    Products such as `BINS * (k / BINS)` are rounded to either side of `k`.
+    """
     out[...] = values * BINS
     out -= values <= edges.take(out)
 
@@ -353,7 +345,8 @@ def _bin(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:
 def _errors(block: Floats, ends: Floats) -> Floats:
     """Exactly `pathwise_errors`, in place; a PIT that rises with its draw comes sorted."""
     rising = block if (block[:, 1:] >= block[:, :-1]).all() else np.sort(block, axis=-1)
-    right, left = ends[1:] - rising, ends[:-1] - rising
+    right = ends[1:] - rising
+    left = ends[:-1] - rising
     size = np.abs(right)
     right *= size
     left *= np.abs(left, out=size)
@@ -369,7 +362,9 @@ def _check_draws(r: ArrayLike, n: int, m: int) -> Floats:
     """Draws of shape (n, m), one in each cell, each person's own."""
     draws = np.asarray(r)
     # draws.jittered gives them cell by cell: then no sort is needed to see that they are right
-    is_jittered = draws.dtype == np.float64 and draws.shape == (n, m) and draws.min() > 0 and draws.max() < 1
+    is_jittered = (
+        draws.dtype == np.float64 and draws.shape == (n, m) and draws.min() > 0 and draws.max() < 1
+    )
     size = max(1, BLOCK_PITS // m)
     for start in range(0, n if is_jittered else 0, size):
         is_jittered &= (np.floor(draws[start : start + size] * m) == np.arange(m)).all()

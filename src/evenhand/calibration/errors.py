@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._checks import Floats, bad_input, check_fraction, check_weights
+from evenhand._validate import Floats, bad_input, check_fraction, check_weights
 from evenhand.calibration.bands import error_interval
 from evenhand.draws import RandomState, generator
 
@@ -14,16 +14,22 @@ BAND_ROWS = 20_000
 LEAST_ROWS = 30
 """Fewest rows, less if weights differ, from which a bootstrap tells how a sample varies."""
 
-BLOCK, BLOCK_PITS = 10_000, 1 << 20
+BLOCK = 10_000
+BLOCK_PITS = 1 << 20
 """Rows, and PITs, worked on at once, so that memory stays that of the PITs."""
 
 
 def check_pit(pit: ArrayLike) -> Floats:
-    """Return PITs as a matrix: rows are people, columns draws; one column for a deterministic forecaster."""
+    """Return PITs as a matrix: rows are people, columns draws.
+
+    One column for a deterministic forecaster.
+    """
     try:
         matrix = np.asarray(pit, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise bad_input("pit", "hold numbers only", f"values that are not numbers ({error})") from error
+        raise bad_input(
+            "pit", "hold numbers only", f"values that are not numbers ({error})"
+        ) from error
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or matrix.size == 0:
@@ -35,7 +41,9 @@ def check_pit(pit: ArrayLike) -> Floats:
     return matrix
 
 
-def calibration_error(pit: ArrayLike, p: float = 1.0, sample_weight: ArrayLike | None = None) -> float:
+def calibration_error(
+    pit: ArrayLike, p: float = 1.0, sample_weight: ArrayLike | None = None
+) -> float:
     """Exact Wasserstein-`p` distance between the law of PITs and the uniform law.
 
     For `p = 1` it is the expected calibration error over all probability levels,
@@ -74,15 +82,22 @@ def calibration_error(pit: ArrayLike, p: float = 1.0, sample_weight: ArrayLike |
 
 
 def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> float:
-    """`W_p^p`; one sort, all else in blocks: a million people by 64 draws are half a gigabyte each time."""
-    count, m = matrix.size, matrix.shape[1]
-    total, done = 0.0, 0.0
+    """`W_p^p`; one sort, all else in blocks.
+
+    A million people by 64 draws are half a gigabyte each time.
+    """
+    count = matrix.size
+    m = matrix.shape[1]
+    total = 0.0
+    done = 0.0
     values = np.sort(matrix, axis=None) if weights is None else matrix.ravel()
     order = None if weights is None else np.argsort(values, kind="stable")
     for start in range(0, count, BLOCK_PITS):
         stop = min(start + BLOCK_PITS, count)
         if weights is None or order is None:
-            total += float(quantile_distance(values[start:stop], np.arange(start, stop + 1) / count, p))
+            total += float(
+                quantile_distance(values[start:stop], np.arange(start, stop + 1) / count, p)
+            )
             continue
         places = order[start:stop]
         ends = np.concatenate(([done], done + np.cumsum(weights[places // m]) / count))
@@ -104,16 +119,23 @@ def pathwise_errors(pit: ArrayLike) -> Floats:
     matrix = check_pit(pit)
     ends = np.linspace(0.0, 1.0, matrix.shape[1] + 1)
     blocks = (matrix[start : start + BLOCK] for start in range(0, matrix.shape[0], BLOCK))
-    return np.concatenate([quantile_distance(np.sort(block, axis=-1), ends, 1.0) for block in blocks])
+    return np.concatenate(
+        [quantile_distance(np.sort(block, axis=-1), ends, 1.0) for block in blocks]
+    )
 
 
 def quantile_distance(values: Floats, ends: Floats, p: float) -> Floats:
-    """Sum over cells of the integral of `|value - t|^p`, in closed form; cells run between `ends`."""
+    """Sum over cells of the integral of `|value - t|^p`, in closed form.
+
+    Cells run between `ends`.
+    """
 
     def antiderivative(s: Floats) -> Floats:
         return np.asarray(np.sign(s) * np.abs(s) ** (p + 1) / (p + 1))
 
-    return np.asarray((antiderivative(ends[1:] - values) - antiderivative(ends[:-1] - values)).sum(axis=-1))
+    return np.asarray(
+        (antiderivative(ends[1:] - values) - antiderivative(ends[:-1] - values)).sum(axis=-1)
+    )
 
 
 def error_band(
@@ -126,10 +148,11 @@ def error_band(
 ) -> tuple[float, float]:
     """Approximate confidence band of the W1 calibration error, from resampled people.
 
-    By the triangle inequality the error of a sample differs from the true one by at most the distance between
-    the two laws of PITs; the bootstrap estimates that distance's quantile. The band is a little wide near a true
-    error of 0 and approximate; for a bound that holds at any n use a certificate. Of fewer than 30 rows a bootstrap
-    knows too little: then the band is the certificate's, from one draw of each row, or with weights 0 and 1/2.
+    By the triangle inequality the error of a sample differs from the true one by at most the
+    distance between the two laws of PITs; the bootstrap estimates that distance's quantile. The
+    band is a little wide near a true error of 0 and approximate; for a bound that holds at any n
+    use a certificate. Of fewer than 30 rows a bootstrap knows too little: then the band is the
+    certificate's, from one draw of each row, or with weights 0 and 1/2.
 
     Parameters
     ----------
@@ -150,7 +173,11 @@ def error_band(
         Within 0 and 1/2.
     """
     return error_with_band(
-        pit, confidence, sample_weight=sample_weight, n_resamples=n_resamples, random_state=random_state
+        pit,
+        confidence,
+        sample_weight=sample_weight,
+        n_resamples=n_resamples,
+        random_state=random_state,
     )[1:]
 
 
@@ -162,12 +189,16 @@ def error_with_band(
     n_resamples: int = 400,
     random_state: RandomState = None,
 ) -> tuple[float, float, float]:
-    """Return `calibration_error` and its `error_band`: the band needs the error, and a sort of all PITs is slow."""
+    """Return `calibration_error` and its `error_band`.
+
+    The band needs the error, and a sort of all PITs is slow.
+    """
     matrix = check_pit(pit)
     check_fraction("confidence", confidence)
     weights = check_weights(sample_weight, matrix.shape[0])
     # a row of weight 0 is no row: resamples made of such rows alone would have no law
-    matrix, weights = matrix[weights > 0], weights[weights > 0]
+    matrix = matrix[weights > 0]
+    weights = weights[weights > 0]
     n = matrix.shape[0]
     random = generator(random_state)
     error = calibration_error(matrix, sample_weight=weights)

@@ -7,14 +7,22 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._checks import Floats, check_finite, check_fraction
+from evenhand._validate import Floats, check_finite, check_fraction
 from evenhand.calibration.errors import check_pit
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
 
 BLOCK = 1000
 
-__all__ = ["cell_log_score", "covered", "crps", "interval_width", "log_score", "rounding_step", "spread"]
+__all__ = [
+    "cell_log_score",
+    "covered",
+    "crps",
+    "interval_width",
+    "log_score",
+    "rounding_step",
+    "spread",
+]
 
 
 def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
@@ -25,8 +33,9 @@ def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
 def cell_log_score(forecast: Forecast, y: ArrayLike, step: float) -> Floats:
     """Negative log of the probability of each outcome's rounding cell over `step`, mean over draws, in nats.
 
-    On rounded outcomes a log density can be raised without end by spikes on the grid; the probability of the cell
-    cannot. The cells of the least and the greatest outcome are open. For a fine step it is the log score.
+    On rounded outcomes a log density can be raised without end by spikes on the grid; the
+    probability of the cell cannot. The cells of the least and the greatest outcome are open. For a
+    fine step it is the log score.
     """
     return _over_draws(-forecast.log_cell(check_finite("y", y), step))
 
@@ -45,7 +54,9 @@ def spread(forecast: Forecast) -> Floats:
 def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
     """Return `crps` and `spread`, which rest on one table of each forecast, in half the time."""
     outcomes = check_finite("y", y)
-    scores, spreads = _in_blocks(forecast, lambda part, rows: (part.crps(outcomes[rows]), part.std()))
+    scores, spreads = _in_blocks(
+        forecast, lambda part, rows: (part.crps(outcomes[rows]), part.std())
+    )
     return scores, spreads
 
 
@@ -65,14 +76,16 @@ def covered(pit: ArrayLike, level: float = 0.9) -> Floats:
     """
     check_fraction("level", level)
     matrix = check_pit(pit)
-    low, high = (1 - level) / 2, (1 + level) / 2
+    low = (1 - level) / 2
+    high = (1 + level) / 2
     return np.asarray(((matrix >= low) & (matrix <= high)).mean(axis=-1))
 
 
 def rounding_step(y: ArrayLike) -> float | None:
     """Find the step of the grid that rounded outcomes lie on; None if they look continuous.
 
-    Outcomes count as rounded if a tenth of them or more repeat and all gaps are multiples of the least one.
+    Outcomes count as rounded if a tenth of them or more repeat and all gaps are multiples of the
+    least one.
 
     Examples
     --------
@@ -98,12 +111,17 @@ def grid_step(values: Floats, n: int) -> float | None:
     return float(np.format_float_positional(step, precision=10, fractional=False))
 
 
-def _in_blocks(forecast: Forecast, measure: Callable[[Forecast, slice], tuple[Floats, ...]]) -> list[Floats]:
+def _in_blocks(
+    forecast: Forecast, measure: Callable[[Forecast, slice], tuple[Floats, ...]]
+) -> list[Floats]:
     """Measure block by block: a randomized forecast is tabulated for it, rows by draws by some 300 knots."""
     if forecast.n_samples <= BLOCK:
         return [_over_draws(values) for values in measure(forecast, slice(None))]
     blocks = [measure(forecast.take(rows), rows) for rows in row_blocks(forecast.n_samples, BLOCK)]
-    return [np.concatenate([_over_draws(values) for values in each]) for each in zip(*blocks, strict=True)]
+    return [
+        np.concatenate([_over_draws(values) for values in each])
+        for each in zip(*blocks, strict=True)
+    ]
 
 
 def _over_draws(values: Floats) -> Floats:

@@ -24,7 +24,9 @@ MOSTLY = 0.9
 
 @dataclass(frozen=True)
 class Evidence:
-    """Counts of the cells of a column that determine its kind; counts of disjoint rows can be added.
+    """Counts of the cells of a column that determine its kind.
+
+    Counts of disjoint rows can be added.
 
     Parameters
     ----------
@@ -75,8 +77,12 @@ class Evidence:
 
     @classmethod
     def of_typed(cls, values: pd.Series[Any]) -> Self:
-        """Count the values of a column whose type is known: text is text there, whatever it looks like."""
-        n, kind = int((~missing(values)).sum()), kind_of(values)
+        """Count the values of a column whose type is known.
+
+        Text is text there, whatever it looks like.
+        """
+        n = int((~missing(values)).sum())
+        kind = kind_of(values)
         flags = [int(kind == one) for one in ("number", "boolean", "date", "other")]
         n_numbers, n_booleans, n_dates, n_other = (n * flag for flag in flags)
         return cls(n, 0, n_numbers, n_booleans, n_dates, n_other)
@@ -114,16 +120,23 @@ class Evidence:
     def remark(self, name: str) -> str | None:
         """Return a warning if nearly all cells of a column of text are numbers; None otherwise."""
         n_odd = self.n_values - self.n_words - self.n_numbers
-        if self.kind != "category" or self.odd is None or self.n_numbers < MOSTLY * (self.n_numbers + n_odd):
+        if (
+            self.kind != "category"
+            or self.odd is None
+            or self.n_numbers < MOSTLY * (self.n_numbers + n_odd)
+        ):
             return None
         row, value = self.odd
         return (
-            f"column {name!r} is read as categories: {n_odd:,} of its {self.n_values:,} values are not numbers or are "
-            f"codes, the first in row {row + 1}, {value[:40]!r}; leave unknown values empty"
+            f"column {name!r} is read as categories: {n_odd:,} of its {self.n_values:,} values are"
+            f" not numbers or are codes, the first in row {row + 1}, {value[:40]!r}; leave unknown"
+            " values empty"
         )
 
 
 def found_schema(found: Mapping[str, Evidence]) -> Schema:
     """Return the kinds of columns of which nothing else is known."""
     as_read = str(pd.Series(["text"]).dtype)  # "object" before pandas 3
-    return Schema(tuple(Column(name, evidence.kind, dtype=as_read) for name, evidence in found.items()))
+    return Schema(
+        tuple(Column(name, evidence.kind, dtype=as_read) for name, evidence in found.items())
+    )

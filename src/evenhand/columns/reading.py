@@ -22,8 +22,9 @@ def read_typed(
     path : path
         A file ending in .csv, .csv.gz or .parquet, or a folder of them.
     schema : Schema, optional
-        Of a model: its columns are read by it, whatever the file. Of other columns parquet names the types; in csv a
-        column is one of numbers, booleans or dates only if every cell of the whole table can be read so.
+        Of a model: its columns are read by it, whatever the file. Of other columns parquet names
+        the types; in csv a column is one of numbers, booleans or dates only if every cell of the
+        whole table can be read so.
     text : collection of str
         Columns of csv files that stay as they are written, such as ids.
 
@@ -37,7 +38,8 @@ def read_typed(
     Raises
     ------
     InputError
-        As `tables.read_table` does, or if a value does not fit its column, with file, column, row and value.
+        As `tables.read_table` does, or if a value does not fit its column, with file, column, row
+        and value.
 
     Examples
     --------
@@ -52,7 +54,9 @@ def read_typed(
     table = read_table(path)
     found: dict[str, Evidence] = {}
     if holds_text(path):
-        unknown = [name for name in map(str, table.columns) if name not in known and name not in text]
+        unknown = [
+            name for name in map(str, table.columns) if name not in known and name not in text
+        ]
         found = {name: Evidence.of_text(table[name]) for name in unknown}
     kinds = known.without(text).with_others(found_schema(found))
     remarks = [remark for name, one in found.items() if (remark := one.remark(name)) is not None]

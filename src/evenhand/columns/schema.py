@@ -1,4 +1,7 @@
-"""The columns of a model's training table: their kinds, levels and ranges, and tables read by them."""
+"""The columns of a model's training table.
+
+Their kinds, levels and ranges, and tables read by them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from evenhand._checks import bad_input
+from evenhand._validate import bad_input
 from evenhand.columns.values import (
     Kind,
     booleans,
@@ -53,9 +56,9 @@ class Column:
     levels : tuple of str or None
         Levels of categories and booleans, sorted; None if they are more than 1,000.
     dtype : str
-        Type in memory that models see: of text "object", "str", "string" or "category"; of dates that of the training
-        table, such as "datetime64[us]"; of numbers "float32" or "float16" where training had fewer digits. "object"
-        where nothing is asked of it.
+        Type in memory that models see: of text "object", "str", "string" or "category"; of dates
+        that of the training table, such as "datetime64[us]"; of numbers "float32" or "float16"
+        where training had fewer digits. "object" where nothing is asked of it.
     categories : tuple or None
         The categories of a column of that type, in their order.
     """
@@ -73,33 +76,64 @@ class Column:
     @classmethod
     def learn(cls, values: pd.Series[Any], name: str) -> Self:
         """Learn all of a column of a training table."""
-        kind, n, n_missing = kind_of(values), len(values), int(missing(values).sum())
+        kind = kind_of(values)
+        n = len(values)
+        n_missing = int(missing(values).sum())
         if kind in ("number", "date"):
             found = parse_numbers(values)[0] if kind == "number" else days(moments(values))
             finite = found[np.isfinite(found)]
-            least, greatest = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+            least, greatest = (
+                (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+            )
             return cls(name, kind, n, n_missing, least, greatest, dtype=_held_as(values, kind))
         if kind == "other":
             return cls(name, kind, n, n_missing)
         is_categorical = isinstance(values.dtype, pd.CategoricalDtype)
-        dtype = str(values.dtype) if is_categorical or isinstance(values.dtype, pd.StringDtype) else "object"
+        dtype = (
+            str(values.dtype)
+            if is_categorical or isinstance(values.dtype, pd.StringDtype)
+            else "object"
+        )
         codes, levels = factorized(values, f"column {name!r}")
         distinct = sorted({*levels} - {""})
         kept = tuple(distinct) if len(distinct) <= MAX_LEVELS else None
         n_missing = int(np.append([not shown for shown in levels], True)[codes].sum())
-        return cls(name, kind, n, n_missing, levels=kept, dtype=dtype, categories=_categories(values, dtype))
+        return cls(
+            name,
+            kind,
+            n,
+            n_missing,
+            levels=kept,
+            dtype=dtype,
+            categories=_categories(values, dtype),
+        )
 
     def read(self, values: pd.Series[Any], place: str, start: int = 0) -> pd.Series[Any]:
         """Return a column with values of this kind; those that have it already stay as they are."""
         if self.kind in ("number", "boolean", "date"):
             values = unpacked(values)
         if self.kind == "number":
-            found = values if is_plain_number(values) else _like(numbers(values, place, start), values)
-            return rounded(found, place, start, self.dtype) if self.dtype.startswith("float") else found
+            found = (
+                values if is_plain_number(values) else _like(numbers(values, place, start), values)
+            )
+            return (
+                rounded(found, place, start, self.dtype)
+                if self.dtype.startswith("float")
+                else found
+            )
         if self.kind == "boolean":
-            return values if values.dtype in (np.bool_, pd.BooleanDtype()) else booleans(values, place, start)
+            return (
+                values
+                if values.dtype in (np.bool_, pd.BooleanDtype())
+                else booleans(values, place, start)
+            )
         if self.kind == "date":
-            return dates(values, place, start, dtype=self.dtype if self.dtype.startswith("datetime64") else None)
+            return dates(
+                values,
+                place,
+                start,
+                dtype=self.dtype if self.dtype.startswith("datetime64") else None,
+            )
         if self.kind == "category":
             return self._read_levels(values, place)
         return values
@@ -116,16 +150,22 @@ class Column:
             return _as(found, self.dtype)
         known = {level(value): value for value in self.categories or ()}
         of_text = {value: _category(value, known) for value in found.dropna().unique()}
-        held = pd.Series([of_text.get(value, value) for value in found], index=values.index, dtype=object)
+        held = pd.Series(
+            [of_text.get(value, value) for value in found], index=values.index, dtype=object
+        )
         # new values stay values: they are not missing
         old = set(known.values())
         new = [value for value in dict.fromkeys(held.dropna()) if value not in old]
-        return pd.Series(pd.Categorical(held, [*known.values(), *new]), index=values.index, name=values.name)
+        return pd.Series(
+            pd.Categorical(held, [*known.values(), *new]), index=values.index, name=values.name
+        )
 
     def to_state(self) -> dict[str, Any]:
         """Return the column as JSON can hold it."""
         entry = asdict(self)
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
+        return {
+            key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()
+        }
 
     @classmethod
     def from_state(cls, entry: Mapping[str, Any]) -> Self:
@@ -140,8 +180,8 @@ class Column:
 class Schema:
     """Columns of a table: whatever reads rows for a model reads them by the schema of its training table.
 
-    So a value means the same alone, in a batch, in csv, in parquet and in Python; a value that does not fit its column
-    is refused with its row.
+    So a value means the same alone, in a batch, in csv, in parquet and in Python; a value that does
+    not fit its column is refused with its row.
 
     Parameters
     ----------
@@ -176,7 +216,9 @@ class Schema:
 
     def with_others(self, other: Schema) -> Schema:
         """Return these columns, and those of another schema that are not among them."""
-        return Schema((*self.columns, *(column for column in other.columns if column.name not in self)))
+        return Schema(
+            (*self.columns, *(column for column in other.columns if column.name not in self))
+        )
 
     def without(self, names: Collection[str]) -> Schema:
         """Return the columns of other names."""
@@ -223,7 +265,9 @@ class Schema:
         try:
             return cls(tuple(Column.from_state(entry) for entry in state))
         except (TypeError, ValueError, AttributeError) as error:
-            raise bad_input("schema", "be what Schema.to_state gives", f"{type(error).__name__}: {error}") from error
+            raise bad_input(
+                "schema", "be what Schema.to_state gives", f"{type(error).__name__}: {error}"
+            ) from error
 
 
 def as_pandas(X: Any) -> pd.DataFrame:
@@ -232,7 +276,10 @@ def as_pandas(X: Any) -> pd.DataFrame:
 
 
 def _held_as(values: pd.Series[Any], kind: Kind) -> str:
-    """Return the type that models are given numbers or dates of a training table in; "object" if any does."""
+    """Return the type that models are given numbers or dates of a training table in.
+
+    "object" if any does.
+    """
     if kind == "number":
         return str(values.dtype) if values.dtype in (np.float32, np.float16) else "object"
     return str(values.dtype) if str(values.dtype).startswith("datetime64") else "datetime64[us]"

@@ -20,9 +20,9 @@ from evenhand.tables import parse_numbers
 
 SURPRISING = 1e-3
 """Probability, for rows like those of training, below which a count is reported: of values outside the range of
-training (beta-binomial: the share outside the range of n values is Beta(2, n - 1), whatever the distribution), of
-one as far outside as the farthest is (where tails fall with the square of the distance, or faster), and that all values
-are missing."""
+training (beta-binomial: the share outside the range of n values is Beta(2, n - 1), whatever the
+distribution), of one as far outside as the farthest is (where tails fall with the square of the
+distance, or faster), and that all values are missing."""
 
 MOST_SHOWN = 5
 """Levels of training that a warning lists."""
@@ -61,7 +61,8 @@ class Tally:
     def of(cls, column: Column, values: pd.Series[Any]) -> Self:
         """Count the values of a column that was read by its schema."""
         is_missing = missing(values)
-        n, n_missing = len(values), int(is_missing.sum())
+        n = len(values)
+        n_missing = int(is_missing.sum())
         if column.kind in ("number", "date"):
             found = parse_numbers(values)[0] if column.kind == "number" else days(moments(values))
             found = found[np.isfinite(found)]
@@ -112,7 +113,10 @@ class UnseenValues:
         # names may be numbers, as those of a table made of an array
         position = {str(name): i for i, name in enumerate(table.columns)}
         columns = tuple(column for column in schema.columns if column.n and column.name in position)
-        return cls(columns, tuple(Tally.of(column, table.iloc[:, position[column.name]]) for column in columns))
+        return cls(
+            columns,
+            tuple(Tally.of(column, table.iloc[:, position[column.name]]) for column in columns),
+        )
 
     def __add__(self, other: UnseenValues) -> UnseenValues:
         pairs = zip(self.tallies, other.tallies, strict=True)
@@ -121,7 +125,11 @@ class UnseenValues:
     def lines(self) -> list[str]:
         """Return a sentence for each column with values that should be looked at."""
         found = zip(self.columns, self.tallies, strict=True)
-        return [f"column {column.name!r}: {line}" for column, tally in found for line in _lines(column, tally)]
+        return [
+            f"column {column.name!r}: {line}"
+            for column, tally in found
+            for line in _lines(column, tally)
+        ]
 
     def records(self) -> list[dict[str, Any]]:
         """Return the counts of each column with values that should be looked at, as JSON can hold them."""
@@ -159,7 +167,9 @@ def _missing_line(column: Column, tally: Tally) -> str:
     if tally.n_missing == 0:
         return ""
     if column.n_missing == 0:
-        return f"{tally.n_missing:,} of {tally.n:,} values are missing; training had no missing ones"
+        return (
+            f"{tally.n_missing:,} of {tally.n:,} values are missing; training had no missing ones"
+        )
     share = column.n_missing / column.n
     if tally.n_missing == tally.n and share**tally.n < SURPRISING:
         return f"all {tally.n:,} values are missing; in training {percent(share)} were"
@@ -172,12 +182,22 @@ def _unseen_line(column: Column, tally: Tally) -> str:
     count = f"{tally.n_unseen:,} of {tally.n:,} values"
     if column.kind in ("category", "boolean"):
         listed = ", ".join(repr(level) for level in (column.levels or ())[:MOST_SHOWN])
-        more = f" and {len(column.levels or ()) - MOST_SHOWN:,} more" if len(column.levels or ()) > MOST_SHOWN else ""
-        return f"{count} never occurred in training, such as {tally.example!r}; training had {listed or 'none'}{more}"
+        more = (
+            f" and {len(column.levels or ()) - MOST_SHOWN:,} more"
+            if len(column.levels or ()) > MOST_SHOWN
+            else ""
+        )
+        return (
+            f"{count} never occurred in training, such as {tally.example!r}; training had"
+            f" {listed or 'none'}{more}"
+        )
     if column.least is None or column.greatest is None:
         return f"{count} are there; in training all were missing"
     n = column.n - column.n_missing
-    if min(_chance_outside(tally, n), _chance_as_far(column.least, column.greatest, tally, n)) >= SURPRISING:
+    if (
+        min(_chance_outside(tally, n), _chance_as_far(column.least, column.greatest, tally, n))
+        >= SURPRISING
+    ):
         return ""
     ends = " to ".join(_text(end, column.kind) for end in (column.least, column.greatest))
     low = f"down to {_text(tally.least, column.kind)}" if tally.least < column.least else ""
@@ -197,9 +217,11 @@ def _chance_outside(tally: Tally, n: int) -> float:
 def _chance_as_far(least: float, greatest: float, tally: Tally, n: int) -> float:
     """Bound on the probability of a value as far outside the range of n others, where tails fall as 1 / distance^2.
 
-    Each of the values is outside with probability 2 / n at most, and is then twice as far out in 1 of 4 cases at most.
+    Each of the values is outside with probability 2 / n at most, and is then twice as far out in 1
+    of 4 cases at most.
     """
-    width, present = greatest - least, tally.n - tally.n_missing
+    width = greatest - least
+    present = tally.n - tally.n_missing
     if width == 0:
         return 0.0  # no scale, and another value than the only one
     distance = max(least - tally.least, tally.greatest - greatest) / width
@@ -215,7 +237,10 @@ _REPORTED: ContextVar[bool] = ContextVar("reports_unseen", default=True)
 
 @contextmanager
 def unreported() -> Iterator[None]:
-    """Give no warnings of unseen values: a model inside another one, or rows that are counted elsewhere."""
+    """Give no warnings of unseen values.
+
+    A model inside another one, or rows that are counted elsewhere.
+    """
     token = _REPORTED.set(False)
     try:
         yield
@@ -232,7 +257,9 @@ def warn_unseen(schema: Schema, X: Any) -> None:
 
 def _callers_level() -> int:
     """Return the stack level, for the function that asks, of the first frame outside this package."""
-    level, frame = 0, sys._getframe(1)
+    level = 0
+    frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("evenhand."):
-        level, frame = level + 1, frame.f_back
+        level = level + 1
+        frame = frame.f_back
     return level + 1

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._checks import Floats, coded
+from evenhand._validate import Floats, coded
 from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, refuse_row, text_array
 
 Kind = Literal["number", "category", "boolean", "date", "other"]
@@ -28,13 +28,19 @@ _KIND_OF: dict[str, Kind] = {
     "boolean": "boolean",
 }
 
-ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?(Z|[+-][0-9]{2}(:?[0-9]{2})?))?)?$"
+ISO = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?("
+    r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?))?)?$"
+)
 REMEDY = "correct it or leave it empty"
-TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+TRUE = ("true", "True", "TRUE")
+FALSE = ("false", "False", "FALSE")
 
 
 def kind_of(values: Values[Any]) -> Kind:
-    """Return the kind of a column by the types of its values; text stays text, whatever it looks like.
+    """Return the kind of a column by the types of its values.
+
+    Text stays text, whatever it looks like.
 
     Examples
     --------
@@ -50,7 +56,9 @@ def missing(values: Values[Any]) -> Mask:
 
 
 def level(value: Any) -> str:
-    """Return a value as the text that its level is called by: 1, 1.0 and "1" are one level, a midnight is its date.
+    """Return a value as the text that its level is called by.
+
+    1, 1.0 and "1" are one level, a midnight is its date.
 
     Examples
     --------
@@ -66,7 +74,10 @@ def level(value: Any) -> str:
 
 
 def factorized(values: Values[Any], place: str) -> tuple[NDArray[np.intp], list[str]]:
-    """Return a code per row, -1 where missing, and the level of each code; two codes may have one level."""
+    """Return a code per row, -1 where missing, and the level of each code.
+
+    Two codes may have one level.
+    """
     codes, distinct = coded(values, place)
     return codes, [level(value) for value in distinct]
 
@@ -86,7 +97,14 @@ def rounded(values: Values[Any], place: str, start: int, dtype: str) -> Values[A
     with np.errstate(over="ignore"):
         found: Values[Any] = values.astype(dtype)  # type: ignore[call-overload]
     too_large = np.isinf(found.to_numpy()) & np.isfinite(values.to_numpy())
-    refuse_row(too_large, values, place, f"be a number that {dtype}, the type in training, holds", REMEDY, start)
+    refuse_row(
+        too_large,
+        values,
+        place,
+        f"be a number that {dtype}, the type in training, holds",
+        REMEDY,
+        start,
+    )
     return found
 
 
@@ -106,7 +124,14 @@ def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
     else:
         flags, wrong = parse_numbers(values)
     is_missing = np.isnan(flags) & ~wrong
-    refuse_row(wrong | ~(np.isin(flags, (0.0, 1.0)) | is_missing), values, place, "be true or false", REMEDY, start)
+    refuse_row(
+        wrong | ~(np.isin(flags, (0.0, 1.0)) | is_missing),
+        values,
+        place,
+        "be true or false",
+        REMEDY,
+        start,
+    )
     if not is_missing.any():
         return pd.Series(flags == 1.0, index=values.index, name=values.name)
     held = pd.array(flags == 1.0, dtype="boolean")
@@ -118,14 +143,21 @@ def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
     """Return the ISO dates in texts, in UTC and without a zone, and which texts are neither date nor missing."""
     text = text_array(values)
     is_iso = as_mask(compute.match_substring_regex(text, ISO))
-    plain = pd.Series(np.where(is_iso, text.to_numpy(zero_copy_only=False), None), index=values.index, dtype=object)
+    plain = pd.Series(
+        np.where(is_iso, text.to_numpy(zero_copy_only=False), None),
+        index=values.index,
+        dtype=object,
+    )
     stamps = pd.to_datetime(plain, utc=True, errors="coerce", format="ISO8601").dt.tz_localize(None)
     there = as_mask(compute.is_valid(text)) & ~missing_words(text)
     return stamps.astype("datetime64[us]"), there & missing(stamps)
 
 
 def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = None) -> Values[Any]:
-    """Return a column as dates of a type such as "datetime64[us, UTC]"; None leaves a typed column as it is."""
+    """Return a column as dates of a type such as "datetime64[us, UTC]".
+
+    None leaves a typed column as it is.
+    """
     if values.dtype.kind == "M" and dtype in (None, str(values.dtype)):
         return values
     held = pd.api.types.infer_dtype(values, skipna=True)
@@ -140,26 +172,47 @@ def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = N
     return found if dtype is None else _dates_as(found, values, place, start, dtype)
 
 
-def _dates_as(found: Values[Any], values: Values[Any], place: str, start: int, dtype: str) -> Values[Any]:
+def _dates_as(
+    found: Values[Any], values: Values[Any], place: str, start: int, dtype: str
+) -> Values[Any]:
     """Return dates in UTC and without a zone as those of a type, with the zone that it has."""
     wanted: Any = pd.api.types.pandas_dtype(dtype)
-    unit: Any = wanted.unit if isinstance(wanted, pd.DatetimeTZDtype) else np.datetime_data(wanted)[0]
+    unit: Any = (
+        wanted.unit if isinstance(wanted, pd.DatetimeTZDtype) else np.datetime_data(wanted)[0]
+    )
     least, greatest = (np.datetime64(end, unit) for end in (-(2**63) + 1, 2**63 - 1))
     outside = ((found < least) | (found > greatest)).to_numpy(dtype=bool)
-    refuse_row(outside, values, place, f"be a date that {dtype}, the type in training, holds", REMEDY, start)
+    refuse_row(
+        outside,
+        values,
+        place,
+        f"be a date that {dtype}, the type in training, holds",
+        REMEDY,
+        start,
+    )
     plain: Values[Any] = found.astype(f"datetime64[{unit}]")  # type: ignore[call-overload]
-    return plain.dt.tz_localize("UTC").astype(wanted) if isinstance(wanted, pd.DatetimeTZDtype) else plain
+    return (
+        plain.dt.tz_localize("UTC").astype(wanted)
+        if isinstance(wanted, pd.DatetimeTZDtype)
+        else plain
+    )
 
 
 def unpacked(values: Values[Any]) -> Values[Any]:
     """Return the values of a column of categories; other columns stay as they are."""
-    return values.astype(values.cat.categories.dtype) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    return (
+        values.astype(values.cat.categories.dtype)
+        if isinstance(values.dtype, pd.CategoricalDtype)
+        else values
+    )
 
 
 def moments(values: Values[Any]) -> NDArray[np.datetime64]:
     """Return dates in microseconds, in UTC where they have a zone, NaT where missing."""
     plain = unpacked(values)
-    if pd.api.types.infer_dtype(plain, skipna=True) == "date":  # pandas 2 reads them as nanoseconds, until 2262
+    if (
+        pd.api.types.infer_dtype(plain, skipna=True) == "date"
+    ):  # pandas 2 reads them as nanoseconds, until 2262
         held = plain.astype(object)
         plain = pd.Series(held.where(held.notna(), None).to_numpy().astype("datetime64[s]"))
     stamps = pd.to_datetime(plain, utc=True, errors="coerce")
@@ -177,21 +230,29 @@ def is_plain_number(values: Values[Any]) -> bool:
 
 
 def is_plain_text(values: Values[Any]) -> bool:
-    """Whether values are text without empty ones; in a column of objects, without missing ones as well."""
+    """Whether values are text without empty ones.
+
+    In a column of objects, without missing ones as well.
+    """
     if not is_text(values) or (values == "").any():
         return False
     return isinstance(values.dtype, pd.StringDtype) or not missing(values).any()
 
 
 def texts(values: Values[Any], place: str) -> Values[Any]:
-    """Return a column as text, or missing where empty: numbers, dates and booleans as their levels are called."""
+    """Return a column as text, or missing where empty.
+
+    Numbers, dates and booleans as their levels are called.
+    """
     if isinstance(values.dtype, pd.StringDtype):
         found = values.astype(object)
     elif is_text(values):
         found = values
     else:
         codes, levels = factorized(values, place)
-        found = pd.Series(np.array([*levels, None], dtype=object)[codes], index=values.index, name=values.name)
+        found = pd.Series(
+            np.array([*levels, None], dtype=object)[codes], index=values.index, name=values.name
+        )
     is_missing = missing(found) | (found == "").to_numpy(dtype=bool)
     if not is_missing.any():
         return found

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, InputError, bad_input, check_finite
 from evenhand._format import percent
+from evenhand._validate import Floats, InputError, bad_input, check_finite
 from evenhand.decisions.steps import StepLoss
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks, take_rows
@@ -57,16 +57,25 @@ class Decisions:
 
     def __repr__(self) -> str:
         shares = ", ".join(
-            f"{action!r}: {percent(float(np.mean(self.index == j)))}" for j, action in enumerate(self.actions)
+            f"{action!r}: {percent(float(np.mean(self.index == j)))}"
+            for j, action in enumerate(self.actions)
         )
-        return f"Decisions(shape {self.index.shape}, {shares}, promised {self.promised.mean():.4g} on average)"
+        return (
+            f"Decisions(shape {self.index.shape}, {shares}, promised {self.promised.mean():.4g} on"
+            " average)"
+        )
 
     def share(self, action: Hashable) -> Floats:
-        """Share of each person's draws with this action, shape (n,): its probability, if the draws are uniform."""
+        """Share of each person's draws with this action, shape (n,).
+
+        Its probability, if the draws are uniform.
+        """
         if action not in self.actions:
             raise bad_input("action", f"be one of {list(self.actions)}", repr(action))
         is_chosen = self.index == self.actions.index(action)
-        return np.asarray(is_chosen.mean(axis=-1) if is_chosen.ndim == 2 else is_chosen, dtype=np.float64)
+        return np.asarray(
+            is_chosen.mean(axis=-1) if is_chosen.ndim == 2 else is_chosen, dtype=np.float64
+        )
 
 
 class BayesDecision:
@@ -75,28 +84,27 @@ class BayesDecision:
     Parameters
     ----------
     actions : sequence
-        At least one action, such as `("yes", "no")`; of two that are equally good the first is taken.
+        At least one action, such as `("yes", "no")`; of two that are equally good the first is
+        taken.
     loss : mapping or callable
-        A mapping from each action to a `StepLoss`, a number (a constant loss) or a function of outcomes; or one
-        function `loss(y, action)` for all. Functions are vectorized: an array of outcomes in, losses of the same
-        shape out. Where losses differ between people by more than a `StepLoss` per person says, pass `x` to the
-        methods: functions are then called with the rows of `x` as last argument and outcomes of shape (n, k).
+        A mapping from each action to a `StepLoss`, a number (a constant loss) or a function of
+        outcomes; or one function `loss(y, action)` for all. Functions are vectorized: an array of
+        outcomes in, losses of the same shape out. Where losses differ between people by more than a
+        `StepLoss` per person says, pass `x` to the methods: functions are then called with the rows
+        of `x` as last argument and outcomes of shape (n, k).
 
-    Notes
-    -----
-    Step losses are integrated in closed form. Functions are integrated over the quantiles of the forecast, to about
-    3e-4 standard deviations where the function has a kink, to 1e-2 where the forecast has a gap of many standard
-    deviations. A function that jumps loses more: say it as a `StepLoss`. Any losses may be decided by; it is
-    `loss_guarantee` that needs them to be non-negative and monotone.
+    Notes ----- Step losses are integrated in closed form. Functions are integrated over the
+    quantiles of the forecast, to about 3e-4 standard deviations where the function has a kink, to
+    1e-2 where the forecast has a gap of many standard deviations. A function that jumps loses more:
+    say it as a `StepLoss`. Any losses may be decided by; it is `loss_guarantee` that needs them to
+    be non-negative and monotone.
 
     References
     ----------
     Zhao, Ma & Ermon, ICML 2020, section 6.
 
-    Examples
-    --------
-    A bank that gains 1 by a good loan and loses 3 by a bad one, with 1 added to make losses of them, says yes
-    where the forecast gives bad ones at most a quarter:
+    Examples -------- A bank that gains 1 by a good loan and loses 3 by a bad one, with 1 added to
+    make losses of them, says yes where the forecast gives bad ones at most a quarter:
 
     >>> bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.5], [4.0, 0.0]), "no": 1.0})
     >>> decisions = bank.decide(Forecast.from_normal(mean=[0.6, 0.55], std=[0.1, 0.1]))
@@ -114,15 +122,23 @@ class BayesDecision:
 
     def __init__(self, actions: Sequence[Hashable], loss: Mapping[Any, Any] | Loss) -> None:
         try:
-            self.actions: tuple[Hashable, ...] = tuple(actions) if not isinstance(actions, str) else (actions,)
+            self.actions: tuple[Hashable, ...] = (
+                tuple(actions) if not isinstance(actions, str) else (actions,)
+            )
             distinct = len(set(self.actions))
         except TypeError as error:
-            raise bad_input("actions", "be a sequence of names or numbers", repr(actions)) from error
+            raise bad_input(
+                "actions", "be a sequence of names or numbers", repr(actions)
+            ) from error
         if not self.actions or distinct < len(self.actions):
             raise bad_input("actions", "name at least one action, each once", list(self.actions))
-        unknown = [name for name in loss if name not in self.actions] if isinstance(loss, Mapping) else []
+        unknown = (
+            [name for name in loss if name not in self.actions] if isinstance(loss, Mapping) else []
+        )
         if unknown:
-            raise bad_input("loss", f"have entries for the actions {list(self.actions)} only", f"{unknown}")
+            raise bad_input(
+                "loss", f"have entries for the actions {list(self.actions)} only", f"{unknown}"
+            )
         self.loss = loss
         self._losses = [_loss_of(loss, action) for action in self.actions]
 
@@ -162,7 +178,9 @@ class BayesDecision:
         """Choose for each forecast; parameters and errors as for `expected_loss`."""
         expected = self.expected_loss(forecast, x)
         index = expected.argmin(axis=-1)
-        return Decisions(self.actions, index, np.take_along_axis(expected, index[..., None], axis=-1)[..., 0])
+        return Decisions(
+            self.actions, index, np.take_along_axis(expected, index[..., None], axis=-1)[..., 0]
+        )
 
     def realized_loss(self, decisions: Decisions, y: ArrayLike, x: Any = None) -> Floats:
         """Loss of the chosen actions at the outcomes.
@@ -187,9 +205,13 @@ class BayesDecision:
         if outcomes.shape != (n,):
             raise bad_input("y", f"have one outcome per person ({n})", f"shape {outcomes.shape}")
         if decisions.actions != self.actions:
-            raise bad_input("decisions", f"choose among {list(self.actions)}", f"{list(decisions.actions)}")
+            raise bad_input(
+                "decisions", f"choose among {list(self.actions)}", f"{list(decisions.actions)}"
+            )
         _check_people(x, n)
-        losses = np.column_stack([self._at(j, outcomes[:, None], x)[:, 0] for j in range(len(self.actions))])
+        losses = np.column_stack(
+            [self._at(j, outcomes[:, None], x)[:, 0] for j in range(len(self.actions))]
+        )
         rows = np.arange(n) if decisions.index.ndim == 1 else np.arange(n)[:, None]
         return np.asarray(losses[rows, decisions.index])
 
@@ -208,22 +230,26 @@ class BayesDecision:
         Returns
         -------
         ndarray of int, shape (1, n_actions) or (n, n_actions)
-            For each action, and each person where losses differ, 1 if the loss rises with the outcome, -1 if it
-            falls, 0 if it is constant.
+            For each action, and each person where losses differ, 1 if the loss rises with the
+            outcome, -1 if it falls, 0 if it is constant.
 
         Raises
         ------
         InputError
-            If a loss is negative somewhere (add a constant to all: decisions stay the same) or not monotone.
+            If a loss is negative somewhere (add a constant to all: decisions stay the same) or not
+            monotone.
         """
         outcomes = np.unique(check_finite("y", y))
         return np.column_stack(
-            np.broadcast_arrays(*(self._direction(j, outcomes, x) for j in range(len(self.actions))))
+            np.broadcast_arrays(
+                *(self._direction(j, outcomes, x) for j in range(len(self.actions)))
+            )
         )
 
     def _direction(self, j: int, y: Floats, x: Any) -> Ints:
         """Direction of one action's loss, shape (1,) or (n,)."""
-        loss, name = self._losses[j], f"the loss of action {self.actions[j]!r}"
+        loss = self._losses[j]
+        name = f"the loss of action {self.actions[j]!r}"
         if isinstance(loss, StepLoss):
             if (loss.values < 0).any():
                 raise bad_input(name, "be at least 0", float(loss.values.min()), SHIFT)
@@ -235,7 +261,9 @@ class BayesDecision:
         parts = []
         for rows in _blocks(n, y.size):
             grid = np.broadcast_to(y, (rows.stop - rows.start, y.size))
-            parts.append(_directions(self._at(j, grid, None if x is None else take_rows(x, rows)), y, name))
+            parts.append(
+                _directions(self._at(j, grid, None if x is None else take_rows(x, rows)), y, name)
+            )
         return np.concatenate(parts)
 
     def _at(self, j: int, y: Floats, x: Any) -> Floats:
@@ -247,20 +275,29 @@ class BayesDecision:
         try:
             values = np.asarray(loss(y) if x is None else loss(y, x), dtype=np.float64)
         except Exception as error:  # whatever a function of the user's raises
-            with_x = "" if x is None else f" and {len(x)} rows of x (one column of them: x[...][:, None])"
+            with_x = (
+                ""
+                if x is None
+                else f" and {len(x)} rows of x (one column of them: x[...][:, None])"
+            )
             raise InputError(
-                f"{name} cannot be computed at outcomes of shape {y.shape}{with_x}: {error}; write it for arrays"
+                f"{name} cannot be computed at outcomes of shape {y.shape}{with_x}: {error}; write"
+                " it for arrays"
                 + (", and pass x if it depends on more than the outcome" if x is None else "")
             ) from error
         if values.shape != y.shape:
             remedy = "write it for arrays of outcomes; a constant loss is a number"
-            raise bad_input(name, f"have the shape of its outcomes, {y.shape}", f"shape {values.shape}", remedy)
+            raise bad_input(
+                name, f"have the shape of its outcomes, {y.shape}", f"shape {values.shape}", remedy
+            )
         if not np.isfinite(values).all():
             i, k = (int(place) for place in np.argwhere(~np.isfinite(values))[0])
             raise bad_input(name, "be finite", f"{values[i, k]} at y = {y[i, k]:g}")
         return values
 
-    def _integrate(self, forecast: Forecast, x: Any, functions: list[int], expected: Floats) -> None:
+    def _integrate(
+        self, forecast: Forecast, x: Any, functions: list[int], expected: Floats
+    ) -> None:
         """Fill in the expectations of losses that are functions, a block of people at a time."""
         for rows in _blocks(len(forecast), NODES * int(np.prod(expected.shape[1:-1]))):
             part = forecast.take(rows).distribution
@@ -283,7 +320,9 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
     """Loss of one action: a `StepLoss`, or a function of outcomes and, if given, of `x`."""
     if not isinstance(loss, Mapping):
         if not callable(loss):
-            raise bad_input("loss", "be a function or a mapping from actions to losses", type(loss).__name__)
+            raise bad_input(
+                "loss", "be a function or a mapping from actions to losses", type(loss).__name__
+            )
         return lambda y, *x: loss(y, action, *x)
     if action not in loss:
         raise bad_input("loss", f"have an entry for action {action!r}", list(loss))
@@ -323,9 +362,14 @@ def _directions(losses: Floats, y: Floats, name: str) -> Ints:
         raise bad_input(name, "be at least 0", f"{losses[i, k]:g} at y = {y[k]:g}", SHIFT)
     steps = np.diff(losses, axis=-1)
     least = NO_CHANGE * np.abs(losses).max(axis=-1, keepdims=True)
-    rises, falls = (steps > least).any(axis=-1), (steps < -least).any(axis=-1)
+    rises = (steps > least).any(axis=-1)
+    falls = (steps < -least).any(axis=-1)
     if (rises & falls).any():
         i = int(np.argmax(rises & falls))
-        k = int(np.argmax(steps[i] * (1 if steps[i][np.abs(steps[i]) > least[i]][0] < 0 else -1) > least[i]))
+        k = int(
+            np.argmax(
+                steps[i] * (1 if steps[i][np.abs(steps[i]) > least[i]][0] < 0 else -1) > least[i]
+            )
+        )
         raise bad_input(name, "rise or fall with the outcome", f"one that turns at y = {y[k]:g}")
     return np.asarray(rises.astype(np.intp) - falls.astype(np.intp))

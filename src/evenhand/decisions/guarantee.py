@@ -1,10 +1,11 @@
 """How often a decision costs more than its forecast promised (method: decisions).
 
-The forecast that chooses an action promises a loss, its expectation. If the loss is non-negative and rises with the
-outcome, it exceeds `k` times the promise only where the PIT is above `1 - 1/k`; if it falls, only where the PIT is
-below `1/k`. So the law of PITs bounds how often: by `1/k` if the direction of the chosen action is always the same, by
-`2/k` if not, over whatever the forecaster is calibrated for. For one person under an individually calibrated forecaster
-what counts is whether the direction depends on that person's draw.
+The forecast that chooses an action promises a loss, its expectation. If the loss is non-negative
+and rises with the outcome, it exceeds `k` times the promise only where the PIT is above `1 - 1/k`;
+if it falls, only where the PIT is below `1/k`. So the law of PITs bounds how often: by `1/k` if the
+direction of the chosen action is always the same, by `2/k` if not, over whatever the forecaster is
+calibrated for. For one person under an individually calibrated forecaster what counts is whether
+the direction depends on that person's draw.
 """
 
 from __future__ import annotations
@@ -17,22 +18,45 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, bad_input, check_finite, check_fraction
-from evenhand._format import Summarized, at_least, at_most, band, one_line, percent, plain_number, stated_confidence
-from evenhand.calibration._own_draws import check_fresh, check_own_draws
-from evenhand.calibration.certificates import ONE_ROW_EACH
-from evenhand.calibration.worst import check_masses
-from evenhand.decisions._seen import Seen
+from evenhand._format import (
+    Summarized,
+    at_least,
+    at_most,
+    band,
+    one_line,
+    percent,
+    plain_number,
+    stated_confidence,
+)
+from evenhand._validate import Floats, bad_input, check_finite, check_fraction
+from evenhand.calibration.own_draws import check_fresh, check_own_draws
+from evenhand.certificates.certificate import ONE_ROW_EACH
+from evenhand.columns.given_groups import check_groups
 from evenhand.decisions.bayes import BayesDecision, check_forecast
+from evenhand.decisions.realized_losses import Seen
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
-from evenhand.given_groups import check_groups
+from evenhand.search.oracle_group import check_masses
 
 __all__ = ["LossGuarantee", "loss_guarantee"]
 
-COLUMNS = ["group", "kind", "mass", "k", "n", "promised", "realized", "exceeded", "low", "high", "bound", "verdict"]
+COLUMNS = [
+    "group",
+    "kind",
+    "mass",
+    "k",
+    "n",
+    "promised",
+    "realized",
+    "exceeded",
+    "low",
+    "high",
+    "bound",
+    "verdict",
+]
 
-CHECKED, CHECKED_OUTCOMES = 200, 257
+CHECKED = 200
+CHECKED_OUTCOMES = 257
 CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 """Losses are checked at quantiles of so many people's forecasts, and at so many outcomes in all."""
 
@@ -44,24 +68,28 @@ class LossGuarantee(Summarized):
     Parameters
     ----------
     table : DataFrame
-        A row per group and k. `group`; `kind` ("everyone", "named", or "every" for every group of a mass); `mass` (NaN
-        for named groups); `k`; `n`; `promised` and `realized`, mean losses (NaN in "every" rows); `exceeded`, the
-        share of people and draws whose loss exceeds k times the promise, in "every" rows that of the people who fared
-        worst, picked with the outcomes seen; `low` and `high`, what confidence leaves possible for it: for everyone,
-        for all named groups together, from above for every group of all masses together; `bound`, the theorem's,
-        which is for groups by features, while `low` and `high` hold for any; and `verdict`: "proven" if `high` is
-        within the bound, "broken" if `low` is beyond it (then the forecaster is not calibrated there, if features
-        define the group), "no claim" if the bound is 1, else "open": more rows would tell.
+        A row per group and k. `group`; `kind` ("everyone", "named", or "every" for every group of a
+        mass); `mass` (NaN for named groups); `k`; `n`; `promised` and `realized`, mean losses (NaN
+        in "every" rows); `exceeded`, the share of people and draws whose loss exceeds k times the
+        promise, in "every" rows that of the people who fared worst, picked with the outcomes seen;
+        `low` and `high`, what confidence leaves possible for it: for everyone, for all named groups
+        together, from above for every group of all masses together; `bound`, the theorem's, which
+        is for groups by features, while `low` and `high` hold for any; and `verdict`: "proven" if
+        `high` is within the bound, "broken" if `low` is beyond it (then the forecaster is not
+        calibrated there, if features define the group), "no claim" if the bound is 1, else "open":
+        more rows would tell.
     factor : int
-        1 where the bound for everyone is `1/k`, 2 where it is `2/k`; a named group may do better than everyone.
+        1 where the bound for everyone is `1/k`, 2 where it is `2/k`; a named group may do better
+        than everyone.
     why : str
         What decided that.
     is_randomized : bool
-        Whether a draw stands behind the forecasts. If not, the bound is that of a forecaster that is calibrated on
-        average (in a named group: in that group), and every group of a mass may have all of the misses.
+        Whether a draw stands behind the forecasts. If not, the bound is that of a forecaster that
+        is calibrated on average (in a named group: in that group), and every group of a mass may
+        have all of the misses.
     mixed : float
-        Share of people whose chosen action loses in different directions under different draws; NaN if one draw per
-        person does not show it.
+        Share of people whose chosen action loses in different directions under different draws; NaN
+        if one draw per person does not show it.
     promised, realized : float
         Mean promised and realized loss.
     more_low, more_high : float
@@ -69,7 +97,8 @@ class LossGuarantee(Summarized):
     confidence : float
         Of each kind of statement.
     one_row_each : bool
-        Whether one row of each person was taken, of several: shares are then of people, not of rows.
+        Whether one row of each person was taken, of several: shares are then of people, not of
+        rows.
     """
 
     table: pd.DataFrame
@@ -89,18 +118,23 @@ class LossGuarantee(Summarized):
         subject = "individually calibrated" if self.is_randomized else "calibrated on average"
         lines = [
             self._promise(),
-            f"A forecaster that is {subject} exceeds k times its promise with probability at most {self.factor}/k, in "
-            f"every group by features: {self.why}."
-            if self.is_randomized
-            else f"A forecaster that is {subject} exceeds k times its promise with probability at most "
-            f"{self.factor}/k: {self.why}. In a group of a given size all of its misses may come together.",
+            (
+                f"A forecaster that is {subject} exceeds k times its promise with probability at"
+                f" most {self.factor}/k, in every group by features: {self.why}."
+                if self.is_randomized
+                else (
+                    f"A forecaster that is {subject} exceeds k times its promise with probability"
+                    f" at most {self.factor}/k: {self.why}. In a group of a given size all of its"
+                    " misses may come together."
+                )
+            ),
         ]
         lines += [self._line(row) for row in self.table.to_dict("records")]
         lines.append(
-            f"In brackets what {stated_confidence(self.confidence)} confidence leaves possible, line by line; before "
-            "them the share in the rows at hand. Proven: exceeded no more often than the bound, which says nothing of "
-            "the mean. Open: more rows would tell. Groups of a size are bounded however they are chosen, if not by the "
-            "draws."
+            f"In brackets what {stated_confidence(self.confidence)} confidence leaves possible,"
+            " line by line; before them the share in the rows at hand. Proven: exceeded no more"
+            " often than the bound, which says nothing of the mean. Open: more rows would tell."
+            " Groups of a size are bounded however they are chosen, if not by the draws."
         )
         lines += [ONE_ROW_EACH] if self.one_row_each else []
         return "\n".join(lines)
@@ -111,14 +145,21 @@ class LossGuarantee(Summarized):
             return line + "."
         side = "more" if self.more_low > 0 else "less"
         ends = sorted((abs(self.more_low), abs(self.more_high)))
-        return f"{line}: by {band(plain_number, *ends)} {side}, so the forecasts are not calibrated where they decide."
+        return (
+            f"{line}: by {band(plain_number, *ends)} {side}, so the forecasts are not calibrated"
+            " where they decide."
+        )
 
     def _line(self, row: Mapping[Any, Any]) -> str:
         if row["n"] == 0:
             return f"- group {row['group']!r} has no rows"
-        share, bound = percent(row["exceeded"]), f"bound {at_most(row['bound'])}%: {row['verdict']}"
+        share = percent(row["exceeded"])
+        bound = f"bound {at_most(row['bound'])}%: {row['verdict']}"
         if row["kind"] == "every":
-            return f"- more than {row['k']:g} times, {row['group']}: at most {at_most(row['high'])}%, {bound}"
+            return (
+                f"- more than {row['k']:g} times, {row['group']}: at most {at_most(row['high'])}%,"
+                f" {bound}"
+            )
         who = row["group"] if row["kind"] == "everyone" else f"group {row['group']!r}"
         ends = f"{at_least(row['low'])}% to {at_most(row['high'])}%"
         return f"- more than {row['k']:g} times, {who}: {share} ({ends}), {bound}"
@@ -154,8 +195,9 @@ def loss_guarantee(
     decision : BayesDecision
         Its losses must be non-negative and monotone in the outcome.
     forecast : Forecast
-        Of n held-out people. Randomized: each person's own draws, best several (`draws.jittered(n, 64)`): they show
-        whether the direction of the chosen action depends on the draw, and how often each person is let down.
+        Of n held-out people. Randomized: each person's own draws, best several (`draws.jittered(n,
+        64)`): they show whether the direction of the chosen action depends on the draw, and how
+        often each person is let down.
     y : array-like of shape (n,)
         Outcomes.
     x : table or array with n rows, optional
@@ -164,12 +206,13 @@ def loss_guarantee(
         Multiples of the promised loss, at least 1.
     groups : DataFrame, Series, dict of name to values, or list of columns of `x`, optional
         Groups named before the rows were seen, as in `evenhand.audit`. The theorem speaks of groups
-        by features; a group by outcomes may fare worse under any forecaster, and is measured all the same.
+        by features; a group by outcomes may fare worse under any forecaster, and is measured all
+        the same.
     masses : float or list of float
         Sizes of groups, as shares of the people, for which every group is bounded.
     confidence : float, default 0.95
-        Probability that a statement is true, for each k: that over everyone, those of all named groups together,
-        those of every group of all masses together.
+        Probability that a statement is true, for each k: that over everyone, those of all named
+        groups together, those of every group of all masses together.
     cluster : array-like of shape (n,), optional
         Labels of people who have several rows: one row of each, chosen at random, is used.
     random_state : int, generator or None
@@ -184,15 +227,13 @@ def loss_guarantee(
     InputError
         If the input does not fit, a loss is negative or not monotone, or people share their draws.
 
-    Notes
-    -----
-    A loss that is a function is checked for its sign and direction at the outcomes given and at quantiles of the
-    forecasts. Bounds in `high` need no calibration: they are proven by the rows alone. With one draw per person they
-    are Clopper and Pearson's, else bets on the share of each person's draws.
+    Notes ----- A loss that is a function is checked for its sign and direction at the outcomes
+    given and at quantiles of the forecasts. Bounds in `high` need no calibration: they are proven
+    by the rows alone. With one draw per person they are Clopper and Pearson's, else bets on the
+    share of each person's draws.
 
-    References
-    ----------
-    Zhao, Ma & Ermon, ICML 2020, the theorem on decisions, whose second part holds under the condition given here only.
+    References ---------- Zhao, Ma & Ermon, ICML 2020, the theorem on decisions, whose second part
+    holds under the condition given here only.
 
     Examples
     --------
@@ -220,9 +261,15 @@ def loss_guarantee(
     _check_draws(forecast, rows)
     ways = decision.check_loss(_likely(forecast, outcomes), x)
     made = decision.decide(forecast, x)
-    seen = Seen.of(made, decision.realized_loss(made, outcomes, x), ways, forecast.is_randomized).take(rows)
+    seen = Seen.of(
+        made, decision.realized_loss(made, outcomes, x), ways, forecast.is_randomized
+    ).take(rows)
     named = {name: mask[rows] for name, mask in masks.items()}
-    table = [row for multiple in multiples for row in seen.statements(multiple, named, shares, confidence, random)]
+    table = [
+        row
+        for multiple in multiples
+        for row in seen.statements(multiple, named, shares, confidence, random)
+    ]
     factor, why = seen.factor()
     more = seen.broken_promise(confidence)
     return LossGuarantee(
@@ -254,12 +301,17 @@ def _judged(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _check_multiples(k: float | Sequence[float]) -> list[float]:
     multiples = np.unique(check_finite("k", np.atleast_1d(k)))
     if (multiples < 1).any():
-        raise bad_input("k", "be at least 1", float(multiples.min()), "2 asks for losses of twice the promise")
+        raise bad_input(
+            "k", "be at least 1", float(multiples.min()), "2 asks for losses of twice the promise"
+        )
     return [float(multiple) for multiple in multiples]
 
 
 def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
-    """Refuse draws that people share, and several that are not one in each of equal cells: they prove nothing."""
+    """Refuse draws that people share, and several that are not one in each of equal cells.
+
+    They prove nothing.
+    """
     if forecast.r is not None:
         draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
         draws = np.broadcast_to(draws, (len(forecast), draws.shape[1]))[rows]
@@ -268,7 +320,11 @@ def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:
     """Outcomes at which losses are checked: those there are, and quantiles of some forecasts."""
-    some = forecast.take(np.linspace(0, len(forecast) - 1, min(len(forecast), CHECKED)).astype(np.intp))
+    some = forecast.take(
+        np.linspace(0, len(forecast) - 1, min(len(forecast), CHECKED)).astype(np.intp)
+    )
     quantiles = some.ppf(CHECKED_LEVELS).ravel()
     levels = np.linspace(0.0, 1.0, CHECKED_OUTCOMES)
-    return np.concatenate((np.quantile(y, levels), np.quantile(quantiles[np.isfinite(quantiles)], levels)))
+    return np.concatenate(
+        (np.quantile(y, levels), np.quantile(quantiles[np.isfinite(quantiles)], levels))
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._checks import Floats, bad_input
+from evenhand._validate import Floats, bad_input
 from evenhand.forecast import Forecast
 
 __all__ = ["StepLoss"]
@@ -17,19 +17,19 @@ class StepLoss:
     Parameters
     ----------
     cuts : array-like of shape (k,) or (n, k)
-        Outcomes where the loss jumps, strictly increasing, units of `y`; per person with n rows. One number is one
-        cut, none of them (`[]`) makes a constant loss.
+        Outcomes where the loss jumps, strictly increasing, units of `y`; per person with n rows.
+        One number is one cut, none of them (`[]`) makes a constant loss.
     values : array-like of shape (k + 1,) or (n, k + 1)
-        Losses below the first cut, between cuts and from the last one on; a cut itself belongs to what is above it.
+        Losses below the first cut, between cuts and from the last one on; a cut itself belongs to
+        what is above it.
 
     Raises
     ------
     InputError
         If a number is not finite, the cuts do not increase or the shapes do not fit.
 
-    Examples
-    --------
-    What a bank loses by a loan of 1 that is repaid from a worthiness of 0.5 on, had it expected to gain 1:
+    Examples -------- What a bank loses by a loan of 1 that is repaid from a worthiness of 0.5 on,
+    had it expected to gain 1:
 
     >>> loan = StepLoss(cuts=[0.5], values=[4.0, 0.0])
     >>> loan([0.2, 0.5, 0.9])
@@ -51,7 +51,10 @@ class StepLoss:
         self.n_rows: int | None = rows.pop() if rows else None
 
     def __call__(self, y: ArrayLike) -> Floats:
-        """Loss at outcomes of shape (...), or (n, ...) if the loss is per person; of the same shape."""
+        """Loss at outcomes of shape (...), or (n, ...) if the loss is per person.
+
+        Of the same shape.
+        """
         outcomes = np.asarray(y, dtype=np.float64)
         self._check_rows(outcomes.shape)
         loss = np.broadcast_to(self._along(self.values[..., 0], outcomes.ndim), outcomes.shape)
@@ -65,12 +68,14 @@ class StepLoss:
         shape = forecast.distribution.batch_shape
         self._check_rows(shape)
         jumps = np.diff(self.values, axis=-1)
-        # up-jumps count from below and down-jumps from above: a loss that only rises or only falls keeps its digits
+        # up-jumps count from below and down-jumps from above: a loss that only rises or only falls
+        # keeps its digits
         mixed = self.values[..., 0] + np.minimum(jumps, 0.0).sum(axis=-1)
         least = np.where((jumps <= 0).all(axis=-1), self.values[..., -1], mixed)
         total = np.zeros(shape) + self._along(least, len(shape))
         for j in range(self.cuts.shape[-1]):
-            cut, jump = self._along(self.cuts[..., j], len(shape)), self._along(jumps[..., j], len(shape))
+            cut = self._along(self.cuts[..., j], len(shape))
+            jump = self._along(jumps[..., j], len(shape))
             if (jump > 0).any():
                 total += np.maximum(jump, 0.0) * forecast.distribution.sf(cut)
             if (jump < 0).any():
@@ -78,7 +83,9 @@ class StepLoss:
         return np.maximum(total, self._along(self.values.min(axis=-1), len(shape)))
 
     def direction(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
-        """Whether the loss rises with the outcome (1), falls (-1) or is constant (0): shape () or (n,).
+        """Whether the loss rises with the outcome (1), falls (-1) or is constant (0).
+
+        Shape () or (n,).
 
         Raises
         ------
@@ -86,10 +93,15 @@ class StepLoss:
             If it does neither.
         """
         jumps = np.diff(self.values, axis=-1)
-        rises, falls = (jumps > 0).any(axis=-1), (jumps < 0).any(axis=-1)
+        rises = (jumps > 0).any(axis=-1)
+        falls = (jumps < 0).any(axis=-1)
         if (rises & falls).any():
-            values = self.values if self.values.ndim == 1 else self.values[int(np.argmax(rises & falls))]
-            raise bad_input("the values of a StepLoss", "rise or fall from cut to cut", values.tolist())
+            values = (
+                self.values if self.values.ndim == 1 else self.values[int(np.argmax(rises & falls))]
+            )
+            raise bad_input(
+                "the values of a StepLoss", "rise or fall from cut to cut", values.tolist()
+            )
         return np.asarray(rises.astype(np.int8) - falls.astype(np.int8))
 
     def _along(self, array: Floats, ndim: int) -> Floats:
@@ -99,7 +111,9 @@ class StepLoss:
     def _check_rows(self, shape: tuple[int, ...]) -> None:
         if self.n_rows is not None and (not shape or shape[0] != self.n_rows):
             n = shape[0] if shape else "one"
-            raise bad_input("a StepLoss per person", f"have one row per person ({n})", f"{self.n_rows} rows")
+            raise bad_input(
+                "a StepLoss per person", f"have one row per person ({n})", f"{self.n_rows} rows"
+            )
 
     def __repr__(self) -> str:
         if self.n_rows is not None:
@@ -111,7 +125,9 @@ def _array(name: str, values: ArrayLike) -> Floats:
     try:
         array = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise bad_input(name, "hold numbers only, rows of one length", f"others ({error})") from error
+        raise bad_input(
+            name, "hold numbers only, rows of one length", f"others ({error})"
+        ) from error
     if array.ndim not in (1, 2):
         raise bad_input(name, "have shape (k,) or (n, k)", f"shape {array.shape}")
     if not np.isfinite(array).all():

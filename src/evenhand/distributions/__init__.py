@@ -5,7 +5,7 @@ Adding a family is one new file and one line in `FAMILIES`.
 
 from __future__ import annotations
 
-from evenhand.distributions._base import Distribution
+from evenhand.distributions.base import Distribution
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.distributions.mixture import NormalMixture
 from evenhand.distributions.normal import Normal

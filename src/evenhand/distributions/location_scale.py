@@ -7,8 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._checks import Floats
-from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast, has_rows, joint_shape
+from evenhand._validate import Floats
+from evenhand.distributions.base import (
+    Bools,
+    Distribution,
+    batch_array,
+    broadcast,
+    has_rows,
+    joint_shape,
+)
 
 
 class LocationScale(Distribution):
@@ -32,7 +39,9 @@ class LocationScale(Distribution):
 
     def __init__(self, base: Distribution, loc: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self.base = base
-        self.loc, self.scale = broadcast(loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True))
+        self.loc, self.scale = broadcast(
+            loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True)
+        )
         joint_shape(base=base.batch_shape, loc=self.loc.shape)
 
     @property
@@ -40,7 +49,9 @@ class LocationScale(Distribution):
         return np.broadcast_shapes(self.loc.shape, self.base.batch_shape)
 
     def take(self, rows: Any) -> LocationScale:
-        base = self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
+        base = (
+            self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
+        )
         if has_rows(self.loc.shape, self.batch_shape):
             return LocationScale(base, self.loc[rows], self.scale[rows])
         return LocationScale(base, self.loc, self.scale)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._checks import Floats, bad_input
-from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast
+from evenhand._validate import Floats, bad_input
+from evenhand.distributions.base import Bools, Distribution, batch_array, broadcast
 
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -17,7 +17,8 @@ MAX_PAIRED = 64
 """Up to this many components the CRPS is summed over pairs; above, it is integrated."""
 
 SOLVED = 65_536
-"""Numbers per temporary array of the solver: those of all points at once do not fit into the cache, nor into memory."""
+"""Numbers per temporary array of the solver: those of all points at once do not fit into the
+cache, nor into memory."""
 
 DEEPEST_PLAIN = -36.0
 """Normal score below which tail probabilities are handled by their logarithms."""
@@ -29,8 +30,8 @@ class NormalMixture(Distribution):
     Parameters
     ----------
     weights, loc, scale : array-like of shape (..., n_components)
-        Weights (>= 0; normalised to sum 1), means and standard deviations (> 0). They broadcast together;
-        the axes before the last are the batch.
+        Weights (>= 0; normalised to sum 1), means and standard deviations (> 0). They broadcast
+        together; the axes before the last are the batch.
 
     Examples
     --------
@@ -47,7 +48,9 @@ class NormalMixture(Distribution):
         if raw.ndim < 1:
             raise bad_input("weights", "have one entry per component on the last axis", "a number")
         if (raw < 0).any() or not (raw.sum(axis=-1) > 0).all():
-            raise bad_input("weights", "be at least 0 with a positive sum", "a negative weight or zeros only")
+            raise bad_input(
+                "weights", "be at least 0 with a positive sum", "a negative weight or zeros only"
+            )
         self.weights, self.loc, self.scale = broadcast(
             weights=raw / raw.sum(axis=-1, keepdims=True),
             loc=batch_array("loc", loc),
@@ -77,10 +80,13 @@ class NormalMixture(Distribution):
         shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
         sign = np.where(np.broadcast_to(upper, shape), -1.0, 1.0).ravel()
         score = np.asarray(special.ndtri_exp(np.broadcast_to(log_p, shape).ravel()))
-        n_batch, k = int(np.prod(self.batch_shape)), self.loc.shape[-1]
+        n_batch = int(np.prod(self.batch_shape))
+        k = self.loc.shape[-1]
         row = np.broadcast_to(np.arange(n_batch).reshape(self.batch_shape), shape).ravel()
         # mirrored where the upper tail is asked for, so that the lower tail is solved everywhere
-        weights, loc, scale = (np.reshape(array, (n_batch, k)) for array in (self.weights, self.loc, self.scale))
+        weights, loc, scale = (
+            np.reshape(array, (n_batch, k)) for array in (self.weights, self.loc, self.scale)
+        )
         start = (np.ravel(self.mean())[row] * sign) + np.ravel(self.std())[row] * score
         step = max(1, SOLVED // k)
         solved = [
@@ -100,7 +106,10 @@ class NormalMixture(Distribution):
         if self.loc.shape[-1] > MAX_PAIRED:
             return super().crps(y)
         # E|Y - y| - E|Y - Y'| / 2 (Grimit et al. 2006)
-        first = (self.weights * _mean_abs(np.asarray(y, dtype=np.float64)[..., None] - self.loc, self.scale)).sum(-1)
+        first = (
+            self.weights
+            * _mean_abs(np.asarray(y, dtype=np.float64)[..., None] - self.loc, self.scale)
+        ).sum(-1)
         return np.asarray(first - 0.5 * self._mean_difference())
 
     def _mean_difference(self) -> Floats:
@@ -116,19 +125,28 @@ class NormalMixture(Distribution):
 def _mean_abs(loc: Floats, scale: Floats) -> Floats:
     """E|X| for X normal."""
     z = loc / scale
-    return np.asarray(loc * (2 * special.ndtr(z) - 1) + 2 * scale * np.exp(-0.5 * z**2 - _LOG_ROOT_2PI))
+    return np.asarray(
+        loc * (2 * special.ndtr(z) - 1) + 2 * scale * np.exp(-0.5 * z**2 - _LOG_ROOT_2PI)
+    )
 
 
 def _solve_scores(
-    weights: Floats, loc: Floats, scale: Floats, row: Any, sign: Floats, score: Floats, start: Floats
+    weights: Floats,
+    loc: Floats,
+    scale: Floats,
+    row: Any,
+    sign: Floats,
+    score: Floats,
+    start: Floats,
 ) -> Floats:
     """Solve `ndtri(CDF(y)) = score` by Newton steps kept inside a bracket.
 
-    On the scale of normal scores the CDF of a mixture is nearly linear, so few steps are enough; the quantile lies
-    between the least and the greatest quantile of the components.
+    On the scale of normal scores the CDF of a mixture is nearly linear, so few steps are enough;
+    the quantile lies between the least and the greatest quantile of the components.
     """
     ends = sign[:, None] * loc[row] + scale[row] * score[:, None]
-    low, high = ends.min(axis=-1), ends.max(axis=-1)
+    low = ends.min(axis=-1)
+    high = ends.max(axis=-1)
     y = np.clip(start, low, high)
     y[np.isinf(score)] = score[np.isinf(score)]
     open_ended = (high > low) & np.isfinite(score)
@@ -140,7 +158,9 @@ def _solve_scores(
         for _ in range(100):
             if active.size == 0:
                 break
-            w, m, s = weights[row[active]], sign[active, None] * loc[row[active]], scale[row[active]]
+            w = weights[row[active]]
+            m = sign[active, None] * loc[row[active]]
+            s = scale[row[active]]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 at, slope = evaluate(w, (y[active, None] - m) / s, s)
                 newton = y[active] - (at - score[active]) / slope

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._checks import Floats
-from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast
+from evenhand._validate import Floats
+from evenhand.distributions.base import Bools, Distribution, batch_array, broadcast
 
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -32,7 +32,9 @@ class Normal(Distribution):
     has_mean: ClassVar[bool] = True
 
     def __init__(self, loc: ArrayLike, scale: ArrayLike) -> None:
-        self.loc, self.scale = broadcast(loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True))
+        self.loc, self.scale = broadcast(
+            loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True)
+        )
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -64,4 +66,6 @@ class Normal(Distribution):
         # Gneiting & Raftery (2007), equation 21
         z = self._score(y)
         pdf = np.exp(-0.5 * z**2 - _LOG_ROOT_2PI)
-        return np.asarray(self.scale * (z * (2 * special.ndtr(z) - 1) + 2 * pdf - 1 / np.sqrt(np.pi)))
+        return np.asarray(
+            self.scale * (z * (2 * special.ndtr(z) - 1) + 2 * pdf - 1 / np.sqrt(np.pi))
+        )

@@ -7,19 +7,21 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._checks import Floats, bad_input
-from evenhand.distributions import _piecewise
-from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast
+from evenhand._validate import Floats, bad_input
+from evenhand.distributions import piecewise as _piecewise
+from evenhand.distributions.base import Bools, Distribution, batch_array, broadcast
 
 RELATIVE_GAP = 1e-9
-"""Ties between quantiles are spread to this fraction of the row's range, so that a density exists."""
+"""Ties between quantiles are spread to this fraction of the row's range, so that a density
+exists."""
 
 
 class Quantiles(Distribution):
     """Distributions whose CDF is linear between given quantiles, with exponential tails beyond the outermost.
 
-    The tails join on with the density of the outermost interval. Equal quantiles of neighbouring levels, which would be
-    an atom, are moved apart by a billionth of the row's range, so that there is a density.
+    The tails join on with the density of the outermost interval. Equal quantiles of neighbouring
+    levels, which would be an atom, are moved apart by a billionth of the row's range, so that there
+    is a density.
 
     Parameters
     ----------
@@ -28,8 +30,9 @@ class Quantiles(Distribution):
     values : array-like of shape (..., q)
         Quantiles at the levels; the axes before the last are the batch; units of `y`.
     sort : bool, default False
-        Whether quantiles that cross, which fall with their level, are sorted in each row. Sorted quantiles are never
-        farther from the true ones (Chernozhukov, Fernandez-Val & Galichon 2010).
+        Whether quantiles that cross, which fall with their level, are sorted in each row. Sorted
+        quantiles are never farther from the true ones (Chernozhukov, Fernandez-Val & Galichon
+        2010).
 
     Raises
     ------
@@ -46,14 +49,24 @@ class Quantiles(Distribution):
     has_mean: ClassVar[bool] = True
 
     def __init__(self, levels: ArrayLike, values: ArrayLike, *, sort: bool = False) -> None:
-        grid, knots = batch_array("levels", levels), batch_array("values", values)
+        grid = batch_array("levels", levels)
+        knots = batch_array("values", values)
         if grid.ndim < 1 or grid.shape[-1] < 2 or not (np.diff(grid, axis=-1) > 0).all():
-            raise bad_input("levels", "be at least two increasing probabilities", f"{grid.tolist()}"[:80])
+            raise bad_input(
+                "levels", "be at least two increasing probabilities", f"{grid.tolist()}"[:80]
+            )
         if grid.min() <= 0 or grid.max() >= 1:
             remedy = "fractions everywhere: 0.9, not 90"
-            raise bad_input("levels", "lie strictly between 0 and 1", f"{grid.min():g} to {grid.max():g}", remedy)
+            raise bad_input(
+                "levels",
+                "lie strictly between 0 and 1",
+                f"{grid.min():g} to {grid.max():g}",
+                remedy,
+            )
         if knots.ndim < 1 or knots.shape[-1] != grid.shape[-1]:
-            raise bad_input("values", f"have one column per level ({grid.shape[-1]})", f"shape {knots.shape}")
+            raise bad_input(
+                "values", f"have one column per level ({grid.shape[-1]})", f"shape {knots.shape}"
+            )
         if sort:
             knots = np.sort(knots, axis=-1)
         else:
@@ -67,18 +80,27 @@ class Quantiles(Distribution):
     @property
     def _tail_scales(self) -> tuple[Floats, Floats]:
         """Mean lengths of the two exponential tails: tail probability over the density it joins."""
-        p, v = self.levels, self.values
+        p = self.levels
+        v = self.values
         low = p[..., 0] * (v[..., 1] - v[..., 0]) / (p[..., 1] - p[..., 0])
         high = (1 - p[..., -1]) * (v[..., -1] - v[..., -2]) / (p[..., -1] - p[..., -2])
         return low, high
 
     def _interval(self, knots: Floats, point: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Ends of the interval of `knots` that holds `point`: levels and values below and above it."""
+        """Ends of the interval of `knots` that holds `point`.
+
+        Levels and values below and above it.
+        """
         below = (knots <= point[..., None]).sum(axis=-1)
         at = np.clip(below, 1, knots.shape[-1] - 1)[..., None]
         shape = (*at.shape[:-1], knots.shape[-1])
-        p, v = np.broadcast_to(self.levels, shape), np.broadcast_to(self.values, shape)
-        ends = (np.take_along_axis(array, at - back, axis=-1)[..., 0] for array in (p, v) for back in (1, 0))
+        p = np.broadcast_to(self.levels, shape)
+        v = np.broadcast_to(self.values, shape)
+        ends = (
+            np.take_along_axis(array, at - back, axis=-1)[..., 0]
+            for array in (p, v)
+            for back in (1, 0)
+        )
         p_low, p_high, v_low, v_high = ends
         return p_low, p_high, v_low, v_high
 
@@ -87,14 +109,23 @@ class Quantiles(Distribution):
         shape = np.broadcast_shapes(point.shape, self.batch_shape)
         point = np.broadcast_to(point, shape)
         low, high = self._tail_scales
-        first, last = self.values[..., 0], self.values[..., -1]
+        first = self.values[..., 0]
+        last = self.values[..., -1]
         p_low, p_high, v_low, v_high = self._interval(self.values, point)
-        inside = np.clip(p_low + (p_high - p_low) * (point - v_low) / (v_high - v_low), 1e-300, 1 - 1e-16)
+        inside = np.clip(
+            p_low + (p_high - p_low) * (point - v_low) / (v_high - v_low), 1e-300, 1 - 1e-16
+        )
         log_low = np.log(self.levels[..., 0]) + np.minimum(point - first, 0.0) / low
         log_high = np.log1p(-self.levels[..., -1]) - np.maximum(point - last, 0.0) / high
-        log_cdf = np.where(point < first, log_low, np.where(point > last, np.log1p(-np.exp(log_high)), np.log(inside)))
+        log_cdf = np.where(
+            point < first,
+            log_low,
+            np.where(point > last, np.log1p(-np.exp(log_high)), np.log(inside)),
+        )
         log_sf = np.where(
-            point > last, log_high, np.where(point < first, np.log1p(-np.exp(log_low)), np.log1p(-inside))
+            point > last,
+            log_high,
+            np.where(point < first, np.log1p(-np.exp(log_low)), np.log1p(-inside)),
         )
         return log_cdf, log_sf
 
@@ -105,7 +136,9 @@ class Quantiles(Distribution):
         return self._log_tails(y)[1]
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        point = np.broadcast_to(np.asarray(y, dtype=np.float64), np.broadcast_shapes(np.shape(y), self.batch_shape))
+        point = np.broadcast_to(
+            np.asarray(y, dtype=np.float64), np.broadcast_shapes(np.shape(y), self.batch_shape)
+        )
         low, high = self._tail_scales
         p_low, p_high, v_low, v_high = self._interval(self.values, point)
         outside = np.minimum(point - self.values[..., 0], 0.0) / low
@@ -114,7 +147,8 @@ class Quantiles(Distribution):
 
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
         shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
-        tail, is_upper = np.broadcast_to(log_p, shape), np.broadcast_to(upper, shape)
+        tail = np.broadcast_to(log_p, shape)
+        is_upper = np.broadcast_to(upper, shape)
         low, high = self._tail_scales
         p = np.where(is_upper, -np.expm1(tail), np.exp(tail))
         p_low, p_high, v_low, v_high = self._interval(self.levels, p)
@@ -124,7 +158,9 @@ class Quantiles(Distribution):
             log_upper = np.where(is_upper, tail, np.log1p(-np.minimum(p, 1.0)))
         below = self.values[..., 0] + low * (log_lower - np.log(self.levels[..., 0]))
         above = self.values[..., -1] - high * (log_upper - np.log1p(-self.levels[..., -1]))
-        return np.where(p < self.levels[..., 0], below, np.where(p > self.levels[..., -1], above, inside))
+        return np.where(
+            p < self.levels[..., 0], below, np.where(p > self.levels[..., -1], above, inside)
+        )
 
     def mean(self) -> Floats:
         low, high = self._tail_scales
@@ -132,10 +168,12 @@ class Quantiles(Distribution):
         return np.asarray(inner - self.levels[..., 0] * low + (1 - self.levels[..., -1]) * high)
 
     def std(self) -> Floats:
-        p, q = self.levels[..., 0], 1 - self.levels[..., -1]
+        p = self.levels[..., 0]
+        q = 1 - self.levels[..., -1]
         low, high = self._tail_scales
         centre = _piecewise.mean(self.levels, self.values)
-        # the end knots hold the tail mass so far: an exponential tail adds 2 s^2 -+ 2 s (v - centre) to each
+        # the end knots hold the tail mass so far: an exponential tail adds 2 s^2 -+ 2 s (v -
+        # centre) to each
         second = _piecewise.std(self.levels, self.values) ** 2
         second = second + p * (2 * low**2 - 2 * low * (self.values[..., 0] - centre))
         second = second + q * (2 * high**2 + 2 * high * (self.values[..., -1] - centre))
@@ -146,15 +184,18 @@ class Quantiles(Distribution):
         inner = _piecewise.crps(self.levels, self.values, point)
         low, high = self._tail_scales
         left = _tail_crps(self.levels[..., 0], low, np.maximum(self.values[..., 0] - point, 0.0))
-        right = _tail_crps(1 - self.levels[..., -1], high, np.maximum(point - self.values[..., -1], 0.0))
+        right = _tail_crps(
+            1 - self.levels[..., -1], high, np.maximum(point - self.values[..., -1], 0.0)
+        )
         return np.asarray(inner + left + right)
 
 
 def _tail_crps(mass: Floats, scale: Floats, distance: Floats) -> Floats:
     """What an exponential tail adds to the CRPS of a CDF that jumps by `mass` where the tail begins.
 
-    With F = mass exp(-d / scale) at distance d beyond the end: the tail adds `integral F^2 = mass^2 scale / 2`
-    in all, and on the stretch up to the outcome (1 - F)^2 stands instead of the 1 counted so far.
+    With F = mass exp(-d / scale) at distance d beyond the end: the tail adds `integral F^2 = mass^2
+    scale / 2` in all, and on the stretch up to the outcome (1 - F)^2 stands instead of the 1
+    counted so far.
     """
     at = mass * np.exp(-distance / scale)
     return np.asarray(mass**2 * scale / 2 - 2 * scale * (mass - at))
@@ -165,17 +206,22 @@ def _check_order(values: Floats) -> None:
     falls = np.diff(values, axis=-1) < 0
     if falls.any():
         *row, column = (int(i) for i in np.argwhere(falls)[0])
-        below, above = values[*row, column], values[*row, column + 1]
+        below = values[*row, column]
+        above = values[*row, column + 1]
         got = f"{above:g} after {below:g} in column {column + 1}"
         place = f"values[{', '.join(map(str, row))}]" if row else "values"
         raise bad_input(
-            place, "not fall from level to level", got, "correct the quantiles, or pass sort=True to sort each row"
+            place,
+            "not fall from level to level",
+            got,
+            "correct the quantiles, or pass sort=True to sort each row",
         )
 
 
 def _spread_ties(values: Floats) -> Floats:
     """Lift equal neighbours apart by a billionth of the row's range (of its size where the range is 0)."""
-    reach, largest = values[..., -1:] - values[..., :1], np.abs(values).max(axis=-1, keepdims=True)
+    reach = values[..., -1:] - values[..., :1]
+    largest = np.abs(values).max(axis=-1, keepdims=True)
     # a range below a millionth of the size would leave gaps that vanish when added
     size = np.maximum(np.where(reach > 0, np.maximum(reach, 1e-6 * largest), largest), 1e-12)
     tied = (np.diff(values, axis=-1) <= RELATIVE_GAP * size).any(axis=-1, keepdims=True)

@@ -10,26 +10,38 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._checks import Floats, check_draws
-from evenhand.distributions._base import GRID_REACH, GRID_STEP, Bools, Distribution, has_rows, joint_shape, score_grid
-from evenhand.distributions._piecewise import node_weights
+from evenhand._validate import Floats, check_draws
+from evenhand.distributions.base import (
+    GRID_REACH,
+    GRID_STEP,
+    Bools,
+    Distribution,
+    has_rows,
+    joint_shape,
+    score_grid,
+)
 from evenhand.distributions.location_scale import LocationScale
+from evenhand.distributions.piecewise import node_weights
 from evenhand.draws import jittered
 from evenhand.links import Link
-from evenhand.links._base import LEAST_DRAW, log1mexp
+from evenhand.links.base import LEAST_DRAW, log1mexp
 
 FINE_REACH = 37.0
-"""Normal score up to which a table keeps its fine step; beyond, a thousand points reach as far as they must."""
+"""Normal score up to which a table keeps its fine step; beyond, a thousand points reach as far
+as they must."""
 
 MANY_DRAWS = 8192
 LEAST_ERROR = 0.02
-"""Mean error of a link from which it is smooth enough in the draw to be tabulated for more than so many draws."""
+"""Mean error of a link from which it is smooth enough in the draw to be tabulated for more than
+so many draws."""
 
 CACHED = 8192
 """Numbers per temporary array where whole batches are evaluated."""
 
-DRAWN_QUANTILES, LEAST_QUANTILES = 8, 4096
-"""Quantiles of each base that a mean over draws takes, an even number, and the least number of all bases together."""
+DRAWN_QUANTILES = 8
+LEAST_QUANTILES = 4096
+"""Quantiles of each base that a mean over draws takes, an even number, and the least number of
+all bases together."""
 
 TAIL_NODES = np.geomspace(1e-15, 1 / 16, 1200)
 
@@ -37,7 +49,8 @@ TAIL_NODES = np.geomspace(1e-15, 1 / 16, 1200)
 class Randomized(Distribution):
     """Distributions `h[x, r](y) = H(G_x(y); r)` over a base `G` with a link and a draw for each.
 
-    Its quantiles are `G^-1(K(p; r))` and its log density is `log g(y) - log k(C; r)` at `C = H(G(y); r)`.
+    Its quantiles are `G^-1(K(p; r))` and its log density is `log g(y) - log k(C; r)` at `C =
+    H(G(y); r)`.
 
     Parameters
     ----------
@@ -67,23 +80,34 @@ class Randomized(Distribution):
         return np.broadcast_shapes(self.base.batch_shape, self.r.shape)
 
     def take(self, rows: Any) -> Randomized:
-        base = self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
-        return Randomized(base, self.link, self.r[rows] if has_rows(self.r.shape, self.batch_shape) else self.r)
+        base = (
+            self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
+        )
+        return Randomized(
+            base, self.link, self.r[rows] if has_rows(self.r.shape, self.batch_shape) else self.r
+        )
 
     def expand(self) -> Randomized:
         return Randomized(self.base.expand(), self.link, self.r[..., None])
 
     def _tail(self, y: ArrayLike) -> tuple[Floats, Bools]:
         """Log of the base's smaller tail, and whether that is the upper one."""
-        lower, upper = self.base.logcdf(y), self.base.logsf(y)
+        lower = self.base.logcdf(y)
+        upper = self.base.logsf(y)
         is_upper = lower > upper
         return np.where(is_upper, upper, lower), is_upper
 
     def cdf(self, y: ArrayLike) -> Floats:
-        return _in_blocks(lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), up), *self._tail(y), self.r)
+        return _in_blocks(
+            lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), up), *self._tail(y), self.r
+        )
 
     def sf(self, y: ArrayLike) -> Floats:
-        return _in_blocks(lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), ~up), *self._tail(y), self.r)
+        return _in_blocks(
+            lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), ~up),
+            *self._tail(y),
+            self.r,
+        )
 
     def logcdf(self, y: ArrayLike) -> Floats:
         def evaluate(tail: Floats, is_upper: Bools, r: Floats) -> Floats:
@@ -122,10 +146,11 @@ class Randomized(Distribution):
     def mean_over_draws(self, random: np.random.Generator) -> Floats:
         """Mean of each base's forecasts over a uniform draw, whatever the draws of this batch, shape of the base.
 
-        The forecasts averaged over draws are the base through one fixed law (`Link.averaged_score`), of which a few
-        quantiles are drawn: one in each of equal cells, in pairs that lie symmetrically. So the mean is without bias,
-        and without error where the base is symmetric; of skewed bases the standard error is some 2% to 10% of the
-        standard deviation.
+        The forecasts averaged over draws are the base through one fixed law
+        (`Link.averaged_score`), of which a few quantiles are drawn: one in each of equal cells, in
+        pairs that lie symmetrically. So the mean is without bias, and without error where the base
+        is symmetric; of skewed bases the standard error is some 2% to 10% of the standard
+        deviation.
 
         Parameters
         ----------
@@ -146,11 +171,13 @@ class Randomized(Distribution):
             log_level = self.link.log_ppf_lower(log_c, np.where(upper, 1 - draws, draws))
             return np.asarray(np.where(upper, -np.expm1(log_level), np.exp(log_level)))
 
-        # one draw a person is a forecast that is served, and must not hang on how many others are asked for with it
+        # one draw a person is a forecast that is served, and must not hang on how many others are
+        # asked for with it
         is_one = self.r.ndim < 2 or self.r.shape[-1] == 1
         if is_one or self.r.size <= MANY_DRAWS or self.link.mean_error < LEAST_ERROR:
             return exact(self.r[..., None])
-        # of very many draws the link is tabulated, finely enough that means and CRPS move by at most 3e-4 sd
+        # of very many draws the link is tabulated, finely enough that means and CRPS move by at
+        # most 3e-4 sd
         nodes = np.unique(np.concatenate((TAIL_NODES, np.arange(65, 960) / 1024, 1 - TAIL_NODES)))
         table = exact(nodes[:, None])
         left = np.clip(np.searchsorted(nodes, self.r) - 1, 0, nodes.size - 2)
@@ -159,16 +186,20 @@ class Randomized(Distribution):
 
     def _table(self) -> tuple[Floats, Floats]:
         """Base quantiles, which need no draw, and the randomized CDF there, which needs no person."""
-        # a sharp link puts its probability far out in the base's tails: reach for 1e-12 of it, in small steps, at any
-        # draw: a person's moments must not depend on the draws of others in the batch
+        # a sharp link puts its probability far out in the base's tails: reach for 1e-12 of it, in
+        # small steps, at any draw: a person's moments must not depend on the draws of others in the
+        # batch
         far = self.link.log_cdf_lower(np.log(1e-12), np.array(1 - LEAST_DRAW))
         reach = max(GRID_REACH, -float(special.ndtri_exp(far)))
         step = max(min(GRID_STEP, self.link.mean_error / 1.5), 1 / 128)
         scores = score_grid(min(FINE_REACH, reach), step)
         if reach > FINE_REACH:
-            further = np.linspace(FINE_REACH, reach, 1 + min(1000, int(np.ceil((reach - FINE_REACH) / step))))[1:]
+            further = np.linspace(
+                FINE_REACH, reach, 1 + min(1000, int(np.ceil((reach - FINE_REACH) / step)))
+            )[1:]
             scores = np.concatenate((-further[::-1], scores, further))
-        log_c, upper = special.log_ndtr(-np.abs(scores)), scores > 0
+        log_c = special.log_ndtr(-np.abs(scores))
+        upper = scores > 0
         levels = self._levels(log_c, upper)
         return levels, self.base.expand().quantile_from_tail(log_c, upper)
 
@@ -187,7 +218,9 @@ def _in_blocks(evaluate: Callable[..., Floats], *arrays: Any) -> Floats:
     out = np.empty(shape)
     for start in range(0, shape[0], step):
         cut = slice(start, start + step)
-        out[cut] = evaluate(*(array[cut] if has_rows(array.shape, shape) else array for array in arrays))
+        out[cut] = evaluate(
+            *(array[cut] if has_rows(array.shape, shape) else array for array in arrays)
+        )
     return out
 
 
@@ -200,4 +233,8 @@ def _mean_over_draws(base: Distribution, link: Link, random: np.random.Generator
     n_pairs = max(DRAWN_QUANTILES, LEAST_QUANTILES // max(int(np.prod(shape)), 1)) // 2
     low = special.ndtri(jittered(int(np.prod(shape)), n_pairs, random) / 2)
     scores = link.averaged_score(np.concatenate((low, -low), axis=-1)).reshape(*shape, -1)
-    return np.asarray(base.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0).mean(axis=-1))
+    return np.asarray(
+        base.expand()
+        .quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
+        .mean(axis=-1)
+    )

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._checks import Floats, bad_input
-from evenhand.distributions._base import Bools, Distribution
+from evenhand._validate import Floats, bad_input
+from evenhand.distributions.base import Bools, Distribution
 
 
 class Rearranged(Distribution):
     """The CDFs of a forecaster over its draws, sorted at each outcome so that they increase with the draw.
 
-    Column `j` takes the `j`-th smallest CDF value at each `y`. Mean log density over draws is unchanged and
-    the pathwise error of each row is at most what it was.
+    Column `j` takes the `j`-th smallest CDF value at each `y`. Mean log density over draws is
+    unchanged and the pathwise error of each row is at most what it was.
 
     Parameters
     ----------
@@ -36,8 +36,11 @@ class Rearranged(Distribution):
 
     def __init__(self, base: Distribution, axis: int = -1) -> None:
         if len(base.batch_shape) < 2:
-            raise bad_input("base", "hold several draws per person, shape (n, m)", f"shape {base.batch_shape}")
-        self.base, self.axis = base, axis
+            raise bad_input(
+                "base", "hold several draws per person, shape (n, m)", f"shape {base.batch_shape}"
+            )
+        self.base = base
+        self.axis = axis
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -50,7 +53,9 @@ class Rearranged(Distribution):
         return Rearranged(self.base.expand(), self.axis - 1)
 
     def logcdf(self, y: ArrayLike) -> Floats:
-        return self._by_draw(lambda at: np.sort(self.base.logcdf(at), axis=self.axis), np.asarray(y))
+        return self._by_draw(
+            lambda at: np.sort(self.base.logcdf(at), axis=self.axis), np.asarray(y)
+        )
 
     def logsf(self, y: ArrayLike) -> Floats:
         return self._by_draw(lambda at: self._descending(self.base.logsf(at)), np.asarray(y))
@@ -75,17 +80,25 @@ class Rearranged(Distribution):
         return np.flip(np.sort(values, axis=self.axis), axis=self.axis)
 
     def _by_draw(self, evaluate: Callable[..., Floats], *arguments: Any) -> Floats:
-        """Evaluate at arguments that the draws share at once; where each draw has its own, draw by draw.
+        """Evaluate at arguments that the draws share at once.
 
-        Sorting compares the draws at one outcome (at one probability), so what only one draw is asked for is
-        evaluated for all of them.
+        Where each draw has its own, draw by draw.
+
+        Sorting compares the draws at one outcome (at one probability), so what only one draw is
+        asked for is evaluated for all of them.
         """
         own = [array.ndim >= -self.axis and array.shape[self.axis] > 1 for array in arguments]
         if not any(own):
             return evaluate(*arguments)
         n_draws = self.batch_shape[self.axis]
         columns = []
-        for j in range(max(array.shape[self.axis] for array, varies in zip(arguments, own, strict=True) if varies)):
+        for j in range(
+            max(
+                array.shape[self.axis]
+                for array, varies in zip(arguments, own, strict=True)
+                if varies
+            )
+        ):
             at = [
                 np.take(array, [j], axis=self.axis) if varies else array
                 for array, varies in zip(arguments, own, strict=True)

@@ -7,9 +7,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._checks import Floats, bad_input
-from evenhand.distributions._base import Bools, Distribution, batch_array, broadcast, has_rows, joint_shape
-from evenhand.links._base import log1mexp
+from evenhand._validate import Floats, bad_input
+from evenhand.distributions.base import (
+    Bools,
+    Distribution,
+    batch_array,
+    broadcast,
+    has_rows,
+    joint_shape,
+)
+from evenhand.links.base import log1mexp
 
 Ints = NDArray[np.intp]
 
@@ -17,8 +24,9 @@ Ints = NDArray[np.intp]
 class Recalibrated(Distribution):
     """Distributions with the CDF `g(F(y))`, `F` the base's and `g` increasing and linear between knots.
 
-    The density is the base's times the slope of `g`. Below the first inner knot and above the last one `g` is
-    linear through (0, 0) and (1, 1): there each tail is the base's tail times a constant.
+    The density is the base's times the slope of `g`. Below the first inner knot and above the last
+    one `g` is linear through (0, 0) and (1, 1): there each tail is the base's tail times a
+    constant.
 
     Parameters
     ----------
@@ -29,13 +37,14 @@ class Recalibrated(Distribution):
     values : array-like of shape (k,) or (n_maps, k)
         What the map makes of them, strictly increasing from 0 to 1.
     which : array-like of int, optional
-        The map of each distribution, from 0 to n_maps - 1; broadcasts against the batch. None: one map, of shape (k,),
-        serves all.
+        The map of each distribution, from 0 to n_maps - 1; broadcasts against the batch. None: one
+        map, of shape (k,), serves all.
 
     Raises
     ------
     InputError
-        If levels or values do not rise strictly from 0 to 1, `which` names no map, or shapes do not fit.
+        If levels or values do not rise strictly from 0 to 1, `which` names no map, or shapes do not
+        fit.
 
     Examples
     --------
@@ -50,7 +59,11 @@ class Recalibrated(Distribution):
     event_dims: ClassVar[dict[str, int]] = {"which": 0}
 
     def __init__(
-        self, base: Distribution, levels: ArrayLike, values: ArrayLike, which: ArrayLike | None = None
+        self,
+        base: Distribution,
+        levels: ArrayLike,
+        values: ArrayLike,
+        which: ArrayLike | None = None,
     ) -> None:
         self.base = base
         self.levels, self.values = broadcast(
@@ -68,7 +81,9 @@ class Recalibrated(Distribution):
         return () if self.which is None else self.which.shape
 
     def take(self, rows: Any) -> Recalibrated:
-        base = self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
+        base = (
+            self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
+        )
         if self.which is None or not has_rows(self.which.shape, self.batch_shape):
             return self._with(base, self.which)
         return self._with(base, self.which[rows])
@@ -79,14 +94,26 @@ class Recalibrated(Distribution):
     def _with(self, base: Distribution, which: Ints | None) -> Recalibrated:
         """The same maps, which have been checked, around another base."""
         other = Recalibrated.__new__(Recalibrated)
-        other.base, other.levels, other.values, other.which = base, self.levels, self.values, which
+        other.base = base
+        other.levels = self.levels
+        other.values = self.values
+        other.which = which
         return other
 
     def _mapped(self, y: ArrayLike) -> tuple[Floats, Floats, Floats, Bools]:
-        """Logs of the tail on the side of the smaller base tail, of the other tail, of the slope; and the side."""
-        lower, upper = self.base.logcdf(y), self.base.logsf(y)
+        """Logs of the tail on the side of the smaller base tail, of the other tail, of the slope.
+
+        And the side.
+        """
+        lower = self.base.logcdf(y)
+        upper = self.base.logsf(y)
         is_upper = lower > upper
-        return (*_map_tail(self.levels, self.values, self.which, np.where(is_upper, upper, lower), is_upper), is_upper)
+        return (
+            *_map_tail(
+                self.levels, self.values, self.which, np.where(is_upper, upper, lower), is_upper
+            ),
+            is_upper,
+        )
 
     def logcdf(self, y: ArrayLike) -> Floats:
         near, far, _, is_upper = self._mapped(y)
@@ -100,9 +127,11 @@ class Recalibrated(Distribution):
         return np.asarray(self.base.logpdf(y) + self._mapped(y)[2])
 
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
-        tail, is_upper = np.asarray(log_p, dtype=np.float64), np.asarray(upper)
+        tail = np.asarray(log_p, dtype=np.float64)
+        is_upper = np.asarray(upper)
         is_large = tail > np.log(0.5)
-        tail, is_upper = np.where(is_large, log1mexp(tail), tail), is_upper ^ is_large
+        tail = np.where(is_large, log1mexp(tail), tail)
+        is_upper = is_upper ^ is_large
         near, far, _ = _map_tail(self.values, self.levels, self.which, tail, is_upper)
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), is_upper ^ turned)
@@ -113,7 +142,9 @@ def _check_knots(name: str, knots: ArrayLike) -> Floats:
     if array.ndim not in (1, 2) or array.size == 0:
         raise bad_input(name, "have shape (k,) or (n_maps, k)", f"shape {array.shape}")
     if array.shape[-1] < 2 or not (np.diff(array, axis=-1) > 0).all():
-        raise bad_input(name, "rise strictly along the last axis, two knots or more", f"{array.tolist()}"[:80])
+        raise bad_input(
+            name, "rise strictly along the last axis, two knots or more", f"{array.tolist()}"[:80]
+        )
     if (array[..., 0] != 0).any() or (array[..., -1] != 1).any():
         got = f"{array[..., 0].max():g} to {array[..., -1].min():g}"
         raise bad_input(name, "begin at 0 and end at 1", got, "fractions everywhere: 0.9, not 90")
@@ -125,16 +156,24 @@ def _check_which(which: ArrayLike | None, shape: tuple[int, ...]) -> Ints | None
     if which is None:
         if len(shape) > 1:
             remedy = "say with `which` what map each row takes"
-            raise bad_input("levels and values", "have shape (k,) without `which`", f"shape {shape}", remedy)
+            raise bad_input(
+                "levels and values", "have shape (k,) without `which`", f"shape {shape}", remedy
+            )
         return None
     array = np.asarray(which)
     if len(shape) < 2:
-        raise bad_input("levels and values", "have shape (n_maps, k) with `which`", f"shape {shape}")
+        raise bad_input(
+            "levels and values", "have shape (n_maps, k) with `which`", f"shape {shape}"
+        )
     if array.dtype.kind not in "iu":
         raise bad_input("which", "hold whole numbers", str(array.dtype))
     wrong = (array < 0) | (array >= shape[0])
     if wrong.any():
-        raise bad_input("which", f"lie between 0 and {shape[0] - 1}, the number of maps less one", array[wrong].flat[0])
+        raise bad_input(
+            "which",
+            f"lie between 0 and {shape[0] - 1}, the number of maps less one",
+            array[wrong].flat[0],
+        )
     return array.astype(np.intp, copy=False)
 
 
@@ -143,24 +182,33 @@ def _map_tail(
 ) -> tuple[Floats, Floats, Floats]:
     """Log of the mapped tail, of one minus it and of the slope, where `log_u` is a lower or an upper tail.
 
-    An upper tail goes through the map mirrored at (1/2, 1/2). Levels above 1/2 keep their digits in 1 - level.
+    An upper tail goes through the map mirrored at (1/2, 1/2). Levels above 1/2 keep their digits in
+    1 - level.
     """
     shape = np.broadcast_shapes(() if which is None else which.shape, log_u.shape, is_upper.shape)
-    tail, side = np.broadcast_to(log_u, shape), np.broadcast_to(is_upper, shape)
+    tail = np.broadcast_to(log_u, shape)
+    side = np.broadcast_to(is_upper, shape)
     lower = _map_lower(levels, values, which, tail)
     upper = _map_lower(1 - levels[..., ::-1], 1 - values[..., ::-1], which, tail)
-    near, far, slope = (np.where(side, above, below) for below, above in zip(lower, upper, strict=True))
+    near, far, slope = (
+        np.where(side, above, below) for below, above in zip(lower, upper, strict=True)
+    )
     return near, far, slope
 
 
-def _map_lower(levels: Floats, values: Floats, which: Ints | None, log_u: Floats) -> tuple[Floats, Floats, Floats]:
+def _map_lower(
+    levels: Floats, values: Floats, which: Ints | None, log_u: Floats
+) -> tuple[Floats, Floats, Floats]:
     """The same for lower tails, whose map is in place."""
     u = np.exp(log_u)
     cell = _cell(levels, which, u)
-    left, right, low, high = (_at(knots, which, cell + step) for knots in (levels, values) for step in (0, 1))
+    left, right, low, high = (
+        _at(knots, which, cell + step) for knots in (levels, values) for step in (0, 1)
+    )
     slope = (high - low) / (right - left)
     # both from the cell's own ends, so that neither is a difference of large numbers
-    near, far = low + slope * (u - left), (1 - high) + slope * (right - u)
+    near = low + slope * (u - left)
+    far = (1 - high) + slope * (right - u)
     with np.errstate(divide="ignore"):
         log_near = np.where(cell == 0, np.log(slope) + log_u, np.log(near))
         log_far = np.log(np.maximum(far, 0.0))
@@ -168,7 +216,10 @@ def _map_lower(levels: Floats, values: Floats, which: Ints | None, log_u: Floats
 
 
 def _cell(knots: Floats, which: Ints | None, point: Floats) -> Ints:
-    """Index of the last knot at or below the point, the last knot of all left out: the cell that holds the point."""
+    """Index of the last knot at or below the point, the last knot of all left out.
+
+    The cell that holds the point.
+    """
     if which is None:
         return _cell_of(knots, point)
     # axes that the map's number does not vary along are looked up together

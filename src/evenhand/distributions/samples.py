@@ -7,16 +7,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._checks import Floats, bad_input
-from evenhand.distributions._base import Bools, Distribution, batch_array
+from evenhand._validate import Floats, bad_input
+from evenhand.distributions.base import Bools, Distribution, batch_array
 from evenhand.distributions.mixture import NormalMixture
 
 
 class Samples(Distribution):
     """Distributions given by samples, smoothed by a normal kernel that keeps their mean and variance.
 
-    The kernel has Silverman's width; samples are drawn in towards their mean by as much as the kernel widens
-    them. So a CDF, a density and a log score exist for any number of samples from two on.
+    The kernel has Silverman's width; samples are drawn in towards their mean by as much as the
+    kernel widens them. So a CDF, a density and a log score exist for any number of samples from two
+    on.
 
     Parameters
     ----------
@@ -36,13 +37,18 @@ class Samples(Distribution):
     def __init__(self, values: ArrayLike) -> None:
         self.values = batch_array("values", values)
         if self.values.ndim < 1 or self.values.shape[-1] < 2:
-            raise bad_input("values", "hold at least two samples per row", f"shape {self.values.shape}")
-        centre, spread = self.values.mean(axis=-1, keepdims=True), self.values.std(axis=-1, keepdims=True)
+            raise bad_input(
+                "values", "hold at least two samples per row", f"shape {self.values.shape}"
+            )
+        centre = self.values.mean(axis=-1, keepdims=True)
+        spread = self.values.std(axis=-1, keepdims=True)
         # equal samples can have a standard deviation of a rounding error
         equal = (self.values.min(axis=-1) == self.values.max(axis=-1)) | (spread[..., 0] == 0)
         if equal.any():
             row = tuple(int(i) for i in np.argwhere(equal)[0])
-            raise bad_input(f"values[{', '.join(map(str, row))}]", "hold samples that differ", "equal samples")
+            raise bad_input(
+                f"values[{', '.join(map(str, row))}]", "hold samples that differ", "equal samples"
+            )
         low, high = np.quantile(self.values, [0.25, 0.75], axis=-1, keepdims=True)
         narrow = np.where(high > low, np.minimum(spread, (high - low) / 1.349), spread)
         width = 0.9 * narrow * self.values.shape[-1] ** -0.2

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from evenhand._checks import Floats, bad_input
 from evenhand._format import one_line
+from evenhand._validate import Floats, bad_input
 from evenhand.columns import Schema, as_pandas, unreported, warn_unseen
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
@@ -25,7 +25,8 @@ POINT_DRAWS = 64
 """Draws over which point forecasts are averaged where the draw is an input of the model."""
 
 POINT_ROWS = 1024
-"""Rows whose means are taken at once: where a mean is no formula it goes through a table of quantiles for each row."""
+"""Rows whose means are taken at once: where a mean is no formula it goes through a table of
+quantiles for each row."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,14 +51,22 @@ class State:
     parts: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return one_line(self, kind=self.kind, params=len(self.params), arrays=len(self.arrays), parts=len(self.parts))
+        return one_line(
+            self,
+            kind=self.kind,
+            params=len(self.params),
+            arrays=len(self.arrays),
+            parts=len(self.parts),
+        )
 
 
 class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A regressor that forecasts a whole distribution for each row."""
 
     @abstractmethod
-    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
         """Forecast the distribution of each row's outcome.
 
         Parameters
@@ -65,7 +74,8 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         X : DataFrame or array-like of shape (n, n_features)
             Rows with the columns of the training table.
         r : None, float, array of shape (n,), (1, m) or (n, m)
-            Draws strictly between 0 and 1. None draws a fresh one per row. Deterministic forecasters ignore it.
+            Draws strictly between 0 and 1. None draws a fresh one per row. Deterministic
+            forecasters ignore it.
         random_state : int, generator or None
             Source of fresh draws.
 
@@ -86,9 +96,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, X: Any) -> Floats:
         """Predict the mean of the outcome, shape (n,); it does not depend on a draw.
 
-        It is the mean of the deterministic forecast: for `RandomizedRegressor` that of the model inside, and for
-        `PAICRegressor`, which has no such model, the mean over 64 draws. Randomized forecasts of a skewed outcome have
-        larger means, in expectation over the draw.
+        It is the mean of the deterministic forecast: for `RandomizedRegressor` that of the model
+        inside, and for `PAICRegressor`, which has no such model, the mean over 64 draws. Randomized
+        forecasts of a skewed outcome have larger means, in expectation over the draw.
         """
         return self.forecast_and_predict(X, 0.5)[1]
 
@@ -115,7 +125,10 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return forecast, point_forecast(self.forecast(X, nodes(POINT_DRAWS)))
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """Let scikit-learn check names and shape; a table is read by the schema, anything else becomes numbers."""
+        """Let scikit-learn check names and shape.
+
+        A table is read by the schema, anything else becomes numbers.
+        """
         if hasattr(X, "columns"):
             _refuse_repeated_names(X)
             validate_data(self, X, skip_check_array=True, reset=reset)
@@ -131,9 +144,12 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
 
     def _read(self, X: Any) -> Any:
-        """Return a table with columns of the kinds of training; where it has them it stays as it is.
+        """Return a table with columns of the kinds of training.
 
-        A model that was trained on a table of pandas gets no other: models tell their missing values apart.
+        Where it has them it stays as it is.
+
+        A model that was trained on a table of pandas gets no other: models tell their missing
+        values apart.
         """
         table = as_pandas(X)
         read = self.schema_.apply(table, "")
@@ -146,10 +162,16 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             warn_unseen(self.schema_, rows)
         return rows
 
-    def _check_training(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, Floats, Floats]:
+    def _check_training(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, Floats, Floats]:
         """Check a training set: rows of positive weight, finite outcomes and weights, ones if None."""
         if y is None:
-            raise bad_input("y", "be given: this estimator requires y to be passed, but the target y is None", "None")
+            raise bad_input(
+                "y",
+                "be given: this estimator requires y to be passed, but the target y is None",
+                "None",
+            )
         rows = self._check_rows(X, reset=True)
         outcomes = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if outcomes.ndim == 2 and outcomes.shape[1] == 1:
@@ -159,7 +181,11 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_consistent_length(rows, outcomes)
         if outcomes.size < 2:
             raise bad_input("X", "have at least 2 rows", "n_samples = 1")
-        weight = np.asarray(_check_sample_weight(sample_weight, outcomes, dtype=np.float64, ensure_non_negative=True))
+        weight = np.asarray(
+            _check_sample_weight(
+                sample_weight, outcomes, dtype=np.float64, ensure_non_negative=True
+            )
+        )
         if not weight.any():
             raise bad_input("sample_weight", "have a positive sum", "zeros only")
         if not weight.all():  # rows of weight 0 are no rows: a fold of them would fit nothing
@@ -182,7 +208,10 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
 
     def _params_to_state(self) -> dict[str, Any]:
-        """Return constructor parameters as JSON can hold them; a generator is no longer in the state it had."""
+        """Return constructor parameters as JSON can hold them.
+
+        A generator is no longer in the state it had.
+        """
         params = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in self.get_params(deep=False).items()
@@ -201,10 +230,14 @@ def _refuse_repeated_names(X: Any) -> None:
     counts = Counter(map(str, X.columns))
     name, count = counts.most_common(1)[0] if counts else ("", 1)
     if count > 1:
-        raise bad_input(f"X: column {name!r}", "appear once", f"{count} times", "rename or drop one")
+        raise bad_input(
+            f"X: column {name!r}", "appear once", f"{count} times", "rename or drop one"
+        )
 
 
 def point_forecast(forecast: Forecast) -> Floats:
     """Mean of each person's forecast, over the draws if there are several, shape (n,)."""
-    mean = np.concatenate([forecast.take(rows).mean() for rows in row_blocks(len(forecast), POINT_ROWS)])
+    mean = np.concatenate(
+        [forecast.take(rows).mean() for rows in row_blocks(len(forecast), POINT_ROWS)]
+    )
     return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)

@@ -1,4 +1,7 @@
-"""A deterministic base on LightGBM: trees for the mean and the scale, and the law of what is left."""
+"""A deterministic base on LightGBM.
+
+Trees for the mean and the scale, and the law of what is left.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import (
+from evenhand._validate import (
     Floats,
     MissingExtraError,
     OnDiscrete,
@@ -19,31 +22,37 @@ from evenhand._checks import (
     check_fraction,
     require_extra,
 )
+from evenhand.columns.encoding import CategoryColumn, TableEncoder
 from evenhand.distributions import LocationScale, Quantiles
 from evenhand.draws import RandomState, generator
-from evenhand.encoding import CategoryColumn, TableEncoder
 from evenhand.forecast import Forecast
-from evenhand.forecasters._bases import residual_law
-from evenhand.forecasters._booster_text import check_booster_text
+from evenhand.forecasters.adapters.bases import residual_law
 from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.booster_text import check_booster_text
 
 LEAST_RESIDUAL = 1e-3
-"""Least size of a residual as the scale's trees see it, of the mean size: their law has no mass at 0."""
+"""Least size of a residual as the scale's trees see it, of the mean size: their law has no mass
+at 0."""
 
 LEAST_SCALE = 0.1
-"""Least scale in the weights of rows, of the median scale: no row counts for more than a hundred."""
+"""Least scale in the weights of rows, of the median scale: no row counts for more than a
+hundred."""
 
 
 class BoostedDistributionRegressor(Forecaster):
-    """Deterministic forecasts from boosted trees: a location and a scale for each row, and one law for the rest.
+    """Deterministic forecasts from boosted trees.
 
-    The rows are cut into `cv` folds. For each fold trees are grown on the other rows until the loss on the fold no
-    longer falls: first for the mean; then for the scale, by the size of what the mean leaves of rows that it has
-    not seen; then for the mean again, rows weighted by their precision. The forecast takes the average of these
-    ensembles, one per fold. Its shape is the law of the standardized residuals of each fold under the trees grown
-    without it, so that skew and heavy tails need no assumption.
+    A location and a scale for each row, and one law for the rest.
 
-    Categories, text and missing values are split on as they are; levels not seen in training count as missing.
+    The rows are cut into `cv` folds. For each fold trees are grown on the other rows until the loss
+    on the fold no longer falls: first for the mean; then for the scale, by the size of what the
+    mean leaves of rows that it has not seen; then for the mean again, rows weighted by their
+    precision. The forecast takes the average of these ensembles, one per fold. Its shape is the law
+    of the standardized residuals of each fold under the trees grown without it, so that skew and
+    heavy tails need no assumption.
+
+    Categories, text and missing values are split on as they are; levels not seen in training count
+    as missing.
 
     Parameters
     ----------
@@ -64,24 +73,24 @@ class BoostedDistributionRegressor(Forecaster):
     n_jobs : int, default 1
         Threads; -1 is all. Fits with another number of threads may differ in the last digits.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows.
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
+        of rows.
     random_state : int, generator or None
         Seed of the folds, and of the rows and features that a tree sees.
 
     Attributes
     ----------
     mean_boosters_, scale_boosters_ : list of lightgbm.Booster
-        The ensembles, one per fold: the mean in units of `y_unit_` from `y_offset_`, and the logarithm of the scale
-        up to a constant that the law makes good. None where no feature can be split, and the law says all.
+        The ensembles, one per fold: the mean in units of `y_unit_` from `y_offset_`, and the
+        logarithm of the scale up to a constant that the law makes good. None where no feature can
+        be split, and the law says all.
     law_ : Quantiles
         Law of the standardized residuals, batch shape (1,).
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
-    References
-    ----------
-    Ke et al., LightGBM, NeurIPS 2017. Weights from an estimated scale: Carroll & Ruppert, Transformation and
-    Weighting in Regression, 1988.
+    References ---------- Ke et al., LightGBM, NeurIPS 2017. Weights from an estimated scale:
+    Carroll & Ruppert, Transformation and Weighting in Regression, 1988.
 
     Examples
     --------
@@ -130,7 +139,8 @@ class BoostedDistributionRegressor(Forecaster):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Training rows; a table may hold numbers, categories, text, booleans, dates and missing values.
+            Training rows; a table may hold numbers, categories, text, booleans, dates and missing
+            values.
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
@@ -143,7 +153,8 @@ class BoostedDistributionRegressor(Forecaster):
         Raises
         ------
         InputError
-            If a parameter or the training set breaks its rule, or fewer than `2 cv` rows have a positive weight.
+            If a parameter or the training set breaks its rule, or fewer than `2 cv` rows have a
+            positive weight.
         MissingExtraError
             If LightGBM is not installed.
         """
@@ -151,7 +162,11 @@ class BoostedDistributionRegressor(Forecaster):
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         if outcomes.size < 2 * self.cv:
-            raise bad_input("X", f"have at least {2 * self.cv} rows for cv={self.cv}", f"n_samples = {outcomes.size}")
+            raise bad_input(
+                "X",
+                f"have at least {2 * self.cv} rows for cv={self.cv}",
+                f"n_samples = {outcomes.size}",
+            )
         check_continuous(outcomes, on_discrete=self.on_discrete)
         self.encoder_ = TableEncoder().fit(table)
         self.y_offset_, self.y_unit_ = _centre_and_spread(outcomes, weight)
@@ -160,15 +175,22 @@ class BoostedDistributionRegressor(Forecaster):
         self.law_ = residual_law(residuals, None if sample_weight is None else weight)
         return self
 
-    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
         check_is_fitted(self)
         features = self._features(self._check_new_rows(X))
         loc, log_scale = (
-            np.mean([self._output(one, features) for one in ensembles] or np.zeros((1, len(features))), axis=0)
+            np.mean(
+                [self._output(one, features) for one in ensembles] or np.zeros((1, len(features))),
+                axis=0,
+            )
             for ensembles in (self.mean_boosters_, self.scale_boosters_)
         )
         scale = np.exp(log_scale)
-        return Forecast(LocationScale(self.law_, self.y_offset_ + self.y_unit_ * loc, self.y_unit_ * scale))
+        return Forecast(
+            LocationScale(self.law_, self.y_offset_ + self.y_unit_ * loc, self.y_unit_ * scale)
+        )
 
     @property
     def n_rounds_(self) -> Any:
@@ -187,14 +209,18 @@ class BoostedDistributionRegressor(Forecaster):
             "law_levels": np.ravel(self.law_.levels),
             "law_values": np.ravel(self.law_.values),
         }
-        return State(type(self).__name__, {"params": self._params_to_state(), "learned": learned}, arrays)
+        return State(
+            type(self).__name__, {"params": self._params_to_state(), "learned": learned}, arrays
+        )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        lightgbm, learned = _lightgbm(), state.params["learned"]
+        lightgbm = _lightgbm()
+        learned = state.params["learned"]
         model = cls(**state.params["params"])
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
-        model.y_offset_, model.y_unit_ = learned["y_offset"], learned["y_unit"]
+        model.y_offset_ = learned["y_offset"]
+        model.y_unit_ = learned["y_unit"]
         model._columns_from_state(learned)
         width = sum(len(_names(column)) for column in model.encoder_.columns_)
         for text in chain.from_iterable(learned["boosters"]):
@@ -206,7 +232,12 @@ class BoostedDistributionRegressor(Forecaster):
         return model
 
     def _check_parameters(self) -> None:
-        for name, least in (("n_estimators", 1), ("num_leaves", 2), ("min_child_samples", 1), ("patience", 1)):
+        for name, least in (
+            ("n_estimators", 1),
+            ("num_leaves", 2),
+            ("min_child_samples", 1),
+            ("patience", 1),
+        ):
             check_count(name, getattr(self, name), least=least)
         check_count("cv", self.cv, least=2)
         if self.n_jobs != -1:
@@ -217,12 +248,21 @@ class BoostedDistributionRegressor(Forecaster):
             raise bad_input("reg_lambda", "be a finite number of at least 0", repr(self.reg_lambda))
 
     def _features(self, table: Any) -> Floats:
-        """Return the columns as trees split on them: NaN where missing, a category as the number of its level."""
-        encoded, blocks, start = self.encoder_.transform(table), [], 0
+        """Return the columns as trees split on them.
+
+        NaN where missing, a category as the number of its level.
+        """
+        encoded = self.encoder_.transform(table)
+        blocks = []
+        start = 0
         for column in self.encoder_.columns_:
             n_out = len(column.outputs())
             block = encoded[:, start : start + n_out]
-            gone = encoded[:, start + n_out] > 0 if column.had_missing else np.zeros(len(encoded), dtype=np.bool_)
+            gone = (
+                encoded[:, start + n_out] > 0
+                if column.had_missing
+                else np.zeros(len(encoded), dtype=np.bool_)
+            )
             if isinstance(column, CategoryColumn):
                 gone = gone | (block[:, -1] > 0)  # unknown
                 block = block.argmax(axis=-1)[:, None].astype(np.float64)
@@ -252,23 +292,41 @@ class BoostedDistributionRegressor(Forecaster):
         scale = np.exp(log_scale)
         precision = weight / np.maximum(scale, LEAST_SCALE * np.median(scale)) ** 2
         squares = settings | {"objective": "l2"}
-        self.mean_boosters_, loc = self._cross_fit(rows, features, fold, squares, y, precision / precision.mean())
+        self.mean_boosters_, loc = self._cross_fit(
+            rows, features, fold, squares, y, precision / precision.mean()
+        )
         return np.asarray((y - loc) / scale)
 
     def _dataset(self, features: Floats, y: Floats, settings: dict[str, Any]) -> Any:
         names = [one for column in self.encoder_.columns_ for one in _names(column)]
         categories = [i for i, is_category in enumerate(names) if is_category]
-        return _lightgbm().Dataset(features, y, params=settings, categorical_feature=categories).construct()
+        return (
+            _lightgbm()
+            .Dataset(features, y, params=settings, categorical_feature=categories)
+            .construct()
+        )
 
     def _cross_fit(
-        self, rows: Any, features: Floats, fold: Any, settings: dict[str, Any], target: Floats, weight: Floats
+        self,
+        rows: Any,
+        features: Floats,
+        fold: Any,
+        settings: dict[str, Any],
+        target: Floats,
+        weight: Floats,
     ) -> tuple[list[Any], Floats]:
-        """Grow an ensemble without each fold, which stops it; return all, and the output for each fold's rows."""
-        lightgbm, boosters, out = _lightgbm(), [], np.empty(target.size)
+        """Grow an ensemble without each fold, which stops it.
+
+        Return all, and the output for each fold's rows.
+        """
+        lightgbm = _lightgbm()
+        boosters = []
+        out = np.empty(target.size)
         rows.set_label(target)
         rows.set_weight(weight)
         for k in range(self.cv):
-            learn, hold = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            learn = np.flatnonzero(fold != k)
+            hold = np.flatnonzero(fold == k)
             booster = lightgbm.train(
                 settings,
                 rows.subset(learn),
@@ -277,7 +335,9 @@ class BoostedDistributionRegressor(Forecaster):
                 callbacks=[lightgbm.early_stopping(self.patience, verbose=False)],
             )
             # as it is stored, and without the rows that it was grown on
-            kept = lightgbm.Booster(model_str=booster.model_to_string(num_iteration=booster.best_iteration))
+            kept = lightgbm.Booster(
+                model_str=booster.model_to_string(num_iteration=booster.best_iteration)
+            )
             out[hold] = self._output(kept, features[hold])
             boosters.append(kept)
         return boosters, out
@@ -302,14 +362,20 @@ class BoostedDistributionRegressor(Forecaster):
     def _output(self, booster: Any, features: Floats) -> Floats:
         """Mean or log scale, shape (n,)."""
         threads = 0 if self.n_jobs == -1 else int(self.n_jobs)
-        return np.asarray(booster.predict(features, raw_score=True, num_threads=threads), dtype=np.float64)
+        return np.asarray(
+            booster.predict(features, raw_score=True, num_threads=threads), dtype=np.float64
+        )
 
 
 def _lightgbm() -> Any:
     try:
         return require_extra("lightgbm", "boosting")
-    except OSError as error:  # the package is there, and the system lacks the OpenMP library that it links to
-        remedy = "install the OpenMP runtime (Debian and Ubuntu: libgomp1, macOS: brew install libomp)"
+    except (
+        OSError
+    ) as error:  # the package is there, and the system lacks the OpenMP library that it links to
+        remedy = (
+            "install the OpenMP runtime (Debian and Ubuntu: libgomp1, macOS: brew install libomp)"
+        )
         raise MissingExtraError(f"lightgbm cannot be loaded ({error}); {remedy}") from error
 
 
@@ -319,7 +385,10 @@ def _names(column: Any) -> list[bool]:
 
 
 def _centre_and_spread(y: Floats, weight: Floats) -> tuple[float, float]:
-    """Weighted median, and half the weighted distance between the quartiles; other spreads where that is 0."""
+    """Weighted median, and half the weighted distance between the quartiles.
+
+    Other spreads where that is 0.
+    """
     order = np.argsort(y)
     share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
     low, centre, high = np.interp([0.25, 0.5, 0.75], share, y[order])

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._checks import OnDiscrete
+from evenhand._validate import OnDiscrete
 from evenhand.distributions import NormalMixture
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters._neural import NeuralForecaster
+from evenhand.forecasters.network.neural import NeuralForecaster
 
 MIN_STD = 0.02
 """Least standard deviation of a component, in standard deviations of the outcome."""
@@ -21,8 +21,9 @@ MIN_STD = 0.02
 class MixtureMLPRegressor(NeuralForecaster):
     """Deterministic mixture forecasts from a small ensemble of networks.
 
-    Each network gives a mixture of normals and is trained by maximum likelihood; the forecast is the mixture of
-    all of them. The members train side by side, each with its own start and batches, and each stops on its own.
+    Each network gives a mixture of normals and is trained by maximum likelihood; the forecast is
+    the mixture of all of them. The members train side by side, each with its own start and batches,
+    and each stops on its own.
 
     Parameters
     ----------
@@ -41,12 +42,13 @@ class MixtureMLPRegressor(NeuralForecaster):
     patience, check_every : int
         Checks without a better validation loss before a network stops, and steps between checks.
     validation_fraction : float, default 0.15
-        Share of the training rows that each network sets aside for early stopping; the shares of different networks
-        differ, so that the ensemble learns from all rows.
+        Share of the training rows that each network sets aside for early stopping; the shares of
+        different networks differ, so that the ensemble learns from all rows.
     device : {"auto", "cpu", "cuda"}, default "auto"
         Where to train and score; "auto" takes a CUDA device if there is one.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows.
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
+        of rows.
     random_state : int, generator or None
         Seed of the split, the initial weights and the batches.
     verbose : bool, default False
@@ -77,7 +79,8 @@ class MixtureMLPRegressor(NeuralForecaster):
     """
 
     takes_draw: ClassVar[bool] = False
-    # smooth networks fit better than kinked ones, and shares of their own let the ensemble learn from all rows
+    # smooth networks fit better than kinked ones, and shares of their own let the ensemble learn
+    # from all rows
     activation: ClassVar[str] = "silu"
     splits_by_network: ClassVar[bool] = True
 
@@ -117,32 +120,42 @@ class MixtureMLPRegressor(NeuralForecaster):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, X_val: Any = None, y_val: Any = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
     ) -> Self:
         """Train the ensemble.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Training rows; a table may hold numbers, categories, text, booleans, dates and missing values.
+            Training rows; a table may hold numbers, categories, text, booleans, dates and missing
+            values.
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
         X_val, y_val : optional
-            Rows for early stopping instead of a share of the training rows. Never the rows that the model is
-            judged on.
+            Rows for early stopping instead of a share of the training rows. Never the rows that the
+            model is judged on.
 
         Returns
         -------
         self
         """
         trained = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
-        self.weights_, self.n_steps_ = trained.weights, trained.n_steps
+        self.weights_ = trained.weights
+        self.n_steps_ = trained.n_steps
         self.validation_loss_ = trained.validation_loss
         return self
 
-    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
         out = self._outputs_of(self._encode(X), None)
         logits, loc, raw = np.split(out, 3, axis=-1)
         # (members, rows, components) -> (rows, members * components), members of equal weight
@@ -150,7 +163,9 @@ class MixtureMLPRegressor(NeuralForecaster):
             np.moveaxis(array, 0, 1).reshape(out.shape[1], -1)
             for array in (special.softmax(logits, axis=-1), loc, np.logaddexp(0.0, raw) + MIN_STD)
         )
-        return Forecast(NormalMixture(weights, self.y_offset_ + self.y_unit_ * loc, self.y_unit_ * std))
+        return Forecast(
+            NormalMixture(weights, self.y_offset_ + self.y_unit_ * loc, self.y_unit_ * std)
+        )
 
     @property
     def _n_outputs(self) -> int:
@@ -163,7 +178,9 @@ class MixtureMLPRegressor(NeuralForecaster):
 
         log_root = 0.5 * float(np.log(2 * np.pi))
 
-        def loss(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+        def loss(
+            out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
+        ) -> torch.Tensor:
             logits, loc, raw = out.chunk(3, dim=-1)
             std = torch.nn.functional.softplus(raw) + MIN_STD
             z = (y[..., None] - loc) / std

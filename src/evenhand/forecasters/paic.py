@@ -10,34 +10,37 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._checks import Floats, OnDiscrete, bad_input, check_count, check_fraction
+from evenhand._validate import Floats, OnDiscrete, bad_input, check_count, check_fraction
 from evenhand.distributions import Normal
 from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters._neural import NeuralForecaster, warn_about_unit
+from evenhand.forecasters.network.neural import NeuralForecaster, warn_about_unit
 
-MIN_STD, STD_RANGE = 0.01, 5.0
+MIN_STD = 0.01
+STD_RANGE = 5.0
 
 
 class PAICRegressor(NeuralForecaster):
     """Randomized normal forecasts from a network trained for individual calibration.
 
-    The network and the objective are the paper's: three hidden layers of 100, the draw joined to the inputs of
-    the second and third, dropout 0.5 before the last layer, a normal output with standard deviation
-    `5 sigmoid(.) + 0.01` in raw units of `y`; the loss is `(1 - alpha) |h[x, r](y) - r| - alpha log density` with
-    a fresh draw each step. The optimizer's settings are ours.
+    The network and the objective are the paper's: three hidden layers of 100, the draw joined to
+    the inputs of the second and third, dropout 0.5 before the last layer, a normal output with
+    standard deviation `5 sigmoid(.) + 0.01` in raw units of `y`; the loss is `(1 - alpha) |h[x,
+    r](y) - r| - alpha log density` with a fresh draw each step. The optimizer's settings are ours.
 
     Parameters
     ----------
     alpha : float, default 0.1
-        Weight of sharpness, 0 < alpha <= 1: small values buy calibration for every group, 1 is maximum likelihood.
+        Weight of sharpness, 0 < alpha <= 1: small values buy calibration for every group, 1 is
+        maximum likelihood.
     hidden : tuple of int, default (100, 100, 100)
         Units of the hidden layers.
     dropout : float, default 0.5
         Share of the last hidden layer's units dropped in training.
     standardize_y : bool, default False
-        Train on the outcome minus its mean over its standard deviation. The paper works in raw units, whose
-        standard deviations are limited to 0.01 to 5.01: set this for outcomes of another size.
+        Train on the outcome minus its mean over its standard deviation. The paper works in raw
+        units, whose standard deviations are limited to 0.01 to 5.01: set this for outcomes of
+        another size.
     learning_rate, weight_decay : float
         Of AdamW; the rate falls along a half cosine to a tenth over `max_steps`.
     batch_size, max_steps : int
@@ -49,7 +52,8 @@ class PAICRegressor(NeuralForecaster):
     device : {"auto", "cpu", "cuda"}, default "auto"
         Where to train and score; "auto" takes a CUDA device if there is one.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows.
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
+        of rows.
     random_state : int, generator or None
         Seed of the split, the initial weights, the batches and the draws.
     verbose : bool, default False
@@ -64,9 +68,8 @@ class PAICRegressor(NeuralForecaster):
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
-    References
-    ----------
-    Zhao, Ma & Ermon, Individual Calibration with Randomized Forecasting, ICML 2020, sections 4.3 and 5.2.
+    References ---------- Zhao, Ma & Ermon, Individual Calibration with Randomized Forecasting, ICML
+    2020, sections 4.3 and 5.2.
 
     Examples
     --------
@@ -117,21 +120,28 @@ class PAICRegressor(NeuralForecaster):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, X_val: Any = None, y_val: Any = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
     ) -> Self:
         """Train the network.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Training rows; a table may hold numbers, categories, text, booleans, dates and missing values.
+            Training rows; a table may hold numbers, categories, text, booleans, dates and missing
+            values.
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
         X_val, y_val : optional
-            Rows for early stopping instead of a share of the training rows. Never the rows that the model is
-            judged on.
+            Rows for early stopping instead of a share of the training rows. Never the rows that the
+            model is judged on.
 
         Returns
         -------
@@ -155,20 +165,23 @@ class PAICRegressor(NeuralForecaster):
     ) -> list[PAICRegressor]:
         """Train one model for each alpha, all in one training, or in several side by side.
 
-        The models of one training start apart, and have batches and draws of their own, which depend on their place
-        in it. So the number of trainings changes the models by chance, as another seed does; the rows set aside for
-        early stopping stay the same, and the first training is the path of its alphas alone.
+        The models of one training start apart, and have batches and draws of their own, which
+        depend on their place in it. So the number of trainings changes the models by chance, as
+        another seed does; the rows set aside for early stopping stay the same, and the first
+        training is the path of its alphas alone.
 
         Parameters
         ----------
         X, y, sample_weight, X_val, y_val
             As for `fit`.
         alphas : sequence of float
-            Weights of sharpness; a value may come more than once, for models that differ by chance only.
+            Weights of sharpness; a value may come more than once, for models that differ by chance
+            only.
         n_jobs : int, optional
-            Trainings that `alphas`, in their order, are split over; -1 for one on each core. They run through joblib,
-            in a back end that is set around the call if there is one. None is one training, or as many as such a back
-            end has workers. On a GPU one training is fastest.
+            Trainings that `alphas`, in their order, are split over; -1 for one on each core. They
+            run through joblib, in a back end that is set around the call if there is one. None is
+            one training, or as many as such a back end has workers. On a GPU one training is
+            fastest.
         **params
             Constructor parameters other than `alpha`.
 
@@ -191,7 +204,10 @@ class PAICRegressor(NeuralForecaster):
         else:
             seed = int(params["random_state"])
         chunks = [list(part) for part in np.array_split(np.array(models, dtype=object), n_chunks)]
-        calls = (delayed(_fit_chunk)(part, seed, i, X, y, sample_weight, X_val, y_val) for i, part in enumerate(chunks))
+        calls = (
+            delayed(_fit_chunk)(part, seed, i, X, y, sample_weight, X_val, y_val)
+            for i, part in enumerate(chunks)
+        )
         states = [state for chunk in Parallel(n_jobs=n_jobs)(calls) for state in chunk]
         for model, state in zip(models, states, strict=True):
             model.__dict__.update(state)
@@ -215,14 +231,19 @@ class PAICRegressor(NeuralForecaster):
         for i, model in enumerate(models):
             model.__dict__.update(shared)
             model.weights_ = {name: array[i : i + 1] for name, array in trained.weights.items()}
-            model.n_steps_, model.validation_loss_ = trained.n_steps[i : i + 1], trained.validation_loss[i : i + 1]
+            model.n_steps_ = trained.n_steps[i : i + 1]
+            model.validation_loss_ = trained.validation_loss[i : i + 1]
 
-    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
         rows = self._encode(X)
         draws = as_draws(r, rows.shape[0], random_state)
         out = self._outputs_of(rows, draws)[0]
         std = STD_RANGE * special.expit(out[..., 1]) + MIN_STD
-        return Forecast(Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std), draws)
+        return Forecast(
+            Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std), draws
+        )
 
     @property
     def _n_outputs(self) -> int:
@@ -242,7 +263,9 @@ class PAICRegressor(NeuralForecaster):
         alphas = torch.tensor(self._alphas, dtype=torch.float32, device="cpu")
         log_root = 0.5 * float(np.log(2 * np.pi))
 
-        def loss(out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor) -> torch.Tensor:
+        def loss(
+            out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
+        ) -> torch.Tensor:
             assert r is not None
             std = STD_RANGE * torch.sigmoid(out[..., 1]) + MIN_STD
             z = (y - out[..., 0]) / std
@@ -257,7 +280,10 @@ class PAICRegressor(NeuralForecaster):
 
 
 def _count_jobs(n_jobs: int | None) -> int:
-    """Return how many jobs joblib would run at once: those of a back end set around the call if None, or one."""
+    """Return how many jobs joblib would run at once.
+
+    Those of a back end set around the call if None, or one.
+    """
     from joblib import effective_n_jobs
 
     if n_jobs is not None and n_jobs != -1:
@@ -266,13 +292,24 @@ def _count_jobs(n_jobs: int | None) -> int:
 
 
 def _fit_chunk(
-    models: list[PAICRegressor], seed: int, chunk: int, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+    models: list[PAICRegressor],
+    seed: int,
+    chunk: int,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    X_val: Any,
+    y_val: Any,
 ) -> list[dict[str, Any]]:
     """Train some models of a path in a process of their own; returns what each has learned."""
     lead = models[0]
-    given, lead.random_state = lead.random_state, seed
+    given = lead.random_state
+    lead.random_state = seed
     try:
         lead._fit_path(X, y, models, sample_weight, X_val, y_val, chunk)
     finally:
         lead.random_state = given
-    return [{name: value for name, value in vars(model).items() if name.endswith("_")} for model in models]
+    return [
+        {name: value for name, value in vars(model).items() if name.endswith("_")}
+        for model in models
+    ]

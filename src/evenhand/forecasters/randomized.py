@@ -7,10 +7,16 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import Floats, OnDiscrete, check_continuous, check_count
+from evenhand._validate import Floats, OnDiscrete, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters._bases import ForecasterBase, allows_missing, frozen, kind_of, kinds
+from evenhand.forecasters.adapters.bases import (
+    ForecasterBase,
+    allows_missing,
+    frozen,
+    kind_of,
+    kinds,
+)
 from evenhand.forecasters.base import Forecaster, State, point_forecast
 from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
@@ -20,41 +26,48 @@ from evenhand.links import Link, make_link
 class RandomizedRegressor(Forecaster):
     """A randomized forecaster `H(G_x(y); r)` around any deterministic model `G`.
 
-    The model is fitted as it would be without randomization. The link then spreads its forecasts by the draw, so
-    that every group, named or not, has calibrated forecasts up to the link's error; `alpha` sets how much.
+    The model is fitted as it would be without randomization. The link then spreads its forecasts by
+    the draw, so that every group, named or not, has calibrated forecasts up to the link's error;
+    `alpha` sets how much.
 
     Parameters
     ----------
     estimator : estimator, function or list, optional
-        The deterministic model; it is always cloned. A fitted model comes in a `FrozenEstimator` and is not fitted
-        again: give `fit` rows that it has not seen. None is `MixtureMLPRegressor()`. How a model says its
-        distribution is seen from what it has, the first of these that holds; the last step of a `Pipeline` counts:
+        The deterministic model; it is always cloned. A fitted model comes in a `FrozenEstimator`
+        and is not fitted again: give `fit` rows that it has not seen. None is
+        `MixtureMLPRegressor()`. How a model says its distribution is seen from what it has, the
+        first of these that holds; the last step of a `Pipeline` counts:
 
         - `forecast`: a forecaster of ours;
-        - a list of models that say normal distributions or mixtures of them: their mixture, with equal weights. So
-          are a `BaggingRegressor` and a `VotingRegressor` of models whose `predict` takes `return_std`;
-        - a function from rows to a deterministic `Forecast`, a `Distribution`, or means and standard deviations;
-        - `pred_dist` (NGBoost), or `predict_proba` with `predict_quantiles` (skpro): normal distributions exactly,
-          others by 161 quantiles, which moves PITs by less than 0.0005;
-        - quantiles: a model for one level, which is fitted at 13 levels from 0.02 to 0.98 (a number as `quantile`;
-          or `loss`, `objective` or `strategy` "quantile", with the level as `quantile` or `alpha`); one that
-          predicts a column for each of its `levels`, `quantiles` or `quantile_alpha`; one whose `predict` takes
-          `quantiles`. Quantiles that cross are sorted and kept a little apart; between them the CDF is linear, beyond
-          them exponential;
+        - a list of models that say normal distributions or mixtures of them: their mixture, with
+          equal weights. So are a `BaggingRegressor` and a `VotingRegressor` of models whose
+          `predict` takes `return_std`;
+        - a function from rows to a deterministic `Forecast`, a `Distribution`, or means and
+          standard deviations;
+        - `pred_dist` (NGBoost), or `predict_proba` with `predict_quantiles` (skpro): normal
+          distributions exactly, others by 161 quantiles, which moves PITs by less than 0.0005;
+        - quantiles: a model for one level, which is fitted at 13 levels from 0.02 to 0.98 (a number
+          as `quantile`; or `loss`, `objective` or `strategy` "quantile", with the level as
+          `quantile` or `alpha`); one that predicts a column for each of its `levels`, `quantiles`
+          or `quantile_alpha`; one whose `predict` takes `quantiles`. Quantiles that cross are
+          sorted and kept a little apart; between them the CDF is linear, beyond them exponential;
         - `predict` with `return_std`, such as a Gaussian process: normal distributions;
-        - `predict` alone: the prediction and the law of its cross-fitted residuals. So are gradient boosting with
-          squared error, random forests, and a fitted model for one quantile.
+        - `predict` alone: the prediction and the law of its cross-fitted residuals. So are gradient
+          boosting with squared error, random forests, and a fitted model for one quantile.
     alpha : float, default 0.1
         Weight of sharpness, 0 < alpha <= 1; at 1 the forecasts are the model's own.
     link : {"entropic", "laplace", "gaussian"} or Link, default "entropic"
-        The family of laws. May be changed after fitting, as may `alpha`: the model does not depend on them.
+        The family of laws. May be changed after fitting, as may `alpha`: the model does not depend
+        on them.
     recalibrate : bool, default False
-        Whether the model is first mended by `RecalibratedRegressor`, with PITs on rows that the model of their fold
-        has not seen; a model in a `FrozenEstimator`, on all rows given to `fit`. Certify with other rows.
+        Whether the model is first mended by `RecalibratedRegressor`, with PITs on rows that the
+        model of their fold has not seen; a model in a `FrozenEstimator`, on all rows given to
+        `fit`. Certify with other rows.
     cv : int, default 5
         Folds for the residuals of a plain regressor, and for `recalibrate`.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows.
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
+        of rows.
     random_state : int, generator or None
         Seed of the folds, and of the default estimator.
 
@@ -136,7 +149,9 @@ class RandomizedRegressor(Forecaster):
             )
         if self.recalibrate:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
-            estimator = RecalibratedRegressor(estimator, cv=cv, on_discrete="ignore", random_state=seed)
+            estimator = RecalibratedRegressor(
+                estimator, cv=cv, on_discrete="ignore", random_state=seed
+            )
         given = None if sample_weight is None else weight
         self._base = kind_of(estimator).fit(estimator, table, outcomes, given, cv, random)
         self.estimator_ = self._base.estimator
@@ -146,7 +161,8 @@ class RandomizedRegressor(Forecaster):
     def _sharing(cls, mended: RecalibratedRegressor, **params: Any) -> Self:
         """Put a link around a fitted `RecalibratedRegressor`, without a new fit.
 
-        Around it as it is with `recalibrate=True`, otherwise around the model inside, without its maps.
+        Around it as it is with `recalibrate=True`, otherwise around the model inside, without its
+        maps.
         """
         model = cls(mended.estimator, **params)
         make_link(model.link, model.alpha)
@@ -156,18 +172,25 @@ class RandomizedRegressor(Forecaster):
         return model
 
     def base_forecast(self, X: Any) -> Forecast:
-        """Forecast without randomization: what the model itself says, mended if asked, shape (n,)."""
+        """Forecast without randomization.
+
+        What the model itself says, mended if asked, shape (n,).
+        """
         check_is_fitted(self)
         return Forecast(self._base.distribution(self._check_new_rows(X)))
 
-    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
         return self.base_forecast(X).randomized(self.alpha, self.link, r, random_state=random_state)
 
     def forecast_and_predict(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> tuple[Forecast, Floats]:
         stated = self.base_forecast(X)
-        return stated.randomized(self.alpha, self.link, r, random_state=random_state), point_forecast(stated)
+        return stated.randomized(
+            self.alpha, self.link, r, random_state=random_state
+        ), point_forecast(stated)
 
     def to_state(self) -> State:
         check_is_fitted(self)
@@ -181,13 +204,15 @@ class RandomizedRegressor(Forecaster):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        learned, params = state.params["learned"], state.params["params"]
+        learned = state.params["learned"]
+        params = state.params["params"]
         make_link(params["link"], params["alpha"])
         base = kinds()[learned["kind"]].from_parts(state.parts, dict(state.arrays))
         # fitted once more, a mended model is mended anew, not twice
         given = base.estimator.estimator if params.get("recalibrate") else frozen(base.estimator)
         model = cls(given, **params)
-        model._base, model.estimator_ = base, base.estimator
+        model._base = base
+        model.estimator_ = base.estimator
         model._columns_from_state(learned)
         return model
 

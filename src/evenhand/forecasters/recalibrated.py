@@ -10,42 +10,54 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._checks import Floats, OnDiscrete, bad_input, check_continuous, check_count
+from evenhand._validate import Floats, OnDiscrete, bad_input, check_continuous, check_count
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters._bases import Base, ResidualBase, allows_missing, frozen, kind_of, kinds
-from evenhand.forecasters._grouping import By, Grouping, group_table, learn_maps, map_of_rows
+from evenhand.forecasters.adapters.bases import (
+    Base,
+    ResidualBase,
+    allows_missing,
+    frozen,
+    kind_of,
+    kinds,
+)
 from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.grouping import By, Grouping, group_table, learn_maps, map_of_rows
 from evenhand.tables import take_rows
 
 
 class RecalibratedRegressor(Forecaster):
-    """A model with its forecasts mended: `g(F(y))`, `g` learned from PITs on rows that the model was not fitted on.
+    """A model with its forecasts mended.
 
-    The map is the isotonic one of Kuleshov, Fenner and Ermon (2018), smoothed to `2 n^(2/5)` knots of equal mass so
-    that densities stay finite. One map for all repairs averages, not groups; with `by` each named group has a map of
-    its own. Groups that nobody named need randomization: put this model inside `RandomizedRegressor`. Certify with
-    rows that were not used here.
+    `g(F(y))`, `g` learned from PITs on rows that the model was not fitted on.
+
+    The map is the isotonic one of Kuleshov, Fenner and Ermon (2018), smoothed to `2 n^(2/5)` knots
+    of equal mass so that densities stay finite. One map for all repairs averages, not groups; with
+    `by` each named group has a map of its own. Groups that nobody named need randomization: put
+    this model inside `RandomizedRegressor`. Certify with rows that were not used here.
 
     Parameters
     ----------
     estimator : estimator
-        The deterministic model, of any kind that `RandomizedRegressor` takes; it is always cloned. It is fitted on
-        all rows, and once more without each fold for the PITs. A fitted model comes in a `FrozenEstimator` and is not
-        fitted again: all rows serve the map, give `fit` rows that it has not seen.
+        The deterministic model, of any kind that `RandomizedRegressor` takes; it is always cloned.
+        It is fitted on all rows, and once more without each fold for the PITs. A fitted model comes
+        in a `FrozenEstimator` and is not fitted again: all rows serve the map, give `fit` rows that
+        it has not seen.
     by : str, list of str or callable, optional
-        Groups with maps of their own: columns of the table `X`, or a function from `X` to a label for each row.
-        Several columns give a group for each combination. Numbers and dates with more than 10 distinct values are
-        cut at the training median, others give a group per value, missing values one more, named as in an audit:
-        `age <= 50`. Rows of a label not seen in training (missing, for a function), or of a group with fewer
-        than 50 rows, take the map of all rows. Values of columns that training never had are reported as for any
-        forecaster; labels of a function, where most rows of a forecast have new ones.
+        Groups with maps of their own: columns of the table `X`, or a function from `X` to a label
+        for each row. Several columns give a group for each combination. Numbers and dates with more
+        than 10 distinct values are cut at the training median, others give a group per value,
+        missing values one more, named as in an audit: `age <= 50`. Rows of a label not seen in
+        training (missing, for a function), or of a group with fewer than 50 rows, take the map of
+        all rows. Values of columns that training never had are reported as for any forecaster;
+        labels of a function, where most rows of a forecast have new ones.
     cv : int, default 5
         Folds for the PITs, and for the residuals of a plain regressor.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10% of rows.
-        PITs of rounded outcomes are used as they are: the map is then right up to the mass of a rounding cell.
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
+        of rows. PITs of rounded outcomes are used as they are: the map is then right up to the mass
+        of a rounding cell.
     random_state : int, generator or None
         Seed of the folds.
 
@@ -54,17 +66,17 @@ class RecalibratedRegressor(Forecaster):
     estimator_ : estimator
         The fitted model.
     groups_ : DataFrame
-        The groups seen in training: `group`, `n_samples` (those of positive weight) and `map`, which is "own" or
-        "pooled". Empty without `by`.
+        The groups seen in training: `group`, `n_samples` (those of positive weight) and `map`,
+        which is "own" or "pooled". Empty without `by`.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
-        Knots of the maps: that of all rows, then those of the groups with maps of their own, in their order.
+        Knots of the maps: that of all rows, then those of the groups with maps of their own, in
+        their order.
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
-    References
-    ----------
-    Kuleshov, Fenner & Ermon, ICML 2018. Plotting positions `i / (n + 1)`, at which a fresh outcome is below the
-    `i`-th PIT with just that probability: Vovk et al., Machine Learning 108 (2019), 445-474.
+    References ---------- Kuleshov, Fenner & Ermon, ICML 2018. Plotting positions `i / (n + 1)`, at
+    which a fresh outcome is below the `i`-th PIT with just that probability: Vovk et al., Machine
+    Learning 108 (2019), 445-474.
 
     Examples
     --------
@@ -103,7 +115,8 @@ class RecalibratedRegressor(Forecaster):
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows, in the maps and for estimators that take them; rows of weight 0 are left out.
+            Weights of the rows, in the maps and for estimators that take them; rows of weight 0 are
+            left out.
 
         Returns
         -------
@@ -112,16 +125,19 @@ class RecalibratedRegressor(Forecaster):
         Raises
         ------
         InputError
-            If the estimator is randomized or of no kind that is served, `by` does not fit the table, or fewer than
-            `2 cv` rows have a positive weight.
+            If the estimator is randomized or of no kind that is served, `by` does not fit the
+            table, or fewer than `2 cv` rows have a positive weight.
         """
         cv = check_count("cv", self.cv, least=2)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
-        kind, given = kind_of(self.estimator), None if sample_weight is None else weight
+        kind = kind_of(self.estimator)
+        given = None if sample_weight is None else weight
         is_held_out = kind.is_held_out(self.estimator)
         if not is_held_out and outcomes.size < 2 * cv:
             rows = "rows" if given is None else "rows of positive weight"
-            raise bad_input("X", f"have at least {2 * cv} {rows} for cv={cv}", f"n_samples = {outcomes.size}")
+            raise bad_input(
+                "X", f"have at least {2 * cv} {rows} for cv={cv}", f"n_samples = {outcomes.size}"
+            )
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
         grouping = None if self.by is None else Grouping.learn(self.by, table)
@@ -137,7 +153,11 @@ class RecalibratedRegressor(Forecaster):
             # a frozen plain regressor is not fitted again either, but the law of its residuals is
             pit = _cross_fitted_pit(kind, self.estimator, table, outcomes, given, cv, random)
         if not np.isfinite(pit).all():
-            raise bad_input("estimator", "give forecasts that are finite", f"{type(self.estimator_).__name__} with NaN")
+            raise bad_input(
+                "estimator",
+                "give forecasts that are finite",
+                f"{type(self.estimator_).__name__} with NaN",
+            )
         self.levels_, self.values_, self.groups_ = learn_maps(pit, weight, groups)
         return self
 
@@ -149,7 +169,9 @@ class RecalibratedRegressor(Forecaster):
     def _stated(self, rows: Any) -> Forecast:
         return Forecast(self._base.distribution(rows))
 
-    def forecast(self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None) -> Forecast:
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
         check_is_fitted(self)
         rows = self._check_new_rows(X)
         labels = self._labels(rows)
@@ -169,13 +191,19 @@ class RecalibratedRegressor(Forecaster):
         base = stated.distribution
         if labels is None:
             return Forecast(Recalibrated(base, self.levels_[0], self.values_[0]))
-        return Forecast(Recalibrated(base, self.levels_, self.values_, map_of_rows(self.groups_, labels)))
+        return Forecast(
+            Recalibrated(base, self.levels_, self.values_, map_of_rows(self.groups_, labels))
+        )
 
     def _pooled(self) -> Self:
-        """Return what a fit without groups would have given: the same model with the map of all rows."""
+        """Return what a fit without groups would have given.
+
+        The same model with the map of all rows.
+        """
         pooled = copy(self)
         pooled.by, pooled._grouping, pooled.groups_ = None, None, group_table([])
-        pooled.levels_, pooled.values_ = self.levels_[:1], self.values_[:1]
+        pooled.levels_ = self.levels_[:1]
+        pooled.values_ = self.values_[:1]
         return pooled
 
     def to_state(self) -> State:
@@ -183,21 +211,39 @@ class RecalibratedRegressor(Forecaster):
         by, columns = (None, []) if self._grouping is None else self._grouping.to_state()
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         learned["columns"] = columns
-        learned["groups"] = [[name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)]
+        learned["groups"] = [
+            [name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)
+        ]
         seed = self.random_state if isinstance(self.random_state, int) else None
-        params = {"by": by, "cv": int(self.cv), "on_discrete": self.on_discrete, "random_state": seed}
+        params = {
+            "by": by,
+            "cv": int(self.cv),
+            "on_discrete": self.on_discrete,
+            "random_state": seed,
+        }
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
-        return State(type(self).__name__, {"params": params, "learned": learned}, arrays, self._base.to_parts())
+        return State(
+            type(self).__name__,
+            {"params": params, "learned": learned},
+            arrays,
+            self._base.to_parts(),
+        )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        learned, arrays = state.params["learned"], dict(state.arrays)
-        levels, values = arrays.pop("map_levels"), arrays.pop("map_values")
+        learned = state.params["learned"]
+        arrays = dict(state.arrays)
+        levels = arrays.pop("map_levels")
+        values = arrays.pop("map_values")
         base = kinds()[learned["kind"]].from_parts(state.parts, arrays)
         model = cls(frozen(base.estimator), **state.params["params"])
-        model.levels_, model.values_ = levels, values
-        model._base, model.estimator_ = base, base.estimator
-        model._grouping = None if model.by is None else Grouping.from_state(model.by, learned["columns"])
+        model.levels_ = levels
+        model.values_ = values
+        model._base = base
+        model.estimator_ = base.estimator
+        model._grouping = (
+            None if model.by is None else Grouping.from_state(model.by, learned["columns"])
+        )
         model.groups_ = group_table((name, count, used) for name, count, used in learned["groups"])
         model._columns_from_state(learned)
         return model
@@ -211,7 +257,13 @@ class RecalibratedRegressor(Forecaster):
 
 
 def _cross_fitted_pit(
-    kind: type[Base], estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: np.random.Generator
+    kind: type[Base],
+    estimator: Any,
+    X: Any,
+    y: Floats,
+    weight: Floats | None,
+    cv: int,
+    random: np.random.Generator,
 ) -> Floats:
     """PITs of each row under the model fitted without its fold."""
     pit = np.empty(y.size)
@@ -219,7 +271,12 @@ def _cross_fitted_pit(
     for learn, hold in KFold(cv, shuffle=True, random_state=seed).split(np.empty((y.size, 1))):
         inner = max(2, min(cv, learn.size // 2))  # folds of the residuals, where few rows are left
         part = kind.fit(
-            estimator, take_rows(X, learn), y[learn], None if weight is None else weight[learn], inner, random
+            estimator,
+            take_rows(X, learn),
+            y[learn],
+            None if weight is None else weight[learn],
+            inner,
+            random,
         )
         pit[hold] = part.distribution(take_rows(X, hold)).cdf(y[hold])
     return pit

@@ -5,8 +5,8 @@ Adding a link is one new file and one line in `LINKS`.
 
 from __future__ import annotations
 
-from evenhand._checks import check_choice
-from evenhand.links._base import Link
+from evenhand._validate import check_choice
+from evenhand.links.base import Link
 from evenhand.links.entropic import Entropic
 from evenhand.links.gaussian import Gaussian
 from evenhand.links.laplace import Laplace

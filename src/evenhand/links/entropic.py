@@ -1,10 +1,12 @@
 """The cheapest exactly calibrated link: entropic transport of uniform onto uniform (method: links).
 
-In the scaled length `s = kappa c` the potential `f` of the method becomes `g = f sqrt(kappa / 2)`, which solves
-`g'' = g - 1/g` with `g'(0) = g(0)` and is symmetric about `kappa / 2`. The equation has an energy, so everything
-is closed form but the length: with `g = g_m exp(-v^2)`, `g_m` the value at the middle and `gap = 1 - g_m^2`,
+In the scaled length `s = kappa c` the potential `f` of the method becomes `g = f sqrt(kappa / 2)`,
+which solves `g'' = g - 1/g` with `g'(0) = g(0)` and is symmetric about `kappa / 2`. The equation
+has an energy, so everything is closed form but the length: with `g = g_m exp(-v^2)`, `g_m` the
+value at the middle and `gap = 1 - g_m^2`,
 
-    g'^2 = v^2 (2 gap + 2 g_m^2 v^2 F(v)),   F(v) = 1F1(1; 3; -2 v^2),   v from 0 (middle) to g_m / sqrt 2 (end),
+    g'^2 = v^2 (2 gap + 2 g_m^2 v^2 F(v)),   F(v) = 1F1(1; 3; -2 v^2),   v from 0 (middle) to g_m /
+    sqrt 2 (end),
 
 and `v = sqrt(gap) sinh(tau) / g_m` makes `ds / dtau` smooth and bounded for every kappa.
 """
@@ -19,8 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import interpolate, optimize, special
 
-from evenhand._checks import Floats
-from evenhand.links._base import Link, check_kappa, gauss_legendre, log_expm1, log_expm1_scaled, log_softplus, softplus
+from evenhand._validate import Floats
+from evenhand.links.base import (
+    Link,
+    check_kappa,
+    gauss_legendre,
+    log_expm1,
+    log_expm1_scaled,
+    log_softplus,
+    softplus,
+)
 from evenhand.links.laplace import _mean_error
 
 Function = Callable[[Floats], Floats]
@@ -36,8 +46,8 @@ NEGLIGIBLE = 1e-12
 class Entropic(Link):
     """Density `a(c) a(r) exp(-kappa |c - r|)` with both marginals uniform.
 
-    Least price among links that keep a calibrated base exactly calibrated; at most 0.006 nats above `Laplace`
-    at equal mean error. This is the default link.
+    Least price among links that keep a calibrated base exactly calibrated; at most 0.006 nats above
+    `Laplace` at equal mean error. This is the default link.
 
     Parameters
     ----------
@@ -61,7 +71,9 @@ class Entropic(Link):
 
     def _solve(self) -> None:
         sharpness = (1 - self.alpha) / self.alpha
-        self._potential = None if sharpness < NEGLIGIBLE else _potential_with(_mean_error(sharpness))
+        self._potential = (
+            None if sharpness < NEGLIGIBLE else _potential_with(_mean_error(sharpness))
+        )
         self.kappa = 0.0 if self._potential is None else self._potential.kappa
 
     def _prepare(self) -> None:
@@ -81,15 +93,22 @@ class Entropic(Link):
         potential = self._potential
         if potential is None:
             return log_c + np.zeros(np.shape(r))
-        log_s, s, t = log_c + np.log(self.kappa), np.exp(log_c) * self.kappa, r * self.kappa
-        low = potential.log_mass(np.minimum(s, t), np.minimum(log_s, np.log(t))) - t - potential.log_2g(t)
+        log_s = log_c + np.log(self.kappa)
+        s = np.exp(log_c) * self.kappa
+        t = r * self.kappa
+        low = (
+            potential.log_mass(np.minimum(s, t), np.minimum(log_s, np.log(t)))
+            - t
+            - potential.log_2g(t)
+        )
         return np.where(s <= t, low, _log1m(self._survival(np.maximum(s, t), t)))
 
     def _survival(self, s: Floats, t: Floats) -> Floats:
         """1 - K for c >= r by reflection, in scaled lengths."""
         potential = self._potential
         assert potential is not None
-        s_back, t_back = self.kappa - s, self.kappa - t
+        s_back = self.kappa - s
+        t_back = self.kappa - t
         with np.errstate(divide="ignore"):
             log_back = np.log(s_back)
         return np.exp(potential.log_mass(s_back, log_back) - t_back - potential.log_2g(t))
@@ -117,7 +136,8 @@ class Entropic(Link):
         """Scaled draw, whether H lies at or below the draw, and log mass of H, or of 1 - H by reflection, where not."""
         potential = self._potential
         assert potential is not None
-        t, u = r * self.kappa, np.exp(log_u)
+        t = r * self.kappa
+        u = np.exp(log_u)
         near = potential.near(t)
         # K(r; r) is at least 1/2 for the upper half of draws
         is_low = (t >= self.kappa / 2) | (u <= potential.half_turn(near))
@@ -129,9 +149,12 @@ class Entropic(Link):
         potential = self._potential
         if potential is None:
             return np.zeros(np.broadcast_shapes(log_c.shape, r.shape))
-        s, t = np.exp(log_c) * self.kappa, r * self.kappa
+        s = np.exp(log_c) * self.kappa
+        t = r * self.kappa
         # a(c) a(r) = kappa / (2 g(s) g(t))
-        return np.asarray(np.log(2 * self.kappa) - potential.log_2g(s) - potential.log_2g(t) - np.abs(s - t))
+        return np.asarray(
+            np.log(2 * self.kappa) - potential.log_2g(s) - potential.log_2g(t) - np.abs(s - t)
+        )
 
 
 def _log1m(p: Floats) -> Floats:
@@ -156,7 +179,9 @@ class Profile(NamedTuple):
         v = self.v(tau)
         curve = special.hyp1f1(1.0, 3.0, -2 * v**2)
         # sqrt(1 + F sinh^2), with cosh factored out so that nothing overflows
-        return np.asarray(np.sqrt(2.0) * np.exp(-(v**2)) / np.sqrt(1 + (curve - 1) * np.tanh(tau) ** 2))
+        return np.asarray(
+            np.sqrt(2.0) * np.exp(-(v**2)) / np.sqrt(1 + (curve - 1) * np.tanh(tau) ** 2)
+        )
 
     @property
     def end(self) -> float:
@@ -173,10 +198,12 @@ class Profile(NamedTuple):
 
 
 def statistics_of(profile: Profile, kappa: float) -> tuple[float, float]:
-    """Mean error and price at `kappa`; beyond the profile's length the potential is flat at depth 1/2.
+    """Mean error and price at `kappa`.
 
-    With J the stationary action, dJ/dkappa = -log g(0) / 2 (Hamilton-Jacobi), whence for the dual value
-    V = -2 integral log f: mean error = V' and price = V - kappa V'.
+    Beyond the profile's length the potential is flat at depth 1/2.
+
+    With J the stationary action, dJ/dkappa = -log g(0) / 2 (Hamilton-Jacobi), whence for the dual
+    value V = -2 integral log f: mean error = V' and price = V - kappa V'.
     """
     depth = profile.depth + max(kappa / 2 - profile.length, 0.0) * profile.peak_squared / 2
     error = 4 * (depth / kappa) / kappa
@@ -192,7 +219,9 @@ FLAT = 2 * LAYER
 def profile_at(kappa: float) -> Profile:
     """Solve for the profile of a link's own parameter."""
     length = min(kappa, FLAT) / 2
-    found = optimize.brentq(lambda x: np.log(Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13)
+    found = optimize.brentq(
+        lambda x: np.log(Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13
+    )
     return Profile.from_logit(float(found))
 
 
@@ -216,14 +245,17 @@ def _from_mean_error(error: float) -> tuple[float, Profile]:
 class _Table:
     """A smooth function on a fine even grid, so that a million values take a moment.
 
-    Cubic Hermite pieces between values and slopes of a spline of degree 7; with steps of 0.004 and functions of
-    order one the error is about 1e-12.
+    Cubic Hermite pieces between values and slopes of a spline of degree 7; with steps of 0.004 and
+    functions of order one the error is about 1e-12.
     """
 
     def __init__(self, start: float, step: float, at: Floats, slope: Floats) -> None:
-        self._start, self._step, self._last = start, step, at.size - 1
+        self._start = start
+        self._step = step
+        self._last = at.size - 1
         rise = np.diff(at)
-        low, high = slope[:-1] * step, slope[1:] * step
+        low = slope[:-1] * step
+        high = slope[1:] * step
         self._powers = (low + high - 2 * rise, 3 * rise - 2 * low - high, low, at[:-1])
 
     @classmethod
@@ -232,7 +264,10 @@ class _Table:
         spline = interpolate.make_interp_spline(x, np.stack(columns, axis=-1), k=7)
         grid = np.linspace(x[0], x[-1], 1 + max(int(np.ceil((x[-1] - x[0]) / 0.004)), 2000))
         tables = zip(spline(grid).T, spline.derivative()(grid).T, strict=True)
-        return [cls(float(x[0]), float(grid[1] - grid[0]), *map(np.ascontiguousarray, each)) for each in tables]
+        return [
+            cls(float(x[0]), float(grid[1] - grid[0]), *map(np.ascontiguousarray, each))
+            for each in tables
+        ]
 
     def __call__(self, x: Floats) -> Floats:
         place = (np.asarray(x) - self._start) / self._step
@@ -265,15 +300,24 @@ class _Potential:
         slope = v * np.sqrt(2 * profile.gap + 2 * profile.peak_squared * v**2 * curve)
         slope[0] = g[0]
         self._end = float(s[-1])
-        # left half: log(mass / (exp(s) - 1)), which is smooth at 0; right half: log(g - g') with g' < 0
-        rate = np.concatenate((-np.log(g[:1]), s[1:] + np.log(g[1:] - slope[1:]) - log_expm1(s[1:])))
+        # left half: log(mass / (exp(s) - 1)), which is smooth at 0; right half: log(g - g') with g'
+        # < 0
+        rate = np.concatenate(
+            (-np.log(g[:1]), s[1:] + np.log(g[1:] - slope[1:]) - log_expm1(s[1:]))
+        )
         log_mass = log_expm1(s[1:]) + rate[1:]
         back = s - np.log(g + slope)
         turn = np.concatenate((2 * rate[:1], log_mass - s[1:] - np.log(g[1:] * s[1:])))
-        self._log_g, self._rate, self._turn, self._log_sum = _Table.of(s, np.log(g), rate, turn, np.log(g + slope))
+        self._log_g, self._rate, self._turn, self._log_sum = _Table.of(
+            s, np.log(g), rate, turn, np.log(g + slope)
+        )
         (self._rate_by_mass,) = _Table.of(np.concatenate(([0.0], softplus(log_mass))), rate)
         (self._back,) = _Table.of(back, s)
-        self._mass_top, self._back_start, self._back_end = float(log_mass[-1]), float(back[0]), float(back[-1])
+        self._mass_top, self._back_start, self._back_end = (
+            float(log_mass[-1]),
+            float(back[0]),
+            float(back[-1]),
+        )
 
     def near(self, s: Floats) -> Floats:
         """Distance of s from its end, as far as the potential is not flat."""
@@ -310,7 +354,8 @@ class _Potential:
         """Return `left` of log(exp(s) - 1) in the left half, which keeps the digits of a tiny s, `right` of s above."""
         is_left = log_mass <= self._mass_top
         length = np.empty(log_mass.shape)
-        near, far = log_mass[is_left], log_mass[~is_left]
+        near = log_mass[is_left]
+        far = log_mass[~is_left]
         length[is_left] = left(near - self._rate_by_mass(softplus(near)))
         w = self.kappa - far
         inside = self._back(np.clip(w, self._back_start, self._back_end))

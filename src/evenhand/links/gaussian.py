@@ -8,16 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand._checks import Floats, check_fraction
-from evenhand.links._base import TINY, Link
+from evenhand._validate import Floats, check_fraction
+from evenhand.links.base import TINY, Link
 from evenhand.links.laplace import _mean_error
 
 
 class Gaussian(Link):
-    """Gaussian copula density with correlation `rho`: `H = Phi(sqrt(1 - rho^2) Phi^-1(u) + rho Phi^-1(r))`.
+    """Gaussian copula density with correlation `rho`.
 
-    Around a normal base it gives normal forecasts. Its price is `-log(1 - rho^2) / 2`, and `rho -> 1` is
-    the paper's trivial forecaster (with the sign mended: `+ Phi^-1(r)`).
+    `H = Phi(sqrt(1 - rho^2) Phi^-1(u) + rho Phi^-1(r))`.
+
+    Around a normal base it gives normal forecasts. Its price is `-log(1 - rho^2) / 2`, and `rho ->
+    1` is the paper's trivial forecaster (with the sign mended: `+ Phi^-1(r)`).
 
     Parameters
     ----------
@@ -37,8 +39,11 @@ class Gaussian(Link):
     def from_rho(cls, rho: float) -> Self:
         """Make the link from its correlation, 0 <= rho < 1 (0 is the identity)."""
         check_fraction("rho", rho, low_open=False)
-        # mean error = 1/2 - arcsin((1 + rho) / 2) / pi: an orthant probability; written to be 1/3 exactly at rho = 0
-        return cls._with_parameter("_error", 1 / 3 - float(np.arcsin((1 + rho) / 2) - np.arcsin(0.5)) / np.pi)
+        # mean error = 1/2 - arcsin((1 + rho) / 2) / pi: an orthant probability; written to be 1/3
+        # exactly at rho = 0
+        return cls._with_parameter(
+            "_error", 1 / 3 - float(np.arcsin((1 + rho) / 2) - np.arcsin(0.5)) / np.pi
+        )
 
     def _solve(self) -> None:
         self._error = _mean_error((1 - self.alpha) / self.alpha)
@@ -63,7 +68,9 @@ class Gaussian(Link):
         return -float(np.log(self._rest)) + 0.0
 
     def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
-        return np.asarray(special.log_ndtr((_score(log_c) - self.rho * _draw_score(r)) / self._rest))
+        return np.asarray(
+            special.log_ndtr((_score(log_c) - self.rho * _draw_score(r)) / self._rest)
+        )
 
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         return np.asarray(special.log_ndtr(self._rest * _score(log_u) + self.rho * _draw_score(r)))
@@ -73,9 +80,13 @@ class Gaussian(Link):
         return np.asarray(special.ndtr(np.negative(score, out=score, where=far)))
 
     def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
-        z, t = _score(log_c), _draw_score(r)
-        # -log(rest) + z^2/2 - ((z - rho t) / rest)^2 / 2, with z factored so that large scores do not cancel
-        return np.asarray(self.price + (2 * self.rho * z * t - self.rho**2 * (z**2 + t**2)) / (2 * self._rest**2))
+        z = _score(log_c)
+        t = _draw_score(r)
+        # -log(rest) + z^2/2 - ((z - rho t) / rest)^2 / 2, with z factored so that large scores do
+        # not cancel
+        return np.asarray(
+            self.price + (2 * self.rho * z * t - self.rho**2 * (z**2 + t**2)) / (2 * self._rest**2)
+        )
 
     def averaged_score(self, score: Floats) -> Floats:
         # rest z + rho T with T normal is normal: F(Phi(z)) = Phi(rest z / sqrt(1 + rho^2))

@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from evenhand._checks import Floats
-from evenhand.links._base import Link, check_kappa, gauss_legendre, log1mexp, log_expm1_scaled, log_softplus, softplus
+from evenhand._validate import Floats
+from evenhand.links.base import (
+    Link,
+    check_kappa,
+    gauss_legendre,
+    log1mexp,
+    log_expm1_scaled,
+    log_softplus,
+    softplus,
+)
 
 
 class Laplace(Link):
@@ -61,7 +69,8 @@ class Laplace(Link):
         kappa = self.kappa
         if kappa == 0:
             return log_c + np.zeros(np.shape(r))
-        c, log_d = np.exp(log_c), np.log(_normalizer(kappa, r))
+        c = np.exp(log_c)
+        log_d = np.log(_normalizer(kappa, r))
         below = np.minimum(c, r)
         # c <= r: K = exp(-kappa r) (exp(kappa c) - 1) / D
         low = log_expm1_scaled(kappa * below, np.log(kappa) + log_c) - kappa * r - log_d
@@ -74,7 +83,9 @@ class Laplace(Link):
         if kappa == 0:
             return log_u + np.zeros(np.shape(r))
         log_d = np.log(_normalizer(kappa, r))
-        log_turn = np.minimum(np.log(-np.expm1(-kappa * r)) - log_d, 0.0)  # two nearly equal logarithms near r = 1
+        log_turn = np.minimum(
+            np.log(-np.expm1(-kappa * r)) - log_d, 0.0
+        )  # two nearly equal logarithms near r = 1
         # u <= u*: exp(kappa H) - 1 = D u exp(kappa r)
         x = log_d + np.minimum(log_u, log_turn) + kappa * r
         low = log_softplus(x) - np.log(kappa)
@@ -87,7 +98,8 @@ class Laplace(Link):
         if kappa == 0:
             return super().ppf_lower(log_u, r, far)
         scaled = kappa * r
-        below, above = -np.expm1(-scaled), -np.expm1(scaled - kappa)
+        below = -np.expm1(-scaled)
+        above = -np.expm1(scaled - kappa)
         d = below + above
         # what is below the turn, as a share of d; for u <= 1/2 it is above -1/2
         rest = below - d * np.exp(log_u)
@@ -121,9 +133,12 @@ def _mean_error(kappa: float) -> float:
     if kappa == 0:
         return 1 / 3
     t, w = _half_unit(kappa)
-    a, b = kappa * t, kappa * (1 - t)
+    a = kappa * t
+    b = kappa * (1 - t)
     # E|C - t| given t; gammainc(2, a) = 1 - (1 + a) exp(-a) without cancellation
-    conditional = (special.gammainc(2, a) + special.gammainc(2, b)) / (special.gammainc(1, a) + special.gammainc(1, b))
+    conditional = (special.gammainc(2, a) + special.gammainc(2, b)) / (
+        special.gammainc(1, a) + special.gammainc(1, b)
+    )
     return float(2 * (w * conditional).sum() / kappa)
 
 
@@ -133,5 +148,7 @@ def alpha_from_mean_error(error: float) -> float:
         return 1.0
     # the mean error is at most 1/kappa and at most 1/3
     top = np.log(2 / error)
-    found = optimize.brentq(lambda x: _mean_error(float(np.exp(x))) - error, -40.0, top, xtol=1e-14, rtol=1e-14)
+    found = optimize.brentq(
+        lambda x: _mean_error(float(np.exp(x))) - error, -40.0, top, xtol=1e-14, rtol=1e-14
+    )
     return float(1 / (1 + np.exp(found)))

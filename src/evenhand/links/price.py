@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate
 
-from evenhand._checks import Floats, bad_input
+from evenhand._validate import Floats, bad_input
 from evenhand.links.entropic import FLAT, Profile, profile_at, statistics_of
 from evenhand.links.laplace import Laplace
 
 FREE = 1 / 3
-"""Mean pathwise error of the true distribution without any draw: from here on nothing need be paid."""
+"""Mean pathwise error of the true distribution without any draw: from here on nothing need be
+paid."""
 
 WORST = 1 / 2
 """No pathwise error is larger."""
@@ -22,26 +23,28 @@ WORST = 1 / 2
 def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     """Least log score that a forecaster must give up to have a mean pathwise error of at most `error`.
 
-    The limit holds for every randomized forecaster with a density, on any data, however it uses its draw. It is a
-    statement about populations: excess NLL over the conditional entropy given what the forecaster sees (not over a
-    fitted base), and the exact W1 error. A finite test set can dip below.
+    The limit holds for every randomized forecaster with a density, on any data, however it uses its
+    draw. It is a statement about populations: excess NLL over the conditional entropy given what
+    the forecaster sees (not over a fitted base), and the exact W1 error. A finite test set can dip
+    below.
 
     Parameters
     ----------
     error : array-like
-        Mean pathwise error `E err(X, Y)`, `err(x, y) = W1(law of h[x, R](y) over R, uniform)`, 0 < error <= 1/2, a
-        fraction; any shape.
+        Mean pathwise error `E err(X, Y)`, `err(x, y) = W1(law of h[x, R](y) over R, uniform)`, 0 <
+        error <= 1/2, a fraction; any shape.
     exact : bool, default True
-        True: the limit for forecasters that are exactly calibrated on average, `h[X, R](Y)` uniform, as every
-        individually calibrated one is. `Entropic` over the truth attains it. False: the limit for all forecasters,
-        calibrated or not, lower by at most 0.0061 nats. `Laplace` over the truth attains it.
+        True: the limit for forecasters that are exactly calibrated on average, `h[X, R](Y)`
+        uniform, as every individually calibrated one is. `Entropic` over the truth attains it.
+        False: the limit for all forecasters, calibrated or not, lower by at most 0.0061 nats.
+        `Laplace` over the truth attains it.
 
     Returns
     -------
     ndarray
-        Price in nats, of the shape of `error`: convex, falling like `-log(2 error) - 1` at small errors to 0 at 1/3,
-        the error of the true distribution without a draw, and 0 above. Relative precision is about 1e-10, and as the
-        rounding of `1/3 - error` allows near 1/3.
+        Price in nats, of the shape of `error`: convex, falling like `-log(2 error) - 1` at small
+        errors to 0 at 1/3, the error of the true distribution without a draw, and 0 above. Relative
+        precision is about 1e-10, and as the rounding of `1/3 - error` allows near 1/3.
 
     Raises
     ------
@@ -65,19 +68,26 @@ def _check_errors(error: ArrayLike) -> Floats:
     try:
         errors = np.asarray(error, dtype=np.float64)
     except (TypeError, ValueError) as complaint:
-        raise bad_input("error", "hold numbers only", f"values that are not numbers ({complaint})") from complaint
+        raise bad_input(
+            "error", "hold numbers only", f"values that are not numbers ({complaint})"
+        ) from complaint
     wrong = ~((errors > 0) & (errors <= WORST))
     if wrong.any():
         first = np.argwhere(wrong)[0]
         place = f"error[{', '.join(str(i) for i in first)}]" if errors.ndim else "error"
         got = float(errors[tuple(first)])
         remedy = "no finite price buys an error of 0" if got == 0 else ""
-        raise bad_input(place, "fulfil 0 < error <= 1/2", got, "fractions: 0.1, not 10" if got >= 1 else remedy)
+        raise bad_input(
+            place, "fulfil 0 < error <= 1/2", got, "fractions: 0.1, not 10" if got >= 1 else remedy
+        )
     return errors
 
 
 def _main_term(part: Floats) -> Floats:
-    """Leading term in `part = 3 error`: the logarithm at small errors, and a double zero at 1/3 as the price has."""
+    """Leading term in `part = 3 error`.
+
+    The logarithm at small errors, and a double zero at 1/3 as the price has.
+    """
     return np.asarray(-np.log(part) - (1 - part))
 
 
@@ -85,9 +95,10 @@ def _main_term(part: Floats) -> Floats:
 def _remainder(exact: bool) -> interpolate.BSpline:
     """Return `(price - main term) / (1 - 3 error)^2`, a smooth function of `3 error` between 0.4 and 0.8, as a spline.
 
-    Both ends are known. At small errors the law of `C - r` is Laplace's with entropy `1 + log(2 error)`, which
-    leaves `log(3/2)`. Near 1/3 the price is `(1/3 - error)^2 / (2 v)`, `v` the variance of `|c - r|` that the family
-    can use: `E Var(|C - R| | R) = 1/20` for all forecasters; less, `2/45`, with both marginals held uniform.
+    Both ends are known. At small errors the law of `C - r` is Laplace's with entropy `1 + log(2
+    error)`, which leaves `log(3/2)`. Near 1/3 the price is `(1/3 - error)^2 / (2 v)`, `v` the
+    variance of `|c - r|` that the family can use: `E Var(|C - R| | R) = 1/20` for all forecasters;
+    less, `2/45`, with both marginals held uniform.
     """
     guess = np.linspace(1 / 100, 1 - 1 / 100, 100)
     kappa = 5 * guess / (1 - guess)  # spreads `3 error` almost evenly
@@ -105,10 +116,14 @@ def _laplace(kappa: float) -> tuple[float, float]:
 
 
 def _entropic(kappa: float) -> tuple[float, float]:
-    """Mean error and price of the entropic link without its tables; below `FLAT` at a kappa only near `kappa`."""
+    """Mean error and price of the entropic link without its tables.
+
+    Below `FLAT` at a kappa only near `kappa`.
+    """
     if kappa >= FLAT:
         return statistics_of(_longest(), kappa)
-    # right in both limits and near between them: points of a grid need no more, and nothing is solved for
+    # right in both limits and near between them: points of a grid need no more, and nothing is
+    # solved for
     profile = Profile.from_logit(float(np.log(kappa / 2) + kappa / np.sqrt(2)))
     return statistics_of(profile, 2 * profile.length)
 

@@ -1,16 +1,19 @@
-"""An audit as one page of HTML: nothing loaded from outside, made from the plain values of the audit."""
+"""An audit as one page of HTML.
+
+Nothing loaded from outside, made from the plain values of the audit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from evenhand._format import at_most, band, count, number, percent, points, stated, whole
-from evenhand.report._chart import known
-from evenhand.report._examples import examples_section
-from evenhand.report._findings import farthest_off, how_sure
-from evenhand.report._groups import learned_section, named_section, scanned_section
-from evenhand.report._numbers import without_nan
-from evenhand.report._page import (
+from evenhand.report.chart import known
+from evenhand.report.examples import examples_section
+from evenhand.report.findings import farthest_off, how_sure
+from evenhand.report.group_tables import learned_section, named_section, scanned_section
+from evenhand.report.numbers import without_nan
+from evenhand.report.page import (
     Cell,
     Section,
     bullets,
@@ -24,12 +27,20 @@ from evenhand.report._page import (
     short,
     table,
 )
-from evenhand.report._plots import calibration_figure, pit_figure, scale_figure
-from evenhand.report._price import price_section
-from evenhand.report._proof import limits_section, oracle_section, proof_section
-from evenhand.report._provenance import provenance_section
-from evenhand.report._said import Said, Values
-from evenhand.report._verdict import SCALE, SURELY, is_useless, kind, not_covered, proven_bounds, verdict
+from evenhand.report.plots import calibration_figure, pit_figure, scale_figure
+from evenhand.report.price import price_section
+from evenhand.report.proof import limits_section, oracle_section, proof_section
+from evenhand.report.provenance import provenance_section
+from evenhand.report.sentences import Said, Values
+from evenhand.report.verdict import (
+    SCALE,
+    SURELY,
+    is_useless,
+    kind,
+    not_covered,
+    proven_bounds,
+    verdict,
+)
 
 __all__ = ["audit_html"]
 
@@ -37,19 +48,22 @@ __all__ = ["audit_html"]
 def audit_html(audit: Values) -> str:
     """Render an audit as one HTML page that opens offline.
 
-    Of a deterministic model the groups lead, as nothing can be proven for every group; of a randomized one the proof.
+    Of a deterministic model the groups lead, as nothing can be proven for every group; of a
+    randomized one the proof.
 
     Parameters
     ----------
     audit : dict
         `Audit.to_dict()`, or what `json.load` makes of an audit written as JSON; its layout is in
-        docs/audit-schema.rst. Values that are None, and lists that are empty, are left out or shown as "-".
+        docs/audit-schema.rst. Values that are None, and lists that are empty, are left out or shown
+        as "-".
 
     Returns
     -------
     str
-        The page: tables, figures as SVG, a script of its own that sorts tables and tells values, and a policy that
-        lets nothing else run or be loaded. Without the script all of it can be read. Text from data is escaped.
+        The page: tables, figures as SVG, a script of its own that sorts tables and tells values,
+        and a policy that lets nothing else run or be loaded. Without the script all of it can be
+        read. Text from data is escaped.
 
     Examples
     --------
@@ -61,16 +75,25 @@ def audit_html(audit: Values) -> str:
     """
     audit = without_nan(audit)
     found = [named_section(audit), scanned_section(audit), learned_section(audit)]
-    proof, oracle = proof_section(audit), oracle_section(audit)
-    calibration, limits = _calibration(audit), limits_section(audit)
+    proof = proof_section(audit)
+    oracle = oracle_section(audit)
+    calibration = _calibration(audit)
+    limits = limits_section(audit)
     rest = [_scores(audit), examples_section(audit), price_section(audit)]
     if proven_bounds(audit) is not None:
         order = [proof, calibration, oracle, *found, *rest, limits, _notes(audit)]
     else:
         order = [*found, calibration, *rest, proof, limits, _notes(audit), oracle]
     sections = [part for part in [*order, provenance_section(audit)] if part is not None]
-    made = paragraph("Made by evenhand. The same values, with all digits, are in the audit as JSON.")
-    parts = [_head(audit), _first_screen(audit, _contents(sections)), *sections, f"<footer>{made}</footer>"]
+    made = paragraph(
+        "Made by evenhand. The same values, with all digits, are in the audit as JSON."
+    )
+    parts = [
+        _head(audit),
+        _first_screen(audit, _contents(sections)),
+        *sections,
+        f"<footer>{made}</footer>",
+    ]
     return page(f"Audit of {short(audit['name'], 200)}", "\n".join(parts), is_live=True)
 
 
@@ -85,10 +108,14 @@ def _first_screen(audit: Values, contents: str) -> str:
     lead, sentences = verdict(audit)
     listed = "".join(map(_item, sentences))
     said = (
-        f'<div class="verdict"><h2>What this audit says</h2>{paragraph(lead, "lead")}<ul>{listed}</ul>'
+        '<div class="verdict"><h2>What this audit'
+        f" says</h2>{paragraph(lead, 'lead')}<ul>{listed}</ul>"
         f"{paragraph(SCALE, 'facts')}{details('What surely means', paragraph(SURELY, 'facts'))}</div>"
     )
-    return f'<div class="top">\n{said}\n<div class="cards">{_scale(audit)}{_cards(audit)}</div>\n{contents}\n</div>'
+    return (
+        f'<div class="top">\n{said}\n<div'
+        f' class="cards">{_scale(audit)}{_cards(audit)}</div>\n{contents}\n</div>'
+    )
 
 
 def _item(sentence: Said) -> str:
@@ -100,14 +127,19 @@ def _item(sentence: Said) -> str:
 
 def _scale(audit: Values) -> str:
     """Show on one scale everybody, the group that is farthest off for sure, and what is proven."""
-    everybody, worst, proven = audit["groups"][:1], farthest_off(audit), proven_bounds(audit)
+    everybody = audit["groups"][:1]
+    worst = farthest_off(audit)
+    proven = proven_bounds(audit)
     marks = [
         ("blue", "circle", row["error"], f"everybody: {points(row['error'])} points")
         for row in everybody
         if known(row["error"])
     ]
     if worst is not None and known(worst["error"]):
-        words = f"{short(worst['group'], 60)}: estimated {points(worst['error'])} points, {how_sure(audit, worst)}"
+        words = (
+            f"{short(worst['group'], 60)}: estimated {points(worst['error'])} points,"
+            f" {how_sure(audit, worst)}"
+        )
         marks.append(("orange", "diamond", worst["error"], words))
     if proven is not None and not is_useless(proven):
         most = f"at most {at_most(proven['group_error'])} points"
@@ -119,7 +151,8 @@ def _scale(audit: Values) -> str:
 
 def _cards(audit: Values) -> str:
     source = audit.get("provenance") or {}
-    data, model = source.get("data") or {}, source.get("model") or {}
+    data = source.get("data") or {}
+    model = source.get("model") or {}
     step = audit.get("rounding_step")
     told = {
         "Model": _name_and_kind(short(audit["name"], 200), model.get("kind")),
@@ -148,7 +181,9 @@ def _looked_at(audit: Values) -> str:
 
 def _contents(sections: Iterable[Section]) -> str:
     """Link to each section of the page by its title."""
-    links = "".join(f'<li><a href="#{part.key}">{escape(part.heading)}</a></li>' for part in sections)
+    links = "".join(
+        f'<li><a href="#{part.key}">{escape(part.heading)}</a></li>' for part in sections
+    )
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
 
 
@@ -158,24 +193,39 @@ def _calibration(audit: Values) -> Section | None:
     if not figures:
         return None
     text = (
-        "Of all outcomes a tenth should fall in each tenth of its own forecast. Bars that rise to the left say that "
-        "outcomes are lower than forecast, to the right higher; a valley says that forecasts are too narrow, a hill "
-        "too wide."
+        "Of all outcomes a tenth should fall in each tenth of its own forecast. Bars that rise to"
+        " the left say that outcomes are lower than forecast, to the right higher; a valley says"
+        " that forecasts are too narrow, a hill too wide."
     )
     both = "".join(f"<div>{drawn}</div>" for drawn in figures)
-    return section("Calibration over everybody", paragraph(text), f'<div class="pair">{both}</div>', key="calibration")
+    return section(
+        "Calibration over everybody",
+        paragraph(text),
+        f'<div class="pair">{both}</div>',
+        key="calibration",
+    )
 
 
 def _scores(audit: Values) -> Section | None:
     rows = audit["scores"]
     if not rows:
         return None
-    text = "Means over rows and draws with 95% bands. Smaller log scores, CRPS, deviations and widths are sharper."
+    text = (
+        "Means over rows and draws with 95% bands. Smaller log scores, CRPS, deviations and widths"
+        " are sharper."
+    )
     cells: list[list[Cell]] = []
     for row in rows:
-        show, unit = {"share": (percent, ""), "probability": (points, "points")}.get(row["unit"], (number, row["unit"]))
+        show, unit = {"share": (percent, ""), "probability": (points, "points")}.get(
+            row["unit"], (number, row["unit"])
+        )
         cells.append(
-            [str(row["measure"]), show(row["value"]), band(show, row["low"], row["high"]), str(unit or "of outcomes")]
+            [
+                str(row["measure"]),
+                show(row["value"]),
+                band(show, row["low"], row["high"]),
+                str(unit or "of outcomes"),
+            ]
         )
     written = table("Scores", ["measure", "#value", "#95% band", "unit"], cells)
     return section("Scores", paragraph(text), written, key="scores")

@@ -21,10 +21,10 @@ from evenhand._format import (
     stated,
     whole_percent,
 )
-from evenhand.report._findings import NOT_OFF, by_size, in_words, is_learned_off, is_sure, n_scanned
-from evenhand.report._numbers import without_nan
-from evenhand.report._said import Values
-from evenhand.report._verdict import (
+from evenhand.report.findings import NOT_OFF, by_size, in_words, is_learned_off, is_sure, n_scanned
+from evenhand.report.numbers import without_nan
+from evenhand.report.sentences import Values
+from evenhand.report.verdict import (
     SCALE,
     SURELY,
     chance_sentence,
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH = 118
-SHOWN, NAMED = 10, 40
+SHOWN = 10
+NAMED = 40
 """Most rows shown of the scan and of the named groups."""
 
 ONE_BY_ONE = "Each 95% band is for its group alone: of many groups some bands miss by chance."
@@ -51,10 +52,12 @@ COVERAGES = ("coverage_80", "coverage_90")
 
 
 def audit_text(audit: Values) -> str:
-    """Render one audit, `Audit.to_dict()`: what was audited, what it says, and the tables behind it.
+    """Render one audit, `Audit.to_dict()`.
 
-    The order is the reader's: of a deterministic model the groups lead, as nothing can be proven for every group; of
-    a randomized one the proof does.
+    What was audited, what it says, and the tables behind it.
+
+    The order is the reader's: of a deterministic model the groups lead, as nothing can be proven
+    for every group; of a randomized one the proof does.
     """
     audit = all_visible(without_nan(audit))
     lead, sentences = verdict(audit)
@@ -82,7 +85,15 @@ def _scores(audit: Values) -> str:
 
 
 def _named(audit: Values) -> str:
-    header = ("named group", "rows", "error", "95% band", "outcome - forecast", "80% covered", "90% covered")
+    header = (
+        "named group",
+        "rows",
+        "error",
+        "95% band",
+        "outcome - forecast",
+        "80% covered",
+        "90% covered",
+    )
     groups = [*audit["groups"][:1], *by_size(audit["groups"][1:])]
     rows = [_group_row(row) for row in groups[: NAMED + 1]]
     if groups[NAMED + 1 :]:
@@ -95,9 +106,14 @@ def _named(audit: Values) -> str:
 def _group_row(row: Values) -> tuple[str, ...]:
     if row["too_small"]:
         return row["group"], str(row["n"]), "-", "too few rows to tell", "-", "-", "-"
-    covered = (f"{whole_percent(row[k])} ({band(whole_percent, row[f'{k}_low'], row[f'{k}_high'])})" for k in COVERAGES)
+    covered = (
+        f"{whole_percent(row[k])} ({band(whole_percent, row[f'{k}_low'], row[f'{k}_high'])})"
+        for k in COVERAGES
+    )
     lean = (
-        f"{number(row['bias'])} ({band(number, row['bias_low'], row['bias_high'])})" if is_known(row["bias"]) else "-"
+        f"{number(row['bias'])} ({band(number, row['bias_low'], row['bias_high'])})"
+        if is_known(row["bias"])
+        else "-"
     )
     errors = number(row["error"]), band(number, row["error_low"], row["error_high"])
     name = f"{row['group']} *" if row.get("possible_leak") else row["group"]
@@ -114,18 +130,30 @@ def _scanned(audit: Values) -> str:
             row["group"],
             str(row["n"]),
             number(row["error"]),
-            (row["direction"] if is_sure(row) or not is_known(row["p_adjusted"]) else NOT_OFF) or "-",
+            (row["direction"] if is_sure(row) or not is_known(row["p_adjusted"]) else NOT_OFF)
+            or "-",
             number(row["bias"]),
             whole_percent(row["coverage_80"]),
             p_value(row["p_adjusted"]),
         )
         for row in audit["scan"][:SHOWN]
     ]
-    return _grid((surely, "rows", "error", "how", "bias", "80% cov.", "p adj."), rows, right=(1, 2, 4, 5, 6))
+    return _grid(
+        (surely, "rows", "error", "how", "bias", "80% cov.", "p adj."), rows, right=(1, 2, 4, 5, 6)
+    )
 
 
 def _learned(audit: Values) -> str:
-    header = ("learned worst group of", "rows", "error", "at least", "how", "bias", "80% cov.", "in words")
+    header = (
+        "learned worst group of",
+        "rows",
+        "error",
+        "at least",
+        "how",
+        "bias",
+        "80% cov.",
+        "in words",
+    )
     rows = [
         (
             stated(row["mass"]),
@@ -144,10 +172,19 @@ def _learned(audit: Values) -> str:
 
 def _worst(audit: Values) -> str:
     records = audit["worst_groups"]
-    lines = {"picked in hindsight": "error", "the same, calibrated": "null_mean", "its upper 5%": "null_high"}
+    lines = {
+        "picked in hindsight": "error",
+        "the same, calibrated": "null_mean",
+        "its upper 5%": "null_high",
+    }
     rows = [(label, *(number(record[key]) for record in records)) for label, key in lines.items()]
     if proven_bounds(audit) is not None:
-        rows.append(("certified for every group", *(_upper_bound(record["certified"]) for record in records)))
+        rows.append(
+            (
+                "certified for every group",
+                *(_upper_bound(record["certified"]) for record in records),
+            )
+        )
     header = ("worst group of", *(stated(record["mass"]) for record in records))
     grid = _grid(header, rows, right=tuple(range(1, len(records) + 1)))
     chance = chance_sentence(records)
@@ -175,7 +212,9 @@ def comparison_text(table: pd.DataFrame, names: tuple[str, str]) -> str:
         (row["measure"], *(_compared(row["measure"], row[name]) for name in names), row["in_words"])
         for row in table.to_dict("records")
     ]
-    return _grid(("measure", *map(visible, names), "in plain words"), all_visible(rows), right=(1, 2))
+    return _grid(
+        ("measure", *map(visible, names), "in plain words"), all_visible(rows), right=(1, 2)
+    )
 
 
 def _compared(measure: str, value: float) -> str:
@@ -191,26 +230,36 @@ def difference_in_words(measure: str, first: float, second: float, names: tuple[
     """Say in one sentence what the second forecaster changes in a measure."""
     kind = _kind(measure)
     if kind == "certified":
-        return f"proven for any such group: off by at most {at_most(second)} points; of {names[0]} {at_most(first)}"
+        return (
+            f"proven for any such group: off by at most {at_most(second)} points; of {names[0]}"
+            f" {at_most(first)}"
+        )
     if kind == "log score":
         return _sharpness_in_words(second - first, names)
     if kind == "CRPS":
         return (
-            f"its whole distribution is {_ratio(first, second, ('farther from', 'nearer to', 'far from'))} the outcome"
+            "its whole distribution is"
+            f" {_ratio(first, second, ('farther from', 'nearer to', 'far from'))} the outcome"
         )
     if kind == "mean std" or kind.endswith("interval width"):
         what = "interval" if "interval" in kind else "forecast"
         return f"a person's {what} is {_ratio(first, second, ('wider', 'narrower', 'wide'))}"
-    before, now = _points(first), _points(second)
+    before = _points(first)
+    now = _points(second)
     change = "as before" if before == now else f"{'up' if second > first else 'down'} from {before}"
     if kind.endswith("coverage"):
         percent = "" if before == now else "%"
-        return f"a stated {kind.partition(' ')[0]} interval holds {now}% of outcomes, {change}{percent}"
+        return (
+            f"a stated {kind.partition(' ')[0]} interval holds {now}% of outcomes,"
+            f" {change}{percent}"
+        )
     return f"stated chances are off by {now} points, {change}"
 
 
 def _bullets(sentences: Iterable[str]) -> str:
-    return "\n".join("- " + _wrapped(sentence, WIDTH - 2).replace("\n", "\n  ") for sentence in sentences)
+    return "\n".join(
+        "- " + _wrapped(sentence, WIDTH - 2).replace("\n", "\n  ") for sentence in sentences
+    )
 
 
 def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], right: tuple[int, ...] = ()) -> str:
@@ -242,7 +291,10 @@ def _printed(shown: Table | Text, width: int = WIDTH) -> str:
 
 
 def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
-    """Compare the second value with the first: "20% wider", "20% narrower", "2.1 times as wide", "about as wide"."""
+    """Compare the second value with the first.
+
+    "20% wider", "20% narrower", "2.1 times as wide", "about as wide".
+    """
     more, less, plain = words
     if first == second:
         return f"about as {plain}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from evenhand.scale._audit import audit_parts
-from evenhand.scale._engine import dask_client
-from evenhand.scale._forecasts import Written, forecast_parts
-from evenhand.scale._subjects import ColumnSubject, ModelSubject, has_sources, searched_columns
+from evenhand.scale.engine import dask_client
+from evenhand.scale.forecasts import Written, forecast_parts
+from evenhand.scale.parts_audit import audit_parts
+from evenhand.scale.subjects import ColumnSubject, ModelSubject, has_sources, searched_columns
 
 __all__ = [
     "ColumnSubject",

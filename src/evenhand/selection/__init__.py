@@ -1,6 +1,9 @@
-"""The least randomization that is certified: how a model that people have becomes one that can be proven."""
+"""The least randomization that is certified.
 
-from evenhand.selection._choose import randomize
-from evenhand.selection._result import Selection
+How a model that people have becomes one that can be proven.
+"""
+
+from evenhand.selection.choice import randomize
+from evenhand.selection.result import Selection
 
 __all__ = ["Selection", "randomize"]

@@ -8,12 +8,15 @@ import zipfile
 
 import numpy as np
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 
-MOST_RATIO, LEAST_BOUND, MOST_UNPACKED = 100, 16 * 2**20, 64 * 2**30
+MOST_RATIO = 100
+LEAST_BOUND = 16 * 2**20
+MOST_UNPACKED = 64 * 2**30
 """A part may unpack to 100 times its size or 16 MiB, whichever is more, and to 64 GiB at most.
 
-Parts are stored uncompressed but for sparse matrices inside, which are rarely 10 times smaller than in memory.
+Parts are stored uncompressed but for sparse matrices inside, which are rarely 10 times smaller than
+in memory.
 """
 
 MOST_MEMBERS = 1_000_000
@@ -39,7 +42,9 @@ def _check_members(content: bytes, bound: int, *, inside: bool) -> None:
         for member in members:
             # others cannot be read in bounded pieces
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise InputError(f"its member {member.filename!r} is compressed in a way that models are not")
+                raise InputError(
+                    f"its member {member.filename!r} is compressed in a way that models are not"
+                )
         declared = sum(member.file_size for member in members)
         if declared > bound:
             raise InputError(f"it unpacks to {declared:,} bytes, more than {bound:,}")
@@ -58,7 +63,9 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, bound: int) -> 
         while piece := stream.read(_CHUNK):
             n_bytes += len(piece)
             if n_bytes > bound:
-                raise InputError(f"its member {member.filename!r} unpacks to more than {bound:,} bytes")
+                raise InputError(
+                    f"its member {member.filename!r} unpacks to more than {bound:,} bytes"
+                )
     return n_bytes
 
 
@@ -71,4 +78,7 @@ def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
             shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     n_bytes = math.prod(shape) * max(dtype.itemsize, 1)
     if n_bytes > member.file_size and not dtype.hasobject:
-        raise InputError(f"its array {member.filename!r} declares {n_bytes:,} bytes and holds {member.file_size:,}")
+        raise InputError(
+            f"its array {member.filename!r} declares {n_bytes:,} bytes and holds"
+            f" {member.file_size:,}"
+        )

@@ -1,7 +1,8 @@
 """Certificates in model folders: what binds them to one model and one report, and whom they name.
 
-A certificate holds the hash of its model, `model_sha256`, and of its report, `report_sha256`. It names nobody: of the
-people that a model is certified on it holds their number and one salted hash of all of them.
+A certificate holds the hash of its model, `model_sha256`, and of its report, `report_sha256`. It
+names nobody: of the people that a model is certified on it holds their number and one salted hash
+of all of them.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from evenhand._checks import InputError
 from evenhand._ids import id_text
+from evenhand._validate import InputError
 from evenhand.store.manifest import digest, read_plain
 
-CERTIFICATE, REPORT = "certificate.json", "report.html"
+CERTIFICATE = "certificate.json"
+REPORT = "report.html"
 
 
 def ids_digest(ids: Iterable[Any], salt: str) -> str:
     """Return the salted hash of a set of people, as `certificate.json` holds it.
 
-    It is the SHA-256 of a JSON list without blanks, in ASCII: the salt, then all ids as text (NFC), sorted.
+    It is the SHA-256 of a JSON list without blanks, in ASCII: the salt, then all ids as text (NFC),
+    sorted.
 
     Parameters
     ----------
@@ -48,14 +51,22 @@ def ids_digest(ids: Iterable[Any], salt: str) -> str:
 def people_record(ids: Iterable[Any], named_by: str) -> dict[str, Any]:
     """Return what a certificate holds of its people: how many, and their salted hash.
 
-    The salt is new each time, so that two certificates do not show whether they are on the same people.
+    The salt is new each time, so that two certificates do not show whether they are on the same
+    people.
     """
     people = list(ids)
     salt = secrets.token_hex(16)
-    return {"n": len(people), "named_by": named_by, "salt": salt, "sha256": ids_digest(people, salt)}
+    return {
+        "n": len(people),
+        "named_by": named_by,
+        "salt": salt,
+        "sha256": ids_digest(people, salt),
+    }
 
 
-def bound(certificate: dict[str, Any] | None, report: bytes | None, sha256: str) -> dict[str, bytes]:
+def bound(
+    certificate: dict[str, Any] | None, report: bytes | None, sha256: str
+) -> dict[str, bytes]:
     """Return the contents of the companions of a model by name, the certificate last and bound to the others."""
     if certificate is None:
         return {}
@@ -85,5 +96,8 @@ def remove_report(folder: Path, certificate: dict[str, Any]) -> None:
     if not path.is_file() or path.is_symlink():
         return
     # certificates of release 0.1.0 hold no hash of their report
-    if "report_sha256" not in certificate or digest(path.read_bytes()) == certificate["report_sha256"]:
+    if (
+        "report_sha256" not in certificate
+        or digest(path.read_bytes()) == certificate["report_sha256"]
+    ):
         path.unlink(missing_ok=True)

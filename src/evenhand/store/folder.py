@@ -1,12 +1,12 @@
 """Model folders: writing all files of a model in one step, and reading them while others write.
 
-Every file but the manifest has a name that holds a hash, and the manifest is replaced last. A save holds a lock that
-other saves wait for. Loading takes no lock, so that it works on folders that cannot be written to: it starts again
-when the manifest was replaced meanwhile.
+Every file but the manifest has a name that holds a hash, and the manifest is replaced last. A save
+holds a lock that other saves wait for. Loading takes no lock, so that it works on folders that
+cannot be written to: it starts again when the manifest was replaced meanwhile.
 
-A certificate and a report keep plain names, which people open. They are written under names that hold the hash of
-their model, and count from the moment in which the manifest does; only then they are renamed. What a killed save
-leaves half done is finished or removed by the next one.
+A certificate and a report keep plain names, which people open. They are written under names that
+hold the hash of their model, and count from the moment in which the manifest does; only then they
+are renamed. What a killed save leaves half done is finished or removed by the next one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evenhand._checks import InputError, bad_input
 from evenhand._files import replace_file, sweep_partials, sync_folder
 from evenhand._locks import SAVING, is_old, one_writer
+from evenhand._validate import InputError, bad_input
 from evenhand.store.certificates import CERTIFICATE, REPORT, bound, parsed, remove_report, staged
 from evenhand.store.manifest import MANIFEST, mark, read_manifest
 from evenhand.store.packing import PackedModel
@@ -30,13 +30,16 @@ _MODEL_FILE = re.compile(r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops)")
 _STAGED_FILE = re.compile(r"\.evenhand-[0-9a-f]{16}-(certificate\.json|report\.html)")
 
 MOST_READS = 1000
-"""Times that reading starts again because somebody saves; each time a whole save has come between."""
+"""Times that reading starts again because somebody saves; each time a whole save has come
+between."""
 
 Found = TypeVar("Found")
 
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
-    """Return the folder if files could be written to it, there already or not; call this before long work.
+    """Return the folder if files could be written to it, there already or not.
+
+    Call this before long work.
 
     Examples
     --------
@@ -48,9 +51,13 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     target = Path(folder)
     there = next(path for path in (target, *target.absolute().parents) if path.exists())
     if not there.is_dir():
-        raise bad_input(str(target), "be a folder, there already or not", f"the file {there}", "name another")
+        raise bad_input(
+            str(target), "be a folder, there already or not", f"the file {there}", "name another"
+        )
     if not os.access(there, os.W_OK):
-        raise bad_input(str(target), "lie in a folder that can be written to", str(there), "choose another")
+        raise bad_input(
+            str(target), "lie in a folder that can be written to", str(there), "choose another"
+        )
     return target
 
 
@@ -69,8 +76,9 @@ def write_model(
     folder : path
         Made if it is not there.
     certificate : dict, optional
-        What is certified of this model; the hashes of the model and of the report are added. Without it, the folder
-        has no certificate afterwards: that of another model proves nothing about this one.
+        What is certified of this model; the hashes of the model and of the report are added.
+        Without it, the folder has no certificate afterwards: that of another model proves nothing
+        about this one.
     report : bytes, optional
         The page that belongs to the certificate.
     """
@@ -91,12 +99,18 @@ def write_model(
             if failure is not None:
                 failure = _settle(target, alone)
     if failure is not None:
-        message = f"{target}: the certificate or the report is not in its place ({failure.strerror}); save again"
+        message = (
+            f"{target}: the certificate or the report is not in its place ({failure.strerror});"
+            " save again"
+        )
         warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def read_steadily(source: Path, read: Callable[[dict[str, Any]], Found]) -> Found:
-    """Read a folder that others may be saving to: `read` is called with its manifest until that stays the same."""
+    """Read a folder that others may be saving to.
+
+    `read` is called with its manifest until that stays the same.
+    """
     for _ in range(MOST_READS - 1):
         before = mark(source)
         try:
@@ -115,7 +129,8 @@ def is_being_saved(source: Path) -> bool:
 def _settle(folder: Path, alone: bool) -> OSError | None:
     """Put the companions of the model that the manifest names in place, and remove what no model needs.
 
-    Returns what keeps a companion from its place. Files that cannot be removed do no harm: nothing names them.
+    Returns what keeps a companion from its place. Files that cannot be removed do no harm: nothing
+    names them.
     """
     sweep_partials(folder)
     try:
@@ -126,10 +141,13 @@ def _settle(folder: Path, alone: bool) -> OSError | None:
     except (InputError, KeyError, TypeError, AttributeError):
         return None  # damaged, or of a newer release: what it needs is not known
     failure = _place_companions(folder, sha256)
-    needed |= {staged(folder, sha256, name).name for name in (CERTIFICATE, REPORT)} if failure else set()
+    needed |= (
+        {staged(folder, sha256, name).name for name in (CERTIFICATE, REPORT)} if failure else set()
+    )
     for path in (*_listed(folder, _MODEL_FILE), *_listed(folder, _STAGED_FILE)):
         with suppress(OSError):
-            # without locks another save may be running that has written its files and not yet its manifest
+            # without locks another save may be running that has written its files and not yet its
+            # manifest
             if path.name not in needed and (alone or is_old(path)):
                 path.unlink(missing_ok=True)
     return failure

@@ -1,4 +1,7 @@
-"""Description of a model folder: `model.json`, the hashes of the other files, and reading all of them."""
+"""Description of a model folder.
+
+`model.json`, the hashes of the other files, and reading all of them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 
 FORMAT = 1
 """Version of the folder's layout that this release writes, and the newest that it reads."""
@@ -38,7 +41,9 @@ def sealed(manifest: dict[str, Any]) -> bytes:
         head = {"format": FORMAT, "sha256": _UNSEALED}
         text = json.dumps(head | manifest, indent=2, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
-        raise InputError(f"the model has a parameter that cannot be stored ({one_line(error)})") from error
+        raise InputError(
+            f"the model has a parameter that cannot be stored ({one_line(error)})"
+        ) from error
     return text.replace(_UNSEALED, digest(text.encode()), 1).encode()
 
 
@@ -55,7 +60,9 @@ def read_manifest(source: Path) -> dict[str, Any]:
     """Read the manifest of a model folder and check its hash."""
     path = source / MANIFEST
     if not source.is_dir():
-        raise InputError(f"{source}: no such model folder; make one with evenhand fit or evenhand.save")
+        raise InputError(
+            f"{source}: no such model folder; make one with evenhand fit or evenhand.save"
+        )
     if not path.exists():
         raise InputError(f"{source}: not a model folder, it has no {MANIFEST}")
     content = read_plain(path)
@@ -72,9 +79,14 @@ def read_manifest(source: Path) -> dict[str, Any]:
         raise InputError(f"{path}: damaged, format {version!r}; save the model anew")
     if version > FORMAT:
         written_by = manifest.get("written_by", "a newer release")
-        raise InputError(f"{path}: format {version} is newer than {FORMAT}, which this release reads; use {written_by}")
+        raise InputError(
+            f"{path}: format {version} is newer than {FORMAT}, which this release reads; use"
+            f" {written_by}"
+        )
     if digest(text.replace(seal, _UNSEALED, 1).encode()) != seal:
-        raise InputError(f"{path}: damaged or changed since it was saved (its hash differs); save the model anew")
+        raise InputError(
+            f"{path}: damaged or changed since it was saved (its hash differs); save the model anew"
+        )
     return manifest
 
 
@@ -82,7 +94,9 @@ def read_file(source: Path, file: dict[str, str]) -> bytes:
     """Read a file of the folder and check its hash; nothing outside the folder is opened."""
     name = str(file["file"])
     if Path(name).name != name or name in ("", ".", ".."):
-        raise InputError(f"{source / MANIFEST}: file {name!r} leaves the model folder; do not use this model")
+        raise InputError(
+            f"{source / MANIFEST}: file {name!r} leaves the model folder; do not use this model"
+        )
     content = read_plain(source / name)
     if digest(content) != file["sha256"]:
         damage = "damaged or changed since it was saved (its hash differs)"
@@ -99,4 +113,6 @@ def read_plain(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); save the model anew") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); save the model anew"
+        ) from error

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from evenhand._checks import InputError, MissingExtraError
+from evenhand._validate import InputError, MissingExtraError
 from evenhand.forecasters import Forecaster
 from evenhand.store.certificates import CERTIFICATE, parsed, staged
 from evenhand.store.folder import check_folder, is_being_saved, read_steadily, write_model
@@ -21,8 +21,9 @@ def save(model: Forecaster, folder: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : forecaster
-        One of ours, fitted; scikit-learn estimators inside are stored too. Other models and functions inside, which
-        cannot be stored safely, are named in a warning: keep them yourself and give them to `load`.
+        One of ours, fitted; scikit-learn estimators inside are stored too. Other models and
+        functions inside, which cannot be stored safely, are named in a warning: keep them yourself
+        and give them to `load`.
     folder : path
         Made if it is not there. A model that is there already is replaced in one step.
 
@@ -58,8 +59,9 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     folder : path
         The model folder.
     estimator : estimator, function or list, optional
-        The fitted model or the function that `save` said it left out, or a list of them in the order it named them.
-        That it is the same one is your word: only the name of its class or function is compared.
+        The fitted model or the function that `save` said it left out, or a list of them in the
+        order it named them. That it is the same one is your word: only the name of its class or
+        function is compared.
 
     Returns
     -------
@@ -69,8 +71,8 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     Raises
     ------
     InputError
-        If the folder is missing, damaged, changed or of a newer format, or holds types that are not allowed; or if
-        `estimator` is not what was left out.
+        If the folder is missing, damaged, changed or of a newer format, or holds types that are not
+        allowed; or if `estimator` is not what was left out.
     MissingExtraError
         If the model needs a package that is not installed.
 
@@ -78,7 +80,7 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     --------
     >>> load("no/such/folder")
     Traceback (most recent call last):
-    evenhand._checks.InputError: no/such/folder: no such model folder; make one with evenhand fit or evenhand.save
+    evenhand._validate.InputError: no/such/folder: no such model folder; make one with evenhand fit or evenhand.save
     """
     source = Path(folder)
     model = read_steadily(source, lambda manifest: _rebuilt(manifest, source, estimator))
@@ -110,7 +112,7 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     --------
     >>> read_certificate("no/such/folder")
     Traceback (most recent call last):
-    evenhand._checks.InputError: no/such/folder: no such model folder; make one with evenhand fit or evenhand.save
+    evenhand._validate.InputError: no/such/folder: no such model folder; make one with evenhand fit or evenhand.save
     """
     source = Path(folder)
     return read_steadily(source, lambda manifest: _certificate_of(manifest, source))
@@ -118,7 +120,8 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
     sha256 = str(manifest["sha256"])
-    # a save that was killed leaves the certificate of its model under this name, and an older one in its place
+    # a save that was killed leaves the certificate of its model under this name, and an older one
+    # in its place
     for path in (staged(source, sha256, CERTIFICATE), source / CERTIFICATE):
         certificate = parsed(path)
         if certificate is not None and certificate["model_sha256"] == sha256:
@@ -130,12 +133,21 @@ def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
 
 
 def _of_another_model(source: Path, named: str, sha256: str) -> str:
-    what = f"certifies the model {named[:16]} and proves nothing about {sha256[:16]}, the one in this folder"
-    return f"{source / CERTIFICATE}: {what}; remove it, or certify this model with evenhand fit --max-group-error"
+    what = (
+        f"certifies the model {named[:16]} and proves nothing about {sha256[:16]}, the one in this"
+        " folder"
+    )
+    return (
+        f"{source / CERTIFICATE}: {what}; remove it, or certify this model with evenhand fit"
+        " --max-group-error"
+    )
 
 
 def _foreign_certificate(source: Path) -> str | None:
-    """Describe a certificate of another model that lies beside this one; None if a save is about to replace it."""
+    """Describe a certificate of another model that lies beside this one.
+
+    None if a save is about to replace it.
+    """
     before = mark(source)
     try:
         sha256 = str(read_manifest(source)["sha256"])
@@ -160,7 +172,11 @@ def _rebuilt(manifest: dict[str, Any], source: Path, estimator: Any) -> Any:
         raise
     except ModuleNotFoundError as error:
         remedy = "run: pip install 'evenhand[neural]'"
-        raise MissingExtraError(f"{source}: the model needs {error.name}, which is not installed; {remedy}") from error
+        raise MissingExtraError(
+            f"{source}: the model needs {error.name}, which is not installed; {remedy}"
+        ) from error
     except Exception as error:  # what is rebuilt from foreign bytes raises whatever it likes
         reason = f"{type(error).__name__}: {one_line(error)}"
-        raise InputError(f"{source}: damaged, cannot be rebuilt ({reason}); save the model anew") from error
+        raise InputError(
+            f"{source}: damaged, cannot be rebuilt ({reason}); save the model anew"
+        ) from error

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._checks import InputError, bad_input
+from evenhand._validate import InputError, bad_input
 from evenhand.forecasters import FORECASTERS, Forecaster, State
-from evenhand.forecasters._bases import thawed
+from evenhand.forecasters.adapters.bases import thawed
 from evenhand.store.manifest import MANIFEST, digest, sealed
 from evenhand.store.parts import dump_part, load_part
 
@@ -45,11 +45,16 @@ class PackedModel:
 
     def warn_of_omissions(self, folder: Path, stacklevel: int = 2) -> None:
         """Warn of models inside that could not be stored, and name where they are."""
-        missing = "; ".join(f"{part['name']} {part['reason']}" for part in foreign_parts(self.entry))
+        missing = "; ".join(
+            f"{part['name']} {part['reason']}" for part in foreign_parts(self.entry)
+        )
         if missing:
             places = list(_foreign_places(self.entry, "model"))
             given = "..." if len(places) == 1 else "[...]"
-            advice = f"keep {' and '.join(places)}, e.g. with joblib, and load with load(folder, estimator={given})"
+            advice = (
+                f"keep {' and '.join(places)}, e.g. with joblib, and load with load(folder,"
+                f" estimator={given})"
+            )
             message = f"{folder}: saved without a model inside: {missing}; {advice}"
             warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
 
@@ -66,7 +71,8 @@ def pack(model: Forecaster) -> PackedModel:
 
     blobs: dict[str, Blob] = {}
     entry = _pack(model, "model", blobs)
-    files, contents = {}, {}
+    files = {}
+    contents = {}
     for key, (ending, content) in blobs.items():
         sha256 = digest(content)
         name = f"{key}-{sha256[:16]}.{ending}"
@@ -76,12 +82,16 @@ def pack(model: Forecaster) -> PackedModel:
     return PackedModel(entry, contents, manifest, str(json.loads(manifest)["sha256"]))
 
 
-def unpack(entry: dict[str, Any], contents: Mapping[str, bytes], source: Path, attached: Iterator[Any]) -> Forecaster:
+def unpack(
+    entry: dict[str, Any], contents: Mapping[str, bytes], source: Path, attached: Iterator[Any]
+) -> Forecaster:
     """Rebuild a forecaster from its description and the contents of its files, by key."""
     from safetensors.numpy import load as from_bytes
 
     if entry["kind"] not in FORECASTERS:
-        raise InputError(f"{source / MANIFEST}: unknown forecaster {entry['kind']!r}; update evenhand")
+        raise InputError(
+            f"{source / MANIFEST}: unknown forecaster {entry['kind']!r}; update evenhand"
+        )
     arrays = from_bytes(contents[entry["arrays"]]) if "arrays" in entry else {}
     parts: dict[str, Any] = {}
     for name, part in entry["parts"].items():
@@ -91,7 +101,9 @@ def unpack(entry: dict[str, Any], contents: Mapping[str, bytes], source: Path, a
             parts[name] = next(attached)
         else:
             parts[name] = load_part(contents[part["skops"]], source)
-    return FORECASTERS[entry["kind"]].from_state(State(entry["kind"], entry["params"], arrays, parts))
+    return FORECASTERS[entry["kind"]].from_state(
+        State(entry["kind"], entry["params"], arrays, parts)
+    )
 
 
 def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]:
@@ -100,7 +112,9 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
 
     if FORECASTERS.get(type(model).__name__) is not type(model):
         remedy = "put a scikit-learn model inside RandomizedRegressor(...)"
-        raise bad_input("a model to save", f"be one of {', '.join(FORECASTERS)}", type(model).__name__, remedy)
+        raise bad_input(
+            "a model to save", f"be one of {', '.join(FORECASTERS)}", type(model).__name__, remedy
+        )
     state = model.to_state()
     entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
     if state.arrays:
@@ -146,13 +160,22 @@ def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) 
     listed = ", ".join(names)
     if not missing:
         if estimator is not None:
-            raise bad_input("estimator", "be left out", type(estimator).__name__, f"{source} holds the whole model")
+            raise bad_input(
+                "estimator",
+                "be left out",
+                type(estimator).__name__,
+                f"{source} holds the whole model",
+            )
         return []
     if estimator is None:
-        raise InputError(f"{source}: saved without {listed}; load it with load(folder, estimator=...), fitted")
+        raise InputError(
+            f"{source}: saved without {listed}; load it with load(folder, estimator=...), fitted"
+        )
     given = [estimator] if len(names) == 1 else estimator
     if not isinstance(given, list | tuple) or len(given) != len(names):
-        raise bad_input("estimator", f"be a list of {len(names)}: {listed}", type(estimator).__name__)
+        raise bad_input(
+            "estimator", f"be a list of {len(names)}: {listed}", type(estimator).__name__
+        )
     given = [thawed(one) for one in given]
     for one, name in zip(given, names, strict=True):
         if _name(one) != name:
@@ -161,5 +184,8 @@ def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) 
 
 
 def _name(part: Any) -> str:
-    """Name of a function or of an object's class; not its module, which is another one in a script."""
+    """Name of a function or of an object's class.
+
+    Not its module, which is another one in a script.
+    """
     return str(part.__qualname__ if inspect.isroutine(part) else type(part).__qualname__)

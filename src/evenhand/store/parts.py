@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evenhand._checks import InputError
+from evenhand._validate import InputError
 from evenhand.store.archives import check_archive
 from evenhand.store.manifest import one_line
 from evenhand.store.structures import check_structures
 
 _DISTANCES = "Chebyshev Euclidean Manhattan Minkowski"
 _KERNELS = (
-    "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel Product RBF "
-    "RationalQuadratic Sum WhiteKernel"
+    "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel"
+    " Product RBF RationalQuadratic Sum WhiteKernel"
 )
 
 ALLOWED_TYPES = frozenset(
     {
-        "evenhand.forecasters._foreign_bases.QuantileGrid",
+        "evenhand.forecasters.adapters.foreign_bases.QuantileGrid",
         "numpy.dtype",
         "sklearn._loss.loss.HalfTweedieLoss",
         "sklearn._loss.loss.HalfTweedieLossIdentity",
@@ -35,10 +35,12 @@ ALLOWED_TYPES = frozenset(
         *(f"sklearn.gaussian_process.kernels.{name}" for name in _KERNELS.split()),
     }
 )
-"""Types that a stored scikit-learn part may hold besides those that skops trusts by itself; no functions.
+"""Types that a stored scikit-learn part may hold besides those that skops trusts by itself.
 
-Trees and what else compiled code follows are checked after loading. Hashes show damage, not who wrote a file: load
-models of people you trust.
+No functions.
+
+Trees and what else compiled code follows are checked after loading. Hashes show damage, not who
+wrote a file: load models of people you trust.
 """
 
 
@@ -68,9 +70,13 @@ def load_part(content: bytes, source: Path) -> Any:
         part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
         check_structures(part)
     except InputError as error:
-        raise InputError(f"{source}: a model inside is refused: {error}; do not use this model") from error
+        raise InputError(
+            f"{source}: a model inside is refused: {error}; do not use this model"
+        ) from error
     except MemoryError as error:
-        raise InputError(f"{source}: a model inside needs more memory than there is; do not use this model") from error
+        raise InputError(
+            f"{source}: a model inside needs more memory than there is; do not use this model"
+        ) from error
     return part
 
 

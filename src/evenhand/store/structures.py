@@ -1,7 +1,7 @@
 """Checks of trees and other structures that scikit-learn follows without looking whether they are sound.
 
-Hashes show damage and a list of allowed types keeps functions out; but an index out of range in a tree that somebody
-made up would let compiled code read what is not its own, and end the process.
+Hashes show damage and a list of allowed types keeps functions out; but an index out of range in a
+tree that somebody made up would let compiled code read what is not its own, and end the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._checks import InputError, check_indices
+from evenhand._validate import InputError, check_indices
 
 LEAF = -1
 N_BITS = 256
@@ -70,7 +70,10 @@ def _objects(part: Any) -> Iterator[Any]:
 
 
 def check_links(left: Any, right: Any, n_nodes: int, is_leaf: Any) -> None:
-    """Refuse nodes whose children do not come after them: the way down would leave the tree or never end."""
+    """Refuse nodes whose children do not come after them.
+
+    The way down would leave the tree or never end.
+    """
     parents = np.flatnonzero(~np.asarray(is_leaf, dtype=np.bool_))
     for children in (left, right):
         child = np.asarray(children)[parents].astype(np.int64)
@@ -96,13 +99,15 @@ def _n_features(model: Any) -> int:
 def _check_decision_tree(model: Any) -> None:
     if "tree_" not in model.__dict__:
         return  # not fitted: a template
-    tree, width = model.tree_, _n_features(model)
+    tree = model.tree_
+    width = _n_features(model)
     # before any of its arrays is read: they are as long as the first number says
     if tree.node_count != tree.capacity or tree.node_count < 1:
         raise InputError("a tree has another number of nodes than it says")
     if tree.n_features != width:
         raise InputError(f"a tree of {tree.n_features} features belongs to a model of {width}")
-    left, right = tree.children_left, tree.children_right
+    left = tree.children_left
+    right = tree.children_right
     check_links(left, right, tree.node_count, left == LEAF)
     check_indices(tree.feature[left != LEAF], width, "the feature of a tree's node")
     if _depth(left, right) > tree.max_depth:
@@ -110,12 +115,14 @@ def _check_decision_tree(model: Any) -> None:
 
 
 def _depth(left: Indices, right: Indices) -> int:
-    level, depth = np.zeros(1, dtype=np.int64), 0
+    level = np.zeros(1, dtype=np.int64)
+    depth = 0
     while True:
         parents = level[left[level] != LEAF]
         if parents.size == 0:
             return depth
-        level, depth = np.unique(np.concatenate([left[parents], right[parents]])), depth + 1
+        level = np.unique(np.concatenate([left[parents], right[parents]]))
+        depth = depth + 1
 
 
 def _check_ensemble(model: Any) -> None:
@@ -128,7 +135,9 @@ def _check_ensemble(model: Any) -> None:
     shares_rows = isinstance(model, BaseForest | BaseGradientBoosting)
     if shares_rows and any(_n_features(tree) != _n_features(model) for tree in trees):
         raise InputError("a tree has another number of features than its ensemble")
-    if isinstance(model, BaseForest) and any(tree.tree_.n_outputs != model.n_outputs_ for tree in trees):
+    if isinstance(model, BaseForest) and any(
+        tree.tree_.n_outputs != model.n_outputs_ for tree in trees
+    ):
         raise InputError("a tree has another number of outputs than its forest")
     if isinstance(model, BaseGradientBoosting) and trees:
         shape = np.shape(model.estimators_)
@@ -138,16 +147,20 @@ def _check_ensemble(model: Any) -> None:
         for tree, features in zip(trees, model.estimators_features_, strict=True):
             check_indices(features, _n_features(model), "a feature of an ensemble")
             if _n_features(tree) != len(features):
-                raise InputError("a member has another number of features than its ensemble gives it")
+                raise InputError(
+                    "a member has another number of features than its ensemble gives it"
+                )
 
 
 def _check_histogram_trees(model: Any) -> None:
     if "_predictors" not in model.__dict__:
         return
-    # a table with categories goes through an encoder that skops cannot store: it could give other columns than fitted
+    # a table with categories goes through an encoder that skops cannot store: it could give other
+    # columns than fitted
     if getattr(model, "_preprocessor", None) is not None:
         raise InputError("histogram trees that encode categories are never stored")
-    width, mapper = _n_features(model), model._bin_mapper
+    width = _n_features(model)
+    mapper = model._bin_mapper
     is_category = np.asarray(mapper.is_categorical_, dtype=np.bool_)
     if is_category.shape != (width,):
         raise InputError(f"categories of {is_category.size} features belong to a model of {width}")
@@ -198,7 +211,8 @@ def _check_neighbour_tree(tree: Any) -> None:
 def _check_support_vectors(model: Any) -> None:
     if "support_vectors_" not in model.__dict__:
         return
-    n_vectors, width = np.shape(model.support_)[0], _n_features(model)
+    n_vectors = np.shape(model.support_)[0]
+    width = _n_features(model)
     shapes = {np.shape(model.dual_coef_), np.shape(model._dual_coef_)}
     if shapes != {(1, n_vectors)} or len(model.intercept_) != 1 or len(model._intercept_) != 1:
         raise InputError("support vectors and their coefficients have different shapes")

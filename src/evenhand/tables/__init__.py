@@ -1,24 +1,13 @@
-"""Tables in csv and parquet files: read whole or in blocks, typed columns taken out of them, written.
+"""Tables in csv and parquet files.
 
-Complaints are one line: file, column, row, value, what to do. Rows are data rows counted from 1; empty lines are none.
+Read whole or in blocks, typed columns taken out of them, written.
+
+Complaints are one line: file, column, row, value, what to do. Rows are data rows counted from 1;
+empty lines are none.
 """
 
 from __future__ import annotations
 
-from evenhand.tables._columns import (
-    column_of,
-    id_column,
-    number_column,
-    refuse_repeated,
-    repeated_id,
-    row_blocks,
-    take_rows,
-)
-from evenhand.tables._files import TABLE_ENDINGS
-from evenhand.tables._parts import Parts, open_parts
-from evenhand.tables._reading import holds_text, read_table
-from evenhand.tables._spreadsheet import spreadsheet_safe, unguarded
-from evenhand.tables._writing import TableWriter, check_writable, write_table
 from evenhand.tables.cells import (
     MISSING_WORDS,
     as_mask,
@@ -29,6 +18,20 @@ from evenhand.tables.cells import (
     refuse_row,
     text_array,
 )
+from evenhand.tables.files import TABLE_ENDINGS
+from evenhand.tables.parts import Parts, open_parts
+from evenhand.tables.reading import holds_text, read_table
+from evenhand.tables.spreadsheet import spreadsheet_safe, unguarded
+from evenhand.tables.typed_columns import (
+    column_of,
+    id_column,
+    number_column,
+    refuse_repeated,
+    repeated_id,
+    row_blocks,
+    take_rows,
+)
+from evenhand.tables.writing import TableWriter, check_writable, write_table
 
 __all__ = [
     "MISSING_WORDS",

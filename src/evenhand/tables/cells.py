@@ -10,17 +10,33 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._checks import Floats, bad_input
+from evenhand._validate import Floats, bad_input
 
 Mask = NDArray[np.bool_]
 
-MISSING_WORDS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "Null", "null", "None", "<NA>")
-"""Words for a missing value in columns of numbers, booleans and dates; in a column of text each is a text."""
+MISSING_WORDS = (
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "NaN",
+    "nan",
+    "-nan",
+    "-NaN",
+    "NULL",
+    "Null",
+    "null",
+    "None",
+    "<NA>",
+)
+"""Words for a missing value in columns of numbers, booleans and dates; in a column of text each
+is a text."""
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
-"""Infinite numbers: number columns refuse them, which is clearer than a column that turns into text."""
+"""Infinite numbers: number columns refuse them, which is clearer than a column that turns into
+text."""
 
 
 LONGEST_SHOWN = 60
@@ -32,8 +48,13 @@ def short(value: Any) -> str:
     return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
 
 
-def refuse_row(wrong: Mask, values: pd.Series[Any], place: str, rule: str, remedy: str, start: int = 0) -> None:
-    """Raise InputError of the first wrong row, with its value; `start` is the number, from 0, of the first row."""
+def refuse_row(
+    wrong: Mask, values: pd.Series[Any], place: str, rule: str, remedy: str, start: int = 0
+) -> None:
+    """Raise InputError of the first wrong row, with its value.
+
+    `start` is the number, from 0, of the first row.
+    """
     if wrong.any():
         row = int(np.argmax(wrong))
         raise bad_input(f"{place}, row {start + row + 1}", rule, short(values.iloc[row]), remedy)
@@ -55,7 +76,9 @@ def is_text(values: pd.Series[Any]) -> bool:
 def text_array(values: pd.Series[Any]) -> pa.Array:
     """Return text as an Arrow array, without the blanks around it; null where missing or empty."""
     text = pa.array(values, type=pa.string(), from_pandas=True)
-    trimmed = compute.utf8_trim_whitespace(text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text)
+    trimmed = compute.utf8_trim_whitespace(
+        text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+    )
     return compute.if_else(compute.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
 
 
@@ -73,7 +96,8 @@ def missing_words(text: pa.Array) -> Mask:
 def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
     """Return the numbers in texts, NaN where there is none, and which texts are neither number nor missing.
 
-    Numbers are rounded correctly, as Python's `float` does, so that a number is the same from any kind of file.
+    Numbers are rounded correctly, as Python's `float` does, so that a number is the same from any
+    kind of file.
 
     Examples
     --------
@@ -109,14 +133,17 @@ def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
         return np.full(len(plain), np.nan), ~missing
     if plain.dtype == object and any(isinstance(value, str) for value in plain):
         return _parse_mixed(plain)
-    numbers: Floats = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers: Floats = pd.to_numeric(plain, errors="coerce").to_numpy(
+        dtype=np.float64, na_value=np.nan
+    )
     return numbers, np.isnan(numbers) & ~missing
 
 
 def _parse_mixed(values: pd.Series[Any]) -> tuple[Floats, Mask]:
     """Read text among other values."""
     text = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
-    numbers, wrong = np.empty(len(values)), np.empty(len(values), dtype=np.bool_)
+    numbers = np.empty(len(values))
+    wrong = np.empty(len(values), dtype=np.bool_)
     numbers[text], wrong[text] = parse_text_numbers(text_array(values[text]))
     if not text.all():
         numbers[~text], wrong[~text] = parse_numbers(values[~text].infer_objects())

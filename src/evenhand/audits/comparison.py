@@ -1,0 +1,119 @@
+"""Two audits of the same rows, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from evenhand._format import Summarized, one_line, stated
+from evenhand._validate import bad_input
+from evenhand.audits.result import Audit
+from evenhand.report import comparison_text, difference_in_words
+
+COLUMNS = ("measure", "in_words")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Summarized):
+    """Two audits of the same rows, side by side.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per measure: `measure`, a column per audit, and `in_words`.
+    names : tuple of str
+        Names of the two audits.
+    """
+
+    table: pd.DataFrame
+    names: tuple[str, str]
+
+    def __repr__(self) -> str:
+        return one_line(self, names=self.names, measures=len(self.table))
+
+    def summary(self) -> str:
+        """Return the table as text."""
+        return comparison_text(self.table, self.names)
+
+
+def compare(first: Audit, second: Audit) -> Comparison:
+    """Put two audits of the same rows side by side, with a sentence in plain words on each difference.
+
+    Parameters
+    ----------
+    first, second : Audit
+        Usually the deterministic base and the randomized forecaster.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If they are not of the same rows and groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand import Forecast, audit
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> sharp = Forecast.from_normal(np.zeros(500), np.full(500, 0.5))
+    >>> found = [audit(f, y=y, name=n) for f, n in ((sharp, "sharp"), (sharp.randomized(0.1), "randomized"))]
+    >>> list(compare(*found).table.columns)
+    ['measure', 'sharp', 'randomized', 'in_words']
+    """
+    sizes = [
+        [f"{name} ({n})" for name, n in zip(a.groups["group"], a.groups["n"], strict=True)]
+        for a in (first, second)
+    ]
+    if sizes[0] != sizes[1]:
+        raise bad_input(
+            "audits", "be of the same rows and groups", " and ".join(map(", ".join, sizes))
+        )
+    names = (first.name, second.name)
+    if names[0] == names[1]:
+        raise bad_input("audits", "have different names", repr(names[0]), "pass name= to audit")
+    for name in names:
+        if name in COLUMNS:
+            raise bad_input(
+                "audits", f"have names other than {' and '.join(COLUMNS)}", repr(name), "pass name="
+            )
+    rows = [
+        {
+            "measure": measure,
+            names[0]: a,
+            names[1]: b,
+            "in_words": difference_in_words(measure, a, b, names),
+        }
+        for measure, (a, b) in _aligned(first, second)
+    ]
+    return Comparison(pd.DataFrame(rows), names)
+
+
+def _aligned(first: Audit, second: Audit) -> list[tuple[str, tuple[float, float]]]:
+    pairs = [
+        (str(measure), (first.score(measure), second.score(measure)))
+        for measure in first.scores["measure"]
+        if measure in set(second.scores["measure"])
+    ]
+    for a, b in zip(first.groups.to_dict("records"), second.groups.to_dict("records"), strict=True):
+        if a["group"] != "everyone":
+            pairs.append((f"error, {a['group']}", (a["error"], b["error"])))
+            pairs.append((f"90% coverage, {a['group']}", (a["coverage_90"], b["coverage_90"])))
+    for mass in first.worst_groups["mass"]:
+        pairs.append(
+            (
+                f"oracle worst {stated(mass)}",
+                (first.worst_group_error(mass), second.worst_group_error(mass)),
+            )
+        )
+    for a, b in zip(
+        first.worst_groups.to_dict("records"), second.worst_groups.to_dict("records"), strict=True
+    ):
+        # what a certificate says of a deterministic forecaster is a floor, not a finding
+        if b["mass"] < 1 and np.isfinite([a["certified"], b["certified"]]).all():
+            pairs.append((f"certified, any {stated(b['mass'])}", (a["certified"], b["certified"])))
+    return pairs

@@ -1,0 +1,157 @@
+"""Where an audit comes from: what made it, from which model and data, with which draws."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import numbers
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._validate import Floats
+from evenhand.draws import RandomState
+
+if TYPE_CHECKING:
+    from evenhand.audits.result import Audit
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
+
+
+def provenance_of(
+    name: str, kind: str | None, values: Floats, random_state: RandomState, draws: str
+) -> dict[str, Any]:
+    """Say what an audit from Python comes from; a command and files are not known there.
+
+    `values` are the outcomes that were given, or the PITs where only they are known.
+    """
+    from evenhand import __version__
+
+    is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    return {
+        "evenhand": __version__,
+        "python": platform.python_version(),
+        "packages": _packages(),
+        "command": None,
+        "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
+        "model": {"name": name, "kind": kind, "sha256": None},
+        "data": {"name": None, "sha256": None, "n_rows": len(values)},
+        "values_sha256": hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest(),
+        "draws": draws,
+    }
+
+
+def draws_in_words(is_given: bool, is_randomized: bool, n_draws: int) -> str:
+    """Say where the draws of an audit come from.
+
+    Parameters
+    ----------
+    is_given : bool
+        Whether forecasts or PITs were given that are made already, and not a forecaster.
+    is_randomized : bool
+        Whether the draws are known.
+    n_draws : int
+        PITs per row.
+    """
+    each = f"{n_draws} draw{'s' * (n_draws > 1)} per row"
+    if is_randomized and is_given:
+        return f"as they came with the forecasts: {each}"
+    if is_randomized:
+        return (
+            f"made for this audit: {each}, one at random in each of {n_draws} equal parts of the"
+            " range from 0 to 1"
+        )
+    return (
+        f"not known: {each}" if n_draws > 1 else "none: one forecast per row, without randomization"
+    )
+
+
+def with_sources(
+    found: Audit,
+    *,
+    command: str | None = None,
+    model: Path | str | None = None,
+    data: Path | str | None = None,
+    rows: NDArray[np.intp] | None = None,
+    n_rows: int | None = None,
+) -> Audit:
+    """Add to an audit the command that made it, and the hashes of the model folder and of the table it was made from.
+
+    Parameters
+    ----------
+    found : Audit
+        Of the model in the folder, on the table or on some of its rows.
+    command : str, optional
+        The command line.
+    model : Path or str, optional
+        The model folder; or the hash that it will hold, where the model is not saved yet.
+    data : Path or str, optional
+        The table; one in several parts, and one that is only named, have no hash.
+    rows : ndarray of int, optional
+        Where only some rows of the table were audited, their numbers: examples are then named by
+        those.
+    n_rows : int, optional
+        Rows of the table, where only some were audited.
+    """
+    known = found.provenance
+    table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
+    if data is not None:
+        table |= {
+            "name": _readable(data.name if isinstance(data, Path) else data),
+            "sha256": _file_hash(data),
+        }
+    sources = {
+        "command": None if command is None else _readable(command),
+        "model": known["model"] | {"sha256": None if model is None else _seal(model)},
+        "data": known["data"] | table,
+    }
+    examples = found.examples
+    if rows is not None and not examples.empty:
+        examples = examples.assign(row=rows[examples["row"].to_numpy()])
+    return replace(found, provenance=known | sources, examples=examples)
+
+
+def with_people(found: Audit, ids: Sequence[object]) -> Audit:
+    """Name the example people of an audit by the ids of the rows of its table."""
+    examples = found.examples
+    if examples.empty:
+        return found
+    return replace(found, examples=examples.assign(id=[str(ids[row]) for row in examples["row"]]))
+
+
+def _packages() -> dict[str, str]:
+    packages = {name: version(name) for name in PACKAGES}
+    # what was not loaded had no part in the audit
+    return packages | (
+        {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
+    )
+
+
+def _seal(model: Path | str) -> str | None:
+    """Return the hash that a model folder holds of itself.
+
+    It covers the hashes of all its files.
+    """
+    if isinstance(model, str):
+        return model
+    manifest = model / "model.json"
+    return str(json.loads(manifest.read_text())["sha256"]) if manifest.is_file() else None
+
+
+def _file_hash(data: Path | str) -> str | None:
+    if not isinstance(data, Path) or not data.is_file():
+        return None
+    with data.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _readable(text: str) -> str:
+    """Return text from the command line as a file can hold it: names of files may be any bytes."""
+    return text.encode(errors="replace").decode()

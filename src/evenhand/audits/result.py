@@ -1,0 +1,247 @@
+"""`Audit`: what an audit found."""
+
+from __future__ import annotations
+
+import json
+import math
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand import certificates
+from evenhand._files import write_text
+from evenhand._format import Summarized, one_line
+from evenhand._validate import bad_input
+from evenhand.columns import UnseenValues
+from evenhand.report import audit_html, audit_text
+from evenhand.search.leaks import COLUMNS as LEAK_COLUMNS
+
+SCHEMA = "evenhand.audit/3"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Summarized):
+    """What an audit found.
+
+    Parameters
+    ----------
+    name : str
+        What was audited.
+    n_samples : int
+        Rows.
+    n_draws : int
+        Draws per row, 1 for a deterministic forecaster or for one served draw per person.
+    is_randomized : bool
+        Whether a draw stands behind the forecasts.
+    rounding_step : float or None
+        Grid that the outcomes lie on, if they are rounded.
+    scores : DataFrame
+        One row per measure: `measure`, `value`, `low`, `high` (95%), `unit`.
+    groups : DataFrame
+        One row per named group, "everyone" first: `group`, `n`, `error` with its 95% band, the mean
+        PIT (below 1/2 the outcomes are lower than forecast), `bias` (outcome minus forecast, units
+        of the outcome) and, for each interval, its coverage, all with 95% bands, each group by
+        itself, and whether the group is `too_small` to tell (under 30 rows); the `column` that
+        makes it (None of a mask), whether it is a `possible_leak`, and the name that the scan has
+        for its rows, `scanned_as` (None if they were not scanned).
+    scan : DataFrame
+        Features' halves, values and their intersections, the surest deviations first: see
+        `search.scan_groups`. Empty without features.
+    learned : DataFrame
+        The worst group of each mass that features can define, found on some rows and judged on
+        others: see `search.find_group`. Empty without features.
+    worst_groups : DataFrame
+        The oracle worst group: `mass`, `n`, `error`; `null_mean`, `null_low` and `null_high`, what
+        the same search finds in calibrated forecasts of the same kind (mean, 5% and 95%);
+        `certified`, the bound for every group.
+    certificate : Certificate or None
+        What is proven; None where nothing can be, for the reason in `notes`.
+    notes : tuple of str
+        What was left out or done otherwise, and why.
+    histogram : DataFrame
+        Histogram of PITs over people and draws: `start`, `end` and `share` of each bin, and the
+        band from `low` to `high` that holds all of them at once, with probability 0.95, under
+        calibration.
+    calibration : DataFrame
+        Calibration curve: `level`, the share `observed` of outcomes at or below the forecast
+        quantile of that level, and its 95% band from `low` to `high`, which holds at all levels at
+        once.
+    examples : DataFrame
+        Five people spread over the outcomes: `row` in the table given, counted from 0, `id` (None
+        if none was given), `draw` (None without one), the 80% interval from `low` to `high`, the
+        `median` and the `outcome`, units of the outcome. Empty where only PITs are known.
+    price : dict or None
+        What calibration of every group of a mass costs in log score around a calibrated model:
+        `link`, `mass`, `curve` (list of `alpha`, `group_error`, `price` in nats) and the model's
+        own point `chosen`, None without a link. None where only PITs are known.
+    provenance : dict
+        Versions, command, seed, model, data and where the draws come from; see
+        docs/audit-schema.rst.
+    target : str or None
+        Name of the outcome; None where it is not known.
+    caveat : str or None
+        What a reader must know before all else, such as that the randomization was chosen on these
+        rows.
+    unseen : UnseenValues or None
+        Values of the rows that the forecaster's training table never had, by column; None without a
+        forecaster of which the training table is known.
+    leaks : DataFrame
+        Groups and features that the outcome may define, which are no findings: `kind` ("group" or
+        "feature"), `name`, `column`, `apart` (share of rows on which the group differs from a range
+        of outcomes), `rank_correlation` with the outcomes and `forecast_rank_correlation`, that of
+        the forecasts' medians. Empty where only PITs are known.
+    """
+
+    name: str
+    n_samples: int
+    n_draws: int
+    is_randomized: bool
+    rounding_step: float | None
+    scores: pd.DataFrame
+    groups: pd.DataFrame
+    scan: pd.DataFrame
+    learned: pd.DataFrame
+    worst_groups: pd.DataFrame
+    certificate: certificates.Certificate | None
+    notes: tuple[str, ...] = field(default=())
+    histogram: pd.DataFrame = field(default_factory=pd.DataFrame)
+    calibration: pd.DataFrame = field(default_factory=pd.DataFrame)
+    examples: pd.DataFrame = field(default_factory=pd.DataFrame)
+    price: dict[str, Any] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    caveat: str | None = None
+    unseen: UnseenValues | None = None
+    target: str | None = None
+    leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            name=self.name,
+            n_samples=self.n_samples,
+            n_draws=self.n_draws,
+            average_error=self.score("average error"),
+            coverage_80=self.score("80% coverage"),
+            groups=len(self.groups) - 1,
+            is_certified=self.certificate is not None,
+        )
+
+    def score(self, measure: str) -> float:
+        """Return one measure of `scores`."""
+        found = self.scores.loc[self.scores["measure"] == measure, "value"]
+        if found.empty:
+            raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(measure))
+        return float(found.iloc[0])
+
+    def worst_group_error(self, mass: float) -> float:
+        """Oracle worst-group error at one of the masses audited."""
+        return _at_mass(self.worst_groups, mass, "error")
+
+    def learned_group_error(self, mass: float) -> float:
+        """Estimated error of the learned worst group at one of the masses searched."""
+        return _at_mass(self.learned, mass, "error")
+
+    def summary(self) -> str:
+        """Return the findings as text, with sentences that a person reads."""
+        return audit_text(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the findings as plain values.
+
+        The layout is documented in docs/audit-schema.rst.
+        """
+        head = {
+            "schema": SCHEMA,
+            "name": self.name,
+            "target": self.target,
+            "n_samples": self.n_samples,
+            "n_draws": self.n_draws,
+            "is_randomized": self.is_randomized,
+            "rounding_step": self.rounding_step,
+        }
+        tables = ("scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples")
+        records = {key: _plain_records(getattr(self, key)) for key in tables}
+        unseen = self.unseen or UnseenValues()
+        notes = [*unseen.lines(), *self.notes]
+        rest = {"certificate": deepcopy(self._plain_proof), "notes": notes, "caveat": self.caveat}
+        more: dict[str, Any] = {
+            "pit": _plain_histogram(self.histogram),
+            "price": self.price,
+            "provenance": self.provenance,
+        }
+        more["possible_leaks"] = _plain_records(self.leaks)
+        more["unseen"] = unseen.records()
+        return head | records | rest | deepcopy(more)
+
+    @cached_property
+    def _plain_proof(self) -> dict[str, Any] | None:
+        """The certificate as plain values.
+
+        Of many rows its bounds take seconds, and text and page both show them.
+        """
+        return None if self.certificate is None else _plain_certificate(self.certificate)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the findings as JSON, and write them to `path` if one is given."""
+        text = json.dumps(self.to_dict(), indent=2)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the findings as one HTML page that opens offline, and write it to `path` if one is given."""
+        text = audit_html(self.to_dict())
+        if path is not None:
+            write_text(path, text)
+        return text
+
+
+def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
+    at = np.isclose(table["mass"].to_numpy(dtype=float), mass)
+    if not at.any():
+        raise bad_input("mass", f"be one of {list(table['mass'])}", mass)
+    return float(table.loc[at, column].iloc[0])
+
+
+def _plain_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table with all digits, as JSON can hold them."""
+    return [
+        {str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")
+    ]
+
+
+def _plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
+    """Bins as lists, their edges once."""
+    if bins.empty:
+        return None
+    edges = [*bins["start"], float(bins["end"].iloc[-1])]
+    return {"edges": edges} | {key: bins[key].tolist() for key in ("share", "low", "high")}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: there is no NaN and no infinity, so they become None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain_certificate(certificate: certificates.Certificate) -> dict[str, Any]:
+    return {
+        "confidence": certificate.confidence,
+        "method": certificate.method if certificate.choice is None else certificate.choice.method,
+        "n_samples": certificate.n_samples,
+        "n_draws": certificate.n_draws,
+        "average_error": certificate.average_error(),
+        "groups": _plain_records(certificate.named_table()),
+        "every_group": _plain_records(certificate.table()),
+        "questions": _plain_records(certificate.questions),
+        "assumptions": list(certificate.assumptions),
+        "not_covered": list(certificate.not_covered),
+    }

@@ -1,0 +1,383 @@
+"""`audit`, `audit_pit` and `certify`.
+
+From forecasts on held-out rows to everything that can be said of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand import calibration, certificates
+from evenhand._validate import Floats, bad_input, check_finite
+from evenhand.audits import tables as _tables
+from evenhand.audits.forecasts import check_rows, draws_like, read_subject
+from evenhand.audits.pictures import calibration_table, example_table, pit_table, price_of
+from evenhand.audits.provenance import draws_in_words, provenance_of
+from evenhand.audits.result import Audit
+from evenhand.audits.rows import (
+    HeldOut,
+    Search,
+    certificate,
+    check_search,
+    hold_out,
+    learn_groups,
+    note_features,
+    scan_groups,
+    without_leaks,
+)
+from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
+from evenhand.columns.given_groups import check_groups
+from evenhand.draws import RandomState, generator
+from evenhand.forecast import Forecast
+from evenhand.report import units_of
+
+MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+LEARNED_MASSES = (0.1, 0.2, 0.5)
+MIN_SIZE = 150
+
+
+def audit(
+    model_or_forecast: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    groups: Any = None,
+    features: Any = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    masses: Sequence[float] = MASSES,
+    learned_masses: Sequence[float] = LEARNED_MASSES,
+    min_size: int = MIN_SIZE,
+    confidence: float = 0.95,
+    n_simulations: int = 20,
+    random_state: RandomState = None,
+    name: str | None = None,
+    target_name: str | None = None,
+) -> Audit:
+    """Audit a forecaster, or anybody's forecasts, on rows that it was not trained on.
+
+    Parameters
+    ----------
+    model_or_forecast : forecaster or Forecast
+        A fitted forecaster, which is asked for forecasts over 64 jittered draws, or forecasts that
+        are made already.
+    X : DataFrame or array-like of shape (n, n_features), optional
+        Rows for the forecaster, and the table that columns in `groups` are taken from.
+    y : array-like of shape (n,)
+        Outcomes.
+    groups : DataFrame, Series, dict of name to values, or list of column names, optional
+        Named groups, known before the outcome. A DataFrame, Series or dict holds masks (booleans:
+        one group each) or labels (other values: one group per value, or halves of many numbers or
+        dates); a list names columns of X, read as labels. Rows are matched by position. A group
+        that the outcome defines is off under any forecaster: it is named as a possible leak, not as
+        a finding. The 95% band of each group holds for that group by itself, not for all of them
+        together.
+    features : DataFrame or array-like of shape (n, n_features), optional
+        What groups are scanned and learned from, which may be more than the forecaster sees; X by
+        default. It must be known before the outcome: what seems made from it is a possible leak,
+        and no group is searched in it.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows for estimates. A row of weight 0 is left out. Where the others' weights
+        differ, learned and worst groups ignore them, and no certificate is given.
+    cluster : array-like of shape (n,), optional
+        Labels of people who have several rows: one row of each, chosen at random, is audited.
+    masses : sequence of float
+        Group sizes of the oracle worst group and of the certificate, as shares of the rows.
+    learned_masses : sequence of float
+        Group sizes of the learned worst group.
+    min_size : int, default 150
+        Fewest rows of a scanned group.
+    confidence : float, default 0.95
+        Of the certificate and of the learned groups' lower bounds.
+    n_simulations : int, default 20
+        Simulated calibrated forecasters behind `null_mean` and its band.
+    random_state : int, generator or None
+        Seed of draws, of PITs within rounding cells, of bands and searches.
+    name : str, optional
+        What to call the forecaster in what people see.
+    target_name : str, optional
+        What to call the outcome there; by default the name of `y` where it is a Series, else "y".
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        If outcomes are missing, infinite, constant, too few or not continuous, or do not fit the
+        forecasts; or if an option is out of its range or a feature cannot be read. Rows too few for
+        a search are no error but a note.
+
+    Notes
+    -----
+    Of more than 20,000 rows a random 20,000 are scored; PITs, groups and certificate use all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=500)
+    >>> found = audit(Forecast.from_normal(np.zeros(500), np.full(500, 2.0)), y=y, random_state=0)
+    >>> round(found.score("90% coverage"), 2)
+    1.0
+    """
+    if y is None:
+        raise bad_input("y", "be given: an audit needs outcomes", "None")
+    search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
+    random = generator(random_state)
+    outcomes = check_finite("y", y)
+    target = name_of(y) if target_name is None else target_name
+    table = check_rows(model_or_forecast, X, outcomes.size)
+    held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random, y=y)
+    subject_of = model_or_forecast
+    if held.kept.size < outcomes.size and isinstance(subject_of, Forecast):
+        subject_of = subject_of.take(held.kept)
+    with unreported():  # they are counted for the audit
+        subject = read_subject(subject_of, held.X, outcomes[held.kept], random)
+        examples = example_table(subject_of, held.X, subject.outcomes, held.kept)
+    if subject.scored.size < held.kept.size:
+        held.notes.append(f"scores are taken on {subject.scored.size:,} rows chosen at random")
+    held = without_leaks(held, subject)
+    title = name or _default_name(model_or_forecast)
+    is_given = isinstance(model_or_forecast, Forecast)
+    draws = draws_in_words(is_given, subject.r is not None, subject.pit.shape[1])
+    found = _audit_pits(
+        title,
+        subject.pit,
+        subject.r,
+        subject.residual,
+        _tables.score_table(subject, held.weight, random, units_of(target)),
+        held,
+        search,
+        random,
+        step=subject.step,
+        target=target,
+    )
+    return replace(
+        found,
+        examples=examples,
+        price=price_of(model_or_forecast),
+        provenance=provenance_of(
+            title, type(model_or_forecast).__name__, outcomes, random_state, draws
+        ),
+        unseen=_unseen(model_or_forecast, held.X),
+    )
+
+
+def _unseen(model_or_forecast: Any, X: Any) -> UnseenValues | None:
+    """Count the values of a table that the forecaster's training never had.
+
+    None where that is not known.
+    """
+    schema = getattr(model_or_forecast, "schema_", None)
+    if not isinstance(schema, Schema) or not hasattr(X, "columns"):
+        return None
+    return UnseenValues.of(schema, schema.apply(as_pandas(X), "X"))
+
+
+def audit_pit(
+    pit: ArrayLike,
+    r: ArrayLike | None = None,
+    X: Any = None,
+    *,
+    residual: ArrayLike | None = None,
+    groups: Any = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    masses: Sequence[float] = MASSES,
+    learned_masses: Sequence[float] = LEARNED_MASSES,
+    min_size: int = MIN_SIZE,
+    confidence: float = 0.95,
+    n_simulations: int = 20,
+    random_state: RandomState = None,
+    name: str = "PITs",
+    target_name: str | None = None,
+) -> Audit:
+    """Audit a forecaster of which only PITs are known; sharpness is then not judged.
+
+    Parameters
+    ----------
+    pit : array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws; one column for a deterministic
+        forecaster.
+    r : array-like of shape (n,) or (n, m), optional
+        The draws behind the PITs, each strictly between 0 and 1.
+    X : DataFrame or array-like of shape (n, n_features), optional
+        Features that groups are scanned and learned from.
+    residual : array-like of shape (n,), optional
+        Outcome minus mean forecast, for the bias of groups in units of the outcome.
+    groups, sample_weight, cluster, masses, learned_masses, min_size, confidence, n_simulations,
+    random_state, name
+        As in `audit`.
+    target_name : str, optional
+        What to call the outcome in what people see; by default the name of `residual` where it is a
+        Series, else "y".
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        If PITs, draws or residuals do not fit each other, an option is out of its range or a
+        feature cannot be read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = audit_pit(np.random.default_rng(0).beta(2, 2, size=500), random_state=0)
+    >>> found.score("80% coverage") > 0.9  # forecasts too wide: PITs crowd about one half
+    True
+    """
+    search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
+    matrix = calibration.check_pit(pit)
+    n = matrix.shape[0]
+    random = generator(random_state)
+    draws = None if r is None else draws_like(r, matrix)
+    bias = None if residual is None else check_finite("residual", residual)
+    if bias is not None and bias.size != n:
+        raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
+    held = hold_out(n, None, X, groups, sample_weight, cluster, random, y=residual)
+    given = matrix
+    matrix = matrix[held.kept]
+    found = _audit_pits(
+        name,
+        matrix,
+        None if draws is None else draws[held.kept],
+        None if bias is None else bias[held.kept],
+        pd.DataFrame(_tables.pit_scores(matrix, held.weight, random)),
+        held,
+        search,
+        random,
+        target=name_of(residual) if target_name is None else target_name,
+    )
+    words = draws_in_words(True, draws is not None, matrix.shape[1])
+    return replace(found, provenance=provenance_of(name, None, given, random_state, words))
+
+
+def certify(
+    model_or_forecast: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    confidence: float = 0.95,
+    groups: Any = None,
+    method: certificates.Method = "local-levels",
+    mass: float | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> certificates.Certificate:
+    """Certify a forecaster, or anybody's forecasts, on rows that it, and whatever chose it, has not seen.
+
+    Parameters
+    ----------
+    model_or_forecast : forecaster or Forecast
+        A fitted forecaster, which is asked for forecasts over 64 jittered draws, or forecasts that
+        are made already.
+    X : DataFrame or array-like of shape (n, n_features), optional
+        Rows for the forecaster, and the table that columns in `groups` are taken from.
+    y : array-like of shape (n,)
+        Outcomes.
+    confidence, method, mass, cluster, sample_weight, random_state
+        As in `certificates.certify_pit`.
+    groups : as in `audit`, optional
+        Groups named before the rows were seen, by features known before the outcome: a group that
+        outcomes define is off under any forecaster. The cut of a numeric column is its median here,
+        which is nearly so.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    InputError
+        If the input does not fit, or could not carry a guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> forecast = Forecast.from_normal(np.zeros(400), np.ones(400))
+    >>> certify(forecast, y=rng.normal(size=400), random_state=0).average_error() < 0.15
+    True
+    """
+    if y is None:
+        raise bad_input("y", "be given: a certificate needs outcomes", "None")
+    random = generator(random_state)
+    outcomes = check_finite("y", y)
+    masks = check_groups(groups, outcomes.size, y if X is None else X)
+    subject = read_subject(
+        model_or_forecast, check_rows(model_or_forecast, X, outcomes.size), outcomes, random
+    )
+    return certificates.certify_pit(
+        subject.pit,
+        subject.r,
+        confidence=confidence,
+        groups=masks,
+        method=method,
+        mass=mass,
+        cluster=cluster,
+        sample_weight=sample_weight,
+        random_state=random,
+    )
+
+
+def _audit_pits(
+    name: str,
+    pit: Floats,
+    r: Floats | None,
+    residual: Floats | None,
+    scores: pd.DataFrame,
+    held: HeldOut,
+    search: Search,
+    random: np.random.Generator,
+    *,
+    step: float | None = None,
+    target: str | None = None,
+) -> Audit:
+    proof = certificate(pit, r, held, search.confidence, random)
+    groups = _tables.group_table(pit, residual, held.groups, held.leaks, held.weight, random)
+    scan = scan_groups(pit, residual, held, search, random)
+    learned = learn_groups(pit, residual, held, search, random)
+    if held.searched is not None and (len(scan) or len(learned)):
+        note_features(held)
+    return Audit(
+        name=name,
+        n_samples=pit.shape[0],
+        n_draws=pit.shape[1],
+        is_randomized=r is not None or pit.shape[1] > 1,
+        rounding_step=step,
+        scores=scores,
+        groups=_tables.with_scanned_as(groups, scan),
+        scan=scan,
+        learned=learned,
+        worst_groups=_tables.worst_group_table(
+            pit, search.masses, proof, search.n_simulations, random
+        ),
+        certificate=proof,
+        leaks=held.leaks,
+        notes=tuple(held.notes),
+        histogram=pit_table(pit, held.weight),
+        calibration=calibration_table(pit, held.weight),
+        target=target,
+    )
+
+
+def name_of(values: Any) -> str | None:
+    """Return the name of a Series as text; None of what has none."""
+    name = getattr(values, "name", None)
+    return None if name is None or not str(name).strip() else str(name)
+
+
+def _default_name(model: Any) -> str:
+    return "forecast" if isinstance(model, Forecast) else type(model).__name__

@@ -1,0 +1,196 @@
+"""What `evenhand audit` does with a table.
+
+Read whole, or in parts that need not fit into memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand._validate import DiscreteOutcomeWarning, InputError, about, check_continuous
+from evenhand.cli.messages import say
+from evenhand.cli.reports import masses
+from evenhand.cli.tables import chosen_columns, people_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from evenhand.audits import Audit, Condition
+    from evenhand.scale import ColumnSubject, ModelSubject
+    from evenhand.tables import Parts
+
+MOST_KEYS = 5
+"""Most pairs of context and key that a provenance lists."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for, as the options of `evenhand audit` say it.
+
+    Parameters
+    ----------
+    subject : ModelSubject or ColumnSubject
+        The forecaster, or the columns of the table with forecasts.
+    rows : Path
+        The table.
+    target : str
+        Column with the outcomes.
+    groups, features : str or None
+        Columns with commas between.
+    id_column, cluster : str or None
+        Columns that name people.
+    conditions : list of Condition
+        Of the gate: what they ask about is audited.
+    confidence, seed, name
+        As in `evenhand.audit`.
+    """
+
+    subject: ModelSubject | ColumnSubject
+    rows: Path
+    target: str
+    groups: str | None
+    features: str | None
+    id_column: str | None
+    cluster: str | None
+    conditions: list[Condition]
+    confidence: float
+    seed: int
+    name: str
+
+    @property
+    def texts(self) -> list[str]:
+        """Columns that are read as text."""
+        return [name for name in (self.id_column, self.cluster) if name]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What an audit is told in either case."""
+        from evenhand import audits
+
+        return {
+            "confidence": self.confidence,
+            "masses": masses(self.conditions, "oracle_group_error", audits.MASSES),
+            "learned_masses": masses(self.conditions, "learned_group_error", audits.LEARNED_MASSES),
+            "random_state": self.seed,
+            "name": self.name,
+        }
+
+    def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Columns that name groups, and columns that groups are searched in."""
+        from evenhand.scale import searched_columns
+
+        source = self.rows.name
+        named = chosen_columns("--groups", self.groups, {self.target: "target"}, present, source)
+        listed = {self.cluster: "cluster", self.id_column: "id", self.target: "target"}
+        parts = {name: part for name, part in listed.items() if name is not None}
+        searched = searched_columns(self.subject, present, self.target, parts, source)
+        if self.features is not None:
+            searched = chosen_columns("--features", self.features, parts, present, source)
+        return named, searched
+
+
+def audit_in_memory(request: Request) -> Audit:
+    """Read the table whole."""
+    from evenhand import audits, columns, tables
+    from evenhand.columns.groups import group_columns
+
+    source = request.rows.name
+    data, remarks = columns.read_typed(
+        request.rows, schema=request.subject.schema, text=request.texts
+    )
+    for remark in remarks:
+        say(f"warning: {source}: {remark}")
+    y = tables.number_column(data, request.target, source=source)
+    check_continuous(y, name=f"{source}: column {request.target!r}")
+    people = people_of(data, request.id_column, request.cluster, source)
+    named, searched = request.columns(list(data.columns))
+    masks = group_columns(data, named, source=source)
+    subject, X = request.subject.of(data, source)
+    with about(source), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DiscreteOutcomeWarning
+        )  # given above, with the column's name
+        found = audits.audit(
+            subject,
+            X,
+            y,
+            groups=masks,
+            cluster=None if request.cluster is None else people,
+            features=data[searched] if searched else None,
+            target_name=request.target,
+            **request.options,
+        )
+    found = found if people is None else audits.with_people(found, people)
+    return _with_keys(found, request, data.columns, [data])
+
+
+def audit_in_parts(
+    request: Request, scheduler: str | None, workers: int | None, *, skip_bad: bool
+) -> Audit:
+    """Read a block of the table at a time, in this process or on a cluster."""
+    from evenhand import scale, tables
+    from evenhand.scale.parts_audit import LEFT_OUT
+
+    parts = tables.open_parts(request.rows, skip_bad=skip_bad)
+    named, searched = request.columns(parts.columns)
+    levels = {
+        condition.arguments[0]
+        for condition in request.conditions
+        if condition.quantity == "coverage"
+    }
+    with scale.dask_client(scheduler, workers) as client:
+        found = scale.audit_parts(
+            request.subject,
+            parts,
+            request.target,
+            groups=named,
+            features=searched,
+            id_column=request.id_column,
+            cluster=request.cluster,
+            levels=sorted(levels),
+            client=client,
+            skip_bad=skip_bad,
+            verbose=True,
+            **request.options,
+        )
+    for note in found.notes:
+        if note.startswith(LEFT_OUT):
+            say(f"warning: {note}")
+    blocks = (block for i in range(len(parts)) for block in _readable_blocks(parts, i))
+    return _with_keys(found, request, parts.columns, blocks)
+
+
+def _with_keys(
+    found: Audit, request: Request, present: Iterable[str], tables: Iterable[pd.DataFrame]
+) -> Audit:
+    """Name the contexts and keys of draws in the provenance, where the audited forecasts are those evenhand wrote."""
+    from evenhand.draws import FINGERPRINT
+    from evenhand.scale import ColumnSubject, has_sources
+
+    if not isinstance(request.subject, ColumnSubject) or not has_sources(present):
+        return found
+    pairs = {
+        pair
+        for table in tables
+        for pair in zip(*table[["context", "key"]].fillna("").to_numpy().T, strict=True)
+    }
+    if not all(FINGERPRINT.fullmatch(str(key)) for _, key in pairs):
+        return found
+    listed = [f"context {str(context)!r} with key {key}" for context, key in sorted(pairs, key=str)]
+    more = f" and {len(listed) - MOST_KEYS:,} more" if len(listed) > MOST_KEYS else ""
+    draws = f"keyed hashes of ids, one per row: {', '.join(listed[:MOST_KEYS])}{more}"
+    return replace(found, provenance=found.provenance | {"draws": draws})
+
+
+def _readable_blocks(parts: Parts, i: int) -> Iterator[pd.DataFrame]:
+    try:
+        for _, block in parts.blocks(i, ["context", "key"]):
+            yield block
+    except InputError:  # named already, and left out of the audit
+        return

@@ -1,0 +1,203 @@
+"""Named groups as they are given.
+
+Masks, labels or names of columns, by one rule for every function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from evenhand._validate import bad_input
+from evenhand.columns import as_pandas
+from evenhand.columns.groups import Group, Groups, Mask, group_columns, label_groups
+
+__all__ = ["check_groups", "check_names"]
+
+
+def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool = False) -> Groups:
+    """Return named groups of rows, by one rule for every function that takes groups.
+
+    Parameters
+    ----------
+    groups : None, DataFrame, Series, mapping, or sequence of column names
+        A DataFrame or Series of any library, or a dict of name to values: booleans are a mask, one
+        group of that name; other values are labels, which make the groups of `group_columns`. Names
+        stand for columns of X, and make the groups of `group_columns` too. Rows are matched by
+        position.
+    n_samples : int
+        Rows.
+    X : table or Series, optional
+        What columns are taken from, and whose index those of pandas must have; outcomes where there
+        is no table.
+    is_block : bool, default False
+        Whether the rows are a block of more: then a group may be empty, and labels are refused, as
+        the groups that they make would depend on the block.
+
+    Raises
+    ------
+    InputError
+        If a mask has a missing value, a length or an index does not fit, or two groups have one
+        name.
+    """
+    found: dict[str, tuple[Group, Mask]] = {}
+    for place, group, mask in _formed(groups, n_samples, X, is_block):
+        if group.name == "everyone" or group.name in found:
+            raise bad_input(place, "have a name of its own", f"{group.name!r} twice")
+        if not is_block and not mask.any():
+            raise bad_input(place, "hold at least one row", "none")
+        found[group.name] = group, mask
+    return Groups(found.values())
+
+
+def _formed(groups: Any, n: int, X: Any, is_block: bool) -> Iterator[tuple[str, Group, Mask]]:
+    """Yield where each group is from, what it is and its rows."""
+    named = _values_by_name(groups, n, X)
+    if named is None:
+        for group, mask in group_columns(
+            _table_of(groups, n, X), _column_names(groups), source="X"
+        ).pairs():
+            yield "groups", group, mask
+        return
+    for name, values in named:
+        place = f"groups[{name!r}]"
+        column = _one_column(values, place, n, X, "booleans" if is_block else "booleans or labels")
+        if _is_mask(column):
+            is_own = isinstance(groups, Groups)
+            yield place, groups.what(name) if is_own else Group(str(name)), _mask(column, place)
+        elif is_block:
+            got = f"{column.dtype} of shape ({n},)"
+            raise bad_input(
+                place, f"be {n} booleans", got, "labels of a block may lack those of other blocks"
+            )
+        else:
+            for group, mask in label_groups(str(name), column, "groups"):
+                yield place, group, mask
+
+
+def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | None:
+    """Return the values of each name, if there are any; None of names alone."""
+    if groups is None:
+        return ()
+    if isinstance(groups, Mapping):
+        return groups.items()
+    if isinstance(groups, str):
+        raise bad_input(
+            "groups",
+            "be a list of column names or masks by name",
+            repr(groups),
+            f"write [{groups!r}]",
+        )
+    frame = groups
+    if not isinstance(
+        groups, pd.DataFrame
+    ):  # narwhals refuses names that come twice, in words of its own
+        frame = nw.from_native(groups, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.Series):
+        if frame.name in (None, ""):
+            raise bad_input(
+                "groups", "have a name", "a Series without one", "write {'name': series}"
+            )
+        return [(frame.name, groups)]
+    if not isinstance(frame, pd.DataFrame | nw.DataFrame):
+        return None
+    table = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()
+    _check_match("groups", groups, n, X)
+    return [(name, table.iloc[:, j].array) for j, name in enumerate(table.columns)]
+
+
+def _check_match(place: str, values: Any, n: int, X: Any) -> None:
+    """Refuse values of another length, or with another index than X, as rows are matched by position."""
+    if len(values) != n:
+        raise bad_input(place, f"have one row per row that is judged ({n})", f"{len(values)} rows")
+    is_indexed = isinstance(values, pd.Series | pd.DataFrame) and isinstance(
+        X, pd.Series | pd.DataFrame
+    )
+    if is_indexed and not values.index.equals(X.index):
+        of = "y" if isinstance(X, pd.Series) else "X"
+        remedy = (
+            f"order it by .loc[{of}.index], or give .to_numpy() if the rows are in the order of"
+            f" {of}"
+        )
+        raise bad_input(
+            place,
+            f"have the index of {of}, as rows are matched by position",
+            "another index",
+            remedy,
+        )
+
+
+def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Series[Any]:
+    """Return values of any library as a column without an index."""
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        _check_match(place, values, n, X)
+        return pd.Series(series.to_pandas().array, name=series.name)
+    array = values if isinstance(values, pd.api.extensions.ExtensionArray) else np.asarray(values)
+    if array.shape != (n,):
+        raise bad_input(place, f"be {n} {kinds}", f"{array.dtype} of shape {array.shape}")
+    return pd.Series(array)
+
+
+def _is_mask(column: pd.Series[Any]) -> bool:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    return (
+        bool(pd.api.types.is_bool_dtype(column.dtype))
+        or pd.api.types.infer_dtype(column, skipna=True) == "boolean"
+    )
+
+
+def _mask(column: pd.Series[Any], place: str) -> Mask:
+    missing = column.isna().to_numpy(dtype=bool)
+    if missing.any():
+        got = f"{int(missing.sum())} (the first in row {int(np.argmax(missing))}, counted from 0)"
+        remedy = (
+            "fill them, or make labels of them by .astype('category'): then they are a group of"
+            " their own"
+        )
+        raise bad_input(place, "have no missing values, as it is a mask", got, remedy)
+    return column.to_numpy(dtype=np.bool_)
+
+
+def check_names(groups: Any) -> list[Any]:
+    """Return names of columns, where nothing else can be given.
+
+    Examples
+    --------
+    >>> check_names({"old": [True, False]})
+    Traceback (most recent call last):
+    evenhand._validate.InputError: groups must hold names of columns, got dict; add the groups to the table as columns
+    """
+    frame = nw.from_native(groups, allow_series=True, pass_through=True)
+    if isinstance(groups, str | Mapping) or isinstance(
+        frame, nw.DataFrame | nw.LazyFrame | nw.Series
+    ):
+        remedy = "add the groups to the table as columns"
+        raise bad_input("groups", "hold names of columns", type(groups).__name__, remedy)
+    return _column_names(groups)
+
+
+def _column_names(groups: Any) -> list[Any]:
+    names = list(groups)
+    for name in names:
+        if isinstance(name, bool | np.bool_) or not isinstance(name, str | int | np.integer):
+            raise bad_input(
+                "groups",
+                "hold names of columns",
+                type(name).__name__,
+                "give masks as {'name': mask}",
+            )
+    return names
+
+
+def _table_of(groups: Any, n: int, X: Any) -> pd.DataFrame:
+    if X is None or not hasattr(X, "columns"):
+        raise bad_input("groups", "be masks by name where X is not a table", type(groups).__name__)
+    if len(X) != n:
+        raise bad_input("X", f"have one row per outcome ({n})", f"{len(X)} rows")
+    return as_pandas(X)

@@ -1,0 +1,187 @@
+"""What every batch of distributions can do, exact in both tails."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from evenhand._format import one_line
+from evenhand._validate import Floats, bad_input
+
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+GRID_REACH = 8.0
+"""Normal scores beyond which a table of quantiles leaves less than 1e-15 of probability."""
+
+GRID_STEP = 1 / 16
+
+WIDE_REACH = 10.0
+FINE_STEP = 1 / 32
+"""Reach and step of expectations: functions may grow like exp(4 sd) before the tails are missed."""
+
+
+class Distribution(ABC):
+    """A batch of continuous distributions on the real line.
+
+    Parameters of a batch share `batch_shape`, `(n,)` or `(n, m)`; arguments broadcast against it as
+    NumPy does. A family supplies logarithms of both tails and the quantile from either tail; the
+    rest follows.
+    """
+
+    event_dims: ClassVar[dict[str, int]]
+    """The batch arrays, by the name of attribute and argument, with the number of axes each has
+    after the batch."""
+
+    has_mean: ClassVar[bool] = False
+    """Whether `mean` is a formula in the parameters, which needs no quantiles."""
+
+    @property
+    @abstractmethod
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+
+    @abstractmethod
+    def logcdf(self, y: ArrayLike) -> Floats:
+        """`log P(Y <= y)`."""
+
+    @abstractmethod
+    def logsf(self, y: ArrayLike) -> Floats:
+        """`log P(Y > y)`."""
+
+    @abstractmethod
+    def logpdf(self, y: ArrayLike) -> Floats:
+        """Logarithm of the density, in nats per unit of `y`."""
+
+    @abstractmethod
+    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+        """Quantile whose lower tail (or upper tail, where `upper`) has the log probability `log_p`."""
+
+    def __repr__(self) -> str:
+        return one_line(self, shape=self.batch_shape)
+
+    def take(self, rows: Any) -> Self:
+        """Return the batch of the given rows: an index along the first axis."""
+        return self._rebuilt(lambda array, dims: array[rows])
+
+    def expand(self) -> Self:
+        """Return the batch with one more axis of length 1, shape `batch_shape + (1,)`."""
+        return self._rebuilt(lambda array, dims: np.expand_dims(array, array.ndim - dims))
+
+    def _rebuilt(self, change: Callable[[Floats, int], Floats]) -> Self:
+        return type(self)(
+            **{name: change(getattr(self, name), dims) for name, dims in self.event_dims.items()}
+        )
+
+    def cdf(self, y: ArrayLike) -> Floats:
+        """`P(Y <= y)`."""
+        return np.exp(self.logcdf(y))
+
+    def sf(self, y: ArrayLike) -> Floats:
+        """`P(Y > y)`, exact where `1 - cdf` is rounded to 0."""
+        return np.exp(self.logsf(y))
+
+    def ppf(self, p: ArrayLike) -> Floats:
+        """Quantile at probability `p`, the inverse of `cdf`.
+
+        Infinite at 0 and 1 where the support is.
+        """
+        values = np.asarray(p, dtype=np.float64)
+        if not ((values >= 0) & (values <= 1)).all():
+            wrong = values[~((values >= 0) & (values <= 1))].flat[0]
+            raise bad_input(
+                "p", "lie between 0 and 1", float(wrong), "fractions everywhere: 0.9, not 90"
+            )
+        upper = values > 0.5
+        with np.errstate(divide="ignore"):
+            return self.quantile_from_tail(np.log(np.where(upper, 1 - values, values)), upper)
+
+    def mean(self) -> Floats:
+        """Mean, shape `batch_shape`."""
+        from evenhand.distributions.piecewise import mean
+
+        return mean(*self._cached_table)
+
+    def std(self) -> Floats:
+        """Standard deviation, shape `batch_shape`."""
+        from evenhand.distributions.piecewise import std
+
+        return std(*self._cached_table)
+
+    def expectation(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Mean of a vectorized function of the outcome, shape `batch_shape`.
+
+        `function` gets outcomes whose shape broadcasts to `batch_shape + (q,)` and returns as many
+        values. The trapezoidal rule in normal scores is exact to rounding for smooth functions.
+        """
+        scores = score_grid(WIDE_REACH, FINE_STEP)
+        weights = np.exp(-scores * scores / 2)
+        y = self.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
+        values = function(np.broadcast_to(y, (*self.batch_shape, scores.size)))
+        return np.asarray(values @ (weights / weights.sum()))
+
+    def crps(self, y: ArrayLike) -> Floats:
+        """Continuous ranked probability score at `y`, in units of `y`.
+
+        Smaller is better (Gneiting & Raftery 2007).
+        """
+        from evenhand.distributions.piecewise import crps
+
+        levels, values = self._cached_table
+        return crps(levels, values, np.asarray(y, dtype=np.float64))
+
+    @cached_property
+    def _cached_table(self) -> tuple[Floats, Floats]:
+        return self._table()
+
+    def _table(self) -> tuple[Floats, Floats]:
+        """CDF levels and quantiles, each broadcasting to `batch_shape + (q,)`, close enough for integrals."""
+        scores = score_grid(GRID_REACH, GRID_STEP)
+        base = self.expand()
+        return special.ndtr(scores), base.quantile_from_tail(
+            special.log_ndtr(-np.abs(scores)), scores > 0
+        )
+
+
+def score_grid(reach: float, step: float) -> Floats:
+    """Normal scores from `-reach` to `reach`, symmetric, about `step` apart."""
+    half = int(np.ceil(reach / step))
+    return np.asarray(np.arange(-half, half + 1) * (reach / half), dtype=np.float64)
+
+
+def broadcast(**arrays: Floats) -> tuple[Floats, ...]:
+    """Return the arrays broadcast together, or say whose shapes do not fit."""
+    joint_shape(**{name: array.shape for name, array in arrays.items()})
+    return tuple(np.broadcast_arrays(*arrays.values()))
+
+
+def joint_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that the shapes broadcast to, or say which do not fit."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError as error:
+        got = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+        raise bad_input(" and ".join(shapes), "have shapes that broadcast together", got) from error
+
+
+def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:
+    """Whether a part of a batch has a row for each of the batch's, or is shared by them all."""
+    return len(shape) == len(batch_shape) and shape[:1] == batch_shape[:1]
+
+
+def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:
+    """Return a float array of finite (positive) parameters, without copying."""
+    array = np.asarray(values, dtype=np.float64)
+    wrong = ~np.isfinite(array) | (array <= 0) if positive else ~np.isfinite(array)
+    if wrong.any():
+        first = tuple(np.argwhere(wrong)[0])
+        place = f"{name}[{', '.join(str(i) for i in first)}]" if first else name
+        raise bad_input(
+            place, "be finite and positive" if positive else "be finite", float(array[first])
+        )
+    return array

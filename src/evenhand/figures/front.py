@@ -1,0 +1,153 @@
+"""Sharpness against the worst group's error: what several forecasters offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._validate import Floats, bad_input
+from evenhand.figures.names import place_names
+from evenhand.figures.style import (
+    BLUE,
+    ORANGE,
+    RED,
+    as_points,
+    as_rows,
+    axes_of,
+    column,
+    plain_label,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from evenhand.figures.style import Records
+
+STYLES = (
+    (BLUE, "o", "-"),
+    (ORANGE, "s", "--"),
+    (RED, "D", "-."),
+    ("#009e73", "^", ":"),
+    ("#cc79a7", "v", "-"),
+)
+"""Colour, marker and line of each series in turn."""
+
+NAMED_ALPHA = 0.1
+"""The default alpha, which is named beside the ends of a series."""
+
+MOST_NAMED = 2
+"""Series whose alphas are named; of more than so many, only the first's."""
+
+
+def plot_front(records: Records, ax: Axes | None = None) -> Axes:
+    """Draw sharpness against the error of the worst group.
+
+    One point per forecaster and alpha (method: front).
+
+    Parameters
+    ----------
+    records : DataFrame, or list of dict
+        One row per point: `error`, that of the worst group, a fraction; `score`, smaller being
+        sharper, such as the log score in nats; where known `label`, the series that it belongs to,
+        `alpha`, its place in it, and `low` and `high`, the ends of an interval of the score.
+    ax : matplotlib Axes, optional
+        Where to draw; a figure of its own if None.
+
+    Returns
+    -------
+    matplotlib Axes
+        Points of one label are joined, by their alpha; the ends and alpha = 0.1 are named, on the
+        first series only if there are more than two. A point with an unknown error or score is left
+        out. Forecasters to the lower left are better in both respects.
+
+    Raises
+    ------
+    InputError
+        If there is no record, or none with an error and a score.
+
+    Examples
+    --------
+    >>> ax = plot_front([{"error": 0.3, "score": 1.2, "alpha": 1.0}, {"error": 0.1, "score": 2.0, "alpha": 0.1}])
+    >>> [text.get_text() for text in ax.texts]
+    ['α = 0.1', 'α = 1']
+    """
+    rows = as_rows("records", records)
+    error, score, alpha = (column(rows, key) for key in ("error", "score", "alpha"))
+    known = np.isfinite(error) & np.isfinite(score)
+    if not known.any():
+        raise bad_input("records", "hold a row with an error and a score", "none")
+    axes = axes_of(ax, (7.0, 4.6))
+    ends = np.stack([column(rows, "low"), column(rows, "high")])
+    lines: list[Floats] = []
+    named: list[list[int]] = []
+    for i, (label, members) in enumerate(_series(rows, known).items()):
+        # by alpha where it is known, then by error
+        order = members[np.lexsort((error[members], alpha[members]))]
+        _draw_series(axes, error[order], score[order], ends[:, order], label, i)
+        lines.append(_dense(np.stack([error[order], score[order]], axis=-1)))
+        named += [found] if (found := _named(order, alpha)) else []
+    axes.set(xlabel="Worst group: off by (percentage points)", ylabel="Score, smaller is sharper")
+    axes.xaxis.set_major_formatter(as_points)
+    axes.margins(0.08)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="best", edgecolor="none", framealpha=1, fontsize="small")
+    tidy(axes, "y")
+    points = list(zip(error.tolist(), score.tolist(), strict=True))
+    # the names of many series would hide what they name
+    shown = [
+        i for members in named[: len(named) if len(named) <= MOST_NAMED else 1] for i in members
+    ]
+    others = [points[i] for i in np.flatnonzero(known) if i not in shown]
+    lines += [
+        _dense(np.stack([[error[i], error[i]], ends[:, i]], axis=-1)) for i in np.flatnonzero(known)
+    ]
+    place_names(
+        axes,
+        [points[i] for i in shown],
+        [f"α = {alpha[i]:.3g}" for i in shown],
+        markers=others,
+        lines=lines,
+    )
+    return axes
+
+
+def _series(
+    rows: list[Mapping[str, Any]], known: NDArray[np.bool_]
+) -> dict[str | None, NDArray[np.intp]]:
+    """Rows of each label, in the order in which they come."""
+    members: dict[str | None, list[int]] = {}
+    for i in np.flatnonzero(known):
+        label = rows[i].get("label")
+        # a table has NaN where there is no label
+        is_none = label is None or (isinstance(label, float) and np.isnan(label))
+        members.setdefault(None if is_none else plain_label(label), []).append(int(i))
+    return {label: np.array(found, dtype=np.intp) for label, found in members.items()}
+
+
+def _draw_series(
+    axes: Axes, error: Floats, score: Floats, ends: Floats, label: str | None, number: int
+) -> None:
+    color, marker, line = STYLES[number % len(STYLES)]
+    # an unknown end of an interval is drawn as no whisker
+    reach = np.nan_to_num([score - ends[0], ends[1] - score]).clip(0)
+    style: Any = {"yerr": reach, "elinewidth": 1.2, "capsize": 3} if reach.any() else {}
+    if number >= len(STYLES):  # the colours come again, with hollow markers
+        style["markerfacecolor"] = "white"
+    style["linestyle"] = line if error.size > 1 else "none"
+    axes.errorbar(error, score, color=color, marker=marker, markersize=5.5, label=label, **style)
+
+
+def _named(order: NDArray[np.intp], alpha: Floats) -> list[int]:
+    """Rows of a series whose alpha is written beside them."""
+    known = [int(i) for i in order if np.isfinite(alpha[i])]
+    return [i for i in known if i in (known[0], known[-1]) or np.isclose(alpha[i], NAMED_ALPHA)]
+
+
+def _dense(path: Floats) -> Floats:
+    """Points along a path of straight pieces."""
+    at = np.linspace(0, len(path) - 1, 40 * len(path))
+    return np.stack([np.interp(at, np.arange(len(path)), path[:, k]) for k in (0, 1)], axis=-1)

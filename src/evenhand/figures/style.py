@@ -1,0 +1,100 @@
+"""What all figures share: colours, axes, labels and how tables come in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evenhand._escape import visible
+from evenhand._format import stated_points
+from evenhand._validate import Floats, bad_input
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    Records = Sequence[Mapping[str, Any]] | pd.DataFrame
+
+BLUE, ORANGE, RED, GREY = "#0072b2", "#e69f00", "#d55e00", "#757575"
+"""Told apart by people with any kind of colour vision (Okabe and Ito), and by their markers and
+dashes."""
+
+LABEL_LENGTH = 40
+
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that neither XML nor HTML may hold."""
+
+
+def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
+    r"""Make a label of a name from data.
+
+    One line, not longer than `length`, and never read as mathematics.
+
+    Examples
+    --------
+    >>> print(plain_label("$a_b$"))
+    \$a_b\$
+    """
+    line = " ".join(printable(text).split())
+    if len(line) > length:
+        line = line[: length - 1].rstrip() + "…"
+    return line.replace("$", r"\$")
+
+
+def printable(text: Any) -> str:
+    """Return a text from data without characters that neither XML nor HTML may hold, and format characters escaped."""
+    return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")
+
+
+def finish(axes: Axes, *, x: str, y: str) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    axes.set(xlabel=x, ylabel=y, xlim=(0, 1.02))
+    # room for the legend above the highest error there is
+    axes.set_ylim(min(axes.get_ylim()[0], 0.0), 0.66)
+    axes.set_yticks(np.arange(0.0, 0.51, 0.1))
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.yaxis.set_major_formatter(as_points)
+    axes.legend(loc="upper right", edgecolor="none", framealpha=1, fontsize="small")
+    tidy(axes, "y")
+
+
+def tidy(axes: Axes, grid: str) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x" if grid == "x" else "y", color="#dddddd", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def as_points(value: float, _: float) -> str:
+    return stated_points(value)
+
+
+def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:
+    rows: list[Any] = list(records) if isinstance(records, Sequence) else records.to_dict("records")
+    if not rows:
+        raise bad_input(name, "hold at least one row", "none")
+    return rows
+
+
+def column(rows: list[Mapping[str, Any]], key: str) -> Floats:
+    return np.array([np.nan if row.get(key) is None else float(row[key]) for row in rows])
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return an empty figure, in inches, without touching the state of pyplot."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    if ax is not None:
+        return ax
+    return new_figure(size).add_subplot()

@@ -1,0 +1,111 @@
+"""Figures as files and as parts of a page, in one style whatever the user's is."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from evenhand.figures.style import printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def inline_svg(draw: Callable[[], Axes], alt: str, prefix: str) -> str:
+    """Draw a figure in matplotlib's default style, whatever the user's is, and return it as SVG for inside a page.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes the figure and returns its axes.
+    alt : str
+        What people hear who do not see it.
+    prefix : str
+        Of its ids, which have to occur once in a page.
+
+    Examples
+    --------
+    >>> from evenhand.figures import plot_worst_group
+    >>> svg = inline_svg(lambda: plot_worst_group([{"mass": 1.0, "error": 0.0}]), "a curve", "first")
+    >>> svg.startswith("<svg"), 'aria-label="a curve"' in svg
+    (True, True)
+    """
+    out = io.BytesIO()
+    with _own_style():
+        _figure_of(draw).savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+    root = ElementTree.fromstring(out.getvalue())
+    _make_inline(root, prefix)
+    root.attrib |= {
+        "role": "img",
+        "aria-label": printable(alt),
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+    }
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _make_inline(root: ElementTree.Element, prefix: str) -> None:
+    """Make an SVG part of a page.
+
+    No namespaces, no style sheet of its own, no fixed size, ids that occur once.
+    """
+    for element in list(root.iter()):
+        for child in list(element):
+            if child.tag.endswith(("}metadata", "}style")):
+                element.remove(child)
+    for key in ("width", "height", "version"):
+        root.attrib.pop(key, None)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        for key in list(element.attrib):
+            value = element.attrib.pop(key)
+            name = key.rpartition("}")[2]
+            if name == "id":
+                value = f"{prefix}-{value}"
+            elif name == "href":
+                value = f"#{prefix}-{value[1:]}"
+            element.set(name, value.replace("url(#", f"url(#{prefix}-"))
+
+
+def save_figure(draw: Callable[[], Axes], stem: Path) -> None:
+    """Draw a figure and save it as `stem`.svg and `stem`.png, the latter at 150 dots per inch.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes the figure and returns one of its axes.
+    stem : Path
+        Of the files; their folder has to be there.
+    """
+    with _own_style():
+        figure = _figure_of(draw)
+        figure.savefig(
+            stem.with_name(f"{stem.name}.svg"), bbox_inches="tight", metadata={"Date": None}
+        )
+        figure.savefig(stem.with_name(f"{stem.name}.png"), bbox_inches="tight", dpi=150)
+
+
+@contextmanager
+def _own_style() -> Iterator[None]:
+    from matplotlib import style
+
+    settings: Any = [
+        "default",
+        {"svg.fonttype": "none", "svg.hashsalt": "evenhand", "font.size": 10.0},
+    ]
+    with warnings.catch_warnings(), style.context(settings, after_reset=True):
+        # the reader's browser has the glyphs that matplotlib's own font lacks
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
+def _figure_of(draw: Callable[[], Axes]) -> Figure:
+    figure = draw().get_figure(root=True)
+    assert figure is not None
+    return figure

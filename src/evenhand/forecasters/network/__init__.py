@@ -1,0 +1,1 @@
+"""Stacks of networks and their training (torch)."""

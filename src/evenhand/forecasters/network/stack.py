@@ -1,0 +1,201 @@
+"""A stack of fully connected networks that train and score side by side, one matrix product for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenhand._validate import Floats, bad_input, check_choice
+
+Weights = dict[str, NDArray[np.float32]]
+
+CHUNK = 32_768
+GPU_CHUNK = 262_144
+"""Rows times draws and networks that are scored at once; on a GPU a layer of 100 units then
+takes 200 MB."""
+
+
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "leaky_relu": torch.nn.functional.leaky_relu,
+    "silu": torch.nn.functional.silu,
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Shape of one network of a stack.
+
+    Parameters
+    ----------
+    n_inputs, n_outputs : int
+        Columns in and out.
+    hidden : tuple of int
+        Units of the hidden layers.
+    takes_draw : bool
+        Whether the draw `r` joins the inputs of the second and later hidden layers, as in the
+        paper's published code.
+    dropout : float
+        Share of the last hidden layer's units that is dropped in training.
+    activation : {"leaky_relu", "silu"}
+        Of the hidden layers.
+    """
+
+    n_inputs: int
+    n_outputs: int
+    hidden: tuple[int, ...]
+    takes_draw: bool
+    dropout: float
+    activation: str = "leaky_relu"
+
+    def __post_init__(self) -> None:
+        check_choice("activation", self.activation, tuple(ACTIVATIONS))
+
+    def layers(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of each layer."""
+        sizes = [self.n_inputs, *self.hidden, self.n_outputs]
+        last = len(self.hidden)
+        return [
+            (size + int(self.takes_draw and 0 < i < last), sizes[i + 1])
+            for i, size in enumerate(sizes[:-1])
+        ]
+
+
+class Stack(torch.nn.Module):
+    """Networks of one shape; every parameter has a leading axis over networks."""
+
+    def __init__(
+        self, shape: Shape, n_networks: int, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        # never torch's global generator, which belongs to the caller; always the CPU's, for one
+        # start on any device
+        generator = generator or torch.Generator()
+        self.shape = shape
+        self.n_networks = n_networks
+        self.kernels, self.biases = torch.nn.ParameterList(), torch.nn.ParameterList()
+        for n_in, n_out in shape.layers():
+            bound = n_in**-0.5
+            for group, size in ((self.kernels, (n_in, n_out)), (self.biases, (1, n_out))):
+                uniform = torch.rand((n_networks, *size), generator=generator, device="cpu")
+                group.append(torch.nn.Parameter((2 * uniform - 1) * bound))
+
+    def forward(
+        self, x: torch.Tensor, r: torch.Tensor | None, generator: torch.Generator | None
+    ) -> torch.Tensor:
+        """Outputs, shape (networks, rows, outputs), from `x` (networks, rows, inputs) and `r` (networks, rows)."""
+        last = len(self.kernels) - 1
+        activation = ACTIVATIONS[self.shape.activation]
+        for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
+            if i in (0, last) or r is None:
+                x = torch.baddbmm(bias, x, kernel)
+            else:
+                x = torch.baddbmm(bias, x, kernel[:, :-1]) + r[..., None] * kernel[:, -1:]
+            if i < last:
+                x = activation(x)
+            if i == last - 1 and self.training and self.shape.dropout > 0:
+                x = x * _dropout_mask(x, self.shape.dropout, generator)
+        return x
+
+    def to_weights(self) -> Weights:
+        """Parameters as arrays, the first axis over networks."""
+        named = {f"kernel_{i}": p for i, p in enumerate(self.kernels)} | {
+            f"bias_{i}": p for i, p in enumerate(self.biases)
+        }
+        return {name: p.detach().cpu().numpy().astype(np.float32) for name, p in named.items()}
+
+    @classmethod
+    def from_weights(
+        cls,
+        shape: Shape,
+        weights: Weights,
+        dtype: torch.dtype = torch.float32,
+        where: torch.device | str = "cpu",
+    ) -> Stack:
+        """Rebuild a stack from its parameters."""
+        stack = cls.__new__(cls)
+        torch.nn.Module.__init__(stack)
+        stack.shape, stack.n_networks = shape, next(iter(weights.values())).shape[0]
+        for name, group in (("kernel", "kernels"), ("bias", "biases")):
+            arrays = (weights[f"{name}_{i}"] for i in range(len(shape.layers())))
+            copies = (torch.tensor(array, dtype=dtype, device=where) for array in arrays)
+            setattr(
+                stack, group, torch.nn.ParameterList(torch.nn.Parameter(copy) for copy in copies)
+            )
+        return stack
+
+
+def _dropout_mask(
+    x: torch.Tensor, dropout: float, generator: torch.Generator | None
+) -> torch.Tensor:
+    """Zeros and 1/keep, with the share of zeros a multiple of 1/256.
+
+    Eight units from one random integer.
+    """
+    # a byte is at most 255: next to no dropout drops one unit in 256
+    n_kept = min(max(round(256 * (1 - dropout)), 1), 255)
+    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device)
+    bits = words.random_(-(2**63), None, generator=generator).view(torch.uint8)[: x.numel()]
+    return (bits < n_kept).view(x.shape) * (256 / n_kept)
+
+
+def pick_device(device: str) -> torch.device:
+    """Return the torch device; "auto" takes a CUDA device if there is one."""
+    check_choice("device", device, ("auto", "cpu", "cuda"))
+    has_cuda = torch.cuda.is_available()
+    if device == "cuda" and not has_cuda:
+        remedy = (
+            "a fitted model runs anywhere: set model.device = 'auto', or model.estimator_.device"
+            " where the network is inside another model"
+        )
+        raise bad_input(
+            "device", "be 'auto' or 'cpu' where there is no CUDA device", repr(device), remedy
+        )
+    return torch.device("cuda" if device != "cpu" and has_cuda else "cpu")
+
+
+@contextmanager
+def memory_of(where: torch.device, remedy: str) -> Iterator[None]:
+    """Say in one line that the device's memory did not suffice, and what to do."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise bad_input(
+            "device", "have memory enough", f"{where.type!r} with too little free", remedy
+        ) from error
+
+
+def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: str) -> Floats:
+    """Outputs in float64, shape (networks, rows, outputs) or, over draws, (networks, rows, draws, outputs).
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_inputs)
+        Encoded rows.
+    r : ndarray of shape (n,), (1, m) or (n, m), or None
+        Draws.
+    """
+    where = pick_device(device)
+    m = r.shape[1] if r is not None and r.ndim == 2 else 1
+    draws = (
+        None if r is None else np.broadcast_to(r if r.ndim == 2 else r[:, None], (x.shape[0], m))
+    )
+    parts = []
+    with memory_of(where, "score fewer rows at once, or set device='cpu'"), torch.inference_mode():
+        stack = Stack.from_weights(shape, weights, torch.float64, where).eval()
+        step = max(1, (CHUNK if where.type == "cpu" else GPU_CHUNK) // (m * stack.n_networks))
+        for start in range(0, x.shape[0], step):
+            cut = slice(start, start + step)
+            # rows are repeated where they are scored, not on their way there
+            rows = torch.tensor(x[cut], device=where)
+            block = rows.repeat_interleave(m, dim=0).expand(stack.n_networks, -1, -1)
+            at = None
+            if draws is not None:
+                at = torch.tensor(draws[cut].flatten(), device=where).expand(stack.n_networks, -1)
+            parts.append(stack(block, at, None).cpu().numpy())
+    out = np.concatenate(parts, axis=1)
+    return out.reshape(out.shape[0], x.shape[0], m, -1) if r is not None and r.ndim == 2 else out

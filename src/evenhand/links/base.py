@@ -1,0 +1,310 @@
+"""What every link is: a family of laws on [0, 1], one for each draw (method: links)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import lru_cache
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import interpolate, special
+
+from evenhand._validate import Floats, bad_input, check_draws, check_fraction
+
+TINY = 1e-300
+"""Probabilities are floored here before a logarithm: the smallest that leaves room to multiply."""
+
+LEAST_DRAW = 1e-12
+"""Kinks are kept from the end by this, so that no draw is 0."""
+
+_HALF = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, 25)))
+EDGES = np.concatenate((_HALF, 1 - _HALF[-2::-1]))
+"""Panels of draws over which errors are integrated."""
+
+LEAST_LEVEL = 1e-13
+"""Probability of the law averaged over draws that a table of it leaves out at each end."""
+
+MOST_PANELS = 500
+MOST_PLACES = 600
+"""Panels of draws and places in the base of such a table, for very sharp links."""
+
+
+def log_expm1(x: Floats) -> Floats:
+    """Logarithm of exp(x) - 1 for x >= 0, exact for small and for large x; minus infinity at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(x + np.log(-np.expm1(-x)))
+
+
+def softplus(x: Floats) -> Floats:
+    """Logarithm of 1 + exp(x): the inverse of `log_expm1`."""
+    # NumPy's logaddexp goes number by number, exp and log1p do not
+    return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def log_softplus(x: Floats) -> Floats:
+    """Logarithm of log(1 + exp(x)); it is x itself far below zero."""
+    return np.asarray(np.where(x < -40, x, np.log(softplus(np.maximum(x, -40.0)))))
+
+
+def log_expm1_scaled(x: Floats, log_x: Floats) -> Floats:
+    """Logarithm of exp(x) - 1 where x may underflow and only `log_x` has its digits."""
+    return np.asarray(np.where(x > 1e-5, log_expm1(np.maximum(x, 1e-5)), log_x + x / 2))
+
+
+def log1mexp(log_p: Floats) -> Floats:
+    """Logarithm of 1 - p from log p."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(
+            np.where(log_p > -np.log(2.0), np.log(-np.expm1(log_p)), np.log1p(-np.exp(log_p)))
+        )
+
+
+_rule = lru_cache(np.polynomial.legendre.leggauss)
+
+
+def gauss_legendre(edges: Floats, order: int = 16) -> tuple[Floats, Floats]:
+    """Nodes and weights of a Gauss-Legendre rule on each panel between `edges`, shape (..., panels, order)."""
+    x, w = _rule(order)
+    half = np.diff(edges, axis=-1)[..., None] / 2
+    return edges[..., :-1, None] + half * (x + 1), half * w
+
+
+def check_kappa(kappa: float) -> float:
+    """Return `kappa` as a float if it is finite and not negative."""
+    try:
+        number = float(kappa)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise bad_input("kappa", "fulfil 0 <= kappa < infinity", repr(kappa))
+    return number
+
+
+class Link(ABC):
+    """A law `K(.; r)` on [0, 1] for each draw `r`: the law a base's PIT should have given the draw.
+
+    With base CDF `G` the randomized forecast is `H(G(y); r)`, `H = K^-1`. Every link here is
+    symmetric, `1 - H(u; r) = H(1 - u; 1 - r)`, and increasing in `r`; so a subclass supplies the
+    lower half on the logarithmic scale, and the upper half follows by reflection. The lower half
+    keeps its relative precision down to 1e-300 for c <= r, where all but draws as small as c lie;
+    for c > r it is exact to about 1e-15.
+
+    Parameters
+    ----------
+    alpha : float, default 0.1
+        Weight of sharpness in the paper's objective, 0 < alpha <= 1. Small values buy calibration
+        for every group with sharpness; at 1 the link is the identity. All links share its meaning:
+        at one alpha they have the same `mean_error`.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, alpha: float = 0.1) -> None:
+        self.alpha = check_fraction("alpha", alpha, high_open=False)
+        self._solve()
+
+    @classmethod
+    def _with_parameter(cls, parameter: str, value: float) -> Self:
+        """Make the link with its own parameter given; alpha follows from the mean error."""
+        from evenhand.links.laplace import alpha_from_mean_error
+
+        link = cls.__new__(cls)
+        setattr(link, parameter, value)
+        link._prepare()
+        link.alpha = alpha_from_mean_error(link.mean_error)
+        return link
+
+    @abstractmethod
+    def _solve(self) -> None:
+        """Find the link's own parameter from `self.alpha` and prepare what evaluation needs."""
+
+    def _prepare(self) -> None:  # noqa: B027  (not every link needs a table)
+        """Compute what evaluation needs from the link's own parameter."""
+
+    @property
+    @abstractmethod
+    def mean_error(self) -> float:
+        """Mean pathwise error `E|C - R|` over a calibrated base.
+
+        1/3 at alpha = 1, towards 0 at 0.
+        """
+
+    @property
+    @abstractmethod
+    def price(self) -> float:
+        """Excess log score over the base in nats, `E_r KL(K(.; r) || Uniform)`, if the base is calibrated."""
+
+    @abstractmethod
+    def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+        """Log K(c; r) from log c, for c <= 1/2."""
+
+    @abstractmethod
+    def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
+        """Log H(u; r) from log u, for u <= 1/2."""
+
+    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+        """`H(u; r)` from log u, for u <= 1/2, and `1 - H` where `far`.
+
+        What `log_ppf_lower` has in logarithms, at less cost; probabilities below the least float
+        are 0.
+        """
+        log_h = self.log_ppf_lower(log_u, r)
+        return np.where(far, -np.expm1(log_h), np.exp(log_h))
+
+    @abstractmethod
+    def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
+        """Log k(c; r) from log c, for c <= 1/2."""
+
+    def cdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
+        """`K(c; r)`: probability that the base's PIT should be at most `c` given the draw `r`."""
+        return self._reflected(self.log_cdf_lower, *_unit(c, r))
+
+    def ppf(self, u: ArrayLike, r: ArrayLike) -> Floats:
+        """`H(u; r) = K^-1(u; r)`: the randomized PIT of a base PIT `u` under the draw `r`."""
+        return self._reflected(self.log_ppf_lower, *_unit(u, r))
+
+    def logpdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
+        """`log k(c; r)`, the logarithm of the density of `K(.; r)` at `c`."""
+        values, draws = _unit(c, r)
+        upper = values > 0.5
+        log_c = np.log(np.maximum(np.where(upper, 1 - values, values), TINY))
+        return self.log_pdf_lower(log_c, np.where(upper, 1 - draws, draws))
+
+    def pdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
+        """`k(c; r)`, the density of `K(.; r)` at `c`."""
+        return np.exp(self.logpdf(c, r))
+
+    def pathwise_error(self, u: ArrayLike) -> Floats:
+        """Pathwise error of a person whose base PIT is `u`.
+
+        `integral |H(u; r) - r| dr`, between 0 and 1/2.
+
+        It grows with `|u - 1/2|`, so a link's certificate hangs on the base's PITs alone.
+        """
+        values = _unit(u, 0.5)[0]
+        # err(u) = err(1 - u): the lower half needs no reflection, and its draws serve all people
+        low = np.minimum(values, 1 - values).ravel()
+        if self.alpha == 1:
+            return np.reshape((low**2 + (1 - low) ** 2) / 2, values.shape)
+        # the integrand has layers of width about the mean error at both ends, and a kink where H(u;
+        # r) = r
+        kink = self._kink(low)
+        panels = self._panel_errors(low, *gauss_legendre(EDGES, order=8))
+        panel = np.searchsorted(EDGES, kink) - 1
+        panels[np.arange(low.size), panel] = 0.0
+        halves = np.stack((EDGES[panel], kink, EDGES[panel + 1]), axis=-1)
+        errors = panels.sum(axis=-1) + self._panel_errors(
+            low, *gauss_legendre(halves, order=8)
+        ).sum(axis=-1)
+        return np.asarray(errors.reshape(values.shape))
+
+    def averaged_score(self, score: Floats) -> Floats:
+        """Place in the base of a quantile of the forecasts averaged over uniform draws, both as normal scores.
+
+        The average over draws has the CDF `F(G(y))`, `F(u) = integral H(u; r) dr`. An exact link
+        has `integral K(c; r) dr = c`, which makes PITs uniform and is another thing: `F` has wider
+        tails than the base for every link, and is symmetric, `F(1 - u) = 1 - F(u)`. Exact to 1e-5
+        in normal scores of `F` up to 3.
+        """
+        at, place = _averaged(self)
+        return np.asarray(np.sign(score) * place(np.minimum(np.abs(score), at)))
+
+    def _panel_errors(self, u: Floats, nodes: Floats, weights: Floats) -> Floats:
+        """Integrals of `|H(u; r) - r|` over panels of draws, shape (n, panels), for u <= 1/2."""
+        with np.errstate(divide="ignore"):
+            log_u = np.log(u)[:, None, None]
+        turned = self.ppf_lower(log_u, nodes, np.array(False))
+        return np.asarray((np.abs(turned - nodes) * weights).sum(axis=-1))
+
+    def _kink(self, u: Floats) -> Floats:
+        """Draw `r` with `H(u; r) = r`, for u <= 1/2. An error of d costs d^2."""
+
+        def rise(r: Floats) -> Floats:
+            return np.exp(self.log_cdf_lower(np.log(r), r))
+
+        # K(r; r) rises from 0 to 1/2 at r = 1/2: one table finds the cell, regula falsi the place
+        # in it
+        grid = np.union1d(EDGES[1 : EDGES.size // 2 + 1], np.linspace(0.0, 0.5, 65)[1:])
+        table = np.append(0.0, np.maximum.accumulate(rise(grid)))
+        grid = np.append(0.0, grid)
+        cell = np.clip(np.searchsorted(table, u, side="right") - 1, 0, grid.size - 2)
+        low = grid[cell]
+        high = grid[cell + 1]
+        at_low = table[cell]
+        at_high = table[cell + 1]
+        for _ in range(3):
+            step = at_high - at_low
+            share = np.divide(u - at_low, step, out=np.full(u.shape, 0.5), where=step > 0)
+            found = np.clip(low + np.clip(share, 0.0, 1.0) * (high - low), LEAST_DRAW, 0.5)
+            at = rise(found)
+            is_below = at < u
+            low = np.where(is_below, found, low)
+            at_low = np.where(is_below, at, at_low)
+            high = np.where(is_below, high, found)
+            at_high = np.where(is_below, at_high, at)
+        return np.asarray(found)
+
+    def group_error(self, mass: float) -> float:
+        """Mean pathwise error of the worst `mass` of people over a calibrated base (a CVaR)."""
+        check_fraction("mass", mass, high_open=False)
+        # the worst people are those with |U - 1/2| largest: both tails, equal by symmetry; the
+        # error has an infinite slope at the very end
+        nodes, weights = gauss_legendre(
+            np.concatenate(([0.0], np.geomspace(1e-6, 1.0, 13))) * mass / 2, order=8
+        )
+        return float((2 * weights.ravel() * self.pathwise_error(nodes.ravel())).sum() / mass)
+
+    def _reflected(
+        self, lower: Callable[[Floats, Floats], Floats], value: Floats, r: Floats
+    ) -> Floats:
+        if self.alpha == 1:  # the identity, without the rounding of exp(log(u))
+            return np.array(value)
+        upper = value > 0.5
+        with np.errstate(divide="ignore"):
+            log_value = np.log(np.where(upper, 1 - value, value))
+        result = np.exp(lower(log_value, np.where(upper, 1 - r, r)))
+        return np.asarray(np.clip(np.where(upper, 1 - result, result), 0.0, 1.0))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Link) and (self.name, self.alpha) == (other.name, other.alpha)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.alpha))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(alpha={self.alpha:g})"
+
+
+def _unit(value: ArrayLike, r: ArrayLike) -> tuple[Floats, Floats]:
+    values = np.asarray(value, dtype=np.float64)
+    if not ((values >= 0) & (values <= 1)).all():
+        wrong = values[~((values >= 0) & (values <= 1))].flat[0]
+        raise bad_input("a probability", "lie between 0 and 1", float(wrong))
+    draws = check_draws(r)
+    shape = np.broadcast_shapes(values.shape, draws.shape)
+    return np.broadcast_to(values, shape), np.broadcast_to(draws, shape)
+
+
+@lru_cache(maxsize=64)
+def _averaged(link: Link) -> tuple[float, Callable[[Floats], Floats]]:
+    """Upper half of `Link.averaged_score`, a smooth increasing function, and the score where it ends."""
+    deepest = link.log_cdf_lower(np.log(LEAST_LEVEL), np.array(1 - LEAST_DRAW))
+    reach = -float(special.ndtri_exp(deepest))
+    place = np.linspace(0.0, reach, 1 + min(MOST_PLACES, int(np.ceil(64 * reach))))
+    place = np.union1d(
+        place, np.linspace(0.0, min(reach, 1.0), 33)
+    )  # a sharp link is steep at the median
+    # H turns from flat to rising within the link's mean error
+    n_panels = min(MOST_PANELS, int(np.ceil(1 / link.mean_error)))
+    nodes, weights = (
+        part.ravel()
+        for part in gauss_legendre(np.union1d(EDGES, np.linspace(0, 1, n_panels)), order=8)
+    )
+    level = link.ppf_lower(special.log_ndtr(-place)[:, None], nodes, np.array(False)) @ weights
+    score = np.append(0.0, -special.ndtri(np.maximum(level[1:], LEAST_LEVEL)))
+    # places that are a rounding apart, and those beyond the end, have one score
+    apart = np.append(True, np.diff(score) > 1e-12)
+    return float(score[apart][-1]), interpolate.PchipInterpolator(score[apart], place[apart])

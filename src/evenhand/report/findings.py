@@ -1,0 +1,426 @@
+"""What an audit found of its groups: which are surely off, in which direction, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evenhand._format import (
+    at_least,
+    count,
+    is_known,
+    p_value,
+    plain_number,
+    points,
+    stated,
+    whole_percent,
+)
+from evenhand.report.numbers import or_zero
+from evenhand.report.sentences import (
+    HIGHER,
+    LEAST_TOLD,
+    LOWER,
+    NARROW,
+    RANK_HIGHER,
+    RANK_LOWER,
+    SURE,
+    WIDE,
+    Said,
+    Values,
+    clause,
+    unit_of,
+)
+
+NAMED_TOLD = 2
+TOLD = 3
+"""Most named groups, and most groups named or scanned, that are told of one by one."""
+
+NOT_OFF = "not surely off"
+POSSIBLE_LEAK = "possible leak"
+
+LEAKS_TOLD = 5
+"""Most possible leaks that are named one by one."""
+
+
+def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
+    """Put groups that are judged first, then those that are off by most for sure, then those that seem to be."""
+
+    def place(row: Values) -> tuple[bool, bool, float, float]:
+        return (
+            bool(row.get("too_small")),
+            bool(row.get("possible_leak")),
+            -or_zero(row[low]),
+            -or_zero(row["error"]),
+        )
+
+    return sorted(rows, key=place)
+
+
+def is_sure(row: Values) -> bool:
+    """Whether a scanned group is surely off."""
+    return is_known(row["p_adjusted"]) and bool(row["p_adjusted"] < SURE)
+
+
+def lean(row: Values) -> str:
+    """Direction of a named group's error, from its mean PIT and coverage."""
+    if row["too_small"]:
+        return "too few rows to tell"
+    error = or_zero(row["error"])
+    mean = row["mean_pit"]
+    # a mean PIT away from 1/2 is an error of at least that much: is it most of the error
+    if is_known(mean) and abs(mean - 0.5) >= max(error / 2, 1e-9):
+        return LOWER if mean < 0.5 else HIGHER
+    if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
+        return NARROW
+    if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
+        return WIDE
+    return "mixed"
+
+
+def is_mean_off(row: Values) -> bool:
+    """Whether the 95% band of outcome minus forecast leaves out 0."""
+    low = or_zero(row.get("bias_low"))
+    high = or_zero(row.get("bias_high"))
+    return is_known(row["bias"]) and (low > 0 or high < 0)
+
+
+def how_off(row: Values, *, is_off: bool, unit: str) -> str:
+    """Say in which direction a group is off and by how much in a unit, by one rule for all tables.
+
+    A mean that is off by the group's own band is reported even where the group, judged with all
+    others, is not off.
+    """
+    if row.get("too_small"):
+        return "too few rows to tell"
+    if row.get("possible_leak"):
+        return POSSIBLE_LEAK
+    if not is_off:
+        side = "lower" if or_zero(row["bias"]) < 0 else "higher"
+        return f"{NOT_OFF}; mean {side}, by its own band alone" if is_mean_off(row) else NOT_OFF
+    direction = _direction(row)
+    if is_mean_opposed(row, direction):
+        # levels and mean disagree where a few large misses weigh most: one sentence must not say
+        # both of outcomes
+        ranks, side = (RANK_LOWER, "above") if direction == LOWER else (RANK_HIGHER, "below")
+        return (
+            f"{ranks}, but their mean is {plain_number(abs(row['bias']))} {unit} {side} the mean"
+            " forecast"
+        )
+    words = "in no one direction" if direction in {None, "mixed", "as forecast"} else str(direction)
+    return words + by_units(row, direction, unit)
+
+
+def _direction(row: Values) -> str | None:
+    return row["direction"] if "direction" in row else lean(row)
+
+
+def is_bias_told(row: Values) -> bool:
+    """Whether the mean of outcome minus forecast is reported.
+
+    Of a named group only where its band leaves out 0.
+    """
+    bias = row["bias"]
+    return is_known(bias) and bias != 0 and ("bias_low" not in row or is_mean_off(row))
+
+
+def is_mean_opposed(row: Values, direction: str | None) -> bool:
+    """Whether outcomes lie on one side of the forecasts at most levels, and their mean on the other."""
+    return (
+        direction in {LOWER, HIGHER}
+        and is_bias_told(row)
+        and (row["bias"] < 0) != (direction == LOWER)
+    )
+
+
+def by_units(row: Values, direction: str | None, unit: str) -> str:
+    """Say by how much outcomes miss forecasts on average; nothing where that is not told."""
+    if not is_bias_told(row):
+        return ""
+    size = f"{plain_number(abs(row['bias']))} {unit}"
+    if direction in {LOWER, HIGHER}:
+        return f", by {size} on average"
+    return f"; on average outcomes are {size} {'below' if row['bias'] < 0 else 'above'} forecast"
+
+
+def least_named(audit: Values) -> dict[Any, float]:
+    """Certified lower bounds of named groups, by name."""
+    return {
+        row["group"]: or_zero(row["low"]) for row in (audit["certificate"] or {}).get("groups", [])
+    }
+
+
+def is_learned_off(row: Values) -> bool:
+    """Whether a learned group is surely off."""
+    return or_zero(row["low"]) >= LEAST_TOLD
+
+
+def scan_name(row: Values) -> Any:
+    """Name that the scan has for the rows of a group.
+
+    A named group may be a feature's, which is scanned once.
+    """
+    return row.get("scanned_as") or row["group"]
+
+
+def off_named(audit: Values) -> list[Values]:
+    """Named groups that are surely off, those that are off by most for sure first.
+
+    The one judgement of named groups: of the verdict, of every table and of its drawings.
+    """
+    least = least_named(audit)
+    scanned = {row["group"] for row in audit["scan"] if is_sure(row)}
+    judged = {row["group"] for row in audit["scan"]} | set(least)
+
+    def is_off(row: Values) -> bool:
+        if row["too_small"] or row.get("possible_leak"):
+            return False
+        if {row["group"], scan_name(row)} & judged:
+            return scan_name(row) in scanned or least.get(row["group"], 0.0) >= LEAST_TOLD
+        # a band of a group alone counts only where no judgement of all groups at once is known
+        return or_zero(row["error_low"]) >= LEAST_TOLD
+
+    off = [row for row in audit["groups"][1:] if is_off(row)]
+    return sorted(off, key=lambda row: (-sure_least(audit, row), -or_zero(row["error"])))
+
+
+def off_everybody(audit: Values) -> float:
+    """Lower bound by which forecasts are surely off over everybody.
+
+    0 if they are not, or by too little to tell.
+    """
+    for row in audit["groups"][:1]:
+        low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
+        return low if low > LEAST_TOLD else 0.0
+    return 0.0
+
+
+def off_names(audit: Values) -> set[Any]:
+    """Names of the groups in the table of named groups that are surely off, everyone among them."""
+    everyone = {row["group"] for row in audit["groups"][:1] if off_everybody(audit)}
+    return everyone | {row["group"] for row in off_named(audit)}
+
+
+def sure_least(audit: Values, row: Values) -> float:
+    """Lower bound of a group's error; 0 if none is known that is worth telling."""
+    least = least_named(audit)
+    if row["group"] in least:
+        low = least[row["group"]]
+    elif scan_name(row) in {other["group"] for other in audit["scan"]}:
+        low = 0.0
+    else:
+        low = or_zero(row.get("error_low"))
+    return low if low >= LEAST_TOLD else 0.0
+
+
+def off_scanned(audit: Values) -> list[Values]:
+    """Scanned groups that are surely off and not among the named ones, the surest first."""
+    named = {name for row in audit["groups"] for name in (row["group"], scan_name(row))}
+    # the same rows may go by several names: they are told of once, and named groups were told of
+    # before
+    others: dict[Any, Values] = {}
+    for row in audit["scan"]:
+        if is_sure(row) and row["group"] not in named:
+            others.setdefault((row["n"], row["error"]), row)
+    return list(others.values())
+
+
+def told_groups(audit: Values) -> tuple[list[Values], list[Values]]:
+    """Named and scanned groups that are told of one by one."""
+    named = off_named(audit)[:NAMED_TOLD]
+    return named, off_scanned(audit)[: TOLD - len(named)]
+
+
+def farthest_off(audit: Values) -> Values | None:
+    """Of the groups that are told of, the one that is off by most for sure.
+
+    None if none is surely off.
+    """
+    named, scanned = told_groups(audit)
+    return max(
+        [*named, *scanned],
+        key=lambda row: (sure_least(audit, row), or_zero(row["error"])),
+        default=None,
+    )
+
+
+def how_sure(audit: Values, row: Values) -> str:
+    """Say how sure a group's error is: by its lower bound, else by its adjusted p-value."""
+    low = sure_least(audit, row)
+    if low:
+        return f"surely by at least {at_least(low)}"
+    adjusted = [
+        r["p_adjusted"] for r in audit["scan"] if r["group"] == scan_name(row) and is_sure(r)
+    ]
+    return f"surely off (adjusted p {p_value(adjusted[0], '= ')})" if adjusted else "surely off"
+
+
+def group_sentences(audit: Values) -> list[Said]:
+    """Say of the groups that are surely off which they are, how and by how much.
+
+    Five sentences at most.
+    """
+    named, scanned = told_groups(audit)
+    told = [_finding(audit, "Named group ", row) for row in named]
+    told += [_finding(audit, "Group ", row) for row in scanned]
+    return [*told, *_learned_sentences(audit), *_in_all(audit, len(told))]
+
+
+def _finding(audit: Values, before: str, row: Values) -> Said:
+    text = f" ({count(row['n'], 'row')}): {how_off(row, is_off=True, unit=unit_of(audit))}"
+    return Said(
+        before,
+        str(row["group"]),
+        f"{text}; off by an estimated {points(row['error'])} points, {how_sure(audit, row)}.",
+    )
+
+
+def _learned_sentences(audit: Values) -> list[Said]:
+    off = list(filter(is_learned_off, audit["learned"]))
+    if not off:
+        return []
+    row = max(off, key=lambda row: row["low"])
+    told = (
+        f"In a group of {stated(row['mass'])} of people, {_defined(row)}"
+        f" ({count(row['n'], 'row')}), "
+    )
+    told += (
+        f"{clause(how_off(row, is_off=True, unit=unit_of(audit)))}; off by an estimated"
+        f" {points(row['error'])} points, "
+    )
+    return [Said(f"{told}surely by at least {at_least(row['low'])}.")]
+
+
+def _in_all(audit: Values, told: int) -> list[Said]:
+    named = off_named(audit)
+    scanned = [row for row in audit["scan"] if is_sure(row)]
+    others = off_scanned(audit)
+    if len(named) + len(others) <= told:
+        return []
+    parts = [f"{len(named):,} of {n_named(audit):,} named groups"] if named else []
+    parts += [f"{len(scanned):,} of {n_scanned(audit):,} scanned groups"] if scanned else []
+    text = f"In all {' and '.join(parts)} are surely off: see the tables."
+    related = [
+        row
+        for row in others[1:]
+        if set(row.get("features") or []) & set(others[0].get("features") or [])
+    ]
+    if related:
+        overlap = "overlaps" if len(related) == 1 else "overlap"
+        text += (
+            f" {len(related):,} of them {overlap} with {others[0]['group']}; others may only"
+            " reflect it."
+        )
+    return [Said(text)]
+
+
+def n_named(audit: Values) -> int:
+    """Named groups that were judged: possible leaks were not."""
+    return sum(not row.get("possible_leak") for row in audit["groups"][1:])
+
+
+def n_scanned(audit: Values) -> int:
+    """Groups that the scan judged: those with too few rows were not."""
+    return sum(is_known(row["p_adjusted"]) for row in audit["scan"])
+
+
+def in_words(row: Values) -> str:
+    """Say what a learned group is.
+
+    Conditions that nearly define it, or the features that it rests on.
+    """
+    if row["description"]:
+        return (
+            f"nearly: {row['description']}, {whole_percent(or_zero(row['description_share']))} of"
+            " people"
+        )
+    return "by " + ", ".join(map(str, row["features"])) if row["features"] else "no short rule"
+
+
+def _defined(row: Values) -> str:
+    """Say in a sentence how a learned group is defined."""
+    if row["description"]:
+        return f"nearly those with {row['description']}"
+    names = list(map(str, row["features"]))
+    if not names:
+        return "which features define by no short rule"
+    return f"defined by {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
+
+
+def scan_note(audit: Values) -> str:
+    """What the notes say of a scan that could not run; nothing if they say nothing."""
+    return next((note for note in map(str, audit["notes"]) if says_no_scan(note)), "")
+
+
+def says_no_scan(note: str) -> bool:
+    """Whether a note says that no group could be scanned."""
+    return "needed to scan" in note or "nothing was scanned" in note
+
+
+def no_scan(audit: Values) -> str:
+    """Say why no groups were scanned."""
+    if scan_note(audit):
+        return "too few rows"
+    has_features = audit["learned"] or any(
+        "was not scanned" in str(note) for note in audit["notes"]
+    )
+    return "the notes say why" if has_features else "that takes features"
+
+
+def looked_at(audit: Values) -> str:
+    """Say how many groups were looked at, and whether a scan ran."""
+    counts = {
+        "named": n_named(audit),
+        "scanned": n_scanned(audit),
+        "learned": len(audit["learned"]),
+    }
+    told = [count(n, f"{kind} group") for kind, n in counts.items() if n or kind == "named"]
+    no = "" if counts["scanned"] else f"; no scan: {no_scan(audit)}"
+    return f"{', '.join(told)} looked at, none surely off{no}"
+
+
+def mending(audit: Values) -> str:
+    """Say how to mend a group that is surely off without randomness."""
+    row = farthest_off(audit)
+    column = None if row is None else _column_of(audit, row)
+    if column is None:
+        return "To mend it without randomness: see the guides on mending."
+    return f'To mend it without randomness: RecalibratedRegressor(model, by="{column}").'
+
+
+def _column_of(audit: Values, row: Values) -> str | None:
+    """The column of a table that makes a group, if it is one alone."""
+    named = {other["group"] for other in audit["groups"]}
+    if row["group"] not in named:
+        features = row.get("features") or []
+        return str(features[0]) if len(features) == 1 else None
+    columns = {
+        str(name)
+        for other in audit["scan"]
+        if other["group"] not in named
+        for name in other["features"]
+    }
+    column = row.get("column")
+    return str(column) if column in columns else None
+
+
+def leak_sentences(audit: Values) -> list[Said]:
+    """Name the groups and features that the outcome may define, each column once."""
+    leaks: dict[Any, Values] = {}
+    for row in sorted(
+        audit.get("possible_leaks") or [], key=lambda row: not is_known(row["apart"])
+    ):
+        leaks.setdefault(row["column"] or (row["name"],), row)
+    told = [_leak_sentence(row) for row in list(leaks.values())[:LEAKS_TOLD]]
+    others = len(leaks) - len(told)
+    return [*told, Said(f"Possible leaks besides these: {others:,}.")] if others else told
+
+
+def _leak_sentence(row: Values) -> Said:
+    kind = "feature" if row["column"] else "group"
+    if is_known(row["rank_correlation"]):
+        why = "its rank correlation with the outcome is above 0.99 and above that of the forecasts"
+    else:
+        why = f"it differs from a range of outcomes in {whole_percent(row['apart'])} of the rows"
+    rest = f" may be defined by the outcome: {why}. "
+    rest += "Groups must be known before the outcome: unless this one was, it is no finding."
+    return Said(f"Possible leak: {kind} ", str(row["column"] or row["name"]), rest)

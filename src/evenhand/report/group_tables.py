@@ -1,0 +1,218 @@
+"""The groups of an audit as tables that can be searched, with each error drawn on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evenhand._format import (
+    at_least,
+    band,
+    bound,
+    count,
+    is_known,
+    number,
+    p_value,
+    percent,
+    points,
+    stated,
+    stated_points,
+    whole,
+)
+from evenhand.report.chart import tip_name
+from evenhand.report.findings import (
+    by_size,
+    how_off,
+    in_words,
+    is_learned_off,
+    is_sure,
+    n_scanned,
+    no_scan,
+    off_names,
+    scan_note,
+)
+from evenhand.report.page import Cell, Section, Value, paragraph, section, table
+from evenhand.report.plots import off_by_drawing
+from evenhand.report.sentences import SURE, Values, unit_of
+
+SCANNED = 100
+NAMED = 400
+"""Most rows shown of the scan and of the named groups."""
+
+TOPS = (0.1, 0.25, 0.5)
+"""Ends of the scale that errors are drawn on: the least that holds them all."""
+
+
+def named_section(audit: Values) -> Section | None:
+    """Show the named groups, everyone first, then those that are off by most for sure.
+
+    Those too small come last.
+    """
+    rows = [*audit["groups"][:1], *by_size(audit["groups"][1:])]
+    if not rows:
+        return None
+    top = _top(
+        row[end]
+        for row in rows[: NAMED + 1]
+        if not row["too_small"]
+        for end in ("error", "error_high")
+    )
+    header = [
+        "group",
+        "#off by (points)",
+        _off_by(top),
+        "how",
+        "#outcome minus forecast",
+        "#80% interval holds",
+        "#90% interval holds",
+        "#rows",
+    ]
+    text = (
+        "Estimates with 95% bands, each for its group alone: of many groups some bands miss by"
+        f" chance. Outcome minus forecast is in {unit_of(audit)}: below 0, outcomes are lower than"
+        " forecast."
+    )
+    if rows[NAMED + 1 :]:
+        text += (
+            f" Shown are the {NAMED} of {whole(len(rows) - 1)} groups, those off by most for sure"
+            " first."
+        )
+    dim = [i for i, row in enumerate(rows) if row["too_small"] or row.get("possible_leak")]
+    unit = unit_of(audit)
+    off = off_names(audit)
+    cells = [_named_cells(row, top, unit, is_off=row["group"] in off) for row in rows[: NAMED + 1]]
+    written = table("Named groups", header, cells, dim, search="Find a group")
+    return section("Named groups", paragraph(text), written, key="groups")
+
+
+def _named_cells(row: Values, top: float, unit: str, *, is_off: bool) -> list[Cell]:
+    is_small = bool(row["too_small"])
+    errors = "-" if is_small else points(row["error"])
+    reach = "-" if is_small else band(points, row["error_low"], row["error_high"])
+    how = how_off(row, is_off=is_off, unit=unit)
+    says = f"{tip_name(row['group'])}: off by {errors} points (95% band {reach}), {how}."
+    drawing = "" if is_small else _with_band(row, says, is_off=is_off, top=top)
+    return [
+        str(row["group"]),
+        Value(errors, reach, None if is_small else row["error"]),
+        Value("", order=None if is_small else row["error"], drawing=drawing),
+        how,
+        Value(number(row["bias"]), band(number, row["bias_low"], row["bias_high"]), row["bias"]),
+        *(
+            Value(percent(row[key]), band(percent, row[f"{key}_low"], row[f"{key}_high"]), row[key])
+            for key in ("coverage_80", "coverage_90")
+        ),
+        Value(whole(row["n"]), order=row["n"]),
+    ]
+
+
+def _with_band(row: Values, says: str, *, is_off: bool, top: float) -> str:
+    return off_by_drawing(
+        row, row["error_low"], row["error_high"], says=says, is_off=is_off, top=top
+    )
+
+
+def _top(values: Iterable[float | None]) -> float:
+    most = max((value for value in values if value is not None and is_known(value)), default=0.0)
+    return next((top for top in TOPS if most <= top), TOPS[-1])
+
+
+def _off_by(top: float) -> str:
+    return f"on a scale of 0 to {stated_points(top)}"
+
+
+def scanned_section(audit: Values) -> Section | None:
+    """Show the surest of the groups that were scanned."""
+    rows = audit["scan"]
+    if not rows:
+        text = f"No groups were scanned: {scan_note(audit) or no_scan(audit)}."
+        return section("Groups by features", paragraph(text), key="features")
+    off = sum(is_sure(row) for row in rows)
+    text = (
+        f"{count(n_scanned(audit), 'group')} looked at: values and halves of features, and their"
+        f" intersections two by two. {off:,} of them {'has' if off == 1 else 'have'} an adjusted"
+        f" p-value below {SURE:g}; it holds for all at once."
+    )
+    if rows[SCANNED:]:
+        text += f" Shown are the {SCANNED} surest."
+    top = _top(row["error"] for row in rows[:SCANNED])
+    header = [
+        "group",
+        "#off by (points)",
+        _off_by(top),
+        "how",
+        "#outcome minus forecast",
+        "#80% interval holds",
+        "#adjusted p",
+        "#rows",
+    ]
+    unit = unit_of(audit)
+    cells = [_scanned_cells(row, top, unit) for row in rows[:SCANNED]]
+    dim = [i for i, row in enumerate(rows[:SCANNED]) if not is_sure(row)]
+    written = table("Groups by features", header, cells, dim, search="Find a group by its features")
+    return section("Groups by features", paragraph(text), written, key="features")
+
+
+def _scanned_cells(row: Values, top: float, unit: str) -> list[Cell]:
+    how = (
+        how_off(row, is_off=is_sure(row), unit=unit)
+        if is_known(row["p_adjusted"])
+        else row["direction"] or "-"
+    )
+    surely = p_value(row["p_adjusted"], "= ")
+    says = (
+        f"{tip_name(row['group'])}: off by {points(row['error'])} points, {how} (adjusted p"
+        f" {surely})."
+    )
+    return [
+        str(row["group"]),
+        Value(points(row["error"]), order=row["error"]),
+        Value(
+            "",
+            order=row["error"],
+            drawing=off_by_drawing(row, None, None, says=says, is_off=is_sure(row), top=top),
+        ),
+        str(how),
+        Value(number(row["bias"]), order=row["bias"]),
+        Value(percent(row["coverage_80"]), order=row["coverage_80"]),
+        Value(p_value(row["p_adjusted"]), order=row["p_adjusted"]),
+        Value(whole(row["n"]), order=row["n"]),
+    ]
+
+
+def learned_section(audit: Values) -> Section | None:
+    """Show the worst group that features can define, at each share of the people."""
+    rows = audit["learned"]
+    if not rows:
+        return None
+    text = (
+        "For each share of people the worst group that features can define, learned on some rows"
+        " and judged on others. The error is estimated from below; each lower bound holds by"
+        " itself."
+    )
+    header = [
+        "share of people",
+        "#off by (points)",
+        "#at least",
+        "how",
+        "#outcome minus forecast",
+        "#80% interval holds",
+        "#p",
+        "#rows",
+        "in words",
+    ]
+    cells: list[list[Cell]] = [
+        [
+            stated(row["mass"]),
+            points(row["error"]),
+            bound(at_least, row["low"]),
+            how_off(row, is_off=is_learned_off(row), unit=unit_of(audit)),
+            number(row["bias"]),
+            percent(row["coverage_80"]),
+            p_value(row["p_value"]),
+            (whole(row["n"]), f"of {whole(row['n_judged'])} judged"),
+            in_words(row),
+        ]
+        for row in rows
+    ]
+    written = table("Learned groups", header, cells)
+    return section("Worst groups learned from features", paragraph(text), written, key="learned")

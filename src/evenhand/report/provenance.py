@@ -1,0 +1,86 @@
+"""Where an audit comes from: the model, the data, the draws, the versions and the command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenhand._format import whole
+from evenhand.report.page import Section, escape, facts, paragraph, section
+from evenhand.report.sentences import Values
+
+UNKNOWN = "not recorded"
+
+
+def provenance_section(audit: Values) -> Section | None:
+    """Show what is needed to make an audit again; nothing if it was not recorded."""
+    known = audit.get("provenance")
+    if not known:
+        return None
+    model = known.get("model") or {}
+    data = known.get("data") or {}
+    listed = {
+        "Model": _or_unknown(model.get("name")),
+        "Kind of model": model.get("kind"),
+        "Hash of the model": _hash(model.get("sha256"), "sha256 over its files, as in model.json"),
+        "Data": _or_unknown(data.get("name")),
+        "Rows": _rows(data),
+        "Hash of the data": f"sha256 of the file: {data['sha256']}" if data.get("sha256") else None,
+        "Hash of the values": _values_hash(known),
+        "Draws": _or_unknown(known.get("draws")),
+        "Seed": _seed(known.get("random_state")),
+        "Versions": _versions(known),
+        "Layout": audit.get("schema"),
+    }
+    text = "What was used, so that the same audit can be made again."
+    return section(
+        "Where this comes from", paragraph(text), facts(listed), _command(known), key="provenance"
+    )
+
+
+def _or_unknown(value: Any) -> str:
+    return UNKNOWN if value is None or value == "" else str(value)
+
+
+def _hash(value: Any, what: str) -> str:
+    return f"{what}: {value}" if value else UNKNOWN
+
+
+def _rows(data: Values) -> str | None:
+    """Rows of the table, and how it was read if it came in parts."""
+    if data.get("n_rows") is None:
+        return None
+    if data.get("n_parts") is None:
+        return whole(data["n_rows"])
+    searched = f"{whole(data['n_searched'])} rows taken at random for searches and scores"
+    return f"{whole(data['n_rows'])} in {whole(data['n_parts'])} parts; {searched}"
+
+
+def _values_hash(known: Values) -> str | None:
+    """Tell which outcomes were audited, where no file does; older audits do not say."""
+    value = known.get("values_sha256")
+    return f"sha256 of the outcomes, or PITs, as 64-bit floats: {value}" if value else None
+
+
+def _seed(value: Any) -> str:
+    if value is None:
+        return (
+            "none was set: the audit's random choices (bands, nulls, learners) differ a little from"
+            " time to time"
+        )
+    return f"{value}: the audit's random choices (bands, nulls, learners) come out the same again"
+
+
+def _versions(known: Values) -> str:
+    packages = known.get("packages") or {}
+    first = {"evenhand": known.get("evenhand"), "Python": known.get("python")}
+    return (
+        ", ".join(f"{name} {version}" for name, version in {**first, **packages}.items() if version)
+        or UNKNOWN
+    )
+
+
+def _command(known: Values) -> str:
+    command = known.get("command")
+    if not command:
+        return paragraph("Made from Python; no command was recorded.", "facts")
+    return f"<h3>The command that made it</h3><pre><code>{escape(command)}</code></pre>"

@@ -1,0 +1,273 @@
+"""What an audit says in words: what was audited, what is surely off, and what is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evenhand._format import (
+    at_least,
+    at_most,
+    band,
+    count,
+    is_known,
+    percent,
+    plain_number,
+    points,
+    stated,
+    stated_confidence,
+)
+from evenhand.report.findings import (
+    farthest_off,
+    group_sentences,
+    how_off,
+    how_sure,
+    is_mean_off,
+    leak_sentences,
+    lean,
+    looked_at,
+    mending,
+    off_everybody,
+)
+from evenhand.report.numbers import or_zero
+from evenhand.report.sentences import HIGHER, LOWER, NARROW, WIDE, Said, Values, clause, unit_of
+
+MASS = 0.2
+"""Share of the people whose bounds for every group are told of in words."""
+
+LEAST_COVERED = 0.01
+"""Least bound of an interval's coverage that is told of: a smaller one would say next to
+nothing."""
+
+NOT_ALL_GROUPS = "Groups that nobody looked at: nothing is proven for them here."
+OTHER_ROWS = "People, places and times that these rows do not stand for."
+"""What no audit covers, said where a certificate does not say it."""
+
+SCALE = (
+    "Off by 0 points is perfect, by 50 the worst: how far stated chances are from true ones,"
+    " averaged over all levels."
+)
+"""How to read the points."""
+
+SURELY = (
+    "Surely: of scanned groups at a risk of 5% over all of them at once; of named groups by bounds"
+    " that hold at once, where there is a certificate, else by each band; of learned groups by each"
+    " one's lower bound."
+)
+"""How to read the word "surely"."""
+
+
+def kind(audit: Values) -> str:
+    """Say what sort of forecasts was audited."""
+    if not audit["is_randomized"]:
+        return "deterministic forecasts"
+    return f"randomized forecasts, {count(audit['n_draws'], 'draw')} per row"
+
+
+MEANS_OF_DRAWS = (
+    "Where outcomes are right-skewed, the draw itself raises the mean of served forecasts; predict"
+    " and the column mean do not depend on the draw."
+)
+
+
+def verdict(audit: Values) -> tuple[str, list[Said]]:
+    """Say what the audit shows in one sentence, and in others, bad news first, what else and what it cannot show."""
+    proven = proven_bounds(audit)
+    sure = group_sentences(audit)
+    everybody = everybody_off(audit)
+    caveat = audit.get("caveat")
+    warning = [Said(str(caveat), is_warning=True)] if caveat else []
+    average = _average_sentences(audit)
+    remark = [MEANS_OF_DRAWS] if _is_served_mean_high(audit) else []
+    if proven is not None:
+        lead = _proof_sentence(audit, proven)
+        bad = [everybody] if everybody else []
+        if is_useless(proven):
+            lead = " ".join([*bad, lead])
+            bad = []
+        bad += remark
+        found = ["Even so, some groups are surely off." if sure else _no_group_off(audit)]
+        said = [
+            *map(Said, bad + (found if sure else [])),
+            *sure,
+            *map(Said, _proof_remarks(proven) + average),
+        ]
+        said += [] if sure else [Said(found[0])]
+    else:
+        lead = " ".join(
+            part
+            for part in (everybody, _group_lead(audit) if sure else _no_group_off(audit))
+            if part
+        )
+        said = [*map(Said, remark), *sure, *map(Said, [*average, _no_proof_sentence(audit)])]
+        said += [Said(mending(audit))] if sure and not audit["is_randomized"] else []
+    return lead, [*warning, *said, *leak_sentences(audit)]
+
+
+def everybody_off(audit: Values) -> str:
+    """Say in which direction forecasts are surely off over everybody, and by how much.
+
+    Nothing if they are not.
+    """
+    for row in audit["groups"][:1]:
+        low = off_everybody(audit)
+        if is_mean_off(row):
+            ends = sorted((abs(or_zero(row["bias_low"])), abs(or_zero(row["bias_high"]))))
+            way = "high" if row["bias"] < 0 else "low"
+            reach = band(plain_number, *ends)
+            off = plain_number(abs(row["bias"]))
+            return f"Forecasts are too {way} on average, by {off} ({reach}) in {unit_of(audit)}."
+        if low:
+            return _chances_off(row, low)
+    return ""
+
+
+def _is_served_mean_high(audit: Values) -> bool:
+    return bool(audit["is_randomized"]) and any(
+        is_mean_off(row) and row["bias"] < 0 for row in audit["groups"][:1]
+    )
+
+
+def _chances_off(row: Values, low: float) -> str:
+    way = lean(row)
+    said = {
+        LOWER: "Outcomes are surely lower than forecast",
+        HIGHER: "Outcomes are surely higher than forecast",
+    }
+    said |= {NARROW: "Intervals are surely too narrow", WIDE: "Intervals are surely too wide"}
+    words = said.get(way, "Stated chances are surely off, in no one direction")
+    covered = f": a stated 80% interval holds {percent(row['coverage_80'])} of outcomes"
+    off = (
+        f"stated chances are off by an estimated {points(row['error'])} percentage points, surely"
+        " by at least "
+    )
+    return (
+        f"{words} over everybody{covered if way in {NARROW, WIDE} else ''}; {off}{at_least(low)}."
+    )
+
+
+def _group_lead(audit: Values) -> str:
+    """Say that some groups are off, and of one that can be named in which direction, by how much and how surely."""
+    row = farthest_off(audit)
+    if row is None:
+        return "Some groups are surely off."
+    how = clause(how_off(row, is_off=True, unit=unit_of(audit)))
+    off = (
+        f"stated chances are off by an estimated {points(row['error'])} percentage points,"
+        f" {how_sure(audit, row)}"
+    )
+    return f"Some groups are surely off. For one, {row['group']}: {how}; {off}."
+
+
+def _no_group_off(audit: Values) -> str:
+    if len(audit["groups"]) < 2 and not audit["scan"] and not audit["learned"]:
+        return "No groups were looked at: name some, or give features."
+    return (
+        f"No group is surely off: {looked_at(audit)}. That does not prove that each of them is well"
+        " calibrated."
+    )
+
+
+def is_useless(row: Values) -> bool:
+    """Whether a bound for every group reads as no bound at all."""
+    return at_most(row["group_error"]) == at_most(0.5)
+
+
+def _proof_sentence(audit: Values, row: Values) -> str:
+    level = stated_confidence(audit["certificate"]["confidence"])
+    mass = stated(row["mass"])
+    if is_useless(row):
+        return f"These rows prove nothing useful for every group of at least {mass} of people."
+    opening = f"For every group of at least {mass} of people, "
+    off = (
+        f"stated chances are off by at most {at_most(row['group_error'])} percentage points"
+        " averaged over all levels"
+    )
+    covered = row["coverage_80_low"]
+    if not is_known(covered) or covered < LEAST_COVERED:
+        return f"{opening}{off}, with {level} confidence."
+    # the two bounds are two statements: nothing says how often both hold
+    return (
+        f"{opening}an interval stated as 80% holds at least {at_least(covered)}% of the time, and"
+        f" {off}; each with {level} confidence."
+    )
+
+
+def _proof_remarks(row: Values) -> list[str]:
+    """Say the other end of a proof, where it has one."""
+    high = row["coverage_80_high"]
+    if is_useless(row) or not is_known(high) or at_most(high) == "100.0":
+        return []
+    return [
+        f"The same 80% interval holds at most {at_most(high)}% of the time, each bound with the"
+        " same confidence."
+    ]
+
+
+def _no_proof_sentence(audit: Values) -> str:
+    if not audit["is_randomized"]:
+        return (
+            "What cannot be shown: with one forecast per person no data can prove calibration for"
+            " groups of up to half of the people, unless they were named beforehand, however good"
+            " the forecasts are. Groups that nobody looked at may be off."
+        )
+    if audit["n_draws"] == 1:
+        return (
+            "Only one draw per row is known, which proves nothing for groups not named: audit"
+            " several draws per row."
+        )
+    return "Nothing is proven here for groups that were not named; the notes say why."
+
+
+def _average_sentences(audit: Values) -> list[str]:
+    told = []
+    for row in audit["groups"][:1]:
+        text = (
+            f"Over everybody, stated chances are off by an estimated {points(row['error'])}"
+            " percentage points"
+        )
+        text += f" (95% band {band(points, row['error_low'], row['error_high'])})"
+        told.append(
+            text + f"; a stated 80% interval holds {percent(row['coverage_80'])} of outcomes."
+        )
+    return told
+
+
+def limits_of(audit: Values, key: str) -> list[str]:
+    """Assumptions of a proof, or what it does not cover, without those on draws where there are none."""
+    texts = map(str, (audit["certificate"] or {}).get(key, []))
+    on_draws = ("each draw", "the draws", "stated mass")
+    return [
+        text
+        for text in texts
+        if audit["is_randomized"] or not any(words in text for words in on_draws)
+    ]
+
+
+def not_covered(audit: Values) -> list[str]:
+    """Say what an audit does not cover."""
+    limits = [f"{text[:1].upper()}{text[1:]}." for text in limits_of(audit, "not_covered")]
+    return [*([] if proven_bounds(audit) else [NOT_ALL_GROUPS]), *(limits or [OTHER_ROWS])]
+
+
+def chance_sentence(rows: Sequence[Values]) -> str:
+    """Say where worst groups picked in hindsight are worse than chance makes them.
+
+    Nothing if that is not known.
+    """
+    judged = [row for row in rows if is_known(row["null_high"]) and is_known(row["error"])]
+    above = [stated(row["mass"]) for row in judged if row["error"] > row["null_high"]]
+    if above:
+        return f"Above what calibrated forecasts show at shares of {', '.join(above)}."
+    return "At no share is it above what calibrated forecasts show." if judged else ""
+
+
+def proven_bounds(audit: Values) -> Values | None:
+    """Bounds for every group of a fifth of the people, or of the share they were made for.
+
+    None if there are none.
+    """
+    proof = audit["certificate"]
+    if not audit["is_randomized"] or audit["n_draws"] == 1 or proof is None:
+        return None
+    rows: list[Values] = [row for row in proof["every_group"] if is_known(row["group_error"])]
+    return min(rows, key=lambda row: abs(row["mass"] - MASS), default=None)

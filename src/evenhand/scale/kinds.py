@@ -1,0 +1,87 @@
+"""Kinds of the columns of a table in parts.
+
+Those of the model, and what all csv parts say together of the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from evenhand._validate import InputError, bad_input
+from evenhand.columns import Evidence, Schema, found_schema
+from evenhand.scale.engine import Advance
+from evenhand.tables import Parts, parse_numbers
+
+Found = dict[str, Evidence]
+
+
+def typed_parts(
+    over: Callable[..., Any],
+    parts: Parts,
+    columns: Sequence[str],
+    schema: Schema,
+    skipped: dict[str, str] | None,
+) -> Parts:
+    """Return the parts with columns read by a model's schema, and other columns by what all csv parts hold.
+
+    A part with text in a column that holds numbers or dates in most parts is refused, or noted in
+    `skipped`.
+    """
+    unknown = tuple(name for name in columns if name not in schema)
+    if not unknown or all(count is not None for count in parts.counts):
+        return parts.typed(schema)
+    found: dict[int, Found] = dict(over(look_at_part, unknown, description="reading types"))
+    for i, error in _misfits(found, parts, unknown):
+        if skipped is None:
+            raise error
+        skipped[parts.names[i]] = str(error)
+        del found[i]
+    total = {
+        name: reduce(add, (one[name] for one in found.values()), Evidence()) for name in unknown
+    }
+    return parts.typed(schema.with_others(found_schema(total)))
+
+
+def look_at_part(columns: tuple[str, ...], parts: Parts, i: int, advance: Advance) -> Found:
+    """Count what the cells of some columns of one part say of their kinds."""
+    found = {name: Evidence() for name in columns}
+    is_csv = parts.n_rows(i) is None
+    for start, block in parts.blocks(i, columns):
+        for name in columns:
+            values = block[name]
+            found[name] += Evidence.of_text(values, start) if is_csv else Evidence.of_typed(values)
+        advance(len(block))
+    return found
+
+
+def _misfits(
+    found: Mapping[int, Found], parts: Parts, columns: Sequence[str]
+) -> list[tuple[int, InputError]]:
+    wrong: dict[int, InputError] = {}
+    for name in columns:
+        kinds = Counter(one[name].kind for one in found.values() if not one[name].is_empty)
+        is_typed = 2 * (kinds["number"] + kinds["date"]) > len(found)
+        for i in sorted(found) if is_typed else ():
+            if not found[i][name].is_empty and found[i][name].kind == "category":
+                wrong.setdefault(i, _misfit(parts, i, name))
+    return sorted(wrong.items())
+
+
+def _misfit(parts: Parts, i: int, name: str) -> InputError:
+    for start, block in parts.blocks(i, [name]):
+        is_text = parse_numbers(block[name])[1]
+        if is_text.any():
+            row = int(np.argmax(is_text))
+            place = f"{parts.names[i]}: column {name!r}, row {start + row + 1}"
+            rule = "hold a number or a date as in most parts"
+            remedy = "correct it or drop the row"
+            return bad_input(place, rule, repr(block[name].iloc[row]), remedy)
+    return bad_input(
+        f"{parts.names[i]}: column {name!r}", "hold what it holds in most parts", "text"
+    )

@@ -1,0 +1,233 @@
+"""A first look at a table in parts.
+
+How many rows, which outcomes, which values name groups, and who has which row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand._validate import MILD_ATOM, Floats, about
+from evenhand.calibration.scores import grid_step
+from evenhand.columns import UnseenValues
+from evenhand.columns.groups import Seen
+from evenhand.scale.engine import Advance
+from evenhand.scale.people import People
+from evenhand.scale.subjects import Subject
+from evenhand.tables import Parts, id_column, number_column
+
+Ints = NDArray[np.intp]
+
+SURVEY = 0
+CHOICE = 1
+SCORES = 2
+"""Purposes of random numbers."""
+
+MOST_VALUES = 50_000
+"""Most distinct outcomes that are told apart; of more, a grid does not show."""
+
+
+def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random.Generator:
+    """Return the random numbers of one block of one part.
+
+    They depend on neither order nor worker.
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, part, block)))
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Summary of outcomes used to detect rounding; summaries of disjoint rows can be added.
+
+    Parameters
+    ----------
+    least, greatest : float
+        Their span.
+    values : ndarray of shape (k,) or None
+        The distinct ones, rising; None if they are too many.
+    counts : ndarray of int, shape (k,)
+        Rows that hold each; empty if they are too many.
+    """
+
+    least: float
+    greatest: float
+    values: Floats | None
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, y: Floats, *, are_many: bool = False) -> Outcomes:
+        """Look at some outcomes; `are_many` spares the search for distinct ones that others have ended."""
+        if are_many:
+            return cls(float(y.min()), float(y.max()), None, np.empty(0, dtype=np.int64))
+        values, counts = np.unique(y, return_counts=True)
+        return cls(float(values[0]), float(values[-1]), values, counts.astype(np.int64))._trimmed()
+
+    def __add__(self, other: Outcomes) -> Outcomes:
+        least = min(self.least, other.least)
+        greatest = max(self.greatest, other.greatest)
+        if self.values is None or other.values is None:
+            return Outcomes(least, greatest, None, np.empty(0, dtype=np.int64))
+        values, place = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
+        counts = np.zeros(values.size, dtype=np.int64)
+        np.add.at(counts, place, np.concatenate((self.counts, other.counts)))
+        return Outcomes(least, greatest, values, counts)._trimmed()
+
+    def _trimmed(self) -> Outcomes:
+        if self.values is None or self.values.size <= MOST_VALUES:
+            return self
+        return Outcomes(self.least, self.greatest, None, np.empty(0, dtype=np.int64))
+
+    @property
+    def spread_step(self) -> float | None:
+        """Step of the grid that all lie on, if one is held by so many rows that their PITs must be spread."""
+        if self.values is None or self.counts.max() <= MILD_ATOM * self.counts.sum():
+            return None
+        return grid_step(self.values, int(self.counts.sum()))
+
+
+@dataclass(frozen=True)
+class SurveyPlan:
+    """What is looked at.
+
+    Parameters
+    ----------
+    subject : Subject
+        The forecaster, or the columns with forecasts.
+    target : str
+        Column with the outcomes.
+    columns : tuple of str
+        All columns that an audit needs, the target among them.
+    groups : tuple of str
+        Columns that groups are named by or searched in.
+    person : str or None
+        Column that names people.
+    seed : int
+        Of the choice among the rows of a person.
+    """
+
+    subject: Subject
+    target: str
+    columns: tuple[str, ...]
+    groups: tuple[str, ...]
+    person: str | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a first look finds; surveys of different rows add up to that of all of them.
+
+    Parameters
+    ----------
+    n_rows : dict of int to int
+        Rows of each part.
+    outcomes : Outcomes
+        Of all rows.
+    seen : dict of str to Seen
+        What the columns of groups hold.
+    digests : dict of int to bytes
+        Hash of the outcomes of each part.
+    people : People or None
+        Who has which row.
+    unseen : UnseenValues
+        Values that the forecaster's training never had.
+    """
+
+    n_rows: dict[int, int]
+    outcomes: Outcomes
+    seen: dict[str, Seen]
+    digests: dict[int, bytes]
+    people: People | None
+    unseen: UnseenValues
+
+    def __add__(self, other: Survey) -> Survey:
+        return Survey.joined([self, other])
+
+    @staticmethod
+    def joined(surveys: Sequence[Survey]) -> Survey:
+        """Add up surveys of different rows."""
+        n_rows: dict[int, int] = {}
+        for part, n in (item for one in surveys for item in one.n_rows.items()):
+            n_rows[part] = n_rows.get(part, 0) + n
+        people = [one.people for one in surveys if one.people is not None]
+        return Survey(
+            n_rows,
+            reduce(add, (one.outcomes for one in surveys)),
+            {name: reduce(add, (one.seen[name] for one in surveys)) for name in surveys[0].seen},
+            {part: digest for one in surveys for part, digest in one.digests.items()},
+            People.joined(people) if people else None,
+            reduce(add, (one.unseen for one in surveys)),
+        )
+
+    def chosen(self, kept: Mapping[int, Ints] | None, size: int, seed: int) -> dict[int, Ints]:
+        """Choose rows of each part at random, all alike likely.
+
+        All of them if they are no more than `size`.
+
+        `kept` are the rows of each part that are to be chosen from, if not all are.
+        """
+        numbers = sorted(self.n_rows)
+        sizes = [self.n_rows[i] if kept is None else kept[i].size for i in numbers]
+        ends = np.cumsum(sizes)
+        total = sum(sizes)
+        random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(CHOICE,)))
+        picked = (
+            np.arange(total)
+            if size >= total
+            else np.sort(random.choice(total, size, replace=False))
+        )
+        rows = {}
+        for i, n, end in zip(numbers, sizes, ends, strict=True):
+            first, last = np.searchsorted(picked, (end - n, end))
+            inside = (picked[first:last] - (end - n)).astype(np.intp)
+            rows[i] = inside if kept is None else kept[i][inside]
+        return rows
+
+
+def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Survey | None:
+    """Look at one part, and complain of what an audit would stumble on.
+
+    None of a part without rows.
+    """
+    source = parts.names[i]
+    found = list[Survey]()
+    hashed = hashlib.sha256()
+    wanted = list(dict.fromkeys((*plan.columns, *([] if plan.person is None else [plan.person]))))
+    for block, (start, table) in enumerate(parts.blocks(i, wanted)):
+        y = number_column(table, plan.target, source=source, start=start)
+        hashed.update(np.ascontiguousarray(y, dtype="<f8").data)
+        plan.subject.of(table, source, start)  # complains of forecasts that are none
+        people = None
+        last = found[-1] if found else None
+        if plan.person is not None:
+            labels = id_column(table, plan.person, source=source, start=start)
+            people = People.of(
+                labels, i, start, block_generator(plan.seed, SURVEY, i, block).random(y.size)
+            )
+        outcomes = Outcomes.of(y, are_many=last is not None and last.outcomes.values is None)
+        with about(source):
+            seen = {
+                name: _seen(table[name], last.seen[name] if last else None) for name in plan.groups
+            }
+        unseen = UnseenValues.of(plan.subject.schema, table)
+        found.append(Survey({i: y.size}, outcomes, seen, {}, people, unseen))
+        if plan.person is None:  # people are joined at the end: each time would copy them all
+            found = [Survey.joined(found)]
+        advance(len(table))
+    return replace(Survey.joined(found), digests={i: hashed.digest()}) if found else None
+
+
+def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
+    """Look at a column, unless blocks before this one have told all that can be told."""
+    if before is None or before.labels is not None:
+        return Seen.of(values)
+    return before if before.has_missing else replace(before, has_missing=bool(values.isna().any()))

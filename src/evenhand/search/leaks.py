@@ -1,0 +1,221 @@
+"""Groups and features that the outcome may define.
+
+No calibrated forecaster could be calibrated for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from evenhand._validate import Floats
+from evenhand.columns.groups import Groups
+from evenhand.columns.values import days, moments
+from evenhand.search.masks import Bools, Ints, as_table, feature_groups
+
+__all__ = ["COLUMNS", "find_leaks"]
+
+MOST_APART = 0.01
+"""Largest share of the rows on which a group may differ from a range of outcomes."""
+
+MOST_APART_OF_GROUP = 0.1
+"""The same as a share of the group, or of its complement if that is smaller: else any rare group
+would qualify."""
+
+FEWEST = 10
+"""Fewest rows of a group, and of its complement: a range may hold fewer by chance."""
+
+LEAST_CORRELATION = 0.99
+"""Absolute rank correlation with the outcome from which a feature may have been made from it."""
+
+FEWEST_RANKED = 20
+"""Fewest rows on which a rank correlation is judged."""
+
+COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
+
+
+def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.DataFrame:
+    """Name the groups and features that the outcome may define.
+
+    Calibration within a group is defined for groups that are known before the outcome. In a group
+    such as "outcomes above their median" the true distribution itself is off. Two things give such
+    a group away:
+
+    - *a range of outcomes*: all rows with outcomes between two thresholds (one of which may be
+      infinite) or all rows outside of them are the group, but for at most 1% of the rows and 10% of
+      the smaller of the group and its complement, which have at least 10 rows each; and ranges of
+      the forecasts' medians fit worse;
+    - *rank correlation*: a feature of numbers or dates has an absolute rank correlation (Spearman)
+      with the outcome above 0.99 and above that of the forecasts' medians, on at least 20 rows.
+
+    A column is named if one of the groups that it makes is. A group of given size that is drawn
+    independently of the outcomes is named with probability below 2e-4 at 20 rows, 2e-6 at 30 rows
+    and 1e-9 at 100 rows; two halves whose outcomes are normal with equal spread are within 1% only
+    if their means are 4.65 standard deviations apart, and are not named if the forecasts' medians
+    tell them apart as well as the outcomes do. A group that was known before is named, too, where
+    the forecasts miss so strong a feature (of 1,000 people, a group of 2% whose mean is 4 standard
+    deviations from that of the others, in a quarter of tables), or where a feature ranks outcomes
+    better than they do.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Outcomes.
+    median : ndarray of shape (n,)
+        Medians of the forecasts.
+    groups : Groups
+        Named groups of the n rows.
+    features : DataFrame or array of shape (n, p), or None
+        Features that groups are searched in.
+
+    Returns
+    -------
+    DataFrame
+        One row per group or feature: `kind` ("group" or "feature"), `name`, `column` that makes the
+        group (None of a mask), `apart`, the share of rows on which it differs from a range of
+        outcomes (NaN if rank correlation gave it away), and for features `rank_correlation` with
+        the outcomes and `forecast_rank_correlation`.
+    """
+    ranges = (_Ranges.of(y), _Ranges.of(median))
+    ranks = _Ranks(y, median)
+    table = None if features is None else as_table(features, y.size)
+    by_column: dict[str, tuple[float, float, float]] = {}
+    for j, (name, made) in enumerate(() if table is None else feature_groups(table)):
+        apart = [] if isinstance(made, str) else [_apart(mask, *ranges) for mask in made.values()]
+        least = np.nanmin(apart) if apart and not np.isnan(apart).all() else np.nan
+        found = (np.nan, np.nan) if table is None else ranks.of(table.iloc[:, j])
+        if not np.isnan([least, found[0]]).all():
+            by_column[name] = (float(least), *found)
+    features_found = [("feature", name, name, *numbers) for name, numbers in by_column.items()]
+    group_rows = _groups_found(groups, ranges, by_column)
+    return pd.DataFrame([*group_rows, *features_found], columns=list(COLUMNS)).astype(
+        dict.fromkeys(COLUMNS[3:], float)
+    )
+
+
+def _groups_found(
+    groups: Groups,
+    ranges: tuple[_Ranges, _Ranges],
+    by_column: dict[str, tuple[float, float, float]],
+) -> list[tuple[Any, ...]]:
+    """Named groups that are ranges of outcomes, and the other groups of their columns."""
+    apart = {group.name: _apart(mask, *ranges) for group, mask in groups.pairs()}
+    columns = {
+        group.column
+        for group, _ in groups.pairs()
+        if group.column and not np.isnan(apart[group.name])
+    }
+    columns |= set(by_column)
+    unknown = (np.nan, np.nan)
+    return [
+        (
+            "group",
+            group.name,
+            group.column,
+            apart[group.name],
+            *by_column.get(group.column or "", (0.0, *unknown))[1:],
+        )
+        for group, _ in groups.pairs()
+        if group.column in columns or not np.isnan(apart[group.name])
+    ]
+
+
+def _apart(mask: Bools, outcomes: _Ranges, medians: _Ranges) -> float:
+    """Share of rows on which a group differs from a range of outcomes.
+
+    NaN of a group that is none.
+    """
+    n = mask.size
+    size = int(np.count_nonzero(mask))
+    smaller = min(size, n - size)
+    if smaller < FEWEST:
+        return np.nan
+    apart = outcomes.apart(mask)
+    is_range = apart <= MOST_APART * n and apart <= MOST_APART_OF_GROUP * smaller
+    return apart / n if is_range and apart < medians.apart(mask) else np.nan
+
+
+@dataclass(frozen=True)
+class _Ranges:
+    """Ranges of a value.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (n,)
+        Rows by rising value.
+    ends : ndarray of int
+        Numbers of rows at or below each distinct value, and 0: between them a threshold may lie.
+    """
+
+    order: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, values: Floats) -> _Ranges:
+        order = np.argsort(values, kind="stable")
+        rising = values[order]
+        return cls(
+            order,
+            np.concatenate(([0], np.flatnonzero(rising[1:] != rising[:-1]) + 1, [values.size])),
+        )
+
+    def apart(self, mask: Bools) -> int:
+        """Return the fewest rows on which a group differs from a range, or from all rows outside of one."""
+        balance = np.concatenate(([0], np.cumsum(np.where(mask[self.order], 1, -1))))[self.ends]
+        # rows of the group less others within the best range: the largest rise of their balance
+        # (Kadane)
+        rise = int((balance - np.minimum.accumulate(balance)).max())
+        fall = int((np.maximum.accumulate(balance) - balance).max())
+        size = int(np.count_nonzero(mask))
+        return min(size - rise, mask.size - size - fall)
+
+
+@dataclass(frozen=True)
+class _Ranks:
+    """Rank correlations with outcomes `y`, of a feature and of the medians of forecasts."""
+
+    y: Floats
+    median: Floats
+
+    @cached_property
+    def _whole(self) -> tuple[Floats, float]:
+        """Ranks of all outcomes, and their correlation with the medians."""
+        ranks = stats.rankdata(self.y)
+        return ranks, _correlation(stats.rankdata(self.median), ranks)
+
+    def of(self, values: pd.Series[Any]) -> tuple[float, float]:
+        """Return both correlations if the feature's gives it away, else NaN."""
+        numbers = _as_numbers(values)
+        there = ~np.isnan(numbers)
+        if there.sum() < FEWEST_RANKED:
+            return np.nan, np.nan
+        if there.all():
+            outcomes, of_median = self._whole
+        else:
+            outcomes = stats.rankdata(self.y[there])
+            of_median = _correlation(stats.rankdata(self.median[there]), outcomes)
+        own = _correlation(stats.rankdata(numbers[there]), outcomes)
+        return (own, of_median) if own > LEAST_CORRELATION and own > of_median else (np.nan, np.nan)
+
+
+def _as_numbers(values: pd.Series[Any]) -> Floats:
+    """Numbers and dates as floats; of other values all NaN."""
+    if values.dtype.kind == "M":
+        return days(moments(values))
+    if values.dtype.kind in "iuf":
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.full(len(values), np.nan)
+
+
+def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
+    """Absolute correlation of ranks; 0 where one of them is constant."""
+    a = first - first.mean()
+    b = second - second.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return min(abs(float(a @ b)) / size, 1.0) if size > 0 else 0.0

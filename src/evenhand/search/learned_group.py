@@ -1,0 +1,383 @@
+"""The learned worst group: found by features on some rows, judged on others (method: worst groups)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._format import at_least, one_line, stated_confidence
+from evenhand._validate import (
+    Floats,
+    InputError,
+    bad_input,
+    check_count,
+    check_fraction,
+    check_rows,
+)
+from evenhand.calibration.errors import check_pit
+from evenhand.calibration.scores import covered
+from evenhand.columns.encoding import TableEncoder
+from evenhand.draws import RandomState, generator
+from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
+from evenhand.search.mean_bound import mean_lower_bound
+from evenhand.search.patterns import Direction, direction_of, pattern_values
+from evenhand.search.rules import RULE_STRETCH, Rule, learn_rules, main_features
+from evenhand.tables import take_rows
+
+__all__ = ["FoundGroup", "GroupSearch", "find_group"]
+
+FIRST_SHARE = 0.4
+"""Share of the rows in the first fold, which is learned from and never judged."""
+
+FEWEST_ROWS = 100
+FEWEST_IN_FOLD = 10
+FEWEST_IN_GROUP = 20
+
+RULE_SHARE = 0.8
+"""A rule in words is given if its error is at least this share of the learned group's."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoundGroup:
+    """A group that features define and that was judged on rows it was not learned from.
+
+    Parameters
+    ----------
+    mass : float
+        Share of the rows that the group was to hold.
+    n : int
+        Rows in the group, all folds together.
+    n_judged : int
+        Rows among which they were selected: all but the first fold.
+    n_rows : int
+        Rows used in all; fewer than were given if there were more than `max_rows`.
+    rows : ndarray of shape (n,)
+        Row numbers of the group, increasing.
+    error : float
+        Estimated calibration error (W1) of the group: without bias for a quantity that the true
+        error is never below. Not clipped, so a little below 0 where nothing is wrong.
+    low : float
+        Lower confidence bound, 0 to 1/2, for the same. It bounds the worst group of this mass that
+        features define.
+    confidence : float
+        Probability with which `low` holds.
+    p_value : float
+        For the hypothesis that the group is calibrated; `low > 0` exactly if it is below `1 -
+        confidence`.
+    direction : str
+        What is wrong with the forecasts in most folds: `"outcomes lower than forecast"`, `"outcomes
+        higher than forecast"`, `"intervals too narrow"`, `"intervals too wide"` or `"mixed"`.
+    bias : float
+        Mean of the rows' residuals, in their units; NaN if none were given.
+    coverage_80 : float
+        Share of the group's draws whose central 80% interval holds the outcome.
+    description : str or None
+        One or two conditions, such as `"bmi > 0.03 and age <= 50"`, that define a group of nearly
+        this mass with at least 0.8 of the error on the same rows; None if there are none, or if
+        `low` is 0.
+    description_share : float
+        Share of the judged rows that such conditions take in, between 2/3 and 3/2 of the mass; NaN
+        without them.
+    features : tuple of str
+        Up to three features that the score of rows depends on most, largest first.
+    """
+
+    mass: float
+    n: int
+    n_judged: int
+    n_rows: int
+    rows: NDArray[np.intp]
+    error: float
+    low: float
+    confidence: float
+    p_value: float
+    direction: Direction
+    bias: float
+    coverage_80: float
+    description: str | None
+    description_share: float
+    features: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            mass=self.mass,
+            n=self.n,
+            n_judged=self.n_judged,
+            error=self.error,
+            low=self.low,
+            p_value=self.p_value,
+            direction=self.direction,
+            description=self.description,
+        )
+
+    def __str__(self) -> str:
+        """One sentence."""
+        what = f"{self.direction}: " if self.low > 0 else "no group found with confidence: "
+        where = f" (nearly: {self.description})" if self.description else ""
+        return (
+            f"{what}calibration error {self.error:.3f}, at least {at_least(self.low, 3, unit=1)}"
+            f" with {stated_confidence(self.confidence)} confidence, in {self.n} of {self.n_judged}"
+            f" rows{where}"
+        )
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One fold judged: where it is, the score that was learned before it, the group's rows and their pattern values."""
+
+    start: int
+    stop: int
+    score: LearnedScore
+    rows: NDArray[np.intp]
+    values: Floats
+
+
+def find_group(
+    pit: ArrayLike,
+    X: Any,
+    mass: float = 0.2,
+    *,
+    confidence: float = 0.95,
+    n_folds: int = 5,
+    residual: ArrayLike | None = None,
+    max_rows: int = 50_000,
+    random_state: RandomState = None,
+) -> FoundGroup:
+    """Find a group of people, defined by features, whose forecasts are least calibrated, and prove it.
+
+    A forest and a linear model learn where PITs deviate from uniform, in level and in spread; the
+    better one on rows it had not seen selects the share `mass` of the next rows, whose outcomes
+    then judge the group. Rows are shuffled and used in order: the first 40% are learned from only,
+    and each further fold is judged by what was learned on all folds before it. So the bound and the
+    p-value are honest at any number of rows, whatever the learners do.
+
+    Parameters
+    ----------
+    pit : array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws. For a guarantee in few draws, one
+        jittered draw per cell.
+    X : DataFrame of any library, or array-like of shape (n, n_features)
+        Features: numbers, text, categories, booleans, dates, missing values. Columns of an array
+        are named x0, x1, ...
+    mass : float, default 0.2
+        Share of the rows in the group, 0 < mass <= 1.
+    confidence : float, default 0.95
+        Probability with which the bound holds.
+    n_folds : int, default 5
+        Folds, at least 2.
+    residual : array-like of shape (n,), optional
+        Outcome minus mean forecast, for the group's bias.
+    max_rows : int, default 50,000
+        Of more rows a random subset of this size is used.
+    random_state : int, generator or None
+        Seed of the shuffle, the forests and ties.
+
+    Returns
+    -------
+    FoundGroup
+        Which rows, how wrong and in which direction, with a bound that holds.
+
+    Raises
+    ------
+    InputError
+        If there are too few rows, no feature varies, or a value cannot be read.
+
+    Notes ----- With sign pattern `s` learned before, a selected row counts `mean_j T(u_j) -
+    integral_0^1 s(c) c dc`, where `T(u) = integral_u^1 s(c) dc`. Its expectation is `integral_0^1
+    s(c) (F(c) - c) dc` for the row's law `F` of PITs, so in expectation the mean over a group never
+    exceeds the group's error. Given the features, `low` is below the mean error, over folds, of the
+    groups of rows that were selected in them, and so below that of the worst of them. Rows must be
+    independent people.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> age = random.uniform(20, 80, size=1000)
+    >>> pit = random.uniform(size=1000) ** np.where(age > 50, 2, 1)     # too low for the old: F(u) = sqrt(u)
+    >>> group = find_group(pit, pd.DataFrame({"age": age}), mass=0.5, random_state=0)
+    >>> group.low < 2 / 3 - 1 / 2, group.direction, group.features
+    (True, 'outcomes lower than forecast', ('age',))
+    """
+    search = GroupSearch(pit, X, n_folds=n_folds, max_rows=max_rows, random_state=random_state)
+    return search.find(mass, confidence=confidence, residual=residual)
+
+
+class GroupSearch:
+    """The search behind `find_group`, for several masses.
+
+    What is learned from features serves them all.
+
+    Parameters are those of `find_group`.
+    """
+
+    def __init__(
+        self,
+        pit: ArrayLike,
+        X: Any,
+        *,
+        n_folds: int = 5,
+        max_rows: int = 50_000,
+        random_state: RandomState = None,
+    ) -> None:
+        self._pit = check_pit(pit)
+        self._X = X
+        self._random = generator(random_state)
+        n = self._pit.shape[0]
+        self._rows = self._random.permutation(n)[: check_count("max_rows", max_rows)]
+        self._n_folds = check_count("n_folds", n_folds, least=2)
+        starts = np.linspace(FIRST_SHARE * self._rows.size, self._rows.size, n_folds)
+        self._starts = starts.round().astype(int)
+        self._fits: dict[int, tuple[Fit, ...]] = {}
+
+    @cached_property
+    def _encoded(self) -> tuple[TableEncoder, Floats]:
+        return _encoded(self._X, self._rows, self._pit.shape[0])
+
+    def find(
+        self, mass: float, *, confidence: float = 0.95, residual: ArrayLike | None = None
+    ) -> FoundGroup:
+        """Find the group of one mass."""
+        check_fraction("mass", mass, high_open=False)
+        check_fraction("confidence", confidence)
+        n = self._pit.shape[0]
+        rows = self._rows
+        residuals = None if residual is None else check_rows("residual", residual, n)
+        _check_enough(rows.size, mass, self._n_folds, n > rows.size)
+        encoder, features = self._encoded
+        shuffled = self._pit[rows]
+        stages = list[_Stage]()
+        for start, stop in pairwise(self._starts):
+            stages.append(
+                self._judged(shuffled[:stop], start, mass, stages[-1].score if stages else None)
+            )
+        values = np.concatenate([stage.values for stage in stages])
+        # the spread among the first fold's best rows: known before any row is judged
+        low, p_value = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
+        group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
+        error = float(values.mean())
+        rule = (
+            _rule_in_words(stages, features, shuffled, error, encoder, self._random)
+            if low > 0
+            else None
+        )
+        return FoundGroup(
+            mass=float(mass),
+            n=group.size,
+            n_judged=int(rows.size - self._starts[0]),
+            n_rows=rows.size,
+            rows=group,
+            error=error,
+            low=low,
+            confidence=float(confidence),
+            p_value=p_value,
+            direction=_usual_direction(stages),
+            bias=math.nan if residuals is None else float(residuals[group].mean()),
+            coverage_80=float(covered(self._pit[group], 0.8).mean()),
+            description=None if rule is None else rule[0],
+            description_share=math.nan if rule is None else rule[1],
+            features=main_features(
+                features[: stages[-1].start], stages[-1].score.unseen, encoder, self._random
+            ),
+        )
+
+    def _judged(self, pit: Floats, start: int, mass: float, before: LearnedScore | None) -> _Stage:
+        """Learn from the rows before `start` and judge the others."""
+        features = self._encoded[1][: pit.shape[0]]
+        if start not in self._fits:
+            self._fits[start] = learn_fits(features[:start], pit[:start], self._random)
+        score = best_score(self._fits[start], pit[:start], mass, self._random, before)
+        best = start + top_rows(score(features[start:]), mass, self._random)
+        return _Stage(start, pit.shape[0], score, best, pattern_values(pit[best], score.pattern))
+
+
+def _usual_direction(stages: Sequence[_Stage]) -> Direction:
+    """Direction of most folds; among equals the one of the larger error."""
+    sums: dict[Direction, tuple[int, float]] = {}
+    for stage in stages:
+        direction = direction_of(stage.score.pattern)
+        count, total = sums.get(direction, (0, 0.0))
+        sums[direction] = count + 1, total + float(stage.values.sum())
+    return max(sums, key=lambda direction: sums[direction])
+
+
+def _rule_in_words(
+    stages: Sequence[_Stage],
+    features: Floats,
+    pit: Floats,
+    error: float,
+    encoder: TableEncoder,
+    random: np.random.Generator,
+) -> tuple[str, float] | None:
+    """Say the last fold's rule and its share of the judged rows, if rules do nearly as well as scores on these rows.
+
+    The simpler rule comes first. One that takes in more or fewer rows by half would tell of another
+    group.
+    """
+    n_judged = sum(stage.stop - stage.start for stage in stages)
+    mass = sum(stage.rows.size for stage in stages) / n_judged
+    values: list[list[Floats]] = [[], []]
+    rules: tuple[Rule, ...] = ()
+    for stage in stages:
+        rules = learn_rules(features[: stage.start], stage.score.unseen, mass, encoder, random)
+        for rule, found in zip(rules, values, strict=False):
+            inside = stage.start + np.flatnonzero(rule.holds(features[stage.start : stage.stop]))
+            found.append(pattern_values(pit[inside], stage.score.pattern))
+    for rule, found in zip(rules, values, strict=False):
+        judged = np.concatenate(found)
+        share = judged.size / n_judged
+        if (
+            mass / RULE_STRETCH <= share <= mass * RULE_STRETCH
+            and judged.mean() >= RULE_SHARE * error
+        ):
+            return rule.words(encoder), share
+    return None
+
+
+def _encoded(X: Any, rows: NDArray[np.intp], n: int) -> tuple[TableEncoder, Floats]:
+    """Encode the features of some rows."""
+    frame = (
+        X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True, pass_through=True)
+    )
+    table = frame if isinstance(frame, pd.DataFrame | nw.DataFrame) else np.asarray(X)
+    if len(table.shape) != 2 or table.shape[0] != n:
+        raise bad_input(
+            "X", f"have one row for each of the {n} rows of pit", f"shape {table.shape}"
+        )
+    encoder = TableEncoder()
+    try:
+        features = encoder.fit_transform(take_rows(table, rows))
+    except InputError:
+        encoder.fit_transform(table)  # says where in the caller's table, not in the shuffled one
+        raise
+    if not (np.ptp(features, axis=0) > 0).any():
+        raise bad_input(
+            "X",
+            "have a feature that varies",
+            "constant features only",
+            "no group can be told apart by them",
+        )
+    return encoder, features
+
+
+def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
+    judged = 1 - FIRST_SHARE
+    needed = math.ceil(
+        max(FEWEST_ROWS, FEWEST_IN_GROUP / (judged * mass), FEWEST_IN_FOLD * (n_folds - 1) / judged)
+    )
+    if n < needed:
+        name = "max_rows" if is_subset else "pit"
+        rule = (
+            f"{'allow' if is_subset else 'have'} at least {needed} rows for mass {mass:g} and"
+            f" {n_folds} folds"
+        )
+        raise bad_input(name, rule, n, "ask for a larger mass or fewer folds, or bring more rows")

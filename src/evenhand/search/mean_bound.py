@@ -1,0 +1,79 @@
+"""A lower confidence bound for a mean, by betting (method: what can be proven)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._validate import bad_input, check_finite, check_fraction
+
+MULTIPLES = (1.0, 2.0, 4.0)
+WEIGHTS = (0.8, 0.1, 0.1)
+"""Stakes, as multiples of the best one for the bound, and how much of the capital goes with
+each."""
+
+LARGEST = 1.98
+"""Largest stake: at 2 a single value of -1/2 would lose everything."""
+
+
+def mean_lower_bound(
+    values: ArrayLike, confidence: float = 0.95, *, deviation: float = 12**-0.5
+) -> tuple[float, float]:
+    """Lower confidence bound, by betting, for the mean of expectations of values between -1/2 and 1/2.
+
+    The values may depend on the past and each may have an expectation of its own given the past,
+    `mu_i`; the bound is for their mean. It is honest at any number of values.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Between -1/2 and 1/2.
+    confidence : float, default 0.95
+        Probability with which the bound holds.
+    deviation : float, default that of a uniform value
+        A guess of the values' standard deviation, made without seeing them. A bad guess costs
+        sharpness only.
+
+    Returns
+    -------
+    low, p_value : float
+        The bound, or 0 if it is below, and a p-value for "the mean is 0 or less".
+
+    Notes ----- For a stake `b < 2`, `prod_i (1 + b v_i) / (1 + b mu_i)` has expectation 1, and so
+    has a mean of such products over stakes; by Markov it is below `1 / (1 - confidence)` with
+    probability `confidence`. As the logarithm is concave, `prod_i (1 + b mu_i) <= (1 + b mu)^n` at
+    the mean `mu`. So whatever `theta` makes the mean over stakes of `prod_i (1 + b v_i) / (1 + b
+    theta)^n` reach that level is below `mu`; this capital decreases in `theta`.
+
+    References ---------- Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables
+    by betting. doi:10.1093/jrsssb/qkad009
+
+    Examples
+    --------
+    >>> low, p_value = mean_lower_bound(np.full(100, 0.5))
+    >>> 0.4 < low < 0.5, p_value < 1e-9
+    (True, True)
+    """
+    from scipy.optimize import brentq
+
+    bets = check_finite("values", values)
+    if np.abs(bets).max() > 0.5 + 1e-12:
+        raise bad_input("values", "lie between -1/2 and 1/2", float(bets[np.abs(bets).argmax()]))
+    level = -math.log1p(-check_fraction("confidence", confidence))
+    # best for a bound at this confidence; the larger ones make p-values of strong effects small
+    stake = math.sqrt(2 * level / bets.size) / max(deviation, 1e-3)
+    stakes = np.minimum(stake * np.array(MULTIPLES), LARGEST)
+    gains = np.log1p(stakes[:, None] * bets).sum(axis=-1)
+
+    def log_capital(theta: float) -> float:
+        return float(
+            np.logaddexp.reduce(gains - bets.size * np.log1p(stakes * theta) + np.log(WEIGHTS))
+        )
+
+    p_value = math.exp(-max(log_capital(0.0), 0.0))
+    # not p_value < 1 - confidence: rounding must not part the two
+    if log_capital(0.0) <= level:
+        return 0.0, p_value
+    return float(brentq(lambda theta: log_capital(theta) - level, 0.0, 0.5)), p_value

@@ -1,0 +1,347 @@
+"""The oracle worst group: rows chosen with the outcomes seen (method: worst groups).
+
+A group's error is the integral of `|F - c|`, `F` the mean of its rows' step CDFs: convex in `F`. So
+for a weight `s(c)` the best `k` rows are those with the largest integral of `s` times their own
+CDF, and with `s` the slope of the error at a group's `F` these rows are at least as bad as that
+group. The search ascends so from many weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._format import one_line
+from evenhand._validate import Floats, bad_input, check_count, check_fraction
+from evenhand.calibration.errors import check_pit, quantile_distance
+from evenhand.draws import RandomState, generator
+from evenhand.search.cells import BLOCK, Cells, Counts, Mask
+
+__all__ = ["WorstGroupCurve", "worst_group_curve"]
+
+SEARCH_ROWS = 1024
+"""Rows from which patterns are learned; beyond, a random subset of so many shows them to all
+rows."""
+
+PER_SIZE = 4
+"""Groups of each size from which the search ascends."""
+
+FEW_CELLS = 32
+"""Cells below which eight levels do not tell groups apart."""
+
+SWAP_WORK = 100_000
+"""Numbers to compute for all exchanges of one row, up to which a group is polished by them."""
+
+MOST_SORTED = 1 << 22
+"""PITs sorted at once."""
+
+NO_GAIN = {np.dtype(np.float64): 1e-14, np.dtype(np.float32): 1e-5}
+"""Errors closer than this are equal but for rounding."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WorstGroupCurve:
+    """The worst group of each size.
+
+    Parameters
+    ----------
+    masses : ndarray of shape (k,)
+        Shares of the rows.
+    errors : ndarray of shape (k,)
+        W1 calibration error of the group found, 0 to 1/2.
+    rows : tuple of ndarray
+        Row numbers of each group.
+    """
+
+    masses: Floats
+    errors: Floats
+    rows: tuple[NDArray[np.intp], ...]
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            masses=self.masses.size,
+            errors=(float(self.errors.min()), float(self.errors.max())),
+        )
+
+
+def worst_group_curve(
+    pit: ArrayLike, masses: ArrayLike, *, n_starts: int = 64, random_state: RandomState = 0
+) -> WorstGroupCurve:
+    """Find a worst group of each mass among all subsets of the rows, the outcomes seen.
+
+    The search ascends from many patterns of where the group's PITs are too many or too few. The
+    groups of the paper, the rows with the lowest and those with the highest mean PIT, are always
+    among those compared; the exact error over all draws decides. It is a lower bound for the worst
+    subset of the sample, and on small problems nearly always that subset. For a deterministic
+    forecaster it says nothing about harm: even the true distribution scores about `(1 - mass) / 2`.
+
+    Parameters
+    ----------
+    pit : array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws.
+    masses : float or array-like of shape (k,)
+        Shares of the rows, 0 < mass <= 1; a group has `ceil(mass * n)` rows.
+    n_starts : int, default 64
+        Patterns to start from, at least 1, besides the two constant ones: up to two changes of
+        sign, the rest random.
+    random_state : int, generator or None, default 0
+        Seed of the random patterns and, beyond 1024 rows, of the subset from which patterns are
+        learned.
+
+    Returns
+    -------
+    WorstGroupCurve
+
+    Raises
+    ------
+    InputError
+        If a PIT or a mass is out of its range or not a number.
+
+    References ---------- Zhao, Ma & Ermon, ICML 2020, section 5 (adversarial groups), where the two
+    constant patterns alone are used.
+
+    Examples
+    --------
+    >>> curve = worst_group_curve([[0.1, 0.6], [0.4, 0.9], [0.2, 0.8], [0.0, 0.3]], masses=[0.25, 1.0])
+    >>> curve.errors, curve.rows[0]
+    (array([0.35    , 0.090625]), array([3]))
+
+    Outcomes that all lie at the middle are wrong without any shift of the mean:
+
+    >>> curve = worst_group_curve([0.125, 0.5, 0.375, 0.5, 0.625, 0.5, 0.875, 0.5], masses=0.5)
+    >>> curve.errors, curve.rows[0]
+    (array([0.25]), array([1, 3, 5, 7]))
+    """
+    matrix = check_pit(pit)
+    shares = check_masses(masses)
+    check_count("n_starts", n_starts)
+    sizes, which = np.unique(group_sizes(shares, matrix.shape[0]), return_inverse=True)
+    found = _find(matrix, sizes, int(n_starts), generator(random_state))
+    errors, groups = _decide(matrix, sizes, found)
+    return WorstGroupCurve(shares, errors[which], tuple(np.flatnonzero(groups[i]) for i in which))
+
+
+def check_masses(masses: ArrayLike) -> Floats:
+    """Return masses as a list of shares, each above 0 and at most 1."""
+    shares = np.atleast_1d(np.asarray(masses, dtype=np.float64))
+    if shares.ndim != 1 or shares.size == 0:
+        raise bad_input("masses", "be a number or a list of numbers", f"shape {shares.shape}")
+    for mass in shares:
+        check_fraction("mass", mass, high_open=False)
+    return shares
+
+
+def group_sizes(masses: Floats, n_samples: int) -> Counts:
+    """Rows in a group of each mass, `ceil(mass * n_samples)`."""
+    # a rounding error in the product must not add a row
+    return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(np.intp)
+
+
+def _constant(cells: Cells) -> Floats:
+    width = np.diff(cells.edges)
+    return np.array([width, -width])
+
+
+def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
+    """Patterns to start from: constant, one change of sign, two changes, random."""
+    n_cells = cells.edges.size - 1
+    cell = np.arange(n_cells)
+    cuts = np.arange(1, 6) / 6 * n_cells
+    signs = [cell < cut for cut in cuts]
+    signs += [(cell >= low) & (cell < high) for low, high in combinations(cuts, 2)]
+    changing = np.repeat(np.array(signs), 2, axis=0)
+    changing[1::2] ^= True
+    random_signs = random.integers(0, 2, size=(max(n_starts - changing.shape[0], 0), n_cells)) > 0
+    chosen = np.concatenate((changing, random_signs))[:n_starts]
+    return np.concatenate((_constant(cells), np.where(chosen, 1.0, -1.0) * np.diff(cells.edges)))
+
+
+def _find(matrix: Floats, sizes: Counts, n_starts: int, random: np.random.Generator) -> Mask:
+    """Return a group of each size, the worst that the search in cells finds."""
+    n = matrix.shape[0]
+    if n <= SEARCH_ROWS:
+        return _search(Cells.of(matrix), sizes, n_starts, random, keep=1)[0]
+    subset = matrix[np.sort(random.choice(n, SEARCH_ROWS, replace=False))]
+    few = np.maximum(np.round(sizes * (SEARCH_ROWS / n)), 1).astype(np.intp)
+    part = Cells.of(subset)
+    _, means, owner = _search(part, few, n_starts, random, keep=3)
+    patterns = part.slopes(means)
+    cells = Cells.of(matrix)
+    if cells.edges.size != part.edges.size or (cells.edges != part.edges).any():
+        # the subset misses some of few distinct values: read its patterns off at the middles of all
+        # cells
+        middle = (cells.edges[1:] + cells.edges[:-1]) / 2
+        nearest = np.clip(np.searchsorted(part.edges, middle) - 1, 0, part.edges.size - 2)
+        patterns = (patterns / np.diff(part.edges))[:, nearest] * np.diff(cells.edges)
+    groups, means, errors = _ascend(cells, patterns, sizes[owner], most_steps=3)
+    return groups[_worst_of_each(cells, means, errors, owner, 1)]
+
+
+def _search(
+    cells: Cells, sizes: Counts, n_starts: int, random: np.random.Generator, keep: int
+) -> tuple[Mask, Floats, Counts]:
+    """Return the worst groups found, `keep` of each size, their mean CDFs and the position of their size."""
+    groups, means, errors, owner = _ascend_from(
+        cells, _starts(cells, n_starts, random), sizes, PER_SIZE
+    )
+    # what a size has found may serve the others
+    shared = cells.slopes(means[_worst_of_each(cells, means, errors, owner, 1)])
+    again = _ascend_from(cells, shared, sizes, 2)
+    groups = np.concatenate((groups, again[0]))
+    means = np.concatenate((means, again[1]))
+    errors = np.concatenate((errors, again[2]))
+    owner = np.concatenate((owner, again[3]))
+    polished = _worst_of_each(cells, means, errors, owner, 3 if keep == 1 else 0)
+    for i in polished:
+        groups[i], means[i], errors[i] = _exchanged(cells, groups[i], means[i], errors[i])
+    best = _worst_of_each(cells, means, errors, owner, keep)
+    return groups[best], means[best], owner[best]
+
+
+def _ascend_from(
+    cells: Cells, patterns: Floats, sizes: Counts, count: int
+) -> tuple[Mask, Floats, Floats, Counts]:
+    """Ascend, for each size, from those `count` patterns whose groups are worst."""
+    means = _screened(cells, patterns, sizes).reshape(-1, cells.cdfs.shape[1])
+    owner = np.tile(np.arange(sizes.size), patterns.shape[0])
+    best = _worst_of_each(cells, means, cells.errors(means), owner, count)
+    return *_ascend(cells, cells.slopes(means[best]), sizes[owner[best]]), owner[best]
+
+
+def _screened(cells: Cells, patterns: Floats, sizes: Counts) -> Floats:
+    """Mean CDF of the best rows of each pattern in each size, shape (patterns, sizes, cells).
+
+    One sort serves all.
+    """
+    scores = patterns.astype(cells.cdfs.dtype) @ cells.cdfs.T
+    ranks = np.empty(scores.shape, dtype=np.int32)
+    np.put_along_axis(
+        ranks,
+        np.argsort(-scores, axis=-1),
+        np.arange(scores.shape[1], dtype=np.int32)[None],
+        axis=-1,
+    )
+    return np.stack([cells.means(ranks < k, int(k)) for k in sizes], axis=1)
+
+
+def _worst_of_each(
+    cells: Cells, means: Floats, errors: Floats, owner: Counts, count: int
+) -> Counts:
+    """Positions of the `count` largest errors of each owner, in order of owners, of groups that are not alike.
+
+    Groups are alike that lie on the same side of the diagonal at eight levels: most would end in
+    the same group. Among few cells, where that is not so, only groups with the same mean CDF are.
+    """
+    n_cells = cells.edges.size - 1
+    if n_cells < FEW_CELLS:
+        alike = np.unique(np.column_stack((owner, means.round(12))), axis=0, return_inverse=True)[
+            1
+        ].ravel()
+    else:
+        levels = np.arange(1, 16, 2) * n_cells // 16
+        alike = 256 * owner + (means[:, levels] > cells.edges[levels]) @ (1 << np.arange(8))
+    order = np.lexsort((-errors, alike))
+    order = order[np.unique(alike[order], return_index=True)[1]]
+    order = order[np.lexsort((-errors[order], owner[order]))]
+    place = np.arange(order.size) - np.searchsorted(owner[order], owner[order])
+    return np.asarray(order[place < count])
+
+
+def _ascend(
+    cells: Cells, patterns: Floats, sizes: Counts, most_steps: int = 50
+) -> tuple[Mask, Floats, Floats]:
+    """Take the best rows of each pattern, then those of their slopes, until nothing gains."""
+    groups = cells.best_rows(patterns, sizes)
+    means = cells.means(groups, sizes)
+    errors = cells.errors(means)
+    active = np.arange(sizes.size)
+    for _ in range(most_steps - 1):
+        moved = cells.best_rows(cells.slopes(means[active]), sizes[active])
+        new_means = cells.means(moved, sizes[active])
+        new_errors = cells.errors(new_means)
+        gains = new_errors > errors[active] + NO_GAIN[cells.cdfs.dtype]
+        active = active[gains]
+        if active.size == 0:
+            break
+        groups[active] = moved[gains]
+        means[active] = new_means[gains]
+        errors[active] = new_errors[gains]
+    return groups, means, errors
+
+
+def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[Mask, Floats, float]:
+    """Exchange one row for another as long as that gains, if there are not too many pairs."""
+    k = int(group.sum())
+    (n, n_cells) = cells.cdfs.shape
+    while 0 < k * (n - k) * n_cells <= SWAP_WORK:
+        inside = np.flatnonzero(group)
+        outside = np.flatnonzero(~group)
+        means = mean + (cells.cdfs[outside] - cells.cdfs[inside, None]) / k
+        errors = cells.errors(means)
+        leaves, enters = np.unravel_index(int(np.argmax(errors)), errors.shape)
+        if errors[leaves, enters] <= error + NO_GAIN[cells.cdfs.dtype]:
+            break
+        group = group.copy()
+        group[[inside[leaves], outside[enters]]] = False, True
+        mean = means[leaves, enters]
+        error = float(errors[leaves, enters])
+    return group, mean, error
+
+
+def _decide(matrix: Floats, sizes: Counts, found: Mask) -> tuple[Floats, Mask]:
+    """Score what was found, the lowest and the highest mean PITs exactly, and keep the worst of the three."""
+    n = matrix.shape[0]
+    ranks = np.empty(n, dtype=np.intp)
+    ranks[np.argsort(matrix.mean(axis=-1), kind="stable")] = np.arange(n)
+    groups = list(found)
+    owner = list(range(sizes.size))
+    for i, k in enumerate(sizes):
+        ends = [end for end in (ranks < k, ranks >= n - k) if (end != found[i]).any()]
+        groups += ends
+        owner += [i] * len(ends)
+    errors = _exact_errors(matrix, groups)
+    best = [
+        max(np.flatnonzero(np.equal(owner, i)), key=errors.__getitem__) for i in range(sizes.size)
+    ]
+    return errors[best], np.array([groups[i] for i in best])
+
+
+def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
+    """Exact W1 error of each group: one sort serves all."""
+    counts = [int(group.sum()) * matrix.shape[1] for group in groups]
+    errors = np.zeros(len(groups))
+    done = [0] * len(groups)
+    for values, rows in _sorted_parts(matrix):
+        for i, group in enumerate(groups):
+            inside = group[rows]
+            size = int(np.count_nonzero(inside))
+            first = done[i] / counts[i]
+            last = (done[i] + size) / counts[i]
+            if values[0] >= last or values[-1] <= first:  # all on one side of the diagonal
+                errors[i] += abs(float(values @ inside) / counts[i] - (last**2 - first**2) / 2)
+            else:
+                ends = np.arange(done[i], done[i] + size + 1) / counts[i]
+                errors[i] += quantile_distance(values[inside], ends, 1.0)
+            done[i] += size
+    return errors
+
+
+def _sorted_parts(matrix: Floats) -> Iterator[tuple[Floats, Counts]]:
+    """Yield all PITs in order, with their rows, in parts.
+
+    A range of values is sorted at a time, to save memory.
+    """
+    flat = matrix.ravel()
+    n_ranges = -(-flat.size // MOST_SORTED)
+    cuts = np.quantile(flat[:: max(flat.size // MOST_SORTED, 1)], np.arange(1, n_ranges) / n_ranges)
+    for low, high in pairwise([-np.inf, *cuts, np.inf]):
+        places = np.flatnonzero((flat > low) & (flat <= high))
+        places = places[np.argsort(flat[places])]
+        for start in range(0, places.size, BLOCK):
+            part = places[start : start + BLOCK]
+            yield flat[part], part // matrix.shape[1]

@@ -1,0 +1,318 @@
+"""Sums over all intersections of two group masks at once, by matrix products (method: worst groups)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._validate import Floats
+from evenhand.search.masks import CELLS, Bools, Ints, Masks
+
+BINS = 64  # a power of two: `u * BINS` is exact, so no PIT lands on the wrong side of an edge
+BLOCK = 4096
+CHUNK = 1024  # pairs of columns whose histograms are worked on in the cache
+ALL_ROWS, NO_MASK = -1, -2  # in place of the number of a mask
+Sign = tuple[int, int]
+SIGNS: tuple[Sign, ...] = (
+    (0, 0),
+    (0, 1),
+    (1, 0),
+    (1, 1),
+)  # of two columns, each as it is or its complement
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is known of each row of the data.
+
+    Parameters
+    ----------
+    pit : ndarray of shape (n, m)
+        PITs over draws.
+    quantities : ndarray of shape (q, n)
+        What is summed over groups: ones first and, with weights, the weights last.
+    weights : ndarray of shape (n,) or None
+        Positive, with mean 1.
+    """
+
+    pit: Floats
+    quantities: Floats
+    weights: Floats | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The groups that are large enough.
+
+    Parameters
+    ----------
+    first, second : ndarray of int, shape (g,)
+        Numbers of the two masks; the first of a group of one mask is -1, all rows.
+    sums : ndarray of shape (q, g)
+        Sums of the quantities.
+    area : ndarray of shape (g,)
+        Binned W1 error times 64 times the sum of weights times draws.
+    """
+
+    first: Ints
+    second: Ints
+    sums: Floats
+    area: Floats
+
+    def take(self, wanted: Bools) -> Found:
+        """Return some of the groups."""
+        return Found(
+            self.first[wanted], self.second[wanted], self.sums[:, wanted], self.area[wanted]
+        )
+
+
+def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
+    """Sum over all single masks and pairs, tile by tile."""
+    n_draws = rows.pit.shape[1]
+
+    def tile(left: Ints, right: Ints) -> list[Found]:
+        sums = pair_sums(masks.columns, left, right, rows.quantities)
+
+        def below(a: Ints, b: Ints) -> Floats:
+            return counts_below(rows.pit, rows.weights, masks.columns, left, right, (a, b))
+
+        dtype = np.float32 if rows.weights is None and BINS * rows.pit.size < 2**23 else np.float64
+        weight = sums[0 if rows.weights is None else -1]
+        return scan_tile(masks, sums, below, n_draws * weight, min_size, (left, right), dtype)
+
+    return joined(
+        [
+            part
+            for left, right in _column_tiles(masks.columns.shape[1])
+            for part in tile(left, right)
+        ],
+        rows.quantities.shape[0],
+    )
+
+
+def joined(found: list[Found], n_quantities: int) -> Found:
+    if not found:
+        none = np.empty(0, dtype=np.intp)
+        return Found(none, none, np.empty((n_quantities, 0)), np.empty(0))
+    return Found(
+        np.concatenate([part.first for part in found]),
+        np.concatenate([part.second for part in found]),
+        np.concatenate([part.sums for part in found], axis=-1),
+        np.concatenate([part.area for part in found]),
+    )
+
+
+def scan_tile(
+    masks: Masks,
+    sums: Floats,
+    below: Callable[[Ints, Ints], Floats],
+    total: Floats,
+    min_size: int,
+    sides: tuple[Ints, Ints],
+    dtype: type[np.floating[Any]],
+) -> list[Found]:
+    """Return the groups whose first column is in `left`.
+
+    Column 0 holds all rows, so (0, j) is a single mask.
+
+    `sums` are those of the quantities, `below` counts PITs at or below each edge in pairs of
+    columns and `total` all of them. Counts times the number of bins that are whole and small enough
+    are exact in float32, with sums of them.
+    """
+    left, right = sides
+    a, b = column_pairs(masks, left, right)
+    mask_of = np.full((masks.columns.shape[1], 2), NO_MASK)
+    mask_of[masks.column, masks.complement.astype(np.intp)] = np.arange(masks.column.size)
+    mask_of[0, 0] = ALL_ROWS
+    each = sums[:, :1, 0], sums[:, 0].take(a, axis=-1), sums[:, 0].take(b, axis=-1), sums[:, a, b]
+    chosen = {}
+    for sign in SIGNS:
+        exist = (mask_of[left[a], sign[0]] != NO_MASK) & (mask_of[right[b], sign[1]] != NO_MASK)
+        chosen[sign] = exist & (
+            _signed(each[0][0], each[1][0], each[2][0], each[3][0], sign) >= min_size
+        )
+    needed = np.any(list(chosen.values()), axis=0)
+    if not needed.any():
+        return []
+    if not needed.all():
+        a = a[needed]
+        b = b[needed]
+        each = each[0], each[1][:, needed], each[2][:, needed], each[3][:, needed]
+        chosen = {sign: usable[needed] for sign, usable in chosen.items()}
+    # single columns first, then pairs
+    places = (
+        np.concatenate((np.zeros(right.size, dtype=np.intp), a)),
+        np.concatenate((np.arange(right.size), b)),
+    )
+    areas = _areas(
+        below(*places).astype(dtype, copy=False), total[places].astype(dtype), a, b, chosen
+    )
+    found = []
+    for sign, usable in chosen.items():
+        group = Found(
+            mask_of[left[a], sign[0]], mask_of[right[b], sign[1]], _signed(*each, sign), areas[sign]
+        )
+        found.append(group if usable.all() else group.take(usable))
+    return found
+
+
+def column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Return positions in `left` and `right` of pairs of different features, the left column first."""
+    feature = np.full(masks.columns.shape[1], ALL_ROWS)
+    feature[masks.column] = masks.feature
+    wanted = (feature[left][:, None] != feature[right]) & (left[:, None] < right)
+    wanted[0] &= right <= left[-1]  # a single mask belongs to one tile only
+    a, b = np.nonzero(wanted)
+    return a, b
+
+
+def _signed(everyone: Any, ours: Any, theirs: Any, both: Any, sign: Sign) -> Any:
+    """Sum over two columns, each as it is (0) or its complement (1), from sums over the columns as they are."""
+    if sign == (1, 1):
+        return everyone - ours - theirs + both
+    if sign == (1, 0):
+        return theirs - both
+    return ours - both if sign == (0, 1) else both
+
+
+def _areas(
+    below: NDArray[Any], total: NDArray[Any], a: Ints, b: Ints, chosen: Mapping[Sign, Bools]
+) -> dict[Sign, Floats]:
+    """Integrate the absolute deviations of the groups of each pair of columns.
+
+    NaN where none is wanted.
+    """
+    areas = {sign: np.full(a.size, np.nan) for sign in chosen}
+    k = total.size - a.size
+    singles = _deviations(below[:, :k], total[:k])
+    for start in range(0, a.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        both = _deviations(below[:, k:][:, part], total[k:][part])
+        ours = singles.take(a[part], axis=-1)
+        theirs = singles.take(b[part], axis=-1)
+        for sign, usable in chosen.items():
+            if usable[part].any():
+                areas[sign][part] = _area(_signed(singles[:, :1], ours, theirs, both, sign))
+    return areas
+
+
+def _deviations(below: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
+    """Return bins times (count at or below each edge less the expected count)."""
+    deviations: NDArray[Any] = below * np.array(BINS, dtype=below.dtype)
+    deviations -= np.arange(BINS, dtype=below.dtype)[:, None] * total
+    return deviations
+
+
+def _area(deviations: NDArray[Any]) -> Floats:
+    """Integrate over [0, 1] the absolute value of lines through deviations at the edges and 0 at the last one."""
+    size = np.abs(deviations)
+    # from a to b with s = |a| + |b| and t = |a + b| the area is (s + t^2 / s) / 4, whether the line
+    # crosses 0 or not; deviations count rows, so 1e-30 changes only 0 / 0
+    s = size[:-1] + size[1:]
+    s += 1e-30
+    t = deviations[:-1] + deviations[1:]
+    t *= t
+    t /= s
+    area = 2 * size.sum(axis=0) - size[0] + size[-1] + t.sum(axis=0)
+    return np.asarray(area, dtype=np.float64) / (4 * BINS)
+
+
+def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
+    """Yield left and right columns whose pairs together are all pairs, few enough at a time for a histogram each.
+
+    Both begin with column 0; the pairs of columns that matter have the left one first.
+    """
+    start = 1
+    while start < n_columns:
+        stop = min(n_columns, start + max(1, CELLS // (BINS * n_columns)))
+        yield np.r_[0, start:stop], np.r_[0, start:n_columns]
+        start = stop
+
+
+def pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> Floats:
+    """Sum quantities, shape (q, n), over the rows in both of two columns.
+
+    `A^T diag(q) A`, shape (q, left, right).
+    """
+    sums = np.zeros((quantities.shape[0], left.size, right.size))
+    for start in range(0, columns.shape[0], BLOCK):
+        rows = columns[start : start + BLOCK].astype(np.float64)
+        a, b = (
+            (rows, rows)
+            if left.size == right.size == rows.shape[1]
+            else (rows[:, left], rows[:, right])
+        )
+        for total, quantity in zip(sums, quantities[:, start : start + BLOCK], strict=True):
+            total += (a.T * quantity) @ b
+    return sums
+
+
+def counts_below(
+    pit: Floats,
+    weights: Floats | None,
+    columns: Bools,
+    left: Ints,
+    right: Ints,
+    pairs: tuple[Ints, Ints],
+) -> Floats:
+    """Count the PITs at or below each edge `0, 1/B, ..., (B-1)/B` in some pairs of columns, shape (B, pairs).
+
+    `pairs` are positions in `left` and `right`. Counts are sums of weights where there are weights.
+    """
+    if pit.shape[1] == 1:
+        below = _one_draw_below(pit[:, 0], weights, columns, left, right)
+        return below.reshape(BINS, -1).take(pairs[0] * right.size + pairs[1], axis=-1)
+    return _many_draws_below(pit, weights, columns, left[pairs[0]], right[pairs[1]])
+
+
+def _one_draw_below(
+    pit: Floats, weights: Floats | None, columns: Bools, left: Ints, right: Ints
+) -> Floats:
+    """With rows in the order of their bins each row is multiplied once, not once per bin."""
+    n = pit.size
+    bins = np.ceil(pit * BINS).astype(np.uint8)
+    order = np.argsort(bins, kind="stable")
+    ends = np.cumsum(np.bincount(bins, minlength=BINS + 1))
+    # whole numbers below 2^24 are exact in float32
+    dtype: type[np.floating[Any]] = np.float32 if weights is None and n < 2**24 else np.float64
+    below = np.zeros((BINS, left.size, right.size), dtype=dtype)
+    whole = left.size == right.size == columns.shape[1]
+    for k in range(BINS):
+        if k:
+            below[k] = below[k - 1]
+        begin = ends[k - 1] if k else 0
+        for start in range(begin, ends[k], BLOCK):
+            chosen = order[start : min(start + BLOCK, ends[k])]
+            rows = columns[chosen].astype(dtype)
+            a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
+            below[k] += (a.T if weights is None else a.T * weights[chosen]) @ b
+    return below
+
+
+def _many_draws_below(
+    pit: Floats, weights: Floats | None, columns: Bools, left: Ints, right: Ints
+) -> Floats:
+    """Each row counts with its number of draws at or below each edge."""
+    n, m = pit.shape
+    size = int(np.clip(2 * CELLS // left.size, 16, min(BLOCK, max(2**24 // m - 1, 1))))
+    dtype: type[np.floating[Any]] = (
+        np.float32 if weights is None and size * m < 2**24 else np.float64
+    )
+    below = np.zeros((left.size, BINS))
+    for start in range(0, n, size):
+        part = slice(start, start + size)
+        bins = np.ceil(pit[part] * BINS).astype(np.intp)
+        bins += np.arange(bins.shape[0])[:, None] * (BINS + 1)
+        counts = np.bincount(bins.ravel(), minlength=bins.shape[0] * (BINS + 1)).reshape(
+            -1, BINS + 1
+        )
+        draws = np.cumsum(counts[:, :BINS], axis=-1).astype(dtype)
+        rows = columns[part].T.astype(dtype)
+        both = rows[left]
+        both *= rows[right]
+        below += both @ (draws if weights is None else draws * weights[part, None])
+    return below.T

@@ -1,0 +1,301 @@
+"""The interpretable scan: every half, value and named group and every intersection of two (method: worst groups)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+from pyarrow import compute
+from scipy import special
+
+from evenhand._validate import (
+    Floats,
+    bad_input,
+    check_choice,
+    check_count,
+    check_rows,
+    check_weights,
+)
+from evenhand.calibration.errors import check_pit
+from evenhand.calibration.scores import covered
+from evenhand.columns.given_groups import check_groups
+from evenhand.columns.groups import Groups
+from evenhand.draws import RandomState, generator
+from evenhand.search.masks import Ints, Masks, as_table, make_masks
+from evenhand.search.pairs import ALL_ROWS, BINS, BLOCK, Found, Rows, scan_pairs
+
+__all__ = ["scan_groups"]
+
+LEVEL = 0.05  # adjusted p-value from which on a group's direction is not told from chance
+COVERAGE = 0.8
+DIRECTIONS = [
+    "outcomes lower than forecast",
+    "outcomes higher than forecast",
+    "intervals too wide",
+    "intervals too narrow",
+    "as forecast",
+    "too small to tell",
+]
+AS_FORECAST = 4
+TOO_SMALL = 5
+
+
+def scan_groups(
+    pit: ArrayLike,
+    X: Any,
+    min_size: int = 150,
+    *,
+    groups: Any = None,
+    residual: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    correction: str = "holm",
+    random_state: RandomState = None,
+) -> pd.DataFrame:
+    """Find the groups that one or two features define and whose forecasts are off, worst first.
+
+    Searched are the halves of each number or date feature (above, and at or below the median), each
+    value of a category, text, boolean or few-valued feature (at most 10 distinct numbers), the rows
+    where a feature is missing, the named groups, and every intersection of two of these that stem
+    from different features.
+
+    Parameters
+    ----------
+    pit : array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws.
+    X : table, or array-like of shape (n, p)
+        Features by which people are grouped. The columns of an array are named `x0`, `x1`, ...
+    min_size : int, default 150
+        Fewest rows of a group, at least 2. A named group with fewer is listed as "too small to
+        tell"; others are not.
+    groups : DataFrame, Series, dict of name to values, or list of column names, optional
+        Named groups of rows: booleans are masks, other values labels, names are columns of X, as in
+        `evenhand.audit`. One that a feature makes too is listed once, as the feature's. Groups and
+        features must be known before the outcome: what the outcome defines is off under any
+        forecaster, and without outcomes that does not show here.
+    residual : array-like of shape (n,), optional
+        Outcome minus mean of the forecast, in units of the outcome.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the people in `error`, `bias` and `coverage_80`. Tests count each person once; a
+        row of weight 0 is no row.
+    correction : {"holm", "by"}, default "holm"
+        Keep the probability of any false alarm among all groups (Holm), or the expected share of
+        false alarms among the groups found (Benjamini and Yekutieli), below the level. Both hold
+        however the groups overlap.
+    random_state : int, generator or None
+        Which draw of each person is tested, if there are several.
+
+    Returns
+    -------
+    DataFrame
+        One row per group, by rising `p_adjusted`, then falling `error`. `attrs["left_out"]` names
+        each feature that makes no group, with the reason: it is constant, or text with more than
+        100 distinct values; `attrs["same_rows"]` names each named group that is listed under
+        another name, with that name.
+
+        group, n : name such as `bmi > 0.03 and sex = 2`, and number of rows.
+
+        error : W1 calibration error of the group, 0 to 1/2, from a histogram of 64 bins; see Notes.
+
+        direction : "outcomes lower than forecast", "outcomes higher than forecast", "intervals too
+        narrow" or "intervals too wide"; "as forecast" where `p_adjusted` is 0.05 or more, that is
+        nothing beyond chance.
+
+        bias : mean residual, in units of the outcome; NaN without `residual`.
+
+        coverage_80 : share of PITs in the central 80% interval.
+
+        p_value, p_adjusted : of the test that the group is calibrated, alone and among all groups.
+
+        features : names of the one or two features, as a tuple.
+
+    Raises
+    ------
+    InputError
+        If there are fewer rows than `min_size`, or an argument has the wrong shape, type or range.
+
+    Notes ----- A group's distribution function `F` of PITs is known exactly at the edges `k/64` and
+    taken as linear between them. Both it and the line rise from one value to the other within a bin
+    of width `h`, so the area between them is at most `h/2` times the rise; the rises add up to at
+    most 1. So `error` is within `h/2 = 1/128` of the exact one. For a group of `n` evenly mixed
+    rows the difference is about `0.3 h / sqrt(n)`, far below that.
+
+    Tests look at one draw per person, uniform if the forecasts are calibrated: the level, mean of
+    `u` against 1/2 (variance 1/12), and the spread, mean of `|u - 1/2|` against 1/4 (variance
+    1/48). Both are sums of uniforms, whose tails beyond two standard errors are lighter than the
+    normal ones that are used. `p_value` is twice the smaller of the two p-values.
+
+    Examples -------- PITs of 32 people spread evenly over [0, 1/2], of 32 others over [0, 1]. The
+    area between the first law and the diagonal is 1/4; its mean PIT is 1/4 as well, `sqrt(32 * 12)
+    / 4 = 4.9` standard errors below 1/2. The other error is that of 32 even steps, `1 / (4 * 32)`.
+
+    >>> even = (np.arange(32) + 0.5) / 32
+    >>> X = pd.DataFrame({"sex": np.repeat(["f", "m"], 32)})
+    >>> scan_groups(np.append(even / 2, even), X, min_size=32)[["group", "n", "error", "direction"]].round(2)
+         group   n  error                     direction
+    0  sex = f  32   0.25  outcomes lower than forecast
+    1  sex = m  32   0.01                   as forecast
+    """
+    check_choice("correction", correction, ("holm", "by"))
+    matrix = check_pit(pit)
+    n = matrix.shape[0]
+    table = as_table(X, n)
+    named = check_groups(groups, n, X)
+    residuals = None if residual is None else check_rows("residual", residual, n)
+    weights = None if sample_weight is None else check_weights(sample_weight, n)
+    if weights is not None and not weights.all():
+        some = weights > 0
+        matrix = matrix[some]
+        table = table.loc[some]
+        weights = weights[some]
+        named = Groups((group, mask[some]) for group, mask in named.pairs())
+        residuals = None if residuals is None else residuals[some]
+    _check_size(min_size, matrix.shape[0])
+    masks = make_masks(table, named)
+    sizes = masks.sizes()
+    rows = Rows(matrix, quantities_of(matrix, weights, residuals, random_state), weights)
+    large = masks.keep(sizes >= min_size)
+    frame = frame_of(
+        scan_pairs(large, rows, min_size), large, matrix.shape[1], residuals is not None, correction
+    )
+    small = np.flatnonzero((sizes < min_size) & (masks.feature >= masks.n_unnamed))
+    if small.size:
+        frame = pd.concat(
+            [frame, too_small([masks.names[g] for g in small], sizes[small])], ignore_index=True
+        )
+    frame.attrs |= {"left_out": masks.left_out, "same_rows": masks.same_rows}
+    return frame
+
+
+def _check_size(min_size: int, n: int) -> None:
+    if n < check_count("min_size", min_size, least=2):
+        raise bad_input(
+            "min_size", f"be at most the number of rows, {n}", min_size, "scan more rows at a time"
+        )
+
+
+def quantities_of(
+    pit: Floats, weights: Floats | None, residual: Floats | None, random_state: RandomState
+) -> Floats:
+    """Return what is summed over groups.
+
+    One, level, spread, then with weights coverage, residual and the weights.
+    """
+    n, m = pit.shape
+    u = pit[:, 0] if m == 1 else pit[np.arange(n), generator(random_state).integers(m, size=n)]
+    inside = np.concatenate(
+        [covered(pit[start : start + BLOCK], COVERAGE) for start in range(0, n, BLOCK)]
+    )
+    weighted = [inside] + ([] if residual is None else [residual])
+    if weights is not None:
+        weighted = [weights * values for values in weighted] + [weights]
+    return np.stack([np.ones(n), u - 0.5, np.abs(u - 0.5) - 0.25, *weighted])
+
+
+def frame_of(
+    found: Found, masks: Masks, n_draws: int, has_residual: bool, correction: str
+) -> pd.DataFrame:
+    """Test every group, adjust, sort and name."""
+    count, level, spread = found.sums[:3]
+    weight = found.sums[-1] if found.sums.shape[0] > 4 + has_residual else count
+    error = found.area / (BINS * n_draws * weight)
+    z_level = level * np.sqrt(12 / count)
+    z_spread = spread * np.sqrt(48 / count)
+    by_spread = np.abs(z_spread) > np.abs(z_level)
+    z = np.where(by_spread, z_spread, z_level)
+    p_value = np.minimum(2 * special.erfc(np.abs(z) / np.sqrt(2)), 1.0)
+    adjusted = (_holm if correction == "holm" else _benjamini_yekutieli)(p_value)
+    direction = np.where(adjusted < LEVEL, 2 * by_spread + (z > 0), AS_FORECAST)
+    order = np.argsort(-error)
+    order = order[np.argsort(adjusted[order], kind="stable")]
+    first = found.first[order]
+    second = found.second[order]
+    return pd.DataFrame(
+        {
+            "group": _names(masks, first, second),
+            "n": np.rint(count[order]).astype(np.int64),
+            "error": error[order],
+            "direction": _text(
+                pa.array(DIRECTIONS, pa.large_string()).take(pa.array(direction[order]))
+            ),
+            "bias": (
+                (found.sums[4] / weight)[order] if has_residual else np.full(count.size, np.nan)
+            ),
+            "coverage_80": (found.sums[3] / weight)[order],
+            "p_value": p_value[order],
+            "p_adjusted": adjusted[order],
+            "features": _features(masks, first, second),
+        }
+    )
+
+
+def _holm(p: Floats) -> Floats:
+    """Adjust p-values step down (Holm, 1979): valid for any dependence between the tests."""
+    order = np.argsort(p)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
+    return adjusted
+
+
+def _benjamini_yekutieli(p: Floats) -> Floats:
+    """Adjust p-values step up (Benjamini and Yekutieli, 2001).
+
+    False discovery rate under any dependence.
+    """
+    order = np.argsort(-p)
+    rank = np.arange(p.size, 0, -1)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(
+        np.minimum.accumulate(p[order] * (p.size * np.sum(1 / rank)) / rank), 1.0
+    )
+    return adjusted
+
+
+def _names(masks: Masks, first: Ints, second: Ints) -> Any:
+    """Join names in Arrow, without an object for each.
+
+    The names of many groups cost more than their tests.
+    """
+    # position -1, the last, is that of all rows
+    before = pa.array([f"{name} and " for name in masks.names] + [""], pa.large_string())
+    first = np.where(first == ALL_ROWS, len(masks.names), first)
+    parts = (
+        before.take(pa.array(first)),
+        pa.array(masks.names, pa.large_string()).take(pa.array(second)),
+    )
+    return _text(compute.binary_join_element_wise(*parts, pa.scalar("", pa.large_string())))
+
+
+def _text(values: Any) -> Any:
+    # without an index, which a table would compare with that of its other columns
+    return values.to_pandas().array
+
+
+def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
+    """Return a tuple of names for each group, one and the same for all groups of the same features."""
+    labels = masks.labels
+    size = len(masks.labels)
+    feature = np.append(masks.feature, size)  # position -1 again
+    codes, pairs = pd.factorize(feature[first] * size + feature[second])
+    pairs = (pairs // max(size, 1)).tolist(), (pairs % max(size, 1)).tolist()
+    tuples = [
+        (labels[j],) if i == size else (labels[i], labels[j]) for i, j in zip(*pairs, strict=True)
+    ]
+    return np.fromiter(tuples, dtype=object, count=len(tuples))[codes]
+
+
+def too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
+    nothing = np.full(sizes.size, np.nan)
+    numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), nothing)
+    return pd.DataFrame(
+        {
+            "group": names,
+            "n": sizes.astype(np.int64),
+            "error": nothing,
+            "direction": DIRECTIONS[TOO_SMALL],
+        }
+        | numbers
+        | {"features": pd.Series([(name,) for name in names], dtype=object)}
+    )

@@ -1,0 +1,382 @@
+"""The search for the least randomization that is certified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand._validate import (
+    MIN_DISTINCT,
+    Floats,
+    InputError,
+    OnDiscrete,
+    bad_input,
+    check_continuous,
+    check_finite,
+    check_fraction,
+)
+from evenhand.audits.forecasts import BLOCK, PIT_DRAWS
+from evenhand.calibration import calibration_error, interval_width, pathwise_errors
+from evenhand.certificates import Certificate, certify_pit
+from evenhand.certificates.link_certificate import certify_link
+from evenhand.columns import unreported
+from evenhand.draws import RandomState, fresh, generator, jittered
+from evenhand.forecast import cell_ends
+from evenhand.forecasters import (
+    MixtureMLPRegressor,
+    PAICRegressor,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+)
+from evenhand.forecasters.adapters.bases import thawed
+from evenhand.forecasters.grouping import By
+from evenhand.links import Link, make_link, price_of_proof
+from evenhand.selection.comparison import Held, spread_step
+from evenhand.selection.estimators import (
+    DEFAULT_LINK,
+    check_estimator,
+    check_options,
+    is_ordered,
+    learns_nothing,
+    unchecking,
+)
+from evenhand.selection.result import Selection, TestedInOrder
+from evenhand.selection.rows import Rows, learning, split
+from evenhand.tables import take_rows
+
+CERTIFY_SHARE = 0.3
+"""Share of the people that the certificate is made on."""
+
+PRICE_DRAWS = 16
+"""Draws per person that the price is averaged over."""
+
+COMPARED_DRAWS = 2
+"""Draws of each of them."""
+
+ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
+"""Of a path of trained networks, in the order in which they are tested."""
+
+
+@unreported()  # the rows are those that the table is split into
+def randomize(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    max_group_error: float = 0.3,
+    group_mass: float = 0.2,
+    confidence: float = 0.95,
+    link: str = DEFAULT_LINK,
+    by: By | None = None,
+    recalibrate: bool = False,
+    alternative: bool = True,
+    certify_share: float = CERTIFY_SHARE,
+    cluster: ArrayLike | None = None,
+    on_discrete: OnDiscrete = "raise",
+    random_state: RandomState = None,
+) -> Selection:
+    """Give a model the least randomization with which every group, named or not, is certified.
+
+    The rows are split: the model learns from one part, and on the other the largest `alpha` is
+    taken whose certificate meets the target. Around a deterministic model any link may be chosen on
+    the certifying rows, since one band bounds them all. Randomized models (`PAICRegressor`, or a
+    list of fitted ones) are tested in a fixed order, from the most randomized on, until one fails.
+
+    A model that learns nothing here is certified on all rows: a fitted one that says its own
+    distribution, in a `FrozenEstimator`; a function; a list of such; fitted randomized forecasters.
+    It must not have seen these rows, or the certificate is false: that is your word, and nothing
+    here can check it.
+
+    Parameters
+    ----------
+    estimator : estimator, function or sequence of forecasters
+        A deterministic model of any kind that `RandomizedRegressor` takes, None for its default. Or
+        an unfitted `PAICRegressor`, of which a path of alphas is trained. Or fitted randomized
+        forecasters (`RandomizedRegressor`, `PAICRegressor`) in the order in which they are to be
+        tested; `[model]` for one.
+    X : DataFrame or array-like of shape (n, n_features)
+        Rows.
+    y : array-like of shape (n,)
+        Continuous outcomes.
+    max_group_error : float, default 0.3
+        Largest W1 error that a group may have, between 0 and 1/2.
+    group_mass : float, default 0.2
+        Least share of people in a group.
+    confidence : float, default 0.95
+        Probability that what is certified is true.
+    link : {"entropic", "laplace", "gaussian"}, default "entropic"
+        The family of laws around a deterministic model.
+    by : str, list of str or callable, optional
+        Groups for the deterministic alternative, as for `RecalibratedRegressor`; only where
+        something is learned.
+    recalibrate : bool, default False
+        Whether a deterministic model is first mended with PITs from the rows that it learns on,
+        cross-fitted; a model that is far off needs much randomization otherwise. The link goes
+        around the mended model, and the price counts from it. A model that is not fitted again is
+        mended on the learning rows, and certified on the others.
+    alternative : bool, default True
+        Whether the deterministic alternative is made. Around a model that says its own distribution
+        it takes five more fits, for PITs on rows not learned from, unless `recalibrate` asks for
+        them anyway; around a plain regressor none.
+    certify_share : float, default 0.3
+        Share of the people that are kept for certifying, where something is learned.
+    cluster : array-like of shape (n,), optional
+        Labels of people who have several rows: no person is on both sides, and one row of each
+        certifies. Folds within the learning rows may part a person: residuals, and PITs for
+        mending, then look smaller than those of new people are, for which the randomization makes
+        up; the certificate holds all the same.
+    on_discrete : {"raise", "warn", "ignore"}, default "raise"
+        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
+        of rows. All rows are looked at once, and the models inside do not look again; with "raise",
+        each side needs 20 rows, too.
+    random_state : int, generator or None
+        Of the split, the training and the draws.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    InputError
+        If the input does not fit, the split leaves too few rows on a side, or the target cannot be
+        met on so few rows; the message says how many will do.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> y = X[:, 0] + rng.normal(size=1000)
+    >>> chosen = randomize(BayesianRidge(), X, y, max_group_error=0.35, random_state=0)
+    >>> chosen.certificate.group_error(0.2) <= 0.35
+    True
+    >>> chosen.model.forecast(X[:2], r=[0.3, 0.8]).interval(0.8)[0].shape
+    (2,)
+    """
+    check_fraction("max_group_error", max_group_error)
+    if max_group_error >= 0.5:
+        raise bad_input("max_group_error", "be below 0.5, the worst there is", max_group_error)
+    check_fraction("group_mass", group_mass, high_open=False)
+    check_fraction("confidence", confidence)
+    check_fraction("certify_share", certify_share)
+    family = make_link(link, 1.0)
+    check_estimator(estimator)
+    is_tested = isinstance(estimator, PAICRegressor) or is_ordered(estimator)
+    is_held_out = not recalibrate and learns_nothing(estimator)
+    check_options(link, by, recalibrate, alternative, is_tested, is_held_out)
+    outcomes = check_finite("y", y)
+    table = X if hasattr(X, "columns") else np.asarray(X)
+    if len(table) != outcomes.size:
+        raise bad_input(
+            "y", f"have one outcome per row of X ({len(table)})", f"{outcomes.size} outcomes"
+        )
+    check_continuous(outcomes, on_discrete=on_discrete)
+    random = generator(random_state)
+    share = None if is_held_out else certify_share
+    rows = split(
+        table, outcomes, cluster, share, MIN_DISTINCT if on_discrete == "raise" else 1, random
+    )
+    target = _Target(float(max_group_error), float(group_mass), float(confidence), family)
+    if is_tested:
+        found = _in_order(estimator, rows, target, random)
+        if isinstance(estimator, PAICRegressor):
+            found.model.set_params(on_discrete=on_discrete)
+        return found
+    model, mended = _fit(estimator, rows, family.name, by, recalibrate, alternative, random)
+    for fitted in (model, mended):
+        if fitted is not None:
+            fitted.set_params(on_discrete=on_discrete)
+    return _around(model, mended, rows, target, alternative, random)
+
+
+@dataclass(frozen=True)
+class _Target:
+    max_group_error: float
+    group_mass: float
+    confidence: float
+    family: Link
+
+
+def _fit(
+    estimator: Any,
+    rows: Rows,
+    link: str,
+    by: By | None,
+    recalibrate: bool,
+    alternative: bool,
+    random: np.random.Generator,
+) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
+    """Fit a model once, and what mends it; the link around it is still to be chosen."""
+    seed = int(random.integers(2**31))
+    inner = unchecking(MixtureMLPRegressor(random_state=seed) if estimator is None else estimator)
+    params: dict[str, Any] = {
+        "alpha": 1.0,
+        "link": link,
+        "on_discrete": "ignore",
+        "random_state": seed,
+    }
+    if rows.share is None:
+        # it learns nothing from the rows that it is given
+        return RandomizedRegressor(inner, **params).fit(*rows.certifying()), None
+    with learning(rows):
+        if not (alternative or recalibrate):
+            return RandomizedRegressor(inner, **params).fit(*rows.learning()), None
+        mended = RecalibratedRegressor(inner, by=by, on_discrete="ignore", random_state=seed).fit(
+            *rows.learning()
+        )
+    around = mended._pooled() if recalibrate and by is not None else mended
+    return RandomizedRegressor._sharing(around, recalibrate=recalibrate, **params), mended
+
+
+def _around(
+    model: RandomizedRegressor,
+    mended: RecalibratedRegressor | None,
+    rows: Rows,
+    target: _Target,
+    alternative: bool,
+    random: np.random.Generator,
+) -> Selection:
+    """Choose the link around a deterministic model."""
+    X, y = rows.certifying()
+    stated = model.base_forecast(X)
+    held = Held(y, spread_step(y), random)
+    pit = held.pit(stated)
+    proof = certify_link(pit, target.family, confidence=target.confidence)
+    proof = proof.least_randomized(
+        target.max_group_error, target.group_mass, certify_share=rows.share
+    )
+    proof = replace(proof, one_row_each=rows.one_row_each)
+    model.set_params(alpha=proof.link.alpha)
+    draws = jittered(y.size, PRICE_DRAWS, random)
+    turned = proof.link.ppf(pit[:, None], draws)
+    # log h = log g - log k at the base's PIT: the price needs no second look at the forecasts
+    paid = float(proof.link.logpdf(turned, draws).mean())
+    if model.recalibrate:
+        assert mended is not None
+        as_it_is = mended.base_forecast(X)
+        lines = [held.line("as it is", as_it_is), held.line("recalibrated", stated, pit)]
+        if alternative and mended.by is not None:
+            lines.append(held.line("recalibrated by group", mended._mend(as_it_is, X)))
+        around = lines[1]
+    else:
+        lines = [held.line("as it is", stated, pit)]
+        if mended is not None:
+            name = "recalibrated" if mended.by is None else "recalibrated by group"
+            lines.append(held.line(name, mended._mend(stated, X)))
+        around = lines[0]
+    part = stated.take(held.compared)
+    served = part.randomized(
+        proof.link.alpha, proof.link, jittered(held.compared.size, COMPARED_DRAWS, random)
+    )
+    last = {
+        "forecaster": "randomized",
+        "log_score": around["log_score"] + paid,
+        "crps": held.crps(served),
+    }
+    last |= {"average_error": calibration_error(turned)}
+    last |= {"certified_group_error": proof.group_error(target.group_mass)}
+    return Selection(
+        model=model,
+        certificate=proof,
+        max_group_error=target.max_group_error,
+        group_mass=target.group_mass,
+        confidence=target.confidence,
+        price=paid,
+        limit=_limit(proof.mean_error()),
+        wider=float(interval_width(served, 0.8).mean() / interval_width(part, 0.8).mean()) - 1,
+        alternative=mended if alternative else None,
+        comparison=pd.DataFrame([*lines, last]),
+        n_learning=int(rows.learn.size),
+        n_certifying=proof.n_samples,
+        certifying=rows.certify,
+    )
+
+
+def _in_order(
+    estimator: Any, rows: Rows, target: _Target, random: np.random.Generator
+) -> Selection:
+    """Test randomized models one after the other.
+
+    The first that fails ends it (fixed-sequence testing).
+    """
+    if isinstance(estimator, PAICRegressor):
+        params = estimator.get_params(deep=False) | {"on_discrete": "ignore"}
+        del params["alpha"]
+        with learning(rows):
+            models: Sequence[Any] = type(estimator).path(*rows.learning(), ALPHAS, **params)
+    else:
+        models = [thawed(model) for model in estimator]
+    X, y = rows.certifying()
+    passed: tuple[Any, Certificate] | None = None
+    for model in models:
+        proof = _tested(model, X, y, target, random)
+        if proof is None or proof.group_error(target.group_mass) > target.max_group_error:
+            break
+        # the chain of tests proves the target of each model that passes, not the bound that it
+        # passes with
+        tested = TestedInOrder(target.max_group_error, target.group_mass, target.confidence)
+        passed = model, replace(proof, one_row_each=rows.one_row_each).accounting_for(tested)
+    if passed is None:
+        raise InputError(
+            f"a group error of at most {target.max_group_error:g} is not certified for mass"
+            f" {target.group_mass:g} on {y.size:,} rows, not even for the most randomized of the"
+            " models: bring more rows, allow a larger error, or put a more randomized model first"
+        )
+    model, proof = passed
+    held = Held(y, None, random)
+    forecast = model.forecast(X, jittered(y.size, COMPARED_DRAWS, random))
+    line = held.line("randomized", forecast, proof.pit) | {
+        "certified_group_error": target.max_group_error
+    }
+    return Selection(
+        model=model,
+        certificate=proof,
+        max_group_error=target.max_group_error,
+        group_mass=target.group_mass,
+        confidence=target.confidence,
+        price=np.nan,
+        limit=_limit(float(pathwise_errors(proof.pit).mean())),
+        wider=np.nan,
+        alternative=None,
+        comparison=pd.DataFrame([line]),
+        n_learning=int(rows.learn.size),
+        n_certifying=proof.n_samples,
+        certifying=rows.certify,
+    )
+
+
+def _tested(
+    model: Any, X: Any, y: Floats, target: _Target, random: np.random.Generator
+) -> Certificate | None:
+    """What a model's PITs prove for the one mass that is asked; None if it takes no draw."""
+    draws = jittered(y.size, PIT_DRAWS, random)
+    share = fresh((y.size, 1), random)
+    step = spread_step(y)
+    low, high = (y, y) if step is None else cell_ends(y, step)
+    pit = np.empty_like(draws)
+    for start in range(0, y.size, BLOCK):
+        block = slice(start, min(start + BLOCK, y.size))
+        forecast = model.forecast(take_rows(X, block), draws[block])
+        if not forecast.is_randomized:
+            return None
+        pit[block] = forecast.cdf(low[block])
+        if step is not None:
+            pit[block] += share[block] * (forecast.cdf(high[block]) - pit[block])
+    return certify_pit(
+        pit,
+        draws,
+        confidence=target.confidence,
+        method="betting",
+        mass=target.group_mass,
+        random_state=random,
+    )
+
+
+def _limit(error: float) -> float:
+    return float(price_of_proof(min(error, 1 / 3)))

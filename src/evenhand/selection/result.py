@@ -1,0 +1,285 @@
+"""What was chosen, what is proven and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand._format import (
+    Summarized,
+    at_most,
+    bound,
+    one_line,
+    points,
+    stated,
+    stated_confidence,
+    whole_percent,
+)
+from evenhand.certificates import Certificate
+from evenhand.certificates.certificate import ASSUMPTIONS, ONE_ROW_EACH, WORST, ChoiceBounds
+from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.forecasters import RecalibratedRegressor
+
+if TYPE_CHECKING:
+    from evenhand.audits import Audit
+
+FAR_OFF = 0.05
+"""Average error from which mending a model before it is randomized is worth a try."""
+
+
+@dataclass(frozen=True)
+class TestedInOrder:
+    """What tests of models in a fixed order prove of the last one that passed.
+
+    The target, and nothing tighter.
+
+    The first test that fails ends the sequence, so the probability that a model passes whose group
+    error is above the target is at most `1 - confidence` (fixed-sequence testing; method: proof).
+    The bound with which a model passed was looked at along with those of the models before it, and
+    is not proven at that confidence.
+
+    Parameters
+    ----------
+    target : float
+        Group error that was tested.
+    mass : float
+        Least share of people in a group.
+    confidence : float
+        Probability that the target holds.
+    """
+
+    __test__ = False  # the name is no test's
+
+    target: float
+    mass: float
+    confidence: float
+
+    method = "betting"
+    assumptions = (
+        ASSUMPTIONS[0],
+        "the models and their order were fixed before these rows were seen",
+        ASSUMPTIONS[2],
+    )
+
+    def group_error(self, mass: float) -> float:
+        """Return the target for groups of the mass that was tested and larger ones.
+
+        1/2, the worst, for others.
+        """
+        return self.target if mass >= self.mass else WORST
+
+    def coverage(self, level: float, mass: float) -> tuple[float, float]:
+        """Return 0 and 1: coverage was not tested."""
+        return 0.0, 1.0
+
+    def average_error(self) -> float:
+        """Return the target: everybody is such a group."""
+        return self.target
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection(Summarized):
+    """A model with the least randomization that is certified, what proves it and what it costs.
+
+    Parameters
+    ----------
+    model : forecaster
+        Fitted, with the randomization that was chosen.
+    certificate : LinkCertificate or Certificate
+        What is proven, with the choice accounted for. Of links all bounds hold; of models tested
+        one after the other only that the error of every group of `group_mass` is at most
+        `max_group_error`, which is what it then gives.
+    max_group_error, group_mass, confidence : float
+        What was asked.
+    price : float
+        Mean log score of the randomized forecasts less that of what the link goes around (the model
+        as it is; with `recalibrate`, the recalibrated one), on the certifying rows, in nats; NaN
+        where there is no such model.
+    limit : float
+        The least price, over the truth, of any forecaster with the same mean error and calibrated
+        on average (`price_of_proof`). The price over an imperfect model may lie below.
+    wider : float
+        Mean width of the randomized 80% intervals over that of what the link goes around, less 1;
+        NaN as `price`.
+    alternative : RecalibratedRegressor or None
+        The model mended without randomness, by group if `by` was given; None where nothing was
+        learned, for models that are randomized already, and with `alternative=False`.
+    comparison : DataFrame
+        One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (of 250
+        people at most), `average_error`, `certified_group_error`. The log score of the randomized
+        forecasts is that of what the link goes around, and the price.
+    n_learning, n_certifying : int
+        Rows that the model learned from, 0 if it was not fitted here, and people that it is
+        certified on.
+    certifying : ndarray of int, shape (n_certifying,)
+        The rows that it is certified on: row numbers in the `X` and `y` that were given, rising,
+        one row per person. The model has not learned from them; `alpha` was chosen on them, which
+        the certificate allows for.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from evenhand import randomize
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(600, 2)), rng.normal(size=600)
+    >>> chosen = randomize(BayesianRidge(), X, y, max_group_error=0.4, random_state=0)
+    >>> chosen.n_learning, chosen.n_certifying, chosen.price > 0
+    (420, 180, True)
+    >>> held = chosen.certifying  # an audit of these rows is an audit of rows not learned from
+    >>> held.shape, chosen.model.forecast(X[held], r=0.5).pit(y[held]).shape
+    ((180,), (180,))
+    """
+
+    model: Any
+    certificate: LinkCertificate | Certificate
+    max_group_error: float
+    group_mass: float
+    confidence: float
+    price: float
+    limit: float
+    wider: float
+    alternative: RecalibratedRegressor | None
+    comparison: pd.DataFrame
+    n_learning: int
+    n_certifying: int
+    certifying: NDArray[np.intp]
+
+    @property
+    def alpha(self) -> float:
+        """Weight of sharpness of the model that was chosen."""
+        return float(self.model.alpha)
+
+    @property
+    def group_error(self) -> float:
+        """What is proven: upper bound for the W1 error of every group of `group_mass`, the choice accounted for."""
+        return self.certificate.group_error(self.group_mass)
+
+    @property
+    def caveat(self) -> str:
+        """What an audit of the certifying rows must say first, as the randomization was chosen on them."""
+        return (
+            "Alpha was chosen on these same people. Accounting for that: at most"
+            f" {at_most(self.group_error)} points in every group of at least"
+            f" {stated(self.group_mass)} of people, with {stated_confidence(self.confidence)}"
+            " confidence. Bounds for named groups, 95% bands and p-values do not account for it."
+        )
+
+    def audited(self, found: Audit) -> Audit:
+        """Put what is proven here into an audit of the certifying rows, in place of bounds that take alpha as given.
+
+        Parameters
+        ----------
+        found : Audit
+            Of the model that was chosen, on the rows in `certifying`, at the same confidence.
+
+        Returns
+        -------
+        Audit
+            With one bound for each statement: the one that accounts for the choice.
+        """
+        if found.certificate is None:
+            return replace(found, caveat=self.caveat)
+        proof = found.certificate.accounting_for(self._bounds)
+        proof = replace(proof, one_row_each=self.certificate.one_row_each)
+        if isinstance(self._bounds, TestedInOrder):
+            proof = replace(proof, mass=self.group_mass)  # nothing is proven for smaller groups
+        certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]
+        worst = found.worst_groups.assign(certified=certified)
+        return replace(found, certificate=proof, worst_groups=worst, caveat=self.caveat)
+
+    @property
+    def _bounds(self) -> ChoiceBounds:
+        if isinstance(self.certificate, LinkCertificate):
+            return self.certificate
+        assert self.certificate.choice is not None
+        return self.certificate.choice
+
+    @property
+    def statement(self) -> str:
+        """What is proven, for whom and from how many people, in one sentence."""
+        learned = f", learned on {self.n_learning:,} rows"
+        if self.n_learning == 0:
+            learned = "; the model was not fitted here: it must not have seen these rows"
+        return (
+            f"With {stated_confidence(self.confidence)} confidence, stated chances are off by at"
+            f" most {at_most(self.group_error)} points in every group of at least"
+            f" {stated(self.group_mass)} of people (certified on {self.n_certifying:,}"
+            f" people{learned})."
+        )
+
+    def summary(self) -> str:
+        """Return what was chosen, what is proven and what it costs, as text."""
+        lines = [
+            self.statement,
+            *([ONE_ROW_EACH] if self.certificate.one_row_each else []),
+            *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
+        ]
+        is_mended = getattr(self.model, "recalibrate", True)
+        if np.isfinite(self.price) and not is_mended and self._average_error(0) > FAR_OFF:
+            lines.append(
+                f"The model itself is off by {points(self._average_error(0))} points on average:"
+                " try recalibrate=True."
+            )
+        shown = self.comparison.to_string(
+            index=False,
+            float_format=lambda value: f"{value:.3f}",
+            formatters={
+                "certified_group_error": lambda value: bound(
+                    lambda share: at_most(share, 3, unit=1), value
+                )
+            },
+            na_rep="-",
+        )
+        return "\n".join([*lines, "", shown])
+
+    def _average_error(self, row: int) -> float:
+        return float(self.comparison["average_error"].iloc[row])
+
+    def _without_randomization(self) -> list[str]:
+        return [
+            "No randomization was needed: alpha = 1. On average over these people, stated chances"
+            f" are off by {points(self._average_error(-1))} points."
+        ]
+
+    def _with_randomization(self) -> list[str]:
+        lines = [f"The least randomization that shows it: alpha = {self.alpha:.3g}."]
+        if not np.isfinite(self.price):
+            return lines
+        compared = "wider" if self.wider >= 0 else "narrower"
+        paid = f"Price: {self.price:.2f} nats of log score on these people"
+        lines.append(
+            f"{paid}; a person's 80% interval is on average {whole_percent(abs(self.wider))}"
+            f" {compared}."
+        )
+        # as printed: a difference in the third decimal is noise
+        if round(self.price, 2) >= round(self.limit, 2):
+            lines.append(
+                "Over the true distribution no forecaster of the same mean error that is"
+                f" calibrated on average pays less than {self.limit:.2f}."
+            )
+        else:
+            # what the link goes around stands just before the randomized forecasts, or first where
+            # nothing mends it
+            start = 1 if getattr(self.model, "recalibrate", False) else 0
+            lines.append(
+                f"Over the true distribution it would be at least {self.limit:.2f}: the model"
+                f" itself is off by {points(self._average_error(start))} points on average, so the"
+                " price is measured from a bad start."
+            )
+        return lines
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            alpha=self.alpha,
+            max_group_error=self.max_group_error,
+            group_mass=self.group_mass,
+            confidence=self.confidence,
+            group_error=self.group_error,
+            price=self.price,
+            n_certifying=self.n_certifying,
+        )

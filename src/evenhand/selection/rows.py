@@ -1,0 +1,84 @@
+"""Rows to learn from and rows to certify on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._ids import check_cluster
+from evenhand._validate import (
+    Floats,
+    InputError,
+    bad_input,
+)
+from evenhand.draws import one_row_each
+from evenhand.tables import take_rows
+
+FEW_ROWS = 100
+"""Fewer rows to learn from than this are named in what a model complains of."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to learn from, none for a model that is not fitted here, and rows, one per person, to certify on."""
+
+    X: Any
+    y: Floats
+    learn: NDArray[np.intp]
+    certify: NDArray[np.intp]
+    share: float | None
+    one_row_each: bool
+
+    def learning(self) -> tuple[Any, Floats]:
+        return take_rows(self.X, self.learn), self.y[self.learn]
+
+    def certifying(self) -> tuple[Any, Floats]:
+        return take_rows(self.X, self.certify), self.y[self.certify]
+
+
+def split(
+    X: Any,
+    y: Floats,
+    cluster: ArrayLike | None,
+    share: float | None,
+    least: int,
+    random: np.random.Generator,
+) -> Rows:
+    people = np.arange(y.size) if cluster is None else check_cluster(cluster, y.size)
+    n_people = int(people.max()) + 1
+    n_kept = n_people if share is None else int(np.ceil(share * n_people))
+    kept = np.zeros(n_people, dtype=np.bool_)
+    kept[random.permutation(n_people)[:n_kept]] = True
+    held = np.flatnonzero(kept[people])
+    learn = np.flatnonzero(~kept[people])
+    # a model fitted on rows that certify it would be certified falsely
+    if share is not None and min(learn.size, n_kept) < least:
+        several = "" if cluster is None else f" of {n_people:,} people in cluster"
+        rule = (
+            f"leave at least {least} row{'s' * (least > 1)} to learn from and as many people to"
+            " certify on"
+        )
+        got = (
+            f"{learn.size:,} and {n_kept:,} at certify_share={share:g} of {y.size:,} rows{several}"
+        )
+        raise bad_input("certify_share", rule, got, "choose another share, or bring more people")
+    if cluster is not None:
+        held = held[one_row_each(people[held], held.size, random)]
+    return Rows(X, y, learn, np.sort(held), share, cluster is not None)
+
+
+@contextmanager
+def learning(rows: Rows) -> Iterator[None]:
+    """Name the split in what a model complains of, where it left few rows."""
+    try:
+        yield
+    except InputError as error:
+        if rows.share is None or rows.learn.size >= FEW_ROWS:
+            raise
+        part = f"{rows.learn.size} of {rows.y.size:,} rows at certify_share={rows.share:g}"
+        raise InputError(f"learning from {part}: {error}") from error

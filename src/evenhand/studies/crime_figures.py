@@ -1,0 +1,138 @@
+"""Figures of the crime study."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from evenhand.figures.style import BLUE, GREY, ORANGE, as_points, new_figure, tidy
+from evenhand.studies.crime_split import LINKED, MASSES, NETWORK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHARPNESS = {
+    "nll": "Log score (nats),\nlower is sharper",
+    "cell_log_score": "Cell log score (nats),\nlower is sharper",
+    "mean_std": "Mean standard deviation\n(crime rate, 0 to 1)",
+    "crps": "CRPS (crime rate, 0 to 1),\nlower is better",
+}
+ERRORS = {
+    "worst_error": "Oracle's worst fifth: off by\n(percentage points)",
+    "interpretable_error": "Worst group of the scan:\noff by (percentage points)",
+}
+
+
+def plot_sharpness(rows: pd.DataFrame, *, recalibrated: bool) -> Axes:
+    """Draw sharpness against the worst group's error, all measures and both kinds of group.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of one protocol: what `one_split` measures, with `worst_error`.
+    recalibrated : bool
+        Which forecasts of the network.
+    """
+    figure = new_figure((11.0, 6.4))
+    panels = figure.subplots(len(ERRORS), len(SHARPNESS), sharex="row")
+    network = rows[(rows["forecaster"] == NETWORK) & (rows["recalibrated"] == recalibrated)]
+    linked = rows[(rows["forecaster"] == LINKED) & (rows["recalibrated"] == recalibrated)]
+    for line, (error, error_label) in zip(panels, ERRORS.items(), strict=True):
+        for axes, (score, score_label) in zip(line, SHARPNESS.items(), strict=True):
+            _front(axes, network, error, score, ORANGE, "o", "Paper's network")
+            if len(linked):
+                _front(axes, linked, error, score, BLUE, "s", "Link around an ensemble")
+            if len(linked) and (error, score) == ("worst_error", "cell_log_score"):
+                means = linked.groupby("alpha")[[error, "base_plus_price"]].mean()
+                axes.plot(
+                    means[error],
+                    means["base_plus_price"],
+                    ":",
+                    color=BLUE,
+                    label="Ensemble + price of its link",
+                )
+            axes.set(xlabel=error_label, ylabel=score_label)
+            axes.xaxis.set_major_formatter(as_points)
+            tidy(axes, "y")
+    _mark_alphas(panels[0, 0], network)
+    handles, labels = panels[0, 1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    first: Axes = panels[0, 0]
+    return first
+
+
+def _front(
+    axes: Axes, rows: pd.DataFrame, error: str, score: str, color: str, marker: str, label: str
+) -> None:
+    axes.plot(
+        rows[error], rows[score], marker, color=color, alpha=0.25, markersize=3, markeredgewidth=0
+    )
+    means = rows.groupby("alpha")[[error, score]].mean()
+    axes.plot(means[error], means[score], f"{marker}-", color=color, markersize=5.5, label=label)
+
+
+def _mark_alphas(axes: Axes, rows: pd.DataFrame) -> None:
+    means = rows.groupby("alpha")[["worst_error", "nll"]].mean()
+    for alpha in (means.index.min(), 0.1, means.index.max()):
+        if alpha in means.index:
+            at = tuple(means.loc[alpha].to_numpy(dtype=np.float64).tolist())
+            axes.annotate(
+                f"α = {alpha:g}", at, (6, 6), textcoords="offset points", fontsize="small"
+            )
+
+
+def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) -> Axes:
+    """Draw the worst group's error against its size at the ends of the path, without and with recalibration.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of one protocol.
+    null : dict of float to dict
+        By alpha, what the search finds in calibrated forecasts over `MASSES`: `low` and `high` hold
+        nine in ten.
+    """
+    figure = new_figure((9.0, 4.2))
+    panels = figure.subplots(1, 2, sharey=True)
+    network = rows[rows["forecaster"] == NETWORK]
+    styles = dict(zip(sorted(null), ((BLUE, "o"), (ORANGE, "s")), strict=True))
+    for axes, recalibrated in zip(panels, (False, True), strict=True):
+        for alpha, (color, marker) in styles.items():
+            own = network[(network["alpha"] == alpha) & (network["recalibrated"] == recalibrated)]
+            curves = np.array(own["worst_errors"].tolist())
+            mean = curves.mean(axis=0)
+            spread = curves.std(axis=0, ddof=1 if len(curves) > 1 else 0)
+            axes.fill_between(
+                MASSES, mean - spread, mean + spread, color=color, alpha=0.2, linewidth=0
+            )
+            label = f"α = {alpha:g} ({'likelihood' if alpha == 1 else 'PAIC'})"
+            axes.plot(
+                MASSES, mean, color=color, marker=marker, markevery=4, markersize=5, label=label
+            )
+            name = "deterministic" if alpha == 1 else f"entropic link, α = {alpha:g}"
+            ends = null[alpha]["low"], null[alpha]["high"]
+            axes.fill_between(
+                MASSES,
+                *ends,
+                facecolor="none",
+                edgecolor=color,
+                hatch="////",
+                linewidth=0.5,
+                label=f"Calibrated, {name}",
+            )
+        axes.set_title("Recalibrated" if recalibrated else "As trained", fontsize="medium")
+        axes.set(xlabel="Share of the test rows in the group", xlim=(0, 1.02), ylim=(0, 0.52))
+        axes.xaxis.set_major_formatter(_as_percent)
+        axes.yaxis.set_major_formatter(as_points)
+        tidy(axes, "y")
+    panels[0].set_ylabel("Worst group: off by (percentage points)")
+    panels[0].legend(frameon=False, fontsize="small")
+    panels[1].axhline(0, color=GREY, linewidth=0.8)
+    first: Axes = panels[0]
+    return first
+
+
+def _as_percent(value: float, _: float) -> str:
+    return f"{100 * value:.0f}%"

@@ -1,0 +1,174 @@
+"""Who applies: people at random, people who know the bank, and people who learn from those before them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._validate import Floats, InputError, check_count, check_fraction, check_rows
+from evenhand.columns.encoding import TableEncoder
+from evenhand.draws import RandomState, generator
+from evenhand.studies.lending.game import LendingGame
+
+__all__ = ["Applicants", "InformedApplicants", "LearningApplicants", "RandomApplicants"]
+
+Mask = NDArray[np.bool_]
+
+WEIGHT_DECAY = 1e-3
+
+
+class Applicants(Protocol):
+    """How people decide whether to apply."""
+
+    def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
+        """Return who of n people applies, shape (n,)."""
+        ...
+
+    def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
+        """Take in what earlier applicants got: features, worthiness and utility."""
+        ...
+
+
+class RandomApplicants:
+    """Everybody applies with the same probability, whatever the bank does.
+
+    Parameters
+    ----------
+    share : float, default 1
+        That probability, above 0.
+    random_state : int, generator or None
+        Of who applies.
+
+    Examples
+    --------
+    >>> RandomApplicants().applies(LendingGame(threshold=0.5), None, np.zeros((3, 1)), [0.1, 0.5, 0.9])
+    array([ True,  True,  True])
+    """
+
+    def __init__(self, share: float = 1.0, random_state: RandomState = None) -> None:
+        self.share = check_fraction("share", share, high_open=False)
+        self._random = generator(random_state)
+
+    def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
+        """Return who of n people applies, shape (n,)."""
+        return np.asarray(self._random.random(len(X)) < self.share)
+
+    def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
+        """Ignore it."""
+
+
+class InformedApplicants:
+    """People who know their worthiness and the bank's chance of a yes to them, but not the draw.
+
+    Parameters
+    ----------
+    same_draw : bool, default False
+        Whether they know that asking again meets the same draw (keyed draws) and brings nothing but
+        its cost.
+    """
+
+    def __init__(self, *, same_draw: bool = False) -> None:
+        self.same_draw = same_draw
+
+    def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
+        """Return who of n people applies, shape (n,)."""
+        return game.applies_if_informed(game.approval_chance(bank, X), y, same_draw=self.same_draw)
+
+    def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
+        """Ignore it: they know."""
+
+
+class LearningApplicants:
+    """People who predict what applying brings them by a network psi(x, y), trained on earlier applicants.
+
+    They apply where the prediction is at least 0. Before anything is learned everybody applies.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default (64, 64)
+        Units of the hidden layers.
+    max_epochs : int, default 40
+        Most passes over the earlier applicants.
+    memory : int, default 20,000
+        Most of the latest applicants that are remembered.
+    random_state : int, generator or None
+        Of the network.
+
+    References
+    ----------
+    Zhao, Ma & Ermon, ICML 2020, appendix on credit approval.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(2000, 2)), rng.uniform(size=2000)
+    >>> people = LearningApplicants(random_state=0)
+    >>> people.learn(X, y, np.where(X[:, 0] > 0, 1.0, -0.5))  # the bank approved those with a positive first feature
+    >>> people.applies(LendingGame(threshold=0.5), None, np.array([[2.0, 0.0], [-2.0, 0.0]]), [0.3, 0.3])
+    array([ True, False])
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (64, 64),
+        *,
+        max_epochs: int = 40,
+        memory: int = 20_000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.hidden = hidden
+        self.max_epochs = check_count("max_epochs", max_epochs)
+        self.memory = check_count("memory", memory)
+        self._random = generator(random_state)
+        self._encoder: TableEncoder | None = None
+        self._seen: tuple[Floats, Floats] | None = None
+        self._network: Any = None
+        self._scale = (0.0, 1.0)
+
+    def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
+        """Return who of n people applies, shape (n,)."""
+        if self._network is None:
+            return np.ones(len(X), dtype=np.bool_)
+        return np.asarray(self.predicted_utility(X, y) >= 0)
+
+    def predicted_utility(self, X: Any, y: ArrayLike) -> Floats:
+        """What the network expects applying to bring, shape (n,)."""
+        if self._network is None:
+            raise InputError("nothing is learned yet: call learn first")
+        return np.asarray(
+            self._network.predict(self._inputs(X, check_rows("y", y, len(X)))), dtype=np.float64
+        )
+
+    def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
+        """Train the network on these applicants and those remembered."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.neural_network import MLPRegressor
+
+        worth = check_rows("y", y, len(X))
+        gains = check_rows("utility", utility, len(X))
+        if self._encoder is None:
+            self._encoder = TableEncoder().fit(X)
+            self._scale = float(worth.mean()), float(worth.std()) or 1.0
+        inputs = self._inputs(X, worth)
+        if self._seen is not None:
+            inputs = np.vstack([self._seen[0], inputs])
+            gains = np.concatenate([self._seen[1], gains])
+        self._seen = inputs[-self.memory :], gains[-self.memory :]
+        self._network = MLPRegressor(
+            hidden_layer_sizes=self.hidden,
+            batch_size=min(200, len(self._seen[1])),
+            alpha=WEIGHT_DECAY,
+            max_iter=self.max_epochs,
+            random_state=int(self._random.integers(2**31)),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the most epochs are a choice
+            self._network.fit(*self._seen)
+
+    def _inputs(self, X: Any, y: Floats) -> Floats:
+        assert self._encoder is not None
+        mean, scale = self._scale
+        return np.column_stack([self._encoder.transform(X), (y - mean) / scale])

@@ -1,0 +1,364 @@
+"""The rules of the lending game."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from evenhand._validate import Floats, InputError, bad_input, check_count, check_finite
+from evenhand.decisions import BayesDecision, StepLoss
+from evenhand.distributions import Distribution, Normal, Randomized
+from evenhand.draws import KeyedDraws, RandomState, fresh, generator, nodes
+from evenhand.forecast import Forecast
+from evenhand.links import Link
+from evenhand.studies.lending.outcome import Round
+from evenhand.tables import row_blocks, take_rows
+
+__all__ = ["LendingGame"]
+
+Mask = NDArray[np.bool_]
+
+YES = "yes"
+NO = "no"
+
+CHANCE_DRAWS = 64
+"""Draws over which a chance of approval is taken where it has no closed form."""
+
+LINK_NODES = 2048
+"""Draws at which a link is tabulated for its chance of approval, twice so many in all."""
+
+SURE = 1e6
+"""Normal scores beyond which all are alike."""
+
+BLOCK = 20_000
+"""People who are forecast at once."""
+
+
+@dataclass(frozen=True)
+class LendingGame:
+    """Who gains what: a bank that lends to the worthy, and applicants who know how worthy they are.
+
+    A person is qualified if the worthiness `y` is at least `threshold`. The bank sees the features
+    and forecasts `y`; it says yes where that gains more than no, in expectation under its forecast.
+    All amounts are in one unit, such as the gain from a good loan.
+
+    Parameters
+    ----------
+    threshold : float
+        Least worthiness of a qualified person, in units of y.
+    bank_gain, bank_loss : float, default 1 and 3
+        What the bank gains by a yes to a qualified person and loses by one to an unqualified one,
+        both above 0. It says yes where the forecast gives `y < threshold` a chance of at most
+        `bank_gain / (bank_gain + bank_loss)`.
+    gain_qualified, gain_unqualified : float, default 0.2 and 1
+        What a yes is worth to an applicant, above 0.
+    refusal_cost : float, default 0.5
+        What it costs an applicant to end without a loan, above 0.
+    retry_cost : float, default 0
+        What it costs an applicant to ask once more after a no, at least 0.
+    max_tries : int, default 1
+        How often an applicant asks until there is a yes.
+
+    References
+    ----------
+    Zhao, Ma & Ermon, ICML 2020, section 6.2; the defaults are theirs.
+
+    Examples
+    --------
+    >>> game = LendingGame(threshold=0.5)
+    >>> game.approve(Forecast.from_normal(mean=[0.6, 0.55], std=[0.1, 0.1]))
+    array([ True, False])
+
+    A qualified person risks a refusal only for a chance of 5/7, an unqualified one already for 1/3:
+
+    >>> game.applies_if_informed(chance=[0.7, 0.72, 0.3, 0.34], y=[0.9, 0.9, 0.1, 0.1])
+    array([False,  True, False,  True])
+    """
+
+    threshold: float
+    bank_gain: float = 1.0
+    bank_loss: float = 3.0
+    gain_qualified: float = 0.2
+    gain_unqualified: float = 1.0
+    refusal_cost: float = 0.5
+    retry_cost: float = 0.0
+    max_tries: int = 1
+
+    def __post_init__(self) -> None:
+        amounts = (
+            "bank_gain",
+            "bank_loss",
+            "gain_qualified",
+            "gain_unqualified",
+            "refusal_cost",
+            "retry_cost",
+        )
+        for name in ("threshold", *amounts):
+            value = getattr(self, name)
+            is_number = (
+                isinstance(value, Real)
+                and not isinstance(value, bool)
+                and np.isfinite(float(value))
+            )
+            if (
+                not is_number
+                or (name in amounts and value < 0)
+                or (name in amounts[:-1] and value == 0)
+            ):
+                rule = {"threshold": "", "retry_cost": " of at least 0"}.get(name, " above 0")
+                raise bad_input(name, f"be a finite number{rule}", repr(value))
+        check_count("max_tries", self.max_tries)
+
+    @property
+    def risk(self) -> float:
+        """Largest chance of an unqualified person with which the bank says yes.
+
+        1/4 with the paper's amounts.
+        """
+        return self.bank_gain / (self.bank_gain + self.bank_loss)
+
+    @property
+    def break_even(self) -> tuple[float, float]:
+        """Least chances of a yes, in all tries, at which a qualified and an unqualified person apply: 5/7 and 1/3."""
+        cost = self.refusal_cost
+        return cost / (self.gain_qualified + cost), cost / (self.gain_unqualified + cost)
+
+    @cached_property
+    def decision(self) -> BayesDecision:
+        """The bank's decision, its utilities made non-negative losses: actions "yes" and "no"."""
+        bad = StepLoss([self.threshold], [self.bank_gain + self.bank_loss, 0.0])
+        return BayesDecision((YES, NO), {YES: bad, NO: self.bank_gain})
+
+    def is_qualified(self, y: ArrayLike) -> Mask:
+        """Whether people are worth a loan, shape (n,)."""
+        return np.asarray(check_finite("y", y) >= self.threshold)
+
+    def approve(self, forecast: Forecast) -> Mask:
+        """Say yes or no to each forecast, shape of the batch."""
+        return np.asarray(self.decision.decide(forecast).index == 0)
+
+    def approval_chance(self, bank: Any, X: Any, n_draws: int = CHANCE_DRAWS) -> Floats:
+        """Probability of a yes over the bank's draws, per person and try.
+
+        Parameters
+        ----------
+        bank : fitted forecaster
+        X : table or array with n rows
+        n_draws : int, default 64
+            Draws (midpoints) to count over, for forecasters without a closed form. A link around a
+            deterministic forecast has one, and deterministic forecasts have chances of 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        if len(X) == 0:
+            raise bad_input("X", "have at least one row", "0 rows")
+        parts = []
+        for rows in row_blocks(len(X), BLOCK):
+            people = take_rows(X, rows)
+            one: Forecast = bank.forecast(people, 0.5)
+            if isinstance(one.distribution, Randomized):
+                parts.append(self.chance_of_link(one.distribution.base, one.distribution.link))
+            elif not one.is_randomized:
+                parts.append(self.approve(one).astype(np.float64))
+            else:
+                parts.append(self.approve(bank.forecast(people, nodes(n_draws))).mean(axis=1))
+        return np.concatenate(parts)
+
+    def chance_of_link(self, base: Distribution, link: Link) -> Floats:
+        """Probability of a yes under a link around deterministic forecasts, in closed form, shape (n,).
+
+        The bank says yes where a forecast gives `y < threshold` at most `K(risk; r)`, which falls
+        with the draw: the chance is the draw at which both are equal. All is compared in normal
+        scores, so that people of whom the forecast is sure to any degree keep their chance.
+        """
+        lower = base.logcdf(self.threshold)
+        upper = base.logsf(self.threshold)
+        score = np.where(lower < upper, special.ndtri_exp(lower), -special.ndtri_exp(upper))
+        if link.alpha == 1:
+            return np.asarray(score <= special.ndtri(self.risk), dtype=np.float64)
+        r = _link_nodes()
+        most = Randomized(Normal(0.0, np.ones(1)), link, r).ppf(self.risk)
+        most, score = (np.clip(np.where(np.isnan(z), 0.0, z), -SURE, SURE) for z in (most, score))
+        return np.interp(score, most[::-1], r[::-1], left=1.0, right=0.0)
+
+    def chance_in_tries(self, chance: ArrayLike, *, same_draw: bool = False) -> Floats:
+        """Probability of a yes within `max_tries`, from that of one try.
+
+        The same if every try meets one draw.
+        """
+        one = _chances(chance)
+        return one if same_draw else np.asarray(1 - (1 - one) ** self.max_tries)
+
+    def expected_utility(
+        self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False
+    ) -> Floats:
+        """What applying is worth to people who know the bank: expected utility, shape (n,).
+
+        Parameters
+        ----------
+        chance : array-like of shape (n,)
+            Probability of a yes in one try.
+        y : array-like of shape (n,)
+            Worthiness.
+        same_draw : bool, default False
+            Whether every try of a person meets the same draw: then asking again brings its cost
+            only.
+        """
+        one, qualified = self._of_people(chance, y)
+        yes = self.chance_in_tries(one, same_draw=same_draw)
+        gain = np.where(qualified, self.gain_qualified, self.gain_unqualified)
+        refused = 1 - one
+        retries = (
+            (self.max_tries - 1) * refused
+            if same_draw
+            else sum(refused**i for i in range(1, self.max_tries))
+        )
+        return np.asarray(yes * gain - (1 - yes) * self.refusal_cost - self.retry_cost * retries)
+
+    def expected_bank_utility(self, chance: ArrayLike, y: ArrayLike) -> Floats:
+        """What the bank gains by each person who applies, in expectation over fresh draws, shape (n,)."""
+        one, qualified = self._of_people(chance, y)
+        return np.asarray(
+            self.chance_in_tries(one) * np.where(qualified, self.bank_gain, -self.bank_loss)
+        )
+
+    def _of_people(self, chance: ArrayLike, y: ArrayLike) -> tuple[Floats, Mask]:
+        one = _chances(chance)
+        qualified = self.is_qualified(y)
+        if one.shape != qualified.shape:
+            raise bad_input(
+                "chance", f"have one value per person ({qualified.size})", f"shape {one.shape}"
+            )
+        return one, qualified
+
+    def applies_if_informed(
+        self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False
+    ) -> Mask:
+        """Whether people who know the bank apply: where `expected_utility` is at least 0."""
+        return np.asarray(self.expected_utility(chance, y, same_draw=same_draw) >= 0)
+
+    def play(
+        self,
+        bank: Any,
+        X: Any,
+        y: ArrayLike,
+        applied: ArrayLike | None = None,
+        *,
+        draws: KeyedDraws | None = None,
+        ids: Iterable[Any] | None = None,
+        random_state: RandomState = None,
+    ) -> Round:
+        """Play one round: those who apply ask up to `max_tries` times, and the bank answers.
+
+        Parameters
+        ----------
+        bank : fitted forecaster
+        X : table or array with n rows
+        y : array-like of shape (n,)
+            Worthiness, which the bank does not see.
+        applied : array-like of bool, shape (n,), optional
+            Who applies; everybody, if not given.
+        draws : KeyedDraws, optional
+            Gives each id its draw, the same in every try; if not given, every try meets a fresh
+            draw.
+        ids : sequence of n ids, optional
+            Of the people; needed with `draws`.
+        random_state : int, generator or None
+            Source of fresh draws.
+
+        Returns
+        -------
+        Round
+
+        Raises
+        ------
+        InputError
+            If the shapes do not fit, or one of `draws` and `ids` is missing.
+        """
+        qualified = self.is_qualified(y)
+        n = qualified.size
+        asks = _check_players(bank, X, n, applied)
+        keyed = _check_keyed(draws, ids, n)
+        random = generator(random_state)
+        approved = np.zeros(n, dtype=np.bool_)
+        tries = np.zeros(n, dtype=np.intp)
+        for block in row_blocks(n, BLOCK):
+            rows = block.start + np.flatnonzero(asks[block])
+            if rows.size:
+                r = (
+                    fresh((rows.size, self.max_tries), random)
+                    if keyed is None
+                    else keyed[rows, None]
+                )
+                answers = self.approve(bank.forecast(take_rows(X, rows), r)).reshape(rows.size, -1)
+                approved[rows] = answers.any(axis=1)
+                tries[rows] = np.where(approved[rows], answers.argmax(axis=1) + 1, self.max_tries)
+        return Round(self, qualified, asks, approved, tries, bank)
+
+
+def check_bank(bank: Any) -> None:
+    """Refuse what cannot forecast."""
+    if not hasattr(bank, "forecast"):
+        remedy = (
+            "put a link around it: RandomizedRegressor(bank)" if hasattr(bank, "predict") else ""
+        )
+        raise bad_input("bank", "be a fitted forecaster", type(bank).__name__, remedy)
+
+
+def _check_players(bank: Any, X: Any, n: int, applied: ArrayLike | None) -> Mask:
+    """Return who applies."""
+    check_bank(bank)
+    rows = len(X) if hasattr(X, "__len__") else 0
+    if rows != n:
+        raise bad_input("X", f"have one row per person of y ({n})", f"{rows} rows")
+    asks = np.ones(n, dtype=np.bool_) if applied is None else np.asarray(applied)
+    if asks.shape != (n,) or asks.dtype != np.bool_:
+        remedy = "ask applicants who they are: applicants.applies(game, bank, X, y)"
+        raise bad_input(
+            "applied",
+            f"hold one boolean per person ({n})",
+            f"{asks.dtype} of shape {asks.shape}",
+            remedy,
+        )
+    return asks
+
+
+def _check_keyed(draws: KeyedDraws | None, ids: Iterable[Any] | None, n: int) -> Floats | None:
+    """Return each person's keyed draw, if there are such."""
+    if draws is None and ids is None:
+        return None
+    if draws is None or ids is None:
+        raise InputError("draws and ids belong together: keyed draws are those of ids")
+    if not isinstance(draws, KeyedDraws):
+        raise bad_input("draws", "be KeyedDraws", type(draws).__name__, "KeyedDraws(key, context)")
+    keyed = draws(ids)
+    if keyed.shape != (n,):
+        raise bad_input("ids", f"have one id per person ({n})", f"{keyed.size} ids")
+    return keyed
+
+
+def _chances(chance: ArrayLike) -> Floats:
+    chances = check_finite("chance", chance)
+    if not ((chances >= 0) & (chances <= 1)).all():
+        wrong = float(chances[(chances < 0) | (chances > 1)][0])
+        raise bad_input("chance", "lie between 0 and 1", wrong, "fractions everywhere: 0.9, not 90")
+    return chances
+
+
+@lru_cache(maxsize=1)
+def _link_nodes() -> Floats:
+    """Draws from 1e-15 to 1 - 1e-15, increasing.
+
+    Even, and even in normal scores, which decide about the surest.
+    """
+    tails = np.clip(special.ndtr(np.linspace(-8.0, 8.0, LINK_NODES)), 1e-15, 1 - 1e-15)
+    return np.union1d(tails, np.linspace(0.0, 1.0, LINK_NODES + 1)[1:-1])

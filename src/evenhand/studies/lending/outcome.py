@@ -1,0 +1,130 @@
+"""What a round of the lending game brought to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._format import Summarized
+from evenhand._validate import Floats
+
+if TYPE_CHECKING:
+    from evenhand.studies.lending.game import LendingGame
+
+__all__ = ["Round"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Round(Summarized):
+    """What happened to each of n people.
+
+    Parameters
+    ----------
+    game : LendingGame
+        The rules.
+    qualified, applied, approved : ndarray of bool, shape (n,)
+        Who is worth a loan, who asked for one and who got it.
+    tries : ndarray of int, shape (n,)
+        How often each person asked.
+    bank : forecaster
+        The bank that answered, as it was fitted then.
+    """
+
+    game: LendingGame
+    qualified: Mask
+    applied: Mask
+    approved: Mask
+    tries: NDArray[np.intp]
+    bank: Any = field(default=None, compare=False)
+
+    @property
+    def bank_utilities(self) -> Floats:
+        """What the bank gains by each person, shape (n,)."""
+        game = self.game
+        return np.where(
+            self.approved, np.where(self.qualified, game.bank_gain, -game.bank_loss), 0.0
+        )
+
+    @property
+    def utilities(self) -> Floats:
+        """What each person gains, shape (n,); 0 for those who stayed away."""
+        game = self.game
+        gain = np.where(self.qualified, game.gain_qualified, game.gain_unqualified)
+        ending = np.where(self.approved, gain, -game.refusal_cost)
+        return np.where(self.applied, ending - game.retry_cost * np.maximum(self.tries - 1, 0), 0.0)
+
+    @property
+    def bank_utility(self) -> float:
+        """Mean over all people, whether they applied or not."""
+        return float(self.bank_utilities.mean())
+
+    @property
+    def bank_utility_per_applicant(self) -> float:
+        """Mean over those who applied; 0 if nobody did."""
+        return float(self.bank_utilities[self.applied].mean()) if self.applied.any() else 0.0
+
+    @property
+    def exploiting(self) -> float:
+        """Share of all people who are unqualified and applied.
+
+        The paper's exploitative customers.
+        """
+        return float((self.applied & ~self.qualified).mean())
+
+    @property
+    def bad_loan_share(self) -> float:
+        """Share of all people who are unqualified and were approved.
+
+        What individual calibration bounds.
+        """
+        return float((self.approved & ~self.qualified).mean())
+
+    @property
+    def default_rate(self) -> float:
+        """Share of those approved who are unqualified, which no calibration bounds.
+
+        NaN if nobody was approved.
+        """
+        return (
+            float((~self.qualified[self.approved]).mean()) if self.approved.any() else float("nan")
+        )
+
+    def measures(self) -> dict[str, float]:
+        """Return counts, shares and utilities by name: a row of a table of rounds."""
+        names = (
+            "bank_utility",
+            "bank_utility_per_applicant",
+            "exploiting",
+            "bad_loan_share",
+            "default_rate",
+        )
+        counts = {
+            "people": self.applied.size,
+            "applied": int(self.applied.sum()),
+            "approved": int(self.approved.sum()),
+        }
+        counts["bad_loans"] = int((self.approved & ~self.qualified).sum())
+        return counts | {name: getattr(self, name) for name in names}
+
+    def summary(self) -> str:
+        """Return the round in two sentences."""
+        seen = self.measures()
+        gained = self.utilities[self.applied].mean() if self.applied.any() else 0.0
+        return (
+            f"{seen['applied']:,} of {seen['people']:,} people applied, {seen['approved']:,} were"
+            f" approved, {seen['bad_loans']:,} of them unqualified. The bank gained"
+            f" {self.bank_utility:.4g} per person and {self.bank_utility_per_applicant:.4g} per"
+            f" applicant; applicants gained {gained:.4g} each."
+        )
+
+    def __repr__(self) -> str:
+        seen = self.measures()
+        return (
+            f"Round({seen['people']} people, {seen['applied']} applied, {seen['approved']}"
+            f" approved, {seen['bad_loans']} of them unqualified)"
+        )

@@ -1,0 +1,267 @@
+"""What an experiment leaves behind, and how a stopped one goes on.
+
+A study is a list of exhibits. Its folder holds `results.json`, a csv file for each table, an SVG
+and a PNG for each figure, and `index.html`, one page that shows them all and opens offline. The
+parts that a study is computed from lie in `parts/`, a file each, and are not computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evenhand import store
+from evenhand._files import write_text
+from evenhand._progress import progress
+from evenhand._validate import bad_input
+from evenhand.figures.svg import save_figure
+from evenhand.report.page import bullets, figure, heading, page, paragraph, section, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["Exhibit", "check_folder", "compute_parts", "rows_of", "told", "write_study"]
+
+Values = Mapping[str, Any]
+
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A figure, a table or both, with what they show.
+
+    Parameters
+    ----------
+    name : str
+        Stem of its files.
+    title, text : str
+        Heading and a few sentences for the page.
+    draw : callable, optional
+        Draws the figure: returns one of the axes of a new figure.
+    alt : str
+        What the figure shows, for people who cannot see it.
+    table : DataFrame, optional
+        Written to csv as it is, and shown on the page with numbers to four digits.
+    shown : int
+        Most rows of the table on the page.
+    """
+
+    name: str
+    title: str
+    text: str
+    draw: Callable[[], Axes] | None = None
+    alt: str = ""
+    table: pd.DataFrame | None = None
+    shown: int = 40
+
+
+def check_folder(out: Path, name: str) -> None:
+    """Refuse a folder that cannot be written to, or that holds another study, before anything is computed."""
+    store.check_folder(out)
+    try:
+        there = json.loads((out / RESULTS).read_text(encoding="utf-8")).get("study")
+    except (OSError, ValueError, AttributeError):
+        return
+    if there != name:
+        raise bad_input(
+            "--out", f"name a new folder, or one of the study {name}", f"{out}, which holds {there}"
+        )
+
+
+def compute_parts(
+    work: Callable[..., Values],
+    tasks: Sequence[Values],
+    folder: Path,
+    *,
+    jobs: int = 1,
+    verbose: bool = False,
+) -> Iterator[Values]:
+    """Compute the parts of a study side by side, each kept in a file as soon as it is there.
+
+    Parameters
+    ----------
+    work : callable
+        Takes the values of a task as keywords and returns plain values. A function of a module or a
+        `partial` of one, as the workers are processes of their own.
+    tasks : sequence of dict
+        What each part is made from, as plain values. A part whose file says the same is not
+        computed again.
+    folder : Path
+        Of the files.
+    jobs : int, default 1
+        Processes. A joblib back end that is set around the call, such as `parallel_config("dask")`,
+        is used instead, with as many of its workers as it is set to. Each part is computed by one
+        worker, whatever the back end.
+    verbose : bool, default False
+        Whether to show a progress bar on a terminal.
+
+    Yields
+    ------
+    dict
+        The values of each part, in the order of the tasks.
+    """
+    from joblib import delayed
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{_fingerprint(task)}.json" for task in tasks]
+    missing = [
+        (task, file) for task, file in zip(tasks, files, strict=True) if _stored(file, task) is None
+    ]
+    with progress("computing", len(tasks), enabled=verbose) as advance:
+        done = len(tasks) - len(missing)
+        advance(done, "parts")
+        calls = (delayed(_compute)(work, task, file) for task, file in missing)
+        for _ in _workers(jobs)(calls):
+            done += 1
+            advance(done, "parts")
+    for task, file in zip(tasks, files, strict=True):
+        stored = _stored(file, task)
+        if stored is None:
+            raise bad_input(
+                str(file), "hold the part that was just written to it", "something else"
+            )
+        yield stored
+
+
+def _workers(jobs: int) -> Any:
+    """Return joblib's workers, which report parts as they are done where the back end can."""
+    from joblib import Parallel
+    from joblib.parallel import get_active_backend
+
+    backend, n_jobs = get_active_backend()
+    # dask brings all its workers, other back ends one unless told
+    is_set = n_jobs is not None or backend.default_n_jobs != 1
+    return_as = "generator_unordered" if backend.supports_return_generator else "list"
+    return Parallel(n_jobs=None if is_set else jobs, return_as=return_as)
+
+
+def _compute(work: Callable[..., Values], task: Values, file: Path) -> None:
+    from joblib import parallel_config
+
+    # a part that spread its work over the same back end could depend on it, and would wait for its
+    # own worker
+    with parallel_config("sequential"):
+        values = work(**task)
+    write_text(file, json.dumps({"task": task, "values": plain(values)}))
+
+
+def _stored(file: Path, task: Values) -> Values | None:
+    """Values of a part that was kept; None if there is none, or it was made from something else."""
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(kept, dict) or kept.get("task") != json.loads(json.dumps(task)):
+        return None
+    values = kept.get("values")
+    return values if isinstance(values, dict) else None
+
+
+def _fingerprint(task: Values) -> str:
+    return hashlib.blake2b(json.dumps(task, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def plain(values: Any) -> Any:
+    """Plain values that JSON can hold.
+
+    Arrays become lists, numbers that are not finite become None.
+    """
+    if isinstance(values, Mapping):
+        return {str(key): plain(value) for key, value in values.items()}
+    if isinstance(values, np.ndarray | np.generic):
+        return plain(values.tolist())
+    if isinstance(values, list | tuple):
+        return [plain(value) for value in values]
+    if isinstance(values, float) and not math.isfinite(values):
+        return None
+    return values
+
+
+def rows_of(
+    tasks: Sequence[Values], parts: Iterable[Values], keep: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the `rows` of all parts, each with what its task says under the names `keep`."""
+    return [
+        {name: task[name] for name in keep} | row
+        for task, part in zip(tasks, parts, strict=True)
+        for row in part["rows"]
+    ]
+
+
+def told(out: Path, lead: Sequence[str]) -> str:
+    """Say on the terminal what a study found and where it lies."""
+    sentences = "\n".join(f"- {sentence}" for sentence in lead)
+    return (
+        f"{sentences}\n\nWritten to {out}: index.html, results.json, tables as csv, figures as SVG"
+        " and PNG"
+    )
+
+
+def write_study(
+    out: Path, title: str, lead: Sequence[str], exhibits: Sequence[Exhibit], results: Values
+) -> None:
+    """Write the folder of a study.
+
+    Parameters
+    ----------
+    out : Path
+        The folder; made if it is not there.
+    title : str
+        Heading of the page.
+    lead : sequence of str
+        What the study found, in sentences.
+    exhibits : sequence of Exhibit
+        In the order of the page.
+    results : dict
+        Settings, seeds and figures, for `results.json`.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / RESULTS, json.dumps(plain(results), indent=1) + "\n")
+    parts = [heading(title), bullets(lead)]
+    for exhibit in exhibits:
+        if exhibit.table is not None:
+            write_text(out / f"{exhibit.name}.csv", exhibit.table.to_csv(index=False))
+        if exhibit.draw is not None:
+            save_figure(exhibit.draw, out / exhibit.name)
+        parts.append(_section(exhibit))
+    parts.append(
+        f"<footer>{paragraph('Made by evenhand. All digits are in results.json and the csv files.')}</footer>"
+    )
+    write_text(out / "index.html", page(title, "\n".join(parts)))
+
+
+def _section(exhibit: Exhibit) -> str:
+    drawn = "" if exhibit.draw is None else figure(exhibit.draw, exhibit.alt, exhibit.name)
+    return section(exhibit.title, paragraph(exhibit.text), drawn, _shown(exhibit))
+
+
+def _shown(exhibit: Exhibit) -> str:
+    rows = exhibit.table
+    if rows is None:
+        return ""
+    is_number = [kind.kind in "fiu" for kind in rows.dtypes]
+    header = [
+        f"#{name}" if number else str(name)
+        for name, number in zip(rows.columns, is_number, strict=True)
+    ]
+    cells = [
+        [_cell(value) for value in row] for row in rows.head(exhibit.shown).itertuples(index=False)
+    ]
+    left = len(rows) - exhibit.shown
+    rest = paragraph(f"{left} more rows are in {exhibit.name}.csv.", "facts") if left > 0 else ""
+    return table(exhibit.title, header, cells) + rest
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "-" if not math.isfinite(value) else f"{value:.4g}"
+    return str(value)

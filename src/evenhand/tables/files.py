@@ -1,0 +1,271 @@
+"""One csv or parquet file: read whole, or only its head."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import compute, csv, parquet
+
+from evenhand._validate import bad_input
+from evenhand.tables.cells import short
+
+TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+
+def ending_of(path: Path, endings: Sequence[str]) -> str:
+    """Return the longest of `endings` that the name has."""
+    fitting = [ending for ending in endings if path.name.lower().endswith(ending)]
+    if not fitting:
+        raise bad_input(
+            str(path),
+            f"end in {', '.join(endings)}",
+            repr(path.suffix),
+            "save it in one of these formats",
+        )
+    return max(fitting, key=len)
+
+
+def _reason(error: BaseException) -> str:
+    return f"an error ({(str(error).splitlines() or ['no reason given'])[0][:120]})"
+
+
+def cast_columns(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
+    """Return the table with the types of `schema`, which has its columns.
+
+    Name the column whose values do not fit.
+    """
+    for i, field in enumerate(schema):
+        if table.schema.field(i) == field:
+            continue
+        try:
+            table = table.set_column(i, field, table.column(i).cast(field.type))
+        except pa.ArrowException as error:
+            rule = f"hold values that fit {field.type}, the type of this column in all"
+            raise bad_input(
+                f"{place}: column {field.name!r}", rule, _reason(error), "write one type in all"
+            ) from error
+    return table
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn what goes wrong in the reading of a file into one line that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        rule = f"be a readable {ending_of(path, TABLE_ENDINGS)} file"
+        raise bad_input(str(path), rule, _reason(error), "write it again, text as UTF-8") from error
+
+
+def check_part(path: Path) -> bool:
+    """Return whether a part is parquet and not csv.
+
+    Refuse unknown endings and files of no bytes.
+    """
+    ending = ending_of(path, TABLE_ENDINGS)
+    if path.stat().st_size == 0:
+        raise bad_input(str(path), "hold a table", "an empty file")
+    return ending == ".parquet"
+
+
+def read_part(path: Path) -> pa.Table:
+    """Read one file, with checks of its header.
+
+    Parquet has the types of `plain_schema`, csv holds text.
+    """
+    with readable(path):
+        is_parquet = check_part(path)
+        table = _read_parquet(path) if is_parquet else _read_csv(path)
+    check_header(table.column_names, path, is_csv=not is_parquet)
+    return table
+
+
+def open_parquet(path: Path, **options: Any) -> parquet.ParquetFile:
+    """Open a parquet file; reading will check its pages where the writer left a checksum."""
+    # ParquetFile and not read_table: the latter invents columns from folder names such as
+    # `year=2020`.
+    return parquet.ParquetFile(path, page_checksum_verification=True, **options)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a parquet file that are data, with the types they are used in."""
+    # Index columns without a name are bookkeeping of pandas; decimals would arrive as Python
+    # objects.
+    fields = [field for field in schema if not field.name.startswith("__index_level_")]
+    return pa.schema(
+        [f.with_type(pa.float64()) if pa.types.is_decimal(f.type) else f for f in fields]
+    )
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    with open_parquet(path) as file:
+        table = file.read()
+    table = table.select(
+        [i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")]
+    )
+    return cast_columns(table, plain_schema(table.schema), str(path))
+
+
+def csv_head(path: Path) -> tuple[list[str], bool]:
+    """Return the names in the header of a csv file and whether a row follows; no row is checked."""
+    # no handler of wrong rows here: a thread of the reader lets go of it, which aborts a process
+    # that is ending
+    parse = csv.ParseOptions(newlines_in_values=True)
+    convert = csv.ConvertOptions(check_utf8=False)
+    try:
+        with (
+            _csv_stream(path) as stream,
+            csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader,
+        ):
+            return list(reader.schema.names), any(batch.num_rows for batch in reader)
+    except pa.ArrowInvalid:
+        table, wrong = _without_ragged_rows(path)
+        return table.column_names, bool(table.num_rows or wrong)
+
+
+def _csv_stream(path: Path) -> Any:
+    return pa.input_stream(
+        str(path), compression="gzip" if path.name.lower().endswith(".gz") else None
+    )
+
+
+def _parse_csv(path: Path, **options: Any) -> pa.Table:
+    with _csv_stream(path) as stream:
+        return csv.read_csv(stream, **options)
+
+
+def _read_csv(path: Path) -> pa.Table:
+    """Read every cell as the text that is written; an empty one is missing.
+
+    No cell is read as a number here: what a column is depends on the model, or on all parts, never
+    on one file.
+    """
+    names, _ = csv_head(path)
+    # as bytes first: a column that is no UTF-8 is then noticed here, where the row can be named
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.binary()), strings_can_be_null=False
+    )
+    try:
+        table = _parse_csv(
+            path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert
+        )
+    except pa.ArrowInvalid:
+        _refuse_ragged_row(path)
+        raise
+    for i, name in enumerate(table.column_names):
+        place = f"{path}: column {name!r}"
+        values = _decode(table.column(i), place)
+        _refuse_cell(compute.match_substring(values, "\0"), values, place, "hold text without NUL characters",
+                     "write the file again")  # fmt: skip
+        _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
+        values = compute.if_else(compute.equal(values, ""), pa.scalar(None, pa.string()), values)
+        table = table.set_column(i, name, values)
+    return table
+
+
+def _refuse_cell(wrong: Any, values: pa.ChunkedArray, place: str, rule: str, remedy: str) -> None:
+    row = compute.index(wrong, value=True).as_py()
+    if row >= 0:
+        raise bad_input(f"{place}, row {row + 1}", rule, short(values[row].as_py()), remedy)
+
+
+def _refuse_swallowed_rows(
+    values: pa.ChunkedArray, place: str, *, column: int, n_columns: int
+) -> None:
+    """Refuse a cell with rows of the table in it.
+
+    Two stray quotes turn all between them into one cell.
+    """
+    if n_columns == 1:
+        return
+    has_lines = compute.match_substring_regex(values, "[\n\r]")
+    for row in compute.indices_nonzero(has_lines).to_pylist():
+        cell = values[row].as_py()
+        commas = [line.count(",") for line in cell.splitlines()]
+        # what is before the first line and behind the last one makes them whole rows
+        rows = [n_columns - 1 - column, *([n_columns - 1] * (len(commas) - 2)), column]
+        is_short = len(commas) == 2 and n_columns == 2  # any remark with one comma
+        if (commas == rows and not is_short) or (n_columns > 2 and n_columns - 1 in commas[1:-1]):
+            got = f"{short(cell)}, {len(commas)} lines that look like rows of the table"
+            remedy = "look for a quote that is never closed, and write quotes inside values twice"
+            raise bad_input(f"{place}, row {row + 1}", "hold one value", got, remedy)
+
+
+def _refuse_ragged_row(path: Path) -> None:
+    """Name the first row of the wrong length."""
+    for row in _without_ragged_rows(path)[1][:1]:
+        # pyarrow counts the header as row 1.
+        place = f"{path}: row {row.number - 1}"
+        got = f"{row.actual_columns} ({short(row.text)})"
+        rule = f"have {row.expected_columns} value(s) as the header has"
+        raise bad_input(
+            place,
+            rule,
+            got,
+            "quote values that contain commas; the first line must name all columns",
+        )
+
+
+def _without_ragged_rows(path: Path) -> tuple[pa.Table, list[Any]]:
+    """Return a csv file without its rows of the wrong length, and these.
+
+    On one thread, so that they have numbers.
+    """
+    found: list[Any] = []
+
+    def keep(row: Any) -> str:
+        found.append(row)
+        return "skip"
+
+    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
+    table = _parse_csv(
+        path,
+        parse_options=parse,
+        read_options=csv.ReadOptions(use_threads=False),
+        convert_options=csv.ConvertOptions(check_utf8=False),
+    )
+    return table, found
+
+
+def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        rows = enumerate(values.to_pylist(), start=1)
+        row, value = next(
+            (row, value) for row, value in rows if value.decode("utf-8", "ignore").encode() != value
+        )
+        raise bad_input(
+            f"{place}, row {row}", "be UTF-8 text", short(value), "save the file as UTF-8"
+        ) from error
+
+
+def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
+    """Refuse a name that appears twice, and a first line of a csv file that is data."""
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    remedy = "put a line of column names first"
+    if count > 1:
+        remedy = f"rename one, or {remedy} if there is none" if is_csv else "rename one"
+        raise bad_input(f"{path}: column {name!r}", "appear once", f"{count} times", remedy)
+    if is_csv and len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise bad_input(
+            str(path),
+            "separate values by commas",
+            short(names[0]),
+            "save it as comma-separated csv",
+        )
+    # 0, 1, 2, ... is what pandas writes for an array without names; other all-number headers are a
+    # row of data.
+    numbers = pd.notna(pd.to_numeric(names, errors="coerce")).all() and names != [
+        str(i) for i in range(len(names))
+    ]
+    if is_csv and numbers:
+        raise bad_input(
+            f"{path}: the first line", "name the columns", short(",".join(names)), remedy
+        )

@@ -1,0 +1,58 @@
+"""Text cells of csv files that a spreadsheet would run as formulas."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pandas as pd
+
+FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""How a cell begins that a spreadsheet may run, also in full-width characters; or the written
+form of such a cell."""
+
+NEGATIVE = re.compile("-[0-9]+")
+
+
+def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose text cells, column names included, a spreadsheet shows and does not run.
+
+    Examples
+    --------
+    >>> spreadsheet_safe(pd.DataFrame({"id": ["@ada", "-5", "ben"], "mean": [-0.5, 1.0, 2.0]}))["id"].tolist()
+    ["'@ada", '-5', 'ben']
+    """
+    named = frame.rename(columns=guarded)
+    texts = [name for name, kind in named.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+    for name in texts:
+        named[name] = named[name].map(guarded)
+    return named
+
+
+def guarded(value: Any) -> Any:
+    """Return a text as it is written to csv.
+
+    With an apostrophe before it if a spreadsheet might run it.
+
+    A text that has such an apostrophe already is given another, so no two texts are written alike
+    and `unguarded` undoes it. Negative integers stay as they are: a spreadsheet shows their value.
+
+    Examples
+    --------
+    >>> [guarded(text) for text in ("=1+1", "'=1+1", "'t Hooft", "-5", 7)]
+    ["'=1+1", "''=1+1", "'t Hooft", '-5', 7]
+    """
+    if isinstance(value, str) and FORMULA.match(value) and not NEGATIVE.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def unguarded(text: str) -> str:
+    """Return the text that is written so.
+
+    Examples
+    --------
+    >>> unguarded("'=1+1"), unguarded("'t Hooft")
+    ('=1+1', "'t Hooft")
+    """
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text

@@ -1,0 +1,137 @@
+"""Typed columns out of tables, and their rows in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._ids import check_id, id_text
+from evenhand._validate import Floats, InputError, bad_input, check_column
+from evenhand.tables.cells import parse_numbers, refuse_row, short
+
+
+def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
+    """Return one column, or say which there are and which one may have been meant."""
+    names = [str(name) for name in table.columns]
+    return table.iloc[:, names.index(check_column(str(column), names, source))]
+
+
+def number_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> Floats:
+    """Return a column as float64, shape (n_samples,): all there, all finite.
+
+    Text is accepted if every cell of it is a number; booleans are 0 and 1. For messages, `source`
+    is the file name and `start` the number, from 0, that the first row of the table has in the file
+    if the table is a block of it. Raises InputError if there is no such column, or a value is text,
+    a date, missing or infinite.
+
+    Examples
+    --------
+    >>> number_column(pd.DataFrame({"loan": [100, "?"]}), "loan", source="a.csv")
+    Traceback (most recent call last):
+    evenhand._validate.InputError: a.csv: column 'loan', row 2 must hold a number, got '?'; correct it or drop the row
+    """
+    values = column_of(table, column, source)
+    place = f"{source}: column {column!r}"
+    remedy = "correct it or drop the row"
+    if values.dtype.kind in "mM":
+        raise bad_input(
+            place, "hold numbers", str(values.dtype), "turn dates into numbers, such as days, first"
+        )
+    numbers, wrong = parse_numbers(values)
+    refuse_row(wrong, values, place, "hold a number", remedy, start)
+    missing = np.isnan(numbers)
+    if missing.any():
+        got = f"{int(missing.sum())} (the first in row {start + int(np.argmax(missing)) + 1})"
+        raise bad_input(place, "have no missing values", got, "drop those rows")
+    refuse_row(np.isinf(numbers), values, place, "be finite", remedy, start)
+    return numbers
+
+
+def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> list[str | int]:
+    """Return a column of ids, text or whole numbers, as they are in the table.
+
+    For messages, `source` is the file name and `start` the number, from 0, of the table's first row
+    in the file. Raises InputError if there is no such column, or an id is missing, empty, a float
+    or of another type, or holds a character that is not seen, so that it looks like another id.
+
+    Examples
+    --------
+    >>> id_column(pd.DataFrame({"id": ["007", "008"]}), "id", source="loans.csv")
+    ['007', '008']
+    >>> id_column(pd.DataFrame({"id": ["007", "008 "]}), "id", source="loans.csv")
+    Traceback (most recent call last):
+    evenhand._validate.InputError: loans.csv: column 'id', row 2 must not begin or end with a blank, got '008 '; remove it
+    """
+    values = column_of(table, column, source)
+    place = f"{source}: column {column!r}, row "
+    remedy = "write ids as text: as decimal numbers they lose digits"
+    ids: list[str | int] = []
+    for row, (value, missing) in enumerate(
+        zip(values.tolist(), values.isna(), strict=True), start=start + 1
+    ):
+        if missing or value == "":
+            raise bad_input(
+                f"{place}{row}", "hold an id", "a missing value", "fill it or drop the row"
+            )
+        if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
+            raise bad_input(f"{place}{row}", "hold text or a whole number", short(value), remedy)
+        ids.append(value if isinstance(value, str) else int(value))
+        check_id(ids[-1], f"{place}{row}")
+    return ids
+
+
+def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> None:
+    """Raise InputError if an id comes twice.
+
+    Examples
+    --------
+    >>> refuse_repeated(["a", "1", 1], "id", source="loans.csv")
+    Traceback (most recent call last):
+    evenhand._validate.InputError: loans.csv: column 'id', row 3: 1 is the id of row 2 too; rows of one person are not \
+independent: name people who have several rows with --cluster id
+    """
+    first: dict[str, int] = {}
+    for row, value in enumerate(ids, start=1):
+        before = first.setdefault(id_text(value), row)
+        if before != row:
+            raise repeated_id(source, column, row, value, f"row {before}")
+
+
+def repeated_id(source: str, column: str, row: int, value: str | int, first: str) -> InputError:
+    """Make the error for an id that comes twice.
+
+    In `row` of `source`, counted from 1, and in a row before it.
+    """
+    remedy = (
+        "rows of one person are not independent: name people who have several rows with --cluster"
+        f" {column}"
+    )
+    return InputError(
+        f"{source}: column {column!r}, row {row}: {value} is the id of {first} too; {remedy}"
+    )
+
+
+def take_rows(table: Any, rows: Any) -> Any:
+    """Return some rows, by their numbers or a slice, of a DataFrame of any library or of an array.
+
+    Examples
+    --------
+    >>> take_rows(pd.DataFrame({"id": [7, 8, 9]}, index=[2, 1, 0]), [0, 2])["id"].tolist()
+    [7, 9]
+    """
+    # square brackets would choose columns of a pandas table
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+
+
+def row_blocks(n: int, size: int) -> list[slice]:
+    """Return slices that cover n rows, at most `size` at once.
+
+    Examples
+    --------
+    >>> row_blocks(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,0 +1,213 @@
+"""Writing tables, whole or block by block; all of a file or nothing."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from evenhand._files import Partial, link_target
+from evenhand._validate import bad_input
+from evenhand.tables.files import TABLE_ENDINGS, cast_columns, ending_of
+from evenhand.tables.reading import check_same_columns
+
+
+def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path:
+    """Return the path if a file of that name could be written; call this before long work.
+
+    Where it is a symbolic link, the file that the link leads to is meant, there already or not.
+    Raises InputError if it has none of the `endings`, is a folder or a device, or its folder is
+    missing or write-protected.
+
+    Examples
+    --------
+    >>> check_writable("report.docx", (".html", ".json"))
+    Traceback (most recent call last):
+    evenhand._validate.InputError: report.docx must end in .html, .json, got '.docx'; save it in one of these formats
+    """
+    target = Path(path)
+    ending_of(target, endings)
+    if target.is_dir():
+        raise bad_input(str(target), "be a file", "a folder", "name a file in it")
+    if target.exists() and not target.is_file():
+        raise bad_input(str(target), "be a plain file", "a device, pipe or socket", "name another")
+    folder = link_target(target).parent if target.is_symlink() else target.parent
+    if not folder.is_dir():
+        raise bad_input(
+            str(target), "lie in an existing folder", f"no folder {folder}", "make it first"
+        )
+    if not os.access(folder, os.W_OK):
+        raise bad_input(
+            str(target), "lie in a folder that can be written to", str(folder), "choose another"
+        )
+    return target
+
+
+class TableWriter:
+    r"""Write a table block by block, as csv or parquet by the ending; all of it or nothing.
+
+    A context manager. Blocks go to a hidden file next to `path`, which takes the place of `path`
+    when the `with` block ends well. Any error, in the `with` block or in a write, removes the
+    hidden file and leaves an older `path` as it was; so do SIGINT and, in the command, SIGTERM. The
+    hidden file of a run that was killed is removed by the next writer of the same `path`. Where
+    `path` is a symbolic link, the file that it leads to is written. Memory stays that of one block.
+
+    Parameters
+    ----------
+    path : path
+        A file ending in .csv, .csv.gz or .parquet. In parquet each block is at least one row group.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows written so far.
+
+    Raises
+    ------
+    InputError
+        If `path` could not be written; on leaving, if no block was written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with TableWriter(pathlib.Path(folder, "out.csv")) as writer:
+    ...         writer.write(pd.DataFrame({"id": ["a"], "mean": [0.1]}))
+    ...         writer.write(pd.DataFrame({"id": ["b"], "mean": [0.2]}))
+    ...     pathlib.Path(folder, "out.csv").read_text()
+    'id,mean\na,0.1\nb,0.2\n'
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = check_writable(path, TABLE_ENDINGS)
+        self.n_rows = 0
+        self._is_parquet = ending_of(self.path, TABLE_ENDINGS) == ".parquet"
+        self._columns: list[Any] | None = None
+        self._encoders = ExitStack()
+        self._file: IO[bytes] | None = None
+        self._partial: Partial | None = None
+
+    def __enter__(self) -> Self:
+        self._partial = Partial(link_target(self.path))
+        self._file = os.fdopen(self._partial.handle, "wb", closefd=False)
+        self._sink: Any = self._file
+        if self.path.name.lower().endswith(".gz"):
+            # Without a time stamp, so that the same table gives the same bytes.
+            packed = gzip.GzipFile(filename="", fileobj=self._file, mode="wb", mtime=0)
+            self._sink = self._encoders.enter_context(packed)
+        return self
+
+    def write(self, frame: pd.DataFrame) -> None:
+        """Append a block of rows, without its index.
+
+        The first block fixes the columns and, in parquet, their types, to which later blocks are
+        cast. Floats keep every digit in either format.
+
+        Raises
+        ------
+        InputError
+            If the columns are not those of the first block, in whatever order, or values do not fit
+            its types. After any error nothing more can be written.
+        """
+        if self._file is None:
+            remedy = "write inside one `with` block, and start anew after an error"
+            raise bad_input(
+                str(self.path), "be open for writing", "a writer that is closed", remedy
+            )
+        try:
+            self._append(frame)
+        except BaseException:
+            self._discard()
+            raise
+        self.n_rows += len(frame)
+
+    def _append(self, frame: pd.DataFrame) -> None:
+        is_first = self._columns is None
+        names = list(frame.columns)
+        if self._columns is None:
+            self._columns = names
+        elif names != self._columns:
+            place = f"{self.path}: the block after row {self.n_rows}"
+            check_same_columns(names, self._columns, place, "the first block")
+            frame = frame[self._columns]
+        if self._is_parquet:
+            self._append_parquet(pa.Table.from_pandas(frame, preserve_index=False), is_first)
+        else:
+            frame.to_csv(self._sink, index=False, header=is_first, lineterminator="\n")
+
+    def _append_parquet(self, table: pa.Table, is_first: bool) -> None:
+        if is_first:
+            # With checksums, damage in the middle of the file is noticed when it is read.
+            self._sink = parquet.ParquetWriter(
+                self._file, _roomy(table.schema), write_page_checksum=True
+            )
+            self._encoders.callback(self._sink.close)
+        place = f"{self.path}: the block after row {self.n_rows}"
+        self._sink.write_table(cast_columns(table, self._sink.schema, place))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self._discard()
+
+    def _finish(self) -> None:
+        if self._file is None or self._partial is None or self._columns is None:
+            got = "none" if self._file else "an error in a write"
+            raise bad_input(str(self.path), "be given at least one block", got)
+        self._encoders.close()
+        self._file.close()
+        self._partial.commit()
+        self._file = self._partial = None
+
+    def _discard(self) -> None:
+        """Close what is open and remove the hidden file, if it is still there."""
+        if self._file is None or self._partial is None:
+            return
+        with suppress(Exception):  # a disk may be full: what was not written is not wanted either
+            self._encoders.close()
+        with suppress(Exception):
+            self._file.close()
+        self._partial.discard()
+        self._file = self._partial = None
+
+
+def _roomy(schema: pa.Schema) -> pa.Schema:
+    """Return types that also hold later blocks with more categories than the index type of the first can number."""
+    for i, field in enumerate(schema):
+        if pa.types.is_dictionary(field.type):
+            wide = pa.dictionary(pa.int32(), field.type.value_type, ordered=field.type.ordered)
+            schema = schema.set(i, field.with_type(wide))
+    return schema
+
+
+def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    r"""Write a table without its index, as csv or parquet by the ending; all of it or nothing.
+
+    Floats keep every digit in either format. A file of that name is replaced only once the new one
+    is complete.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(pd.DataFrame({"mean": [0.1]}), pathlib.Path(folder, "out.csv"))
+    ...     pathlib.Path(folder, "out.csv").read_text()
+    'mean\n0.1\n'
+    """
+    with TableWriter(path) as writer:
+        writer.write(frame)
