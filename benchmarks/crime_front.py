@@ -112,7 +112,7 @@ def one_split(seed: int, data: str | None) -> pd.DataFrame:
 
 
 def at_levels(points: pd.DataFrame) -> pd.DataFrame:
-    """Scores where the worst-group error of mass 0.2 has the wanted levels, by linear interpolation."""
+    """Interpolate scores linearly to the wanted levels of the worst-group error of mass 0.2."""
     points = points.sort_values("error at 0.2")
     error = points["error at 0.2"].to_numpy()
     if error[0] > LEVELS[0] or error[-1] < LEVELS[-1]:
@@ -174,10 +174,7 @@ def table(found: pd.DataFrame) -> Iterator[str]:
 
 
 def draw(points: pd.DataFrame, file: Path) -> None:
-    """Draw sharpness against worst-group error.
-
-    Means over splits, and base plus price under the default.
-    """
+    """Draw sharpness against worst-group error: means over splits, and base plus price."""
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")

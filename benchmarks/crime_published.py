@@ -1,4 +1,4 @@
-"""The paper's protocol on Communities and Crime in our code, beside the figures of the published code.
+"""The paper's protocol on Communities and Crime, beside the figures of the published code.
 
 500 rows are held out and used for early stopping and for the figures, as published (a validation
 set of their own is what anybody else should use). Worst groups are picked by mean PIT and scored on

@@ -125,10 +125,7 @@ def one(what: str, folder: Path, workers: int) -> None:
 
 
 def compare(folder: Path, n_rows: int) -> bool:
-    """Audit and scoring alone, at the same time.
-
-    Returns whether it is less than twice as long and under 2 GiB.
-    """
+    """Whether the audit takes less than twice as long as scoring alone and under 2 GiB."""
     both = start("audit", folder), start("score", folder)
     audited, scored = (result(process) for process in both)
     ratio = audited["seconds"] / scored["seconds"]

@@ -1,4 +1,4 @@
-"""One model of the paper: a plain training loop with the published settings beside ours, and both evaluations.
+"""One model of the paper: the published training loop beside ours, and both evaluations.
 
 The plain loop is what anybody would write from the paper: a network module, Adam with step 1e-4,
 batches of 128 from a data loader, dropout 0.5, a check of the validation loss every 100 steps, and

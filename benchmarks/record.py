@@ -1,4 +1,4 @@
-"""Run benchmarks and keep what each prints, with the command that makes it, in `benchmarks/results/`.
+"""Record of benchmarks: the output of each, with its command, in `benchmarks/results/`.
 
 python benchmarks/record.py worst_groups scan "audit_scale --rows 10000 100000"
 """
@@ -17,7 +17,7 @@ PACKAGES = ("evenhand", "numpy", "scipy", "scikit-learn")
 
 
 def record(name: str, *options: str) -> int:
-    """Run one benchmark, print its output as it comes, write it to a file and return its exit code."""
+    """Run one benchmark, print its output, write it to a file and return its exit code."""
     shown = f"OMP_NUM_THREADS=1 python benchmarks/{shlex.join((f'{name}.py', *options))}"
     print(shown, flush=True)
     command = [sys.executable, "-u", str(HERE / f"{name}.py"), *options]

@@ -38,7 +38,7 @@ GRID = np.linspace(0.0, 1.0, 4001)
 
 
 class ThroughLink(MixtureMLPRegressor):
-    """The ensemble, trained on the randomized forecast's log score and the tail of its pathwise error."""
+    """Ensemble trained on the log score and the tail of the pathwise error, both randomized."""
 
     def set_objective(self, alpha: float, weight: float) -> ThroughLink:
         """Tabulate what the link adds to the model's own loss, as a function of its PIT."""

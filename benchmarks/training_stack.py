@@ -1,4 +1,4 @@
-"""One training of a stack of 16 networks against 16 single trainings with the same steps, side by side in one run.
+"""One training of a stack of 16 networks beside 16 single trainings with the same steps.
 
 Single and stacked trainings take turns, so that a busy machine slows both; the median ratio counts.
 
@@ -18,7 +18,7 @@ N_NETWORKS = 16
 
 
 def seconds(n_networks: int, X: np.ndarray, y: np.ndarray, steps: int) -> float:
-    """Time one training of `n_networks` networks of 3 x 100 units with exactly `steps` steps each."""
+    """Time one training of `n_networks` networks of 3 x 100 units for `steps` steps."""
     start = time.perf_counter()
     models = PAICRegressor.path(
         X,

@@ -1,4 +1,4 @@
-"""The search for worst groups beside the published procedure and beside random subsets, timed in one run.
+"""The search for worst groups, timed beside the published procedure and random subsets.
 
 The published procedure draws 2,000 times for every person at every group size, averages the PITs,
 and takes the rows with the lowest or the highest averages. It is linear in the number of sizes, so
@@ -35,10 +35,7 @@ BIAS = 0.5
 
 
 def small_forecaster(n: int) -> tuple[str, Pit]:
-    """Return a name and what gives the PITs of `n` test rows for draws.
-
-    The paper's network if torch is there.
-    """
+    """A name and a function to PITs of `n` test rows; the paper's network if torch is there."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000 + n, 5))
     y = X[:, 0] + 0.3 * rng.normal(size=1000 + n)
@@ -53,10 +50,7 @@ def small_forecaster(n: int) -> tuple[str, Pit]:
 
 
 def published_group(pit_at: Pit, n: int, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the published worst group of `k` rows.
-
-    Average over passes, sort, score both ends on one more draw.
-    """
+    """Published worst group of `k` rows: average, sort, score both ends on one more draw."""
     total = np.zeros(n)
     for _ in range(PASSES):
         total += pit_at(rng.uniform(size=n))
@@ -163,10 +157,7 @@ def peak_megabytes() -> float:
 
 
 def at_scale(row_counts: list[int]) -> None:
-    """Time the curve at ten sizes on ever more rows, fewest first.
-
-    Memory is a peak of the process.
-    """
+    """Time the curve at ten sizes on ever more rows: peak memory is that of the process."""
     link, masses = Gaussian(0.1), np.arange(1, 11) / 10
     print(f"{N_DRAWS} columns, {masses.size} sizes")
     for n in sorted(row_counts):

@@ -37,12 +37,15 @@ CLOSED_WITH_JUMP = 4e-5
 not know."""
 
 SMOOTH = 6e-4
-"""The same by a table of quantiles 1/16 normal score apart: the trapezium rule errs by (1/16)^2 / 12 = 3.3e-4 of
-the standard deviation of a normal law, and up to 3.6e-4 was measured on the laws marked so."""
+"""The same by a table of quantiles 1/16 normal score apart.
+
+The trapezium rule errs by (1/16)^2 / 12 = 3.3e-4 of the standard deviation of a normal
+distribution, and up to 3.6e-4 was measured on the distributions marked so.
+"""
 
 LUMPY = 5e-3
-"""The same for laws with gaps between components, where quantiles jump between two nodes: up to
-3e-3 was measured."""
+"""The same for distributions with gaps between components, where quantiles jump between two
+nodes: up to 3e-3 was measured."""
 
 
 @dataclass(frozen=True)

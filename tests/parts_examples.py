@@ -1,4 +1,4 @@
-"""Tables in parts for tests of audits and forecasts, and subjects that end the process that they run in."""
+"""Tables in parts for tests of audits and forecasts, and subjects that end their process."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def temporary(folder: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Deadly(ColumnSubject):
-    """Forecasts in the columns `mean` and `std`; who reads a certain part dies of it.
+    """Forecasts in the columns `mean` and `std`; reading a certain part ends the process.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Deadly(ColumnSubject):
 
 
 def work_and_tell(shared: Any, parts: Parts, i: int, advance: Any) -> tuple[int, int]:
-    """Return the number of a part and the process that worked on it, and leave a file for each time."""
+    """Return the number of a part and of the process at work on it; leave a file each time."""
     Path(shared, f"{i}-{os.getpid()}").touch()
     return i, os.getpid()
 

@@ -54,10 +54,7 @@ def test_the_error_grows_with_the_distance(family: type[Link]) -> None:
 
 
 def missed_at(link: Link, u: np.ndarray, level: float, n_draws: int = 20_000) -> np.ndarray:
-    """Probability over draws that the central interval misses.
-
-    By the randomized PITs themselves.
-    """
+    """Probability over draws that the central interval misses, from the randomized PITs."""
     pit = link.ppf(u[:, None], (np.arange(n_draws) + 0.5) / n_draws)
     return ((pit < (1 - level) / 2) | (pit > (1 + level) / 2)).mean(axis=-1)
 

@@ -53,17 +53,14 @@ MASSES = np.arange(1, 11) / 10
 
 
 def randomized_normal(mean: Floats, r: Floats, rho: float) -> tuple[Floats, Floats]:
-    """Return means and standard deviations of Normal(mean, STD) behind the Gaussian link, shape (n, m)."""
+    """Moments of Normal(mean, STD) behind the Gaussian link: means and deviations, (n, m)."""
     s = np.sqrt(1 - rho**2)
     loc = mean[:, None] - STD * rho * special.ndtri(r) / s
     return loc, np.full(loc.shape, STD / s)
 
 
 class Stub:
-    """A fitted model: Normal(first column, STD), randomized where `rho` is given.
-
-    Remembers the draws it got.
-    """
+    """A fitted Normal(first column, STD), randomized if `rho` is given; records its draws."""
 
     def __init__(self, rho: float | None = None, by_link: bool = False) -> None:
         self.rho, self.by_link = rho, by_link
@@ -91,7 +88,7 @@ class SkewedStub:
 
 
 def audit(*args: Any, **kwargs: Any) -> Audit:
-    """Audit with few simulations and without a learner, which take most of the time and have tests of their own."""
+    """Audit with few simulations and no learner: both take long and are tested elsewhere."""
     return full_audit(*args, **({"n_simulations": 2, "learned_masses": ()} | kwargs))
 
 
@@ -132,7 +129,6 @@ def w1(values: Floats) -> float:
 
 
 # --- what the tables say
-# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rho", [None, 0.8])
@@ -475,7 +471,6 @@ def test_a_group_of_weight_zero_is_left_out_with_a_note() -> None:
 
 
 # --- groups
-# ----------------------------------------------------------------------------------------------------
 
 
 def test_groups_come_from_columns_of_any_table_or_from_masks() -> None:
@@ -564,7 +559,6 @@ def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bo
 
 
 # --- outcomes and input
-# ----------------------------------------------------------------------------------------
 
 
 def test_discrete_outcomes_are_refused() -> None:
@@ -578,7 +572,7 @@ def test_discrete_outcomes_are_refused() -> None:
 
 
 def capped(n: int) -> tuple[Floats, Forecast]:
-    """Return outcomes on a 0.01 grid, 8% of them at the cap of 0.85, and the true forecast before rounding."""
+    """Outcomes on a 0.01 grid, 8% of them at the cap 0.85, and the forecast before rounding."""
     y = np.random.default_rng(7).normal(0.5, 0.25, size=n)
     return np.minimum(np.round(y, 2), 0.85), Forecast.from_normal(np.full(n, 0.5), np.full(n, 0.25))
 
@@ -678,7 +672,6 @@ def test_what_was_not_audited_is_refused_with_what_was() -> None:
 
 
 # --- JSON
-# ------------------------------------------------------------------------------------------------------
 
 
 def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
@@ -741,7 +734,6 @@ def test_json_keeps_the_digits_of_small_units() -> None:
 
 
 # --- what the pictures show
-# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "n_bins"), [(499, 10), (500, 20)])
@@ -777,10 +769,7 @@ def test_the_calibration_curve_counts_outcomes_below_each_quantile() -> None:
 
 @pytest.mark.parametrize("n_draws", [1, 4])
 def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: int) -> None:
-    """Calibrated forecasts leave it in at most 5% of samples.
-
-    Fails wrongly with probability below 1e-3.
-    """
+    """Calibrated forecasts leave it in at most 5% of samples (false-alarm rate 1e-3)."""
     rng, link, n, runs = np.random.default_rng(2), Entropic(0.5), 100, 400
     outside = 0
     for _ in range(runs):
@@ -792,10 +781,7 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
 
 
 def test_the_band_of_the_calibration_curve_finds_what_is_off() -> None:
-    """PITs of Normal(0, 2) forecasts for Normal(0, 1).
-
-    0.2 of them up to 0.34, 3.1 margins of 0.043 from 0.2.
-    """
+    """Normal(0, 2) for Normal(0, 1): 0.2 of PITs up to 0.34, 3.1 margins of 0.043 from 0.2."""
     pit = stats.norm.cdf(np.random.default_rng(3).normal(size=1000) / 2)
     curve = pictures.calibration_table(pit[:, None], np.ones(1000)).set_index("level")
     assert curve.loc[0.2, "high"] < 0.2
@@ -976,7 +962,6 @@ def test_an_audit_does_not_grow_with_the_rows() -> None:
 
 
 # --- where an audit comes from
-# ---------------------------------------------------------------------------------
 
 
 def test_the_provenance_names_versions_model_data_and_seed() -> None:
@@ -1059,7 +1044,6 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
 
 
 # --- comparison
-# ------------------------------------------------------------------------------------------------
 
 
 def test_a_comparison_lines_two_audits_up() -> None:
@@ -1181,7 +1165,6 @@ def test_a_difference_is_said_in_a_sentence(
 
 
 # --- text
-# ------------------------------------------------------------------------------------------------------
 
 LONG = (
     "people who moved to another district within the last two years and whose employer has not been"
@@ -1265,7 +1248,6 @@ def test_a_forecast_over_many_draws_is_audited_as_given() -> None:
 
 
 # --- everything together
-# -----------------------------------------------------------------------------------------
 
 
 def test_a_learned_group_a_scan_and_notes_are_part_of_an_audit() -> None:

@@ -1,4 +1,4 @@
-"""Bounds at any sample size against closed forms, enumeration, quadrature, linear programmes and simulation.
+"""Bounds at any sample size against closed forms, enumeration, quadrature and simulation.
 
 Random checks are seeded. Those on a stated confidence count the data sets in which a bound fails
 and compare the count with its exact binomial law at a level of 1e-6: that is the false-alarm rate
@@ -48,12 +48,11 @@ MASSES = st.floats(0.01, 1)
 
 
 def most_failures(n_sets: int, risk: float) -> int:
-    """Return a number of failures that is exceeded with probability below `FALSE_ALARM` if each has `risk`."""
+    """Failures, each of probability `risk`, exceeded with probability below `FALSE_ALARM`."""
     return int(stats.binom.isf(FALSE_ALARM, n_sets, risk))
 
 
 # --- the probability that a band holds
-# -------------------------------------------------------------------------
 
 
 def compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -66,7 +65,7 @@ def compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 def enumerated(ranks: Ints, bounds: Floats, n: int) -> float:
-    """Sum the multinomial law of the counts between bounds over all counts that reach each rank in time."""
+    """Sum multinomial probabilities over all counts that reach each rank in time."""
     widths = np.diff(bounds, prepend=0.0, append=1.0)
     total = 0.0
     for counts in compositions(n, widths.size):
@@ -179,7 +178,6 @@ def test_one_value_has_the_bound_of_its_beta_law() -> None:
 
 
 # --- bands for laws
-# --------------------------------------------------------------------------------------------
 
 
 def at(band: SurvivalBand, t: Floats) -> Floats:
@@ -227,7 +225,7 @@ def test_dkw_margins_cover_the_exact_law_of_the_largest_deviation(
 def failures(
     draw: Callable[[int], Floats], survival: Callable[[Floats], Floats], n: int, n_sets: int
 ) -> list[int]:
-    """Count data sets whose band lies below the true survival somewhere, for each kind of band at 90%."""
+    """Count data sets whose 90% band lies below the true survival somewhere, by kind."""
     broken = [0, 0]
     t = np.linspace(0, 0.5, 400, endpoint=False)
     truth = survival(t)
@@ -268,7 +266,6 @@ def test_bands_hold_with_ties_and_err_on_the_safe_side(n: int) -> None:
 
 
 # --- the mean of the worst share
-# -------------------------------------------------------------------------------
 
 
 def test_worst_mean_counts_the_value_at_the_edge_in_part() -> None:
@@ -335,7 +332,6 @@ def test_band_bounds_fall_with_mass_and_grow_with_confidence(
 
 
 # --- bets
-# ------------------------------------------------------------------------------------------------------
 
 
 def two_points(
@@ -448,7 +444,6 @@ def test_bets_ask_more_for_more_confidence(law: str) -> None:
 
 
 # --- probabilities and the error of an average
-# -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 7, 300])

@@ -1,4 +1,4 @@
-"""Each kind of base says what the model itself says, and is mended, mixed, stored and attached again."""
+"""Bases: each predicts what its model predicts, and is recalibrated, mixed and stored."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def kind(estimator: Any) -> str:
 
 
 # --- which kind serves what
-# --------------------------------------------------------------------------------------
 
 
 class Law:
@@ -230,7 +229,6 @@ print([name for name in ("ngboost", "skpro") if name in sys.modules])
 
 
 # --- functions
-# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -289,7 +287,6 @@ def says_forecast(rows: Any) -> Forecast:
 
 
 # --- quantile regressors
-# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -373,10 +370,7 @@ def test_columns_that_do_not_fit_the_levels_are_refused() -> None:
 
 
 def test_quantiles_are_calibrated_where_the_model_is_right() -> None:
-    """Ranks of 20,000 fresh outcomes.
-
-    The linear quantile regression is the truth up to its sampling error.
-    """
+    """20,000 fresh outcomes: quantile regression is the truth up to its sampling error."""
     rows, y = linear_task(800, seed=5)
     fresh, outcomes = linear_task(20_000, seed=6)
     pit = (
@@ -391,7 +385,6 @@ def test_quantiles_are_calibrated_where_the_model_is_right() -> None:
 
 
 # --- objects with quantiles
-# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("like", [LikeNGBoost, LikeSkpro])
@@ -496,7 +489,6 @@ def test_skpro_is_taken_at_its_word(family: str) -> None:
 
 
 # --- members
-# -----------------------------------------------------------------------------------------------------
 
 
 def test_members_become_an_equal_mixture() -> None:
@@ -571,7 +563,6 @@ def test_members_that_cannot_be_mixed_are_refused(members: list[Any], message: s
 
 
 # --- recalibrate
-# -------------------------------------------------------------------------------------------------
 
 
 def test_recalibrate_mends_a_standard_deviation_that_is_off_by_a_factor_of_two() -> None:
@@ -622,7 +613,6 @@ def test_what_is_randomized_is_not_mended() -> None:
 
 
 # --- stored and attached again
-# -----------------------------------------------------------------------------------
 
 STORED: dict[str, Callable[[], Any]] = {
     "quantile regression": lambda: RandomizedRegressor(QuantileRegressor(alpha=0.0)),

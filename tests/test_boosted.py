@@ -1,4 +1,4 @@
-"""The base on boosted trees: near the truth where that is known, and made for tables as they are."""
+"""Boosted trees as a base: near a known truth, on tables with text and missing values."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ LAWS: dict[str, Any] = {"normal": stats.norm(), "t3": stats.t(3)}
 
 
 def wavy_task(n: int, seed: int, law: str) -> tuple[Floats, Floats, float]:
-    """Five features, a wavy mean, a scale that varies by a factor of 7.
-
-    And the truth's mean log score.
-    """
+    """Five features, a wavy mean, a scale that varies 7-fold, and the truth's log score."""
     random = np.random.default_rng(seed)
     X = random.uniform(-1, 1, size=(n, 5))
     scale = 0.3 * np.exp(X[:, 2])
@@ -68,10 +65,7 @@ def quick(**params: Any) -> BoostedDistributionRegressor:
 
 
 def table_of(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats, Floats]:
-    """A city with a mean of its own, an income whose absence says much.
-
-    Outcomes and their true means.
-    """
+    """A city with a mean of its own, an informative gap in income, outcomes and true means."""
     random = np.random.default_rng(seed)
     city = random.integers(0, 8, size=n)
     gone = random.uniform(size=n) < 0.2
@@ -92,7 +86,6 @@ def table_of(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats, Floats]:
 
 
 # --- near the truth
-# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -151,7 +144,6 @@ def test_forecasts_have_the_unit_of_the_outcome() -> None:
 
 
 # --- early stopping
-# --------------------------------------------------------------------------------------------
 
 
 def test_a_fold_stops_its_ensemble_and_is_in_none_of_its_trees() -> None:
@@ -197,7 +189,6 @@ def test_noise_alone_stops_early() -> None:
 
 
 # --- weights
-# ---------------------------------------------------------------------------------------------------
 
 
 def test_whole_weights_are_like_repeated_rows() -> None:
@@ -219,7 +210,6 @@ def test_whole_weights_are_like_repeated_rows() -> None:
 
 
 # --- tables
-# ----------------------------------------------------------------------------------------------------
 
 
 def test_categories_and_missing_values_are_found() -> None:
@@ -269,7 +259,6 @@ def test_features_are_numbers_of_levels_and_gaps() -> None:
 
 
 # --- copies, links, and what is refused
-# ------------------------------------------------------------------------
 
 
 def test_a_saved_model_forecasts_the_same(tmp_path: Path) -> None:

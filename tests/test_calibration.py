@@ -44,10 +44,7 @@ MATRICES = hnp.arrays(
 
 
 def ece(values: Floats, weights: Floats | None = None) -> float:
-    """Integrate |P(PIT <= c) - c| exactly, from the side of the CDF.
-
-    A constant minus c between the PITs.
-    """
+    """Integrate |P(PIT <= c) - c| exactly; the CDF is constant between the PITs."""
     masses = np.ones(values.size) if weights is None else weights
     total = 0.0
     edges = np.unique(np.concatenate(([0.0], values, [1.0])))
@@ -62,17 +59,17 @@ def ece(values: Floats, weights: Floats | None = None) -> float:
 
 
 def brute_wasserstein(values: Floats, p: float, cells: int) -> float:
-    """Midpoint rule for (integral |Q(t) - t|^p dt)^(1/p) with Q the sample quantile, `cells` points per value.
+    """Midpoint rule for (integral |Q(t) - t|^p dt)^(1/p), Q the sample quantile.
 
-    Q is constant in a cell and t moves by half a cell at most, so by Minkowski the error is at most
-    half a cell.
+    There are `cells` points per value. Q is constant in a cell and t moves by half a cell at most,
+    so by Minkowski the error is at most half a cell.
     """
     t = (np.arange(values.size * cells) + 0.5) / (values.size * cells)
     return float((np.abs(np.repeat(np.sort(values), cells) - t) ** p).mean() ** (1 / p))
 
 
 def biased_error(shift: float, scale: float) -> float:
-    """W1 of the PITs of Normal(0, 1) where the outcome is Normal(shift, scale), by adaptive quadrature."""
+    """W1 of the PITs of Normal(0, 1) for outcomes Normal(shift, scale), by quadrature."""
 
     def gap(c: float) -> float:
         return abs(float(special.ndtr((special.ndtri(c) - shift) / scale)) - c)
@@ -89,7 +86,6 @@ def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 
 
 # --- calibration error
-# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100])
@@ -203,7 +199,6 @@ def test_weights_that_do_not_fit_are_refused() -> None:
 
 
 # --- pathwise errors
-# -------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=100, deadline=None)
@@ -251,7 +246,6 @@ def test_the_average_error_is_at_most_the_mean_pathwise_error(pit: Floats) -> No
 
 
 # --- worst groups
-# ----------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=50, deadline=None)
@@ -283,7 +277,7 @@ def test_a_rounding_error_adds_no_row(mass: float, n: int, size: int) -> None:
 
 
 def worst_by_brute_force(pit: Floats, k: int) -> tuple[float, float]:
-    """Return the largest error and the largest distance of the mean PIT from 1/2 over all groups of `k` rows."""
+    """Largest error and largest |mean PIT - 1/2| over all groups of `k` rows."""
     groups = [pit[list(rows)] for rows in combinations(range(pit.shape[0]), k)]
     return max(ece(group.ravel()) for group in groups), max(
         abs(group.mean() - 0.5) for group in groups
@@ -363,7 +357,6 @@ def test_masses_that_are_no_shares_are_refused(masses: Any, said: str) -> None:
 
 
 # --- the band
-# --------------------------------------------------------------------------------------------------
 
 N_SETS = 300
 # fewest hits of 300 at a true coverage of 0.95, in all but one seed of 10 000
@@ -453,11 +446,10 @@ def test_a_confidence_in_percent_is_refused() -> None:
 
 
 # --- scores
-# ----------------------------------------------------------------------------------------------------
 
 
 def normals(n: int, m: int | None) -> tuple[Forecast, Floats, Floats]:
-    """Return a forecast of `n` normals (for each of `m` draws), its means and its standard deviations."""
+    """A forecast of `n` normals (for each of `m` draws), its means and deviations."""
     rng = np.random.default_rng(8)
     shape = (n,) if m is None else (n, m)
     loc, scale = rng.normal(size=shape), rng.uniform(0.5, 2, size=shape)
@@ -584,7 +576,6 @@ def test_a_level_in_percent_is_refused(level: float) -> None:
 
 
 # --- rounding
-# --------------------------------------------------------------------------------------------------
 
 
 def crime_like(n: int = 2000) -> Floats:

@@ -1,4 +1,4 @@
-"""Certificates against worlds whose truth is known, by quadrature, and against input that cannot carry a guarantee.
+"""Certificates against worlds of known truth (by quadrature) and unsuitable input.
 
 Random checks are seeded. Those on a stated confidence count the data sets in which a statement is
 false and compare the count with its exact binomial law at a level of 1e-6: that is the false-alarm
@@ -37,12 +37,11 @@ CALIBRATED = ((0.0, 1.0), (0.0, 1.0))
 
 
 def most_failures(n_sets: int, risk: float = 0.05) -> int:
-    """Return a number of failures that is exceeded with probability below `FALSE_ALARM` if each has `risk`."""
+    """Failures, each of probability `risk`, exceeded with probability below `FALSE_ALARM`."""
     return int(stats.binom.isf(FALSE_ALARM, n_sets, risk))
 
 
 # --- worlds with known truth
-# -----------------------------------------------------------------------------------
 
 
 def unchanged(r: Floats) -> Floats:
@@ -55,7 +54,7 @@ def folded(r: Floats) -> Floats:
 
 
 def shuffled(r: Floats) -> Floats:
-    """Permute 64 cells of the draws, so that a cell of the draws no longer says where the PIT lies."""
+    """Permute 64 cells of the draws, so that a draw no longer predicts where the PIT lies."""
     order = np.random.default_rng(64).permutation(64)
     cell, within = np.divmod(64 * r, 1)
     return np.asarray(np.clip((order[cell.astype(int)] + within) / 64, 1e-12, 1 - 1e-12))
@@ -71,10 +70,7 @@ def error_table(link: Link | None) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class World:
-    """Base PITs are Phi(shift + scale Z), in two halves of the people.
-
-    A link (or none) randomizes them.
-    """
+    """Base PITs Phi(shift + scale Z) in two halves of the people, behind a link or none."""
 
     link: Link | None
     halves: tuple[tuple[float, float], tuple[float, float]] = CALIBRATED
@@ -83,10 +79,7 @@ class World:
     def sample(
         self, n: int, m: int, rng: np.random.Generator, rows: int = 1
     ) -> tuple[Floats, Floats | None, Masks]:
-        """Return PITs, draws and who is in the first half.
-
-        A person's rows have one base PIT and draws of their own.
-        """
+        """PITs, draws and the first half; a person's rows share a base PIT, not the draws."""
         first = rng.uniform(size=n) < 0.5
         shift, scale = np.where(first[:, None], *self.halves).T
         u = np.repeat(ndtr(shift + scale * rng.normal(size=n)), rows)
@@ -108,7 +101,7 @@ class World:
 
     @cached_property
     def misses(self) -> Floats:
-        """Probabilities over draws that the central 80% interval misses the outcome, for the same people."""
+        """Probabilities over draws that the central 80% interval misses, person by person."""
         u = ndtr(self._scores)
         if self.link is None:
             return np.asarray(((u < 0.1) | (u > 0.9)).astype(float))
@@ -124,10 +117,7 @@ class World:
 
     @cached_property
     def half_errors(self) -> tuple[float, float, float]:
-        """Error of the first half, the second and of everybody.
-
-        W1 of `P(PIT <= c)` from its mean over draws.
-        """
+        """W1 of the first half, the second and everybody, from the mean over draws."""
         c = (np.arange(500) + 0.5) / 500
         r = (np.arange(500) + 0.5) / 500
         k = c[:, None] if self.link is None else self.link.cdf(c[:, None], r)
@@ -137,7 +127,7 @@ class World:
 
     @cached_property
     def group_errors(self) -> Floats:
-        """Least bounds on group errors that the law of pathwise errors and the average allow, over `MASSES`."""
+        """Least group errors over `MASSES` that pathwise errors and the average allow."""
         worst = np.array([cvar(self.errors, mass) for mass in MASSES])
         rest = np.array(
             [(1 - mass) * cvar(self.errors, 1 - mass) if mass < 1 else 0.0 for mass in MASSES]
@@ -223,10 +213,7 @@ def false_statements(world: World, certificate: Certificate, threshold: float) -
 def count_false(
     names: list[str], sizes: tuple[tuple[int, int, int], ...], **options: Any
 ) -> Counter[tuple[str, str]]:
-    """Count data sets with a false statement, by world and statement.
-
-    `sizes` hold rows, draws and data sets.
-    """
+    """Count data sets with a false statement, by world; `sizes`: rows, draws, data sets."""
     wrong: Counter[tuple[str, str]] = Counter()
     for name in names:
         world, rng = WORLDS[name], np.random.default_rng(sorted(WORLDS).index(name))
@@ -239,7 +226,6 @@ def count_false(
 
 
 # --- statements hold as often as stated
-# ------------------------------------------------------------------------
 
 
 def test_truths_agree_with_those_of_the_method() -> None:
@@ -350,12 +336,11 @@ def test_the_chain_of_the_paper_is_what_its_results_give(mass: float, confidence
 
 
 # --- how tight
-# -------------------------------------------------------------------------------------------------
 
 
 @lru_cache
 def mean_excess(method: str, n: int, n_sets: int) -> float:
-    """Mean of the bound at mass 0.2 less the truth, over a laplace link at alpha 0.12 with 64 draws."""
+    """Mean bound at mass 0.2 less the truth, for a Laplace link, alpha 0.12, 64 draws."""
     world = WORLDS["laplace 0.12"]
     rng = np.random.default_rng(n)
     options = {"method": method, "mass": 0.2 if method == "betting" else None}
@@ -398,7 +383,6 @@ def test_excess_over_the_truth_shrinks_with_the_rows(method: str, printed: float
 
 
 # --- groups chosen with and without sight of the draws
-# ----------------------------------------------------------
 
 
 def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
@@ -427,7 +411,6 @@ def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
 
 
 # --- what one forecast each can prove
-# --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["local-levels", "dkw"])
@@ -523,7 +506,6 @@ def test_bounds_are_rounded_away_from_what_they_claim(seed: int) -> None:
 
 
 # --- input that cannot carry a guarantee
-# -----------------------------------------------------------------------
 
 R = jittered(20, 4, random_state=0)
 HALF = np.arange(20) < 10
@@ -609,7 +591,6 @@ def test_a_confidence_near_one_is_bounded_or_refused(n: int) -> None:
 
 
 # --- few rows, groups and people with several rows
-# -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -681,7 +662,6 @@ def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
 
 
 # --- what a certificate is
-# -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["local-levels", "dkw"])

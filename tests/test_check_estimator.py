@@ -1,4 +1,4 @@
-"""scikit-learn's own checks over every forecaster, with each check that cannot hold named and explained.
+"""scikit-learn's own checks over every forecaster, with the expected failures explained.
 
 The lists are strict both ways: a check that fails without being listed fails the test, and so does
 a listed check that passes.

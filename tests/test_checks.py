@@ -42,7 +42,6 @@ def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 
 
 # --- the form of a message
-# -------------------------------------------------------------------------------------
 
 
 def test_a_message_names_parameter_rule_value_and_remedy() -> None:
@@ -76,7 +75,6 @@ def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
 
 
 # --- numbers and choices
-# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("low_open", [True, False])
@@ -140,7 +138,6 @@ def test_a_draw_outside_is_named_with_its_place(r: Any, said: str) -> None:
 
 
 # --- arrays
-# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,7 +225,6 @@ def test_weights_that_weigh_nothing_are_refused(weights: Any, said: str) -> None
 
 
 # --- columns
-# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -257,11 +253,10 @@ def test_of_many_columns_the_first_are_listed() -> None:
 
 
 # --- continuous outcomes
-# ---------------------------------------------------------------------------------------
 
 
 def with_atom(n: int, share: float, value: float = 7.0) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return `n` outcomes of which exactly `round(share * n)` are `value` and the others are distinct."""
+    """`n` outcomes, exactly `round(share * n)` of them `value` and the others distinct."""
     count = round(share * n)
     return np.concatenate((np.full(count, value), 100.0 + np.arange(n - count)))
 

@@ -37,7 +37,7 @@ QUANTILES = [f"q{level}" for level in LEVELS]
 
 
 def make_table() -> pd.DataFrame:
-    """Make a table with numbers, text, dates and missing values, and a good forecast of its outcome."""
+    """A table with numbers, text, dates and missing values, and a forecast of its outcome."""
     random = np.random.default_rng(11)
     income = random.normal(50, 10, ROWS).round(2)
     table = pd.DataFrame(
@@ -952,7 +952,7 @@ NORMAL = ("--mean", "mu", "--std", "sigma")
 
 
 def changed(column: str, value: Any, row: int | None = None) -> pd.DataFrame:
-    """Return the table with another value in a row, counted from 1, or other values in a whole column."""
+    """The table with another value in a row, counted from 1, or in a whole column."""
     table = TABLE.copy()
     if row is None:
         table[column] = value
@@ -1501,7 +1501,6 @@ def test_a_disk_that_is_full_leaves_the_old_output(
 
 
 # --- reproduce
-# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One person, one forecast: what a cell means depends on the model and on the cell, never on the rest of the file."""
+"""One person, one forecast: the meaning of a cell never depends on the rest of the file."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ from evenhand.tables import read_table
 KEY = b"a key of 16 bytes or more"
 
 HOSTILE = (
-    "01234", "1234", "1.0", "1e5", " 5", "5 ", "true", "TRUE", "false", "2020-01-01", "20200101", "NA", "nan", "null",
-    "N/A", "None", "inf", "12345678901234567890", "98765432109876543210", "-0", "+49170", "0x1F", "1_000", "12,5",
-    'say "so"', "é", "e\u0301", "'=1+1", "?", "-", "", "two\nlines",
+    "01234", "1234", "1.0", "1e5", " 5", "5 ", "true", "TRUE", "false", "2020-01-01", "20200101",
+    "NA", "nan", "null", "N/A", "None", "inf", "12345678901234567890", "98765432109876543210",
+    "-0", "+49170", "0x1F", "1_000", "12,5", 'say "so"',
+    "é", "e\u0301", "'=1+1", "?", "-", "", "two\nlines",
 )  # fmt: skip
 """Forms of cells that readers take for numbers, dates, booleans or missing values, each a level
 of its own."""
@@ -152,7 +153,7 @@ cell = st.one_of(
 def test_a_column_read_by_a_schema_is_the_same_in_every_file(
     tmp_path: Path, cells: list[str]
 ) -> None:
-    """Text of any form: the column of each row alone, of all rows, packed and not, parquet and Python."""
+    """Text of any form: each row alone, all rows, packed and not, parquet and Python."""
     table = pd.DataFrame(
         {"id": [f"p{i}" for i in range(len(cells))], "v": pd.array(cells, dtype="str")}
     )
@@ -302,7 +303,7 @@ DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
     ],
 )
 def test_models_get_columns_in_the_type_of_training(trained: Any, given: Any) -> None:
-    """Also alone: a model inside may go by units, by the digits of a number or by the codes of categories."""
+    """Also alone: a model may use units, the digits of a number or codes of categories."""
     schema = Schema.learn(pd.DataFrame({"v": trained}))
     expected = schema.apply(pd.DataFrame({"v": trained}), "")
     table = pd.DataFrame({"v": given})
@@ -324,10 +325,7 @@ def test_a_value_beyond_the_type_of_training_is_refused() -> None:
 
 
 def test_a_model_trained_on_pandas_gets_rows_of_pandas() -> None:
-    """One-hot columns of missing values.
-
-    Scikit-learn tells None of polars from the NaN of pandas.
-    """
+    """One-hot columns of missing values: scikit-learn separates None (polars) from NaN."""
     import polars as pl
     from sklearn.linear_model import BayesianRidge
     from sklearn.pipeline import make_pipeline
@@ -379,7 +377,7 @@ def test_values_that_training_never_had_are_counted_with_an_example() -> None:
 
 
 def test_values_like_those_of_training_are_not_remarked_on() -> None:
-    """False-alarm rate: at most 1e-3 a table by the beta-binomial law, so 2,000 tables give 12 or more w.p. 1e-6."""
+    """At most 1e-3 a table (beta-binomial), so 2,000 tables give 12 or more w.p. 1e-6."""
     rng = np.random.default_rng(0)
     alarms = sum(bool(unseen(rng.uniform(size=60), rng.uniform(size=40))) for _ in range(2000))
     assert alarms < 12
@@ -390,7 +388,7 @@ def test_values_like_those_of_training_are_not_remarked_on() -> None:
 @pytest.mark.parametrize(("n", "m"), [(50, 500), (500, 50), (500, 5000)])
 @pytest.mark.parametrize("tail", ["incomes", "tail of index 2", "rounded"])
 def test_long_tails_are_not_remarked_on(n: int, m: int, tail: str) -> None:
-    """False-alarm rate: at most 2e-3 a table, for values too many or too far, so 1,000 give 13 or more w.p. 1e-6."""
+    """At most 2e-3 a table (too many, too far), so 1,000 give 13 or more w.p. 1e-6."""
     draw: dict[str, Callable[[np.random.Generator, int], Any]] = {
         "incomes": lambda rng, size: rng.lognormal(10, 1, size),
         "tail of index 2": lambda rng, size: rng.pareto(2, size),
@@ -494,7 +492,7 @@ def test_the_command_reports_unseen_values_in_forecasts_and_audits(
 
 @pytest.mark.parametrize("sizes", [[300], [120, 180]])
 def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path, sizes: list[int]) -> None:
-    """Codes with leading zeros are groups of their own in a folder, in a file, and where a part holds no zero."""
+    """Codes with leading zeros are own groups in a folder, a file and parts without zeros."""
     from evenhand.scale import audit_parts
 
     rng = np.random.default_rng(0)

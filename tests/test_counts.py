@@ -1,4 +1,4 @@
-"""Counts of PITs against brute force, and what is proven from counts against what is proven from the rows themselves.
+"""Counts of PITs against brute force, and certificates from counts against those from rows.
 
 Both certificates choose the same draw per row with the same seed, so each bound from counts must
 lie at or above that from rows: whatever holds for rows (tests/test_certificates.py) then holds for
@@ -81,7 +81,6 @@ def at_or_below(values: Floats, n_bins: int, top: float) -> NDArray[np.int64]:
 
 
 # --- counts
-# ----------------------------------------------------------------------------------------------------
 
 
 @given(pits(), st.integers(0, 1000))
@@ -154,7 +153,6 @@ def test_input_stays_as_it_is_and_counts_travel() -> None:
 
 
 # --- adding up
-# -------------------------------------------------------------------------------------------------
 
 
 @given(st.data())
@@ -205,7 +203,6 @@ def test_counts_are_equal_by_value() -> None:
 
 
 # --- errors
-# ----------------------------------------------------------------------------------------------------
 
 
 @given(pits(40))
@@ -251,7 +248,6 @@ def test_error_interval_from_bins_holds_that_from_rows_and_is_a_bin_wider(
 
 
 # --- bands from counts
-# -----------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -297,7 +293,6 @@ def test_dkw_from_counts_is_the_same_step_function(
 
 
 # --- certificates
-# ----------------------------------------------------------------------------------------------
 
 Forecasts = Callable[[Floats, Floats], Floats]
 
@@ -452,7 +447,6 @@ def test_a_group_without_people_is_not_known() -> None:
 
 
 # --- many people
-# -----------------------------------------------------------------------------------------------
 
 MANY = 3200 * BINS  # 20,480,000
 
@@ -486,10 +480,7 @@ def test_local_levels_of_twenty_million_are_levels() -> None:
 
 
 def many() -> PITCounts:
-    """Uniform PITs, errors uniform on [0, 1/2], and per person half of two draws inside.
-
-    All in exact proportion.
-    """
+    """Exactly uniform PITs, errors on [0, 1/2], and for each person one of two draws inside."""
     return PITCounts(
         n_draws=2,
         pit=np.full(BINS, 2 * MANY // BINS),
@@ -536,7 +527,6 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
 
 
 # --- input that cannot carry a guarantee
-# -----------------------------------------------------------------------
 
 R = jittered(20, 4, random_state=0)
 COUNTS = count_pits(R, R, groups={"some": np.arange(20) < 5}, random_state=0)

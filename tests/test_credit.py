@@ -1,4 +1,4 @@
-"""The credit study: its world, its claims, what it leaves behind, and when randomization can pay at all."""
+"""The credit study: its world, its claims, its files, and when randomization can pay."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ GAME = LendingGame(threshold=0.0)
 
 
 # --- when randomization can pay (documentation: decide)
-# ----------------------------------------------------------
 
 
 def expected_gain(chance: Floats, unqualified: Floats) -> float:
@@ -141,11 +140,10 @@ def test_deterministic_banks_beside_randomized_ones() -> None:
 
 
 # --- claims and the search
-# ---------------------------------------------------------------------------------------
 
 
 def planted_games(n: int, gain: float) -> pd.DataFrame:
-    """Roll-outs in which alpha 0.1 earns `gain` more from rational customers and is as the paper says otherwise."""
+    """Roll-outs as in the paper, but alpha 0.1 earns `gain` more from rational customers."""
     random = np.random.default_rng(0)
     rows = []
     for seed in range(n):
@@ -180,7 +178,7 @@ def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
 def planted_cells(
     gains: dict[tuple[float, float], float], seeds: range, level: float = 0.2
 ) -> pd.DataFrame:
-    """Cells where alpha 0.1 earns `gain` more than the deterministic bank, half of it if everybody applies."""
+    """Cells where alpha 0.1 earns `gain` more than the bank, half of it if all apply."""
     random = np.random.default_rng(seeds.start)
     rows = []
     for (wrong, selected), gain in gains.items():
@@ -239,7 +237,6 @@ def test_to_lose_less_than_a_losing_bank_is_no_gain_if_another_earns() -> None:
 
 
 # --- with the data
-# -----------------------------------------------------------------------------------------------
 
 QUICK: dict[str, Any] = {
     "splits": 1,

@@ -1,4 +1,4 @@
-"""Losses and the decisions that forecasts lead to, against closed forms, densities and simulated outcomes.
+"""Losses and decisions against closed forms, densities and simulated outcomes.
 
 Random checks are seeded. A comparison with simulated outcomes allows so many standard errors that a
 test with a fresh seed fails with probability below 1e-6; what is computed without simulation has
@@ -75,7 +75,6 @@ def forecast(request: pytest.FixtureRequest) -> Forecast:
 
 
 # --- losses that are constant between cuts
-# -----------------------------------------------------------------------
 
 
 def test_a_cut_belongs_to_what_is_above_it() -> None:
@@ -189,7 +188,6 @@ def test_step_losses_that_do_not_fit_are_refused_in_one_line(make: Any, says: st
 
 
 # --- expected losses of functions
-# --------------------------------------------------------------------------------
 
 
 def pinball(y: Floats, a: float, level: float = 0.8) -> Floats:
@@ -292,7 +290,6 @@ def test_blocks_of_people_give_what_one_piece_gives(
 
 
 # --- decisions
-# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("level", [0.2, 0.5, 0.9])
@@ -389,7 +386,6 @@ def test_a_constant_added_to_all_losses_changes_no_decision(
 
 
 # --- what is refused
-# ---------------------------------------------------------------------------------------------
 
 
 def _one(loss: Any) -> BayesDecision:

@@ -1,4 +1,4 @@
-"""Distributions: one suite over the registry of examples, then each family and wrapper against theory and peers.
+"""Distributions: one suite over all examples, then each family and wrapper beside theory.
 
 Random numbers are seeded. Where a test is statistical, its comment states how often it would fail
 by chance if the seed were redrawn and the code were right.
@@ -67,7 +67,6 @@ TAILS = frozen([1e-12, 1e-9, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5])
 
 
 # --- the registry
-# ----------------------------------------------------------------------------------------------
 
 
 def concrete(kind: type[Distribution]) -> set[type[Distribution]]:
@@ -100,7 +99,6 @@ def test_no_family_wrapper_or_link_is_missing_from_the_examples() -> None:
 
 
 # --- what holds for each of them: shapes
-# -----------------------------------------------------------------------
 
 
 @every_shape
@@ -204,7 +202,6 @@ def test_inputs_are_not_changed(example: Example, shape: Shape) -> None:
 
 
 # --- what holds for each of them: the axioms
-# -------------------------------------------------------------------
 
 
 def assert_quantiles_invert_both_tails(batch: Distribution, absolute: float = 0.0) -> None:
@@ -256,7 +253,7 @@ def assert_tails_add_up_rise_and_stay_finite(batch: Distribution) -> None:
 
 
 def assert_density_is_the_slope(batch: Distribution, tolerance: float) -> None:
-    """Central differences of the log tails, whose derivative is density / tail, on steps of 1e-4 of its length."""
+    """Central differences of the log tails (density / tail) on steps of 1e-4 of its length."""
     wide, p = batch.expand(), np.array([1e-10, 1e-6, 1e-3, 0.043, 0.31, 0.47])
     for upper in (False, True):
         y = wide.quantile_from_tail(np.log(p), np.full(p.shape, upper))
@@ -296,7 +293,7 @@ def test_density_is_the_slope_of_the_cdf(example: Example, shape: Shape) -> None
 
 
 def by_quadrature(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean, standard deviation and CRPS at the outcomes (on a last axis) by integrals of the tails over y.
+    """Mean, standard deviation and CRPS at the outcomes (last axis) by tail integrals.
 
     E Y = c + integral_c^inf S - integral_-inf^c F, E (Y - c)^2 = 2 integral |y - c| (S or F), CRPS
     = integral_-inf^y F^2 + integral_y^inf S^2; Gauss-Legendre with an edge at every outcome and at
@@ -350,7 +347,6 @@ def test_probabilities_outside_zero_and_one_are_refused(example: Example, shape:
 
 
 # --- the same over drawn parameters
-# ----------------------------------------------------------------------------
 
 finite = st.floats(-1e4, 1e4)
 positive = st.floats(-3, 3).map(lambda x: 10.0**x)
@@ -436,7 +432,6 @@ def test_crps_of_many_rows_is_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch
 
 
 # --- normal
-# ----------------------------------------------------------------------------------------------------
 
 
 def test_normal_agrees_with_scipy_and_scoringrules() -> None:
@@ -539,7 +534,6 @@ def test_unusable_parameters_are_refused_in_one_line(make: object, message: str)
 
 
 # --- mixtures and samples
-# --------------------------------------------------------------------------------------
 
 
 def mixture_cdf(y: float, weights: Floats, loc: Floats, scale: Floats) -> float:
@@ -622,10 +616,7 @@ def test_mixture_quantiles_reach_tails_below_the_least_float(log_p: float) -> No
 
 
 def silverman(values: Floats) -> tuple[Floats, Floats]:
-    """Centres and width of the kernel by the definition.
-
-    0.9 min(s, IQR / 1.349) n^(-1/5), variance kept.
-    """
+    """Centres and width 0.9 min(s, IQR / 1.349) n^(-1/5) of the kernel, variance kept."""
     mean, std = values.mean(), values.std()
     iqr = np.subtract(*np.quantile(values, [0.75, 0.25]))
     width = 0.9 * min(std, iqr / 1.349) * values.size**-0.2
@@ -663,7 +654,6 @@ def test_samples_come_near_the_law_they_were_drawn_from() -> None:
 
 
 # --- quantiles
-# -------------------------------------------------------------------------------------------------
 
 LEVELS = np.array([0.03, 0.2, 0.45, 0.9])
 KNOTS = np.array([-2.0, 0.5, 1.0, 4.0])
@@ -760,7 +750,6 @@ def test_tied_quantiles_have_a_density_whatever_their_size(values: list[float]) 
 
 
 # --- location and scale
-# ----------------------------------------------------------------------------------------
 
 
 def test_moved_standard_normal_is_the_normal() -> None:
@@ -787,7 +776,6 @@ def test_rows_are_taken_from_what_has_rows_and_not_from_what_is_shared() -> None
 
 
 # --- randomized
-# ------------------------------------------------------------------------------------------------
 
 DRAWS = np.array([1e-6, 0.004, 0.3, 0.5, 0.77, 0.9999])
 
@@ -945,10 +933,7 @@ def test_randomized_is_the_same_in_blocks_of_rows(
 
 
 def brute_mean_over_draws(base: Distribution, link: Link) -> Floats:
-    """Mean over draws and probabilities, both on the same grid, finer at the ends.
-
-    Of a batch of shape (n, 1).
-    """
+    """Mean of a batch (n, 1) over draws and probabilities, on one grid, finer at the ends."""
     x = (np.arange(160) + 0.5) / 160
     grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 160
     total = np.zeros(base.batch_shape[0])
@@ -1001,7 +986,6 @@ def test_mean_over_draws_at_alpha_one_is_the_base_mean() -> None:
 
 
 # --- rearranged
-# ------------------------------------------------------------------------------------------------
 
 
 def wavy(n: int, m: int) -> Normal:
@@ -1011,7 +995,7 @@ def wavy(n: int, m: int) -> Normal:
 
 
 def cell_error(pit: Floats) -> Floats:
-    """Integral of |h_r(y) - r| over r for a forecaster that is constant on each of m equal cells."""
+    """Integral of |h_r(y) - r| over r for a forecaster constant on m equal cells."""
     m = pit.shape[-1]
     edges = np.arange(m + 1) / m
     signed = (edges - pit[..., None]) * np.abs(edges - pit[..., None]) / 2

@@ -34,7 +34,7 @@ COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 
 
 def check_shell(example: Example) -> None:
-    """Check that each line of a shell block names a command and options that are there, or a file or target of ours."""
+    """Check that a shell block names only commands, options, files and targets that exist."""
     for line in str(example.parsed).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words:

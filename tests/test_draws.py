@@ -1,4 +1,4 @@
-"""Draws: independent of row order, replayable, uniform, and refused where an id could change its formatting.
+"""Draws: independent of row order, replayable, uniform; ambiguous ids are refused.
 
 Where a test is statistical, its comment states how often it would fail by chance if the seed (or
 key) were redrawn.
@@ -45,14 +45,10 @@ def line(error: pytest.ExceptionInfo[InputError]) -> str:
 
 
 # --- keyed draws
-# -----------------------------------------------------------------------------------------------
 
 
 def by_hashlib(key: bytes, context: str, person: str) -> float:
-    """Compute the draw as the method states it: keyed BLAKE2b, 52 bits plus a half.
-
-    Lengths before the context.
-    """
+    """The draw as the method defines it: keyed BLAKE2b with lengths, 52 bits plus a half."""
     context_bytes = unicodedata.normalize("NFC", context).encode("utf-8")
     message = (
         len(context_bytes).to_bytes(8, "big")
@@ -256,7 +252,6 @@ def test_text_of_a_string_enum_is_its_value() -> None:
 
 
 # --- nodes, cells and fresh draws
-# ------------------------------------------------------------------------------
 
 
 def test_nodes_are_the_midpoints_of_equal_cells() -> None:
@@ -299,10 +294,7 @@ def test_jittered_columns_never_understate_a_pathwise_error_on_average() -> None
         return np.asarray(r + 0.3 * (1 - r) * np.sin(np.pi * (m * r - 0.5)) ** 2)
 
     def step_error(row: Floats) -> float:
-        """Exact W1 between the step law of a row and the uniform.
-
-        Cells of |u_(j) - t| integrated.
-        """
+        """Exact W1 between the empirical distribution of a row and the uniform, by cells."""
         edges = np.arange(row.size + 1) / row.size
         low, high = edges[:-1] - np.sort(row), edges[1:] - np.sort(row)
         return float((high * np.abs(high) - low * np.abs(low)).sum() / 2)
@@ -341,7 +333,6 @@ def test_fresh_draws_stay_open_at_the_ends_of_the_generator() -> None:
 
 
 # --- as_draws and generator
-# ------------------------------------------------------------------------------------
 
 
 def test_draws_are_taken_in_any_of_their_shapes() -> None:

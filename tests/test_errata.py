@@ -170,7 +170,7 @@ def test_no_floor_is_left_for_everybody_together():
 
 
 def test_group_scored_on_one_draw_exceeds_the_exact_error_by_noise():
-    """Of a perfect forecaster: mean of 400 scores within 5 standard errors, a false alarm in 10^6."""
+    """A perfect forecaster: mean of 400 scores within 5 errors (false-alarm rate 1e-6)."""
     n, size, runs = 200, 40, 400
     rng = np.random.default_rng(0)
     pit = np.broadcast_to(nodes(500), (n, 500))
@@ -205,10 +205,7 @@ def test_score_on_one_draw_is_noise_on_top_of_an_error_that_is_there():
 
 
 def test_random_subsets_hide_two_biased_halves():
-    """A half beyond 0.1 by chance would be 9 standard deviations out in its share of rows.
-
-    False alarm under 10^-9.
-    """
+    """A half beyond 0.1 is 9 standard deviations out in its share (false-alarm rate 1e-9)."""
     n = 2000
     rng = np.random.default_rng(0)
     half = np.arange(n) < n // 2

@@ -167,10 +167,7 @@ def test_unknown_ends_of_bands_are_no_whiskers():
 
 @pytest.mark.parametrize("name", ["$a_b$", r"a\$b", "$", r"\frac{1}{2}", "a_b^c"])
 def test_names_are_shown_as_they_are(name):
-    """Escaped dollars are what matplotlib shows as dollars.
-
-    The renderer gets the name back unchanged.
-    """
+    """Matplotlib shows escaped dollars as dollars: the renderer gets the name unchanged."""
     ax = plot_groups([groups()[1] | {"group": name}])
     (label,) = ax.get_yticklabels()
     shown, is_math = label._preprocess_math(label.get_text())
@@ -242,10 +239,7 @@ def is_outside(pit):
 
 
 def test_band_holds_all_bars_for_calibrated_forecasts():
-    """At most 5% of calibrated samples leave it.
-
-    The check fails wrongly with probability below 1e-3.
-    """
+    """At most 5% of calibrated samples leave it (false-alarm rate 1e-3)."""
     random = np.random.default_rng(4)
     outside = sum(is_outside(random.uniform(size=(600, 1))) for _ in range(400))
     assert binomtest(outside, 400, 0.05, alternative="greater").pvalue > 1e-3
@@ -253,10 +247,7 @@ def test_band_holds_all_bars_for_calibrated_forecasts():
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 1.0])
 def test_band_holds_all_bars_for_calibrated_randomized_forecasts(alpha):
-    """The band is approximate for several draws: at most 6% leave it.
-
-    Fails wrongly with probability below 1e-3.
-    """
+    """The band is approximate for several draws: at most 6% leave it (false alarms 1e-3)."""
     from evenhand.draws import jittered
     from evenhand.links import Entropic
 
@@ -320,7 +311,7 @@ def forecasters():
 
 
 def shannon(error):
-    """Entropy bound: a law on the line with mean distance e to a point has at most that of Laplace's, 1 + log(2 e)."""
+    """Mean distance e to a point bounds the entropy by that of Laplace, 1 + log(2 e)."""
     return -1 - np.log(2 * error)
 
 
@@ -533,7 +524,8 @@ import sys
 import evenhand.figures as figures, evenhand.report.html
 from evenhand.figures.svg import inline_svg
 assert "matplotlib" not in sys.modules
-svg = inline_svg(lambda: figures.plot_groups([{"group": "a", "n": 40, "error": 0.1}]), "a figure", "p")
+groups = [{"group": "a", "n": 40, "error": 0.1}]
+svg = inline_svg(lambda: figures.plot_groups(groups), "a figure", "p")
 figures.plot_calibration([0.2, 0.4]).figure.canvas.draw()
 figures.plot_front([{"error": 0.2, "score": 1.0, "alpha": 0.1}]).figure.canvas.draw()
 assert "matplotlib.pyplot" not in sys.modules

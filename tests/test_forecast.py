@@ -1,4 +1,4 @@
-"""Forecasts: constructors, PITs, scores, intervals and what is refused, against scipy and against theory.
+"""Forecasts: constructors, PITs, scores, intervals and bad input, against scipy and theory.
 
 Where a test is statistical, its comment states how often it would fail by chance if the seed were
 redrawn.
@@ -40,7 +40,6 @@ def refused(call: Callable[[], object], message: str) -> None:
 
 
 # --- constructors
-# ----------------------------------------------------------------------------------------------
 
 
 def test_constructors_make_deterministic_forecasts_of_the_right_family() -> None:
@@ -198,7 +197,6 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
 
 
 # --- shapes
-# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,7 +284,6 @@ def test_rows_of_one_person_are_taken_as_often_as_asked() -> None:
 
 
 # --- PITs, samples and intervals of calibrated forecasts
-# -------------------------------------------------------
 
 
 def many(n: int, seed: int) -> Forecast:
@@ -330,7 +327,6 @@ def test_samples_of_a_rearranged_forecast_follow_each_draws_own_law() -> None:
 
 
 # --- rounding cells
-# --------------------------------------------------------------------------------------------
 
 
 def test_cells_of_the_least_and_the_greatest_outcome_are_open() -> None:
@@ -413,7 +409,6 @@ def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
 
 
 # --- randomizing and rearranging
-# -------------------------------------------------------------------------------
 
 
 def test_randomizing_wraps_the_link_asked_for() -> None:

@@ -92,7 +92,6 @@ def column(forecast: Forecast, j: int) -> Floats:
 
 
 # --- the registry
-# ----------------------------------------------------------------------------------------------
 
 
 def test_no_forecaster_lacks_an_example() -> None:
@@ -105,7 +104,6 @@ def test_no_forecaster_lacks_an_example() -> None:
 
 
 # --- draws
-# -----------------------------------------------------------------------------------------------------
 
 
 @EVERY
@@ -164,7 +162,6 @@ def test_draws_that_do_not_fit_are_refused(name: str, r: Any, fitted: Callable[[
 
 
 # --- the forecast
-# ----------------------------------------------------------------------------------------------
 
 
 @EVERY
@@ -270,7 +267,7 @@ class LogNormal(Distribution):
 
 
 def lognormal_mean_over_draws(scale: float, kappa: float, r: Floats) -> float:
-    """Mean over the draws of lognormal forecasts under the Laplace link, by quadrature of its formulas.
+    """Mean over the draws of lognormal forecasts under the Laplace link, by quadrature.
 
     The quantile `p` of the forecast is the base's at `K(p; r)`, where the density of `K` is
     proportional to `exp(-kappa |c - r|)`. Taken on the side where its digits are; `p` runs over
@@ -351,7 +348,6 @@ def test_scores_say_that_something_was_learned(name: str, fitted: Callable[[str]
 
 
 # --- fitting
-# ---------------------------------------------------------------------------------------------------
 
 
 @EVERY
@@ -454,7 +450,6 @@ def test_a_table_is_as_good_as_an_array(name: str, fitted: Callable[[str], Any])
 
 
 # --- copies and storage
-# ----------------------------------------------------------------------------------------
 
 
 @EVERY
@@ -529,7 +524,6 @@ def test_parameters_of_numpy_types_can_be_stored(name: str) -> None:
 
 
 # --- mixed tables
-# ----------------------------------------------------------------------------------------------
 
 
 def mixed_table(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
@@ -592,7 +586,6 @@ def test_missing_numbers_in_an_array_are_taken(name: str) -> None:
 
 
 # --- what is refused
-# -------------------------------------------------------------------------------------------
 
 
 def with_value(values: Floats, value: float) -> Floats:
@@ -700,7 +693,6 @@ def test_discrete_outcomes_pass_where_asked(name: str) -> None:
 
 
 # --- a link around a model
-# -------------------------------------------------------------------------------------
 
 
 class Truth(RegressorMixin, BaseEstimator):  # type: ignore[misc]

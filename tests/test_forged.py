@@ -158,7 +158,7 @@ HISTOGRAMS: dict[str, tuple[str, Any, str]] = {
 
 
 def with_categories(estimator: Any) -> Any:
-    """Make a model split its last feature by categories, without the encoder that scikit-learn puts before it."""
+    """Make a model split its last feature by categories, without scikit-learn's encoder."""
     estimator._bin_mapper.is_categorical_ = np.array([0, 0, 1], dtype=np.uint8)
     estimator._bin_mapper.bin_thresholds_[2] = np.arange(4.0)
     for predictor in (one for several in estimator._predictors for one in several):
@@ -306,7 +306,7 @@ def boosted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def last_value(name: str, value: str) -> Callable[[str], str]:
-    """Replace the last number of the first list of that name, and make the size of its tree right."""
+    """Replace the last number of the first list of that name, and correct the tree's size."""
 
     def change(text: str) -> str:
         old = re.search(rf"^{name}=.*$", text, re.MULTILINE)

@@ -1,15 +1,15 @@
-"""Golden files: the numbers of audits, scans, certificates, selections and served forecasts stay what they are.
+"""Golden files: fixed numbers of audits, scans, certificates, selections and forecasts.
 
-Each case is a function that returns plain values; `tests/golden/<case>.json` holds what it returned when it was
-written. A table that the command serves is kept as csv. Only a change that is meant to change numbers writes the files
-again::
+Each case is a function that returns plain values; `tests/golden/<case>.json` holds what it returned
+when it was written. A table that the command serves is kept as csv. Only a change that is meant to
+change numbers writes the files again::
 
     python tests/test_golden.py --write                  # all files of tests/golden
     python tests/test_golden.py --write FOLDER CASE ...  # some cases, to another folder
 
-The tests allow for another processor, whose `exp` and `log` are a unit in the last place off. On one machine there is
-a stricter comparison: write to one folder before a change and to another after it, and compare them byte by byte with
-`diff -r`.
+The tests allow for another processor, whose `exp` and `log` are a unit in the last place off. On
+one machine there is a stricter comparison: write to one folder before a change and to another after
+it, and compare them byte by byte with `diff -r`.
 """
 
 from __future__ import annotations
@@ -68,14 +68,15 @@ from evenhand.search import find_group, null_curve, scan_groups, worst_group_cur
 GOLDEN = Path(__file__).resolve().parent / "golden"
 RTOL, ATOL = 1e-9, 1e-12
 LOOSER = {
-    # hundreds of steps of training in float32, each a sum in an order that depends on the processor: 1e-7 apart with
-    # another mathematics library. What a linear model or columns serve stays within 1e-9
+    # hundreds of training steps in float32, each a sum in an order that depends on the processor:
+    # 1e-7 apart with another mathematics library. Linear models and columns stay within 1e-9
     r"^served_fit/": 1e-5,
 }
-"""Relative tolerances of values whose path matches, where they are not `RTOL`; the last that matches counts.
+"""Relative tolerances other than `RTOL`, by the path of a value; the last match counts.
 
-Ends of searches (learned groups, worst groups, the least randomization, quantiles that are solved for) need none: they
-take the same steps on these data, and with another mathematics library end less than 1e-11 apart.
+Ends of searches (learned groups, worst groups, the least randomization, quantiles that are solved
+for) need none: they take the same steps on these data, and with another mathematics library end
+less than 1e-11 apart.
 """
 
 KEY = b"a secret of enough bytes"
@@ -95,7 +96,7 @@ def bell(random: np.random.Generator, n: int) -> np.ndarray:
 
 @functools.cache
 def people(n: int, seed: int) -> pd.DataFrame:
-    """Make rows with numbers, text, booleans, dates, missing values, a leak feature, and forecasts in columns."""
+    """Rows with columns of all kinds, missing values, a leak feature and forecasts."""
     random = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -144,7 +145,7 @@ def forecaster(alpha: float = 0.15, link: str = "entropic") -> RandomizedRegress
 
 @functools.cache
 def pits(n: int = 600, m: int = 8, seed: int = 5) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
-    """Make PITs that rise with their draws and are off where `x` is high, the draws, and features."""
+    """PITs that rise with their draws and are off where `x` is high, draws and features."""
     random = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -180,7 +181,7 @@ def case(function: Case) -> Case:
 
 
 def found_of(found: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return an audit as plain values, without what tells of the machine; files stay small without some keys."""
+    """Return an audit as plain values, without those of the machine and some large ones."""
     plain = found.to_dict()
     for name in leave_out:
         del plain[name]
@@ -225,14 +226,14 @@ def proven(proof: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]:
 
 @case
 def audit_randomized(folder: Path) -> Any:
-    """A randomized forecaster on columns of all kinds, with a leak among the features and groups by column name."""
+    """A randomized forecaster on columns of all kinds, with a leak and groups by name."""
     table = people(700, 2)
     features = table[["age", "region", "member", "leak"]]
     groups = ["region", "member", "age", "since", "income"]
     return found_of(
         audit(
-            forecaster(), table[FEATURES], table["y"], groups=groups, features=features, min_size=60, random_state=3,
-            name="a linear model", **QUICK,
+            forecaster(), table[FEATURES], table["y"], groups=groups, features=features,
+            min_size=60, random_state=3, name="a linear model", **QUICK,
         )
     )  # fmt: skip
 
@@ -252,8 +253,8 @@ def audit_masks_and_labels(folder: Path) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rounded outcomes are remarked on
         found = audit(
-            forecaster(0.3, "laplace"), table[FEATURES], y, groups=groups, features=table[["rooms"]], min_size=60,
-            random_state=4, target_name="loss", **options,
+            forecaster(0.3, "laplace"), table[FEATURES], y, groups=groups,
+            features=table[["rooms"]], min_size=60, random_state=4, target_name="loss", **options,
         )  # fmt: skip
     return found_of(found, ("calibration",))
 
@@ -266,8 +267,9 @@ def audit_weights(folder: Path) -> Any:
     weight[::31] = 0.0
     return found_of(
         audit(
-            forecaster(), table[FEATURES], table["y"], groups=table[["region", "member"]], sample_weight=weight,
-            features=table[["rooms", "member"]], min_size=60, random_state=5, **QUICK,
+            forecaster(), table[FEATURES], table["y"], groups=table[["region", "member"]],
+            sample_weight=weight, features=table[["rooms", "member"]], min_size=60,
+            random_state=5, **QUICK,
         ),
         ("price",),
     )  # fmt: skip
@@ -280,8 +282,9 @@ def audit_cluster(folder: Path) -> Any:
     person = np.random.default_rng(9).integers(0, 450, 800)
     return found_of(
         audit(
-            forecaster(0.2, "gaussian"), table[FEATURES], table["y"], groups=["region"], cluster=person,
-            features=table[["rooms", "member"]], min_size=50, confidence=0.9, random_state=6, **QUICK,
+            forecaster(0.2, "gaussian"), table[FEATURES], table["y"], groups=["region"],
+            cluster=person, features=table[["rooms", "member"]], min_size=50, confidence=0.9,
+            random_state=6, **QUICK,
         ),
         ("calibration", "pit"),
     )  # fmt: skip
@@ -375,8 +378,8 @@ def scan(folder: Path) -> Any:
 def learned(folder: Path) -> Any:
     """The worst group that features define.
 
-    Where forecasts are right no learner is better than another: which one is taken, and so the group, then hangs on
-    the last digit. Such forecasts are no case here.
+    Where forecasts are right no learner is better than another: the chosen one, and so the group,
+    then depends on the last digit. Such forecasts are no case here.
     """
     matrix, _, X = pits(900, 4, 11)
     flat, features = flat_pits(900, 12)
@@ -440,7 +443,7 @@ def errors_of_pits(folder: Path) -> Any:
 
 @case
 def certificates(folder: Path) -> Any:
-    """Certificates of forecasters and of PITs, by each method, with named groups and people who have several rows."""
+    """Certificates of forecasters and PITs, by each method, with named groups and clusters."""
     matrix, r, X = pits(500, 16)
     flat, features = flat_pits(500)
     person = np.random.default_rng(10).integers(0, 300, 500)
@@ -499,7 +502,7 @@ def certificates_of_counts(folder: Path) -> Any:
 
 @case
 def certificates_of_links(folder: Path) -> Any:
-    """What the PITs of a deterministic forecaster prove about links, and the least randomization for a target."""
+    """Certificates of links on a deterministic forecaster, and the least randomization."""
     flat, _ = flat_pits(800)
     person = np.random.default_rng(11).integers(0, 600, 800)
     said: dict[str, Any] = {}
@@ -540,7 +543,7 @@ def chosen_of(chosen: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]
 
 @case
 def selections(folder: Path) -> Any:
-    """The least randomization that is certified: around a model, around a mended one, of a list of models."""
+    """The least certified randomization: of a model, a recalibrated one, several models."""
     table = people(1000, 9)
     X, y = table[FEATURES], table["y"]
     person = np.random.default_rng(12).integers(0, 700, 1000)
@@ -618,10 +621,10 @@ def served_fit(folder: Path) -> Any:
         train, index=False, date_format="%Y-%m-%d"
     )
     model, out = folder / "model", folder / "served.csv"
-    command("fit", train, "--target", "y", "--id", "id", "--alpha", "0.2", "--seed", "0", "--out", model,
-            "--device", "cpu")  # fmt: skip
-    command("predict", model, served_table(folder, 12), "--id", "id", "--key-file", key_file(folder),
-            "--context", "2026-11", "--out", out)  # fmt: skip
+    command("fit", train, "--target", "y", "--id", "id", "--alpha", "0.2", "--seed", "0",
+            "--out", model, "--device", "cpu")  # fmt: skip
+    command("predict", model, served_table(folder, 12), "--id", "id",
+            "--key-file", key_file(folder), "--context", "2026-11", "--out", out)  # fmt: skip
     return cells(out)
 
 
@@ -631,7 +634,8 @@ def served_predict(folder: Path) -> Any:
     model, out = folder / "model", folder / "served.csv"
     save(forecaster(), model)
     command("predict", model, served_table(folder), "--id", "id", "--key-file", key_file(folder),
-            "--context", "2026-11", "--levels", "0.05,0.5,0.95", "--moments", "--out", out)  # fmt: skip
+            "--context", "2026-11", "--levels", "0.05,0.5,0.95", "--moments",
+            "--out", out)  # fmt: skip
     return cells(out)
 
 
@@ -639,14 +643,15 @@ def served_predict(folder: Path) -> Any:
 def served_randomize(folder: Path) -> Any:
     """`evenhand randomize` of forecasts in columns."""
     out = folder / "served.csv"
-    command("randomize", served_table(folder), "--mean", "mean", "--std", "std", "--id", "id", "--key-file",
-            key_file(folder), "--alpha", "0.3", "--link", "laplace", "--out", out)  # fmt: skip
+    command("randomize", served_table(folder), "--mean", "mean", "--std", "std", "--id", "id",
+            "--key-file", key_file(folder), "--alpha", "0.3", "--link", "laplace",
+            "--out", out)  # fmt: skip
     return cells(out)
 
 
 @case
 def keyed_draws(folder: Path) -> Any:
-    """Draws of ids, as text: they are whole numbers over a power of two, the same on every machine."""
+    """Draws of ids, as text: multiples of a power of two, the same on every machine."""
     ids = [1, "1", 17, 2**40, "Zoë", "a b", "x-9"]
     several = {context: KeyedDraws(KEY, context) for context in ("", "2026-11")}
     return {
@@ -657,7 +662,7 @@ def keyed_draws(folder: Path) -> Any:
 
 @case
 def parts(folder: Path) -> Any:
-    """An audit in parts: what all rows say. Searches, and what only the rows chosen at random say, are not kept."""
+    """An audit in parts: counts over all rows, without searches or the random sample."""
     table = people(1100, 14)
     cuts = [0, 150, 310, 500, 720, 930, 1100]
     for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
@@ -683,8 +688,8 @@ def parts(folder: Path) -> Any:
 def all_rows(found: Any) -> dict[str, Any]:
     """Return what an audit in parts says of all rows."""
     plain = found_of(found)
-    # of the table of groups: the bands of errors are scaled from those of the rows chosen at random, and what a group
-    # is called in the scan belongs to the scan
+    # the bands of group errors are scaled from those of the random sample, and names in the scan
+    # belong to the scan
     searched = ("scanned_as", "error_low", "error_high")
     groups = [
         {name: value for name, value in row.items() if name not in searched}
@@ -714,7 +719,7 @@ def all_rows(found: Any) -> dict[str, Any]:
 
 @case
 def recalibrated(folder: Path) -> Any:
-    """A model mended by groups of every kind of column, on values that training had and had not, and on float32."""
+    """A model recalibrated by all kinds of groups, on known and new values and float32."""
     table = people(800, 15)
     new = people(20, 16)[FEATURES].copy()
     new.loc[2, "region"], new.loc[5, "age"], new.loc[6, "income"] = "west", 300, -1000.0
@@ -813,7 +818,7 @@ def golden(name: str) -> Any:
 
 
 def rtol_at(path: str) -> float:
-    """Return the relative tolerance of a value: that of the last pattern of `LOOSER` that its path matches."""
+    """Relative tolerance of a value: that of the last pattern of `LOOSER` it matches."""
     found = [rtol for pattern, rtol in LOOSER.items() if re.search(pattern, path)]
     return found[-1] if found else RTOL
 
@@ -853,7 +858,7 @@ NUMBER = re.compile(r"-?\d+(\.\d+(e[+-]?\d+)?|e[+-]?\d+)")
 
 
 def with_numbers(rows: list[list[str]]) -> list[list[Any]]:
-    """Return the cells of a table, those with a point or an exponent as numbers; draws stay text, which is exact."""
+    """Cells of a table, with floats as numbers; draws stay text, which is exact."""
     exact = {i for i, name in enumerate(rows[0]) if name == "r"}
     return [
         [

@@ -50,7 +50,6 @@ def pits(model: Any, X: Floats, y: Floats) -> Floats:
 
 
 # --- without a GPU
-# ---------------------------------------------------------------------------------------------
 
 
 @every_network
@@ -177,7 +176,6 @@ def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.Mo
 
 
 # --- with a GPU
-# ------------------------------------------------------------------------------------------------
 
 
 @needs_gpu

@@ -198,7 +198,6 @@ def test_floats_of_32_bits_make_groups_that_hold_their_rows() -> None:
 
 
 # --- lists, structs and maps
-# -----------------------------------------------------------------------------------
 
 NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
 

@@ -1,4 +1,4 @@
-"""The HTML report: what it says, that it is well formed, and that nothing from data becomes markup."""
+"""The HTML report: its contents, well formed, and nothing from data becomes markup."""
 
 from __future__ import annotations
 
@@ -780,7 +780,7 @@ def test_why_nothing_was_scanned_is_said():
 
 
 def nans(value, key=""):
-    """Put NaN where `unknown` puts None, and for the errors too, as Python writes and reads it in JSON."""
+    """NaN where `unknown` puts None, and for the errors, as Python writes it in JSON."""
     if isinstance(value, dict):
         return {k: nans(v, k) for k, v in value.items()}
     if isinstance(value, list):

@@ -110,10 +110,7 @@ def test_both_worlds_hold_the_data():
 
 
 def test_data_of_both_worlds_have_one_law_while_each_person_is_seen_once():
-    """Over worlds, the PIT of one person is uniform in either.
-
-    Each test fails once in 10^4 by chance.
-    """
+    """Over worlds, one person's PIT is uniform in either (false-alarm rate 1e-4 each)."""
     forecast = Forecast.from_normal([2.0], [0.5])
     rng = np.random.default_rng(2)
     for world in WORLDS:

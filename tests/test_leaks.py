@@ -120,7 +120,6 @@ def test_leaks_are_named_in_audits_of_parts(tmp_path: Path) -> None:
 
 
 # --- the rule
-# --------------------------------------------------------------------------------------------------
 
 
 def brute_force(mask: np.ndarray, y: np.ndarray) -> int:
@@ -163,7 +162,7 @@ def test_rare_groups_are_not_excused_by_the_rows_that_they_lack() -> None:
 
 
 def chance(n: int, size: int) -> float:
-    """Bound on the probability that a random group of `size` of n rows is a range, or not one, as nearly as allowed."""
+    """Bound the probability that a random group of `size` of n rows is nearly a range."""
     off = min(n // 100, min(size, n - size) // 10)
     # a range of j rows, of which b are lacking, and a rows besides it
     count = sum(

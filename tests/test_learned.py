@@ -1,4 +1,4 @@
-"""The learned worst group: theory of its values and bound, false alarms, planted groups, tables, bad input.
+"""The learned worst group: its values and bound, false alarms, planted groups, bad input.
 
 Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
 seed.
@@ -124,10 +124,7 @@ def test_top_rows_are_the_highest_with_ties_at_random() -> None:
 @pytest.mark.parametrize("n", [20, 200])
 @pytest.mark.parametrize("power", [1.0, 1.6, 3.0])
 def test_bound_stays_below_the_mean(n: int, power: float) -> None:
-    """PITs U^power: mean value under the constant pattern is 1/2 - 1/(1 + power).
-
-    False alarm: 0.001 each.
-    """
+    """PITs U^power: mean value 1/2 - 1/(1 + power) (false-alarm rate 1e-3 each)."""
     random, n_sets = np.random.default_rng(int(10 * power) + n), 1000
     truth = 0.5 - 1 / (1 + power)
     pits = random.random((n_sets, n)) ** power
@@ -136,10 +133,7 @@ def test_bound_stays_below_the_mean(n: int, power: float) -> None:
 
 
 def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None:
-    """Rows lean the more the better the last ones did.
-
-    The bound is for the mean of what was to be expected.
-    """
+    """Rows depend on the last ones' values: the bound is for the mean of expectations."""
     random, n_sets, n = np.random.default_rng(5), 1000, 100
     values, expected = np.empty((n_sets, n)), np.empty((n_sets, n))
     lean = np.zeros(n_sets)
@@ -244,10 +238,7 @@ def test_calibrated_randomized_forecasts_are_rarely_accused() -> None:
 
 
 def planted(kind: str, seed: int, n: int = 2000) -> tuple[Floats, Floats, Floats]:
-    """Return features, PITs and, for each row, how far it is in a planted region.
-
-    +1, -1 (the opposite one) or 0.
-    """
+    """Features, PITs and, by row, +1 in a planted region, -1 in the opposite one, or 0."""
     random = np.random.default_rng([seed, 77])
     X, noise = random.normal(size=(n, 10)), random.normal(size=n)
     right = X[:, 0] > 0
@@ -271,10 +262,7 @@ N_SETS = 10
 def test_planted_groups_are_found_proven_and_named(
     kind: str, mass: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At least 9 in 10 are found, in most rows and the right direction.
-
-    A true rate of 99% fails with 0.4%.
-    """
+    """At least 9 in 10 are found, most rows, right direction (a rate of 99% fails: 0.4%)."""
     monkeypatch.setattr(group_learners, "TREES", 20)
     found = named = 0
     for seed in range(N_SETS):
@@ -309,11 +297,9 @@ def right_direction(kind: str, group: FoundGroup, region: Floats) -> bool:
 
 @pytest.mark.usefixtures("few_trees")
 def test_bound_is_below_the_error_of_the_rows_found() -> None:
-    """Right half shifted by half a standard deviation.
+    """Right half shifted by half a deviation: a group's error is its share times a known one.
 
-    A group's error is its share of that half times a known error.
-
-    False alarm: 0.001.
+    False-alarm rate: 0.001.
     """
     # E[PIT] - 1/2 for a normal outcome shifted by 0.5 standard deviations
     error = special.ndtr(0.5 / np.sqrt(2)) - 0.5

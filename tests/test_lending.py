@@ -1,4 +1,4 @@
-"""The lending game against its rules written out, closed forms, and counterexamples to what is often said of it.
+"""The lending game against its rules, closed forms and counterexamples to common claims.
 
 Random checks are seeded. Counts are compared with their exact binomial law at a level of 1e-6,
 shared among the comparisons of a test (Bonferroni): that is the false-alarm rate of one test with a
@@ -57,7 +57,7 @@ class DrawBank:
 
 
 def calibrated(spread: float) -> DrawBank:
-    """For Y ~ N(x, 1): the PIT Phi((Y - x + spread Z) / sqrt(1 + spread^2)), Z = Phi^-1(r), is uniform for every x."""
+    """Y ~ N(x, 1): PIT Phi((Y - x + spread Z) / sqrt(1 + spread^2)) is uniform for all x."""
     return DrawBank(lambda r: -spread * ndtri(r), float(np.hypot(1, spread)))
 
 
@@ -87,7 +87,7 @@ def column(x: Any) -> Floats:
 
 
 def is_plausible(count: Any, n: Any, p: Any, comparisons: int = 1) -> bool:
-    """Whether counts agree with their binomial laws, all comparisons of a test together at `FALSE_ALARM`."""
+    """Whether counts agree with their binomial distributions, together at `FALSE_ALARM`."""
     tail = np.minimum(stats.binom.cdf(count, n, p), stats.binom.sf(np.asarray(count) - 1, n, p))
     return bool((tail >= FALSE_ALARM / comparisons / 2).all())
 
@@ -101,7 +101,6 @@ def n_bad(played: Round) -> int:
 
 
 # --- rules
-# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("gain", "loss"), [(1.0, 3.0), (1.0, 1.0), (2.0, 0.5), (0.3, 7.0)])
@@ -176,7 +175,6 @@ def test_rules_that_make_no_sense_are_refused_by_name(name: str, value: Any) -> 
 
 
 # --- chances of approval
-# ---------------------------------------------------------------------------------------
 
 
 def largest_draw_with_a_yes(link: Any, base: Floats, risk: float) -> Floats:
@@ -250,7 +248,6 @@ def test_without_sharpness_everybodys_chance_is_a_quarter_and_no_informed_person
 
 
 # --- what calibration promises (method: decisions)
-# --------------------------------------------------------------
 
 PEOPLE, ROUNDS = 1000, 500
 
@@ -341,7 +338,6 @@ def test_the_bound_by_pathwise_errors_is_attained(extra: float) -> None:
 
 
 # --- what it does not promise
-# -----------------------------------------------------------------------------------
 
 
 def test_individual_calibration_does_not_bound_approvals_of_the_unqualified() -> None:
@@ -380,7 +376,6 @@ def test_more_than_a_quarter_of_those_approved_may_be_unqualified() -> None:
 
 
 # --- asking again
-# ----------------------------------------------------------------------------------------------
 
 
 def test_asking_again_pays_against_fresh_draws() -> None:
@@ -433,7 +428,6 @@ def test_asking_again_is_no_use_against_keyed_draws() -> None:
 
 
 # --- rounds
-# ----------------------------------------------------------------------------------------------------
 
 
 def test_gains_are_those_of_a_loop_over_people() -> None:
@@ -522,7 +516,6 @@ def test_random_applicants_apply_at_their_share() -> None:
 
 
 # --- people who learn, and rounds that follow each other
-# ---------------------------------------------------------
 
 
 def customers(n: int, rounds: int, rng: np.random.Generator) -> list[tuple[Floats, Floats]]:
@@ -662,7 +655,6 @@ def test_a_start_that_is_missing_or_not_needed_is_refused(labels: Any, start: An
 
 
 # --- cost
-# ------------------------------------------------------------------------------------------------------
 
 
 def time_per_person(n: int, repeats: int) -> float:

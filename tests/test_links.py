@@ -1,4 +1,4 @@
-"""How the links behave: inverses, ranges, symmetry, calibration, errors per person, and what they refuse."""
+"""Links: inverses, ranges, symmetry, calibration, errors per person and bad input."""
 
 from __future__ import annotations
 
@@ -45,16 +45,12 @@ def rounding(alpha: float) -> float:
 
 
 def normal_grid(step: float) -> tuple[Floats, Floats]:
-    """Probabilities and weights of the trapezoidal rule in normal scores, exponentially accurate.
-
-    8 leaves 1e-15.
-    """
+    """Probabilities and weights of the trapezoidal rule in normal scores; 8 leaves 1e-15."""
     z = np.arange(-8.0, 8.0 + step / 2, step)
     return special.ndtr(z), np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
 
 
 # --- H and K are inverse to each other
-# -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["laplace", "entropic"])
@@ -138,7 +134,6 @@ def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(
 
 
 # --- ranges and monotonicity
-# -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -173,7 +168,6 @@ def test_reflecting_person_and_draw_reflects_the_result(name: str, alpha: float)
 
 
 # --- densities and exact calibration
-# ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -218,7 +212,6 @@ def test_entropic_and_gaussian_keep_a_calibrated_base_exactly_calibrated(alpha: 
 
 
 # --- the meaning of alpha
-# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [*ALPHAS, *SMALL_ALPHAS, 1e-12, 1e-300, 1 - 2.0**-53])
@@ -288,7 +281,6 @@ def test_a_negligible_kappa_is_nearly_the_identity(make: type[Link], kappa: floa
 
 
 # --- errors per person
-# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -336,7 +328,6 @@ def test_group_error_is_the_mean_over_the_worst_people(name: str, alpha: float) 
 
 
 # --- the law averaged over draws
-# -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -389,7 +380,6 @@ def test_the_table_of_the_averaged_law_agrees_with_the_closed_form_of_the_gaussi
 
 
 # --- the objects
-# -----------------------------------------------------------------------------------------------
 
 
 def test_every_link_is_registered_under_its_name() -> None:
@@ -435,7 +425,6 @@ def test_arrays_broadcast_and_inputs_stay_as_they_are(name: str, alpha: float) -
 
 
 # --- what is refused
-# -------------------------------------------------------------------------------------------
 
 
 def refused(function: Callable[..., object], *arguments: object) -> str:

@@ -1,4 +1,4 @@
-"""The links against theory: brute-force optimization, Sinkhorn, quadrature and the table of the method.
+"""The links against theory: brute force, Sinkhorn, quadrature and the table of the method.
 
 Nothing here is compared with a figure that the package itself once produced. `e` is a mean pathwise
 error `E|C - R|`, a price is `E_r KL(K(.; r) || Uniform)` in nats.
@@ -39,11 +39,10 @@ def rate(kappa: float) -> float:
 
 
 # --- Laplace minimizes the paper's objective
-# -------------------------------------------------------------------
 
 
 def cheapest_law(alpha: float, r: float, n_side: int) -> tuple[float, float, Floats, Floats]:
-    """Minimize (1 - alpha) E|C - r| + alpha KL over laws that are flat on each of `2 n_side` cells, with SLSQP.
+    """Minimize (1 - alpha) E|C - r| + alpha KL over densities flat on `2 n_side` cells (SLSQP).
 
     The mean distance of a cell is exact (no cell straddles r), so each such law is feasible for the
     true problem. Cells are finer around r; returns price, error, cell probabilities and edges.
@@ -110,15 +109,19 @@ def test_training_through_laplace_is_training_by_likelihood(alpha: float) -> Non
                 kept, (1 - alpha) * np.abs(c - r) - alpha * (log_density - model.logpdf(y)), np.nan
             )
         )
-    normalizer = np.array([integrate.quad(lambda c, r=one: np.exp(-(1 - alpha) / alpha * abs(c - r)), 0, 1,
-                                          points=[one])[0] for one in r[:20]])  # fmt: skip
+    kappa = (1 - alpha) / alpha
+    normalizer = np.array(
+        [
+            integrate.quad(lambda c, r=one: np.exp(-kappa * abs(c - r)), 0, 1, points=[one])[0]
+            for one in r[:20]
+        ]
+    )
     for each in left:
         np.testing.assert_allclose(each[:20], -alpha * np.log(normalizer), atol=1e-9)
         assert np.nanmax(np.abs(each - left[0])) < 1e-9
 
 
 # --- price and mean error by integration
-# -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [0.03, *ALPHAS, 0.9])
@@ -162,7 +165,6 @@ def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho: fl
 
 
 # --- the theorem
-# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.04, *ALPHAS, 0.95])
@@ -182,7 +184,6 @@ def test_no_link_lies_below_the_laplace_curve(name: str) -> None:
 
 
 # --- Entropic is optimal transport of uniform onto uniform
-# -----------------------------------------------------
 
 
 def sinkhorn(kappa: float, n: int) -> tuple[float, float, Floats]:
@@ -274,7 +275,6 @@ def test_the_same_search_does_find_a_coupling_cheaper_than_gaussian(alpha: float
 
 
 # --- the figures of the method
-# ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", PRINTED)

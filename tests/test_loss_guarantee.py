@@ -1,4 +1,4 @@
-"""The theorem on decisions in worlds that are calibrated by construction, and what is proven of it from rows.
+"""The theorem on decisions in calibrated worlds, and its certificate from rows.
 
 In these worlds a person's outcome is normal around the person's mean, and a randomized forecast is
 a normal law whose mean is the person's plus `shift * ndtri(r)`: if its variance is that of the
@@ -46,7 +46,7 @@ def least_hits(n: int, probability: float) -> int:
 
 
 def individually_calibrated(mean: Floats, r: Floats, noise: float = NOISE) -> Forecast:
-    """Forecast of people with outcomes `mean + noise * normal`, off by as much as their draws say."""
+    """Forecast for outcomes `mean + noise * normal`, off by an amount that draws set."""
     centers = mean.reshape(-1, *(1,) * (r.ndim - 1)) + SHIFT * ndtri(r)
     return Forecast(Normal(centers, np.full(centers.shape, np.hypot(noise, SHIFT))), r)
 
@@ -72,7 +72,7 @@ BUYER = BayesDecision(["buy"], {"buy": StepLoss([0.0], [1.0, 0.0])})
 
 
 def never_mixing(person: Numbers) -> BayesDecision:
-    """Losses that rise for odd people and fall for even ones, beside what loses the other way and is never chosen."""
+    """Losses that rise for odd people and fall for even ones, beside one never chosen."""
     rises = person[:, None] % 2 == 1
     own = StepLoss([0.0, 1.0], np.where(rises, [0.0, 0.2, 3.0], [3.0, 0.2, 0.0]))
     other = StepLoss([0.0, 1.0], np.where(rises, [13.0, 10.2, 10.0], [10.0, 10.2, 13.0]))
@@ -80,17 +80,13 @@ def never_mixing(person: Numbers) -> BayesDecision:
 
 
 # --- the theorem, for each person
-# --------------------------------------------------------------------------------
 
 N_PEOPLE, N_TIMES = 1000, 500
 
 
 @pytest.fixture(scope="module")
 def people() -> tuple[Floats, Numbers, Floats, Floats]:
-    """Means of 1,000 people, who comes in each row, and that person's fresh outcome and draw.
-
-    500 rows each.
-    """
+    """Means of 1,000 people with 500 rows each, who comes in each row, outcomes and draws."""
     rng = np.random.default_rng(20)
     person = np.tile(np.arange(N_PEOPLE), N_TIMES)
     mean = rng.normal(0.0, 1.0, N_PEOPLE)
@@ -166,15 +162,11 @@ def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k: float) -> 
 
 
 # --- the theorem, on average
-# -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def average() -> tuple[Floats, Floats, Forecast]:
-    """Means, outcomes and one forecast for all.
-
-    The law of outcomes over people, calibrated on average only.
-    """
+    """Means, outcomes and one forecast for all, which is calibrated on average only."""
     n, rng = 200_000, np.random.default_rng(30)
     mean = rng.normal(0.0, SHIFT, n)
     return (
@@ -222,7 +214,6 @@ def test_both_tails_count_on_average_where_directions_differ_between_people(
 
 
 # --- which bound applies
-# -----------------------------------------------------------------------------------------
 
 
 def guarantee(
@@ -292,7 +283,6 @@ def test_the_share_of_people_whose_draws_mix_is_counted() -> None:
 
 
 # --- what is counted
-# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("m", [0, 1, 8])
@@ -363,7 +353,6 @@ def test_a_group_of_which_no_row_is_left_claims_nothing() -> None:
 
 
 # --- what is proven
-# ----------------------------------------------------------------------------------------------
 
 N_SETS, N_ROWS = 400, 60
 RISKY, BIAS = 0.2, 0.7
@@ -389,7 +378,7 @@ def proof_worlds(m: int) -> Iterator[LossGuarantee]:
 
 
 def true_rates(m: int) -> dict[str, float]:
-    """Rates in closed form: the outcome is below the cut, and the draw promised a quarter of the loss or less."""
+    """Closed form: outcomes below the cut whose draw promised a quarter of the loss or less."""
     lure = (
         float(ndtr((FORECAST_STD * ndtri(0.25) + 0.8) / SHIFT)) if m else float(ndtr(-0.8) < 0.25)
     )
@@ -567,7 +556,6 @@ def test_multiples_that_come_twice_count_once() -> None:
 
 
 # --- what is refused
-# ---------------------------------------------------------------------------------------------
 
 
 def _shared(r: Floats) -> LossGuarantee:

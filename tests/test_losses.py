@@ -1,4 +1,4 @@
-"""The training objectives: formulas by hand, gradients by finite differences, the value that theory gives."""
+"""Training objectives: formulas by hand, gradients by finite differences, known values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def tensor(values: object) -> torch.Tensor:
 
 
 # --- values
-# ----------------------------------------------------------------------------------------------------
 
 
 def test_paic_loss_is_the_distance_from_the_draw() -> None:
@@ -80,7 +79,6 @@ def test_alpha_outside_its_range_is_refused(alpha: float) -> None:
 
 
 # --- theory
-# ----------------------------------------------------------------------------------------------------
 
 
 def objective_over_the_truth(pit: Floats, log_density: Floats, r: Floats, alpha: float) -> float:
@@ -123,7 +121,6 @@ def test_no_other_link_has_a_lower_objective_than_laplace_at_its_alpha(alpha: fl
 
 
 # --- gradients
-# -------------------------------------------------------------------------------------------------
 
 
 def difference_quotient(

@@ -1,4 +1,4 @@
-"""Tables in blocks: what is read is what `read_table` reads, what is bad is named, what is written is whole."""
+"""Tables in blocks: read as `read_table` reads, bad input is named, output is whole."""
 
 from __future__ import annotations
 
@@ -569,10 +569,7 @@ def test_a_writer_cannot_be_used_closed_empty_or_after_an_error(
 def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code(
     tmp_path: Path,
 ) -> None:
-    """Threads of the reader must hold nothing of Python.
-
-    With torch loaded 4 of 10 processes were aborted.
-    """
+    """Threads of the reader must hold no Python object: else 4 of 10 aborted with torch."""
     path = tmp_path / "t.csv"
     path.write_text("a;b\n" + "1;x\n" * 50)
     code = (

@@ -1,4 +1,4 @@
-"""People and their draws: ids that look alike, repeated ids, key files, fingerprints, ids in spreadsheets."""
+"""People and draws: similar ids, repeated ids, key files, fingerprints, spreadsheets."""
 
 from __future__ import annotations
 

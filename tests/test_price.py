@@ -1,4 +1,4 @@
-"""The price of proof against quadrature, differential equations, discrete optimization and hostile forecasters.
+"""The price of proof against quadrature, differential equations and optimization.
 
 `e` is a mean pathwise error, `p` a price in nats, `kappa` the slope of the limit. Nothing here is
 compared with a figure that the package itself once produced.
@@ -29,11 +29,10 @@ PRINTED = {
 
 
 # --- the limits by integration
-# ---------------------------------------------------------------------------------
 
 
 def grid_of(kappa: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Nodes and weights of the unit square in (t, c), fine at the ends and split at the kink c = t."""
+    """Nodes and weights on the unit square in (t, c), fine at the ends, split at c = t."""
     half = np.concatenate(([0.0], np.geomspace(min(0.05, 0.3 / kappa), 0.5, 16)))
     edges = np.concatenate((half, 1 - half[-2::-1]))
     t, weight_t = panels(edges)
@@ -42,7 +41,7 @@ def grid_of(kappa: float) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def cheapest_of_all(kappa: float) -> tuple[float, float, float]:
-    """`1/3 - e`, `p` and `L` of the law `exp(-kappa |c - t|) / Z_t`, each to full relative precision.
+    """`1/3 - e`, `p` and `L` of the density `exp(-kappa |c - t|) / Z_t`, in full precision.
 
     With `log k` known to full relative precision, `E (1 - k) |c - t|` and `E (k log k - k + 1)` do
     not cancel.
@@ -73,7 +72,7 @@ def test_limit_of_all_forecasters_is_the_integral(kappa: float) -> None:
 
 
 def shoot(kappa: float, start: float) -> integrate.OdeSolution:
-    """Solve `f'' = kappa^2 f - 2 kappa / f` from `f(0) = start`, `f'(0) = kappa start`, to the middle."""
+    """Solve `f'' = kappa^2 f - 2 kappa / f`, `f(0) = start`, `f'(0) = kappa start` up to 1/2."""
     return integrate.solve_ivp(
         lambda _, f: (f[1], kappa**2 * f[0] - 2 * kappa / f[0]),
         (0.0, 0.5),
@@ -86,7 +85,7 @@ def shoot(kappa: float, start: float) -> integrate.OdeSolution:
 
 
 def cheapest_exact(kappa: float) -> tuple[float, float]:
-    """Mean error and price of the coupling `exp(-kappa |c - r|) / (f(c) f(r))` with uniform marginals."""
+    """Mean error and price of the uniform coupling `exp(-kappa |c - r|) / (f(c) f(r))`."""
     scale = np.sqrt(2 / kappa) * np.exp(-0.5)  # of f(0) at large kappa; more at small
     start = optimize.brentq(
         lambda x: shoot(kappa, scale * np.exp(x)).y[1, -1],
@@ -133,7 +132,6 @@ def test_the_link_that_attains_the_limit_does(make: type[Link], exact: bool, alp
 
 
 # --- the limits by discrete optimization
-# -----------------------------------------------------------------------
 
 
 def discrete_limit(kappa: float, n: int, exact: bool) -> tuple[float, float]:
@@ -168,10 +166,7 @@ def test_limits_are_what_discrete_optimization_converges_to(kappa: float, exact:
 
 @pytest.mark.parametrize("kappa", [2.0, 7.0])
 def test_limits_lie_above_rate_distortion(kappa: float) -> None:
-    """Blahut-Arimoto with a free output law gives the mutual information alone.
-
-    A lower bound of any price.
-    """
+    """Mutual information (Blahut-Arimoto, free output) is a lower bound of any price."""
     n = 200
     c = (np.arange(n) + 0.5) / n
     distance = np.abs(c[:, None] - c)
@@ -186,7 +181,6 @@ def test_limits_lie_above_rate_distortion(kappa: float) -> None:
 
 
 # --- shape and ends
-# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -243,9 +237,9 @@ def test_price_of_small_errors_is_that_of_the_laplace_law(exact: bool) -> None:
 
 @pytest.mark.parametrize(("exact", "variance"), [(False, 1 / 20), (True, 2 / 45)])
 def test_first_proof_is_nearly_free(exact: bool, variance: float) -> None:
-    """Near 1/3 the price is `d^2 / (2 v)`.
+    """Near 1/3 the price is `d^2 / (2 v)`, `v` the variance of `|C - R|` given R.
 
-    `v` the variance of `|C - R|` given R, or of what marginals leave of it.
+    With both marginals fixed, `v` is the variance of what they leave unexplained.
     """
     d = np.array([1e-3, 1e-4, 1e-5])
     np.testing.assert_allclose(
@@ -262,7 +256,6 @@ def test_errors_from_a_third_on_cost_nothing(exact: bool) -> None:
 
 
 # --- what goes in and comes out
-# --------------------------------------------------------------------------------
 
 
 def test_any_shape_is_kept_and_the_input_left_alone() -> None:
@@ -305,7 +298,6 @@ def test_what_is_no_number_is_refused() -> None:
 
 
 # --- no forecaster lies below, however it uses its draw
-# --------------------------------------------------------
 #
 # By the probability integral transform the truth may be uniform on [0, 1]. A forecaster here has m
 # equally likely densities, one for each cell of r, constant on each of n cells of y or with
@@ -331,10 +323,7 @@ def mean_step_error(cdfs: Floats) -> float:
 
 
 def of_densities(density: Floats) -> tuple[float, float]:
-    """Error and price of forecasters whose density is constant on cells of y.
-
-    Rows are values of r, of mean 1.
-    """
+    """Error and price of densities constant on cells of y; rows are values of r, mean 1."""
     edges = np.linspace(0, 1, density.shape[1] + 1)
     cdf = np.concatenate(
         (np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1
@@ -438,7 +427,7 @@ Potential = tuple[Floats, Floats]
 def objective(
     logits: Floats, kappa: float, m: int, fine: int, potential: Potential
 ) -> tuple[float, Floats]:
-    """`p + kappa e - E phi(C)` of m densities, constant on m cells with `fine` midpoints each, and its gradient."""
+    """`p + kappa e - E phi(C)` of m densities on m cells of `fine` midpoints, and gradient."""
     q = special.softmax(logits.reshape(m, m), axis=1)
     start = np.concatenate((np.zeros((m, 1)), q.cumsum(axis=1)[:, :-1]), axis=1)
     place = (np.arange(fine) + 0.5) / fine
@@ -468,7 +457,7 @@ def objective(
 
 
 def potential_of(kappa: float, exact: bool) -> tuple[Potential, float]:
-    """`phi`, and the least value of `p + kappa e - E phi(C)` that the theorem allows to any forecaster.
+    """`phi`, and the least value of `p + kappa e - E phi(C)` for any forecaster (theorem).
 
     0 and L(kappa) for all forecasters. For exact ones `phi = log a` of the entropic link, the
     multiplier of a uniform C; then the value is `integral phi`, and `p + kappa e` of the link is
@@ -496,10 +485,7 @@ def test_gradient_of_the_search_is_right(exact: bool) -> None:
 def test_descent_over_all_families_approaches_the_limit_from_above(
     kappa: float, exact: bool
 ) -> None:
-    """Start from random laws without order in r.
-
-    The search ends within O(h^2) of the limit, never below it.
-    """
+    """From random starts the search ends within O(h^2) of the limit, never below it."""
     (potential, limit), random, excess = potential_of(kappa, exact), np.random.default_rng(1), []
     for m in (6, 12, 24, 48):
         least = np.inf

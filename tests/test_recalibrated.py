@@ -1,4 +1,4 @@
-"""Recalibration: the wrapper is the map at the base's CDF, and the maps repair what they are said to repair."""
+"""Recalibration: the wrapper maps the base's CDF, and the maps repair planted errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
 
 
 # --- the wrapper
-# -----------------------------------------------------------------------------------------------
 
 
 def test_the_identity_map_gives_the_base() -> None:
@@ -289,7 +288,6 @@ def test_maps_that_are_not_there_are_refused_in_one_line(
 
 
 # --- what the map learns
-# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [60, 500])
@@ -370,12 +368,10 @@ def test_a_refined_map_is_the_same_map() -> None:
 
 
 # --- what it repairs
-# -------------------------------------------------------------------------------------------
 
 
 class Says(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A model that says a normal law with mean `shift` and standard deviation `std`, whatever it
-    is taught."""
+    """A model that always predicts Normal(shift, std), whatever it is fitted to."""
 
     def __init__(self, shift: float = 0.0, std: float = 1.0) -> None:
         self.shift, self.std = shift, std
@@ -396,10 +392,7 @@ def standard(n: int, seed: int) -> tuple[Floats, Floats]:
 
 
 def null_error(n_map: int, n_fresh: int, n_runs: int = 2000) -> Floats:
-    """W1 of fresh PITs mapped by the law of earlier ones, if both are uniform.
-
-    Two samples' noise, no fitting code.
-    """
+    """W1 of fresh uniform PITs mapped by the distribution of earlier ones, without fitting."""
     random = np.random.default_rng(99)
     errors = np.empty(n_runs)
     for run in range(n_runs):
@@ -527,7 +520,6 @@ def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_grou
 
 
 # --- groups
-# ----------------------------------------------------------------------------------------------------
 
 
 def mixed_groups(n: int, seed: int) -> pd.DataFrame:
@@ -766,12 +758,11 @@ def test_a_table_of_another_library_has_the_same_groups() -> None:
 
 
 # --- the fit
-# ---------------------------------------------------------------------------------------------------
 
 
 def test_pits_come_from_models_that_did_not_see_the_row() -> None:
     class Memory(Says):
-        """Says a tiny spread around what it remembers of rows that it saw, and a wide one otherwise."""
+        """Predicts a tiny spread around outcomes of rows it saw, and a wide one otherwise."""
 
         def fit(self, X: Any, y: Any) -> Memory:
             self.seen_ = set(X[:, 0].tolist())

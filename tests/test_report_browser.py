@@ -60,7 +60,7 @@ def chromium():
 
 
 def real_audit(is_randomized):
-    """An audit of forecasts whose women above 55 are 1.2 below what they are told, in a table with a hostile name."""
+    """An audit with a hostile target name; outcomes of women above 55 are 1.2 too low."""
     rng = np.random.default_rng(0)
     n = 600
     X = pd.DataFrame(
@@ -110,7 +110,7 @@ def demo(chromium, reports):
 
 @pytest.fixture
 def opened(chromium, reports):
-    """Open reports, and check in the end that none complained and none asked for anything but itself."""
+    """Open reports; check in the end for errors and for requests beyond the page."""
     contexts, complaints, requests = [], [], []
 
     def open_report(name, size=WIDE, scheme="light", **options):

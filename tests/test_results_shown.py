@@ -151,7 +151,7 @@ def test_no_public_dataclass_compares_arrays() -> None:
     )
     for module in pkgutil.walk_packages(evenhand.__path__, "evenhand."):
         room, _, name = module.name.rpartition(".")
-        if name.startswith("_") or room == "evenhand.studies" and name != "lending":
+        if name.startswith("_") or (room == "evenhand.studies" and name != "lending"):
             continue
         loaded = importlib.import_module(module.name)
         for public in map(vars(loaded).get, getattr(loaded, "__all__", ())):

@@ -1,4 +1,4 @@
-"""The other mathematics library of `make test-rounding` moves results by one unit, and alike for equal arguments."""
+"""The other mathematics library of `make test-rounding`: one unit off, reproducibly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ for function in (np.exp, np.sin, special.ndtr, special.expit):
     moved, plain = function(x), function._ufunc(x)
     assert (moved != plain).mean() > 0.5
     assert (np.abs(moved - plain) <= np.spacing(np.abs(plain))).all()
-    # the same for numbers one by one, in another layout (of rising strides: NumPy), in place, in part, and by pickle
+    # the same one by one, in another layout (NumPy: rising strides), in place, in part, by pickle
     assert [function(float(one)) for one in x] == moved.tolist()
     assert (function(x[3::2]) == moved[3::2]).all()
     held = x.copy()

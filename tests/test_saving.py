@@ -42,10 +42,7 @@ CERTIFIED = {"statement": "as good as it gets"}
 
 
 def ridge(penalty: float) -> RandomizedRegressor:
-    """Return a model with files of both kinds beside its manifest.
-
-    The penalty tells which one it is.
-    """
+    """Return a model with files of both kinds beside its manifest, known by its penalty."""
     model = RandomizedRegressor(
         make_pipeline(StandardScaler(), Ridge(penalty)), link="laplace", cv=2, random_state=0
     )

@@ -1,4 +1,4 @@
-"""Audits of tables in parts: what is merged adds up whatever the order, and says what an audit in memory says.
+"""Audits of tables in parts: sums in any order, equal to an audit in memory.
 
 Where forecasts are normal, in columns, PITs are known from theory: `Phi((y - mean) / std)`; an
 audit in memory of the same PITs is then the reference. Where a forecaster draws, the draws of each
@@ -508,7 +508,7 @@ def surveyed(table: Path | Parts, **options: Any) -> Survey:
 
 
 def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_blocks: None) -> None:
-    """Of 250 seeds: where the chosen rows lie is even (chi-square, 1e-6), and two given rows are rarely both chosen."""
+    """250 seeds: rows are chosen evenly (chi-square, 1e-6), two given rows rarely together."""
     parts = open_parts(write_parts(people(200)[["y", "mean", "std"]], tmp_path / "in", [10, 150]))
     first = np.array([0, 10, 150])
     n, size, seeds = 200, 40, 250
@@ -566,10 +566,7 @@ def test_people_of_many_rows_each_fill_the_sample(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
-    """A person with rows in three parts.
-
-    Each of four rows is taken in a quarter of 240 runs (binomial, 1e-6 each).
-    """
+    """One person, four rows in three parts: each in a quarter of 240 runs (1e-6 each)."""
     table = people(60)
     table["who"] = np.arange(60)
     table.loc[[3, 4, 25, 59], "who"] = 1000
@@ -611,10 +608,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[TallyPlan]:
 def read_again(
     folder: Path, subject: Any, plan: TallyPlan, seed: int = 0, kept: dict[int, Any] | None = None
 ) -> tuple[pd.DataFrame, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Score each block with the random numbers that are its own.
-
-    Return rows, PITs, draws and residuals.
-    """
+    """Score each block with its own random numbers: rows, PITs, draws and residuals."""
     parts = open_parts(folder)
     tables, pit, r, residual = [], [], [], []
     for i in range(len(parts)):
@@ -943,10 +937,7 @@ def test_a_bad_part_is_named_or_left_out(tmp_path: Path, case: str) -> None:
 
 
 def assert_same_rows(found: Any, expected: Any) -> None:
-    """Compare what is counted of all rows.
-
-    The rows that are chosen at random hang on the numbers of the parts.
-    """
+    """Compare counts over all rows; the random sample depends on the numbers of the parts."""
     assert found.n_samples == expected.n_samples
     columns = ["group", "n", "error", "mean_pit", "coverage_80", "coverage_90"]
     pd.testing.assert_frame_equal(found.groups[columns], expected.groups[columns], check_exact=True)
@@ -1098,10 +1089,7 @@ def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(
 
 
 def test_everybody_is_compared_with_calibrated_forecasts_of_as_many(rich: Path) -> None:
-    """One PIT of each of n rows is off by 0.3133 / sqrt(n) on average.
-
-    Of 20 simulations within half of it (1e-6).
-    """
+    """n PITs are off by 0.3133 / sqrt(n) on average; 20 simulations within half (1e-6)."""
     found = audit_parts(GIVEN, rich, "y", sample_size=200, random_state=0, **QUICK)
     row = found.worst_groups.set_index("mass").loc[1.0]
     assert row["n"] == found.n_samples == 2600
@@ -1131,7 +1119,7 @@ def test_a_scan_of_too_many_columns_is_of_the_rows_chosen_and_says_so(tmp_path: 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("n_bad", [1, 100])
 def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_bad: int) -> None:
-    """Found among the rows that are tried, if there are many such rows, or else when all are scored."""
+    """Found among the rows that are tried, if there are many, or else when all are scored."""
     train, table = people(300, 1), people(900)
     model = RandomizedRegressor(LinearRegression(), random_state=0).fit(
         train[["mean", "std"]], train["y"]

@@ -1,4 +1,4 @@
-"""A stored forecaster is the one that was saved, and a folder that is not what `save` wrote is refused."""
+"""Stored forecasters are those that were saved; other folders are refused."""
 
 from __future__ import annotations
 

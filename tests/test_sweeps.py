@@ -66,7 +66,6 @@ def one_split(seed: int, alphas: list[float]) -> dict[str, Any]:
 
 
 # --- the parts of a study
-# --------------------------------------------------------------------------------------
 
 
 def test_parts_are_computed_in_the_workers_of_a_surrounding_dask_back_end(
@@ -133,7 +132,6 @@ def test_a_back_end_that_reports_all_parts_at_once_is_used_too(tmp_path: Path) -
 
 
 # --- a path of alphas
-# ------------------------------------------------------------------------------------------
 
 ALPHAS = [0.05, 0.1, 0.3, 0.3, 1.0]
 

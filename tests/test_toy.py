@@ -1,4 +1,4 @@
-"""The toy study: its measures against theory and brute force, what it found, and what it leaves behind."""
+"""The toy study: its measures against theory and brute force, its findings, its files."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ RESOLUTION = 1 / (4 * 48)
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """A run on coarser grids, with fewer data sets for the verifier.
-
-    The networks are those of the real run.
-    """
+    """The networks of the real run on coarser grids, with fewer data sets for the verifier."""
     out = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {

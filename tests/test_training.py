@@ -1,4 +1,4 @@
-"""Networks of a stack: architecture, scoring, dropout, and a training in which each network is on its own."""
+"""Networks of a stack: architecture, scoring, dropout, independent training."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ DETERMINISTIC = Shape(n_inputs=3, n_outputs=2, hidden=(8, 8), takes_draw=False, 
 
 
 def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats | None) -> Floats:
-    """Forward pass of one network as the paper draws it.
-
-    The draw is one more input of the inner layers.
-    """
+    """Forward pass as the paper draws it: the draw is an input of each inner layer too."""
     n_layers = len(shape.hidden) + 1
     for i in range(n_layers):
         kernel, bias = (
@@ -63,7 +60,6 @@ def doubles(*arrays: Floats) -> list[torch.Tensor]:
 
 
 # --- architecture
-# ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +169,6 @@ def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(
 
 
 # --- scoring
-# ---------------------------------------------------------------------------------------------------
 
 
 DRAWS: dict[str, Callable[[int], Floats | None]] = {
@@ -228,11 +223,10 @@ def test_a_row_alone_scores_as_it_does_among_others(
 
 
 # --- dropout
-# ---------------------------------------------------------------------------------------------------
 
 
 def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
-    """Factors by which training multiplies the last hidden layer's units, seen through an identity at the end."""
+    """Factors of dropout on the last hidden layer, seen through an identity output."""
     shape = Shape(3, 64, (16, 64, 64), takes_draw=True, dropout=dropout)
     stack = Stack(shape, 2, torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -299,7 +293,6 @@ def test_dropout_is_off_when_scoring() -> None:
 
 
 # --- each network on its own
-# -----------------------------------------------------------------------------------
 
 
 def squared_loss(
@@ -434,7 +427,6 @@ def test_step_size_falls_along_a_half_cosine_to_a_tenth() -> None:
 
 
 # --- weights
-# ---------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_zero_weight_have_no_influence_on_gradients() -> None:
@@ -499,7 +491,6 @@ def test_weights_count_relative_to_each_other_only() -> None:
 
 
 # --- validation rows and early stopping
-# ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -613,10 +604,7 @@ def test_early_stopping_uses_given_rows_or_else_training_rows(
 
 
 def validation_draws(n: int) -> Floats:
-    """The fixed draws of the validation loss.
-
-    In each of m cells, moved on a little from row to row.
-    """
+    """Fixed draws of the validation loss: one in each of m cells, shifted from row to row."""
     m = -(-2000 // n)
     rows, cells = np.arange(n)[:, None], np.arange(m)
     return np.asarray((cells + 0.001 + 0.998 * rows / n) / m)
@@ -720,7 +708,6 @@ def test_a_training_that_diverges_is_an_error_with_a_remedy() -> None:
 
 
 # --- path
-# ------------------------------------------------------------------------------------------------------
 
 
 def test_path_gives_one_model_for_each_alpha_in_order() -> None:
@@ -797,7 +784,6 @@ def test_an_ensemble_has_members_and_components(name: str, value: Any) -> None:
 
 
 # --- what training leaves alone
-# --------------------------------------------------------------------------------
 
 
 def test_torch_and_numpy_global_generators_are_left_alone() -> None:

@@ -33,7 +33,6 @@ def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 
 
 # --- against all subsets
-# ---------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +45,7 @@ def subsets(n: int, k: int) -> Floats:
 
 
 def worst_of_all(pit: Floats, k: int) -> float:
-    """Integrate |F - c| between the PITs, from both sides of the point where c passes F, for every group."""
+    """Integrate |F - c| between the PITs, on both sides of c = F, for every group."""
     edges = np.unique(np.concatenate(([0.0], pit.ravel(), [1.0])))
     low, high = edges[:-1], edges[1:]
     cdf = subsets(pit.shape[0], k) @ (pit[:, :, None] <= low).mean(axis=1) / k
@@ -77,10 +76,7 @@ def rounded(rng: np.random.Generator, n: int, m: int) -> Floats:
 
 
 def few_valued(rng: np.random.Generator, n: int, m: int) -> Floats:
-    """Return a few distinct PITs, as of forecasts with few quantiles.
-
-    Groups differ in few cells.
-    """
+    """Return few distinct PITs, as of forecasts with few quantiles: groups differ in few cells."""
     return rng.choice(rng.uniform(size=int(rng.integers(2, 5))).round(2), size=(n, max(m, 2)))
 
 
@@ -126,7 +122,6 @@ def test_brute_force_knows_three_groups() -> None:
 
 
 # --- on every matrix
-# -------------------------------------------------------------------------------------------
 
 LARGE = 5000
 """More rows than patterns are learned from."""
@@ -234,7 +229,6 @@ def test_pits_out_of_range_are_refused(value: float) -> None:
 
 
 # --- what is found where nothing is wrong
-# ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [800, 20_000])
@@ -252,10 +246,7 @@ def test_a_named_group_has_the_area_under_a_brownian_bridge(n: int) -> None:
 
 
 def test_the_null_of_all_of_many_rows_is_that_of_so_many_rows() -> None:
-    """Only 5000 are simulated. 0.3133 / sqrt(n) within 15%.
-
-    Five standard errors of 200 simulations (cv 0.37).
-    """
+    """Only 5000 are simulated: 0.3133 / sqrt(n) within 15%, 5 errors of 200 runs (cv 0.37)."""
     null = null_curve(np.full(20_000, 0.5), 1.0, n_simulations=200, random_state=0)
     assert null.mean[0] * np.sqrt(20_000) == pytest.approx(np.sqrt(np.pi / 32), rel=0.15)
 

@@ -221,10 +221,7 @@ def pit_of(n_bins, n, tilt):
 
 
 def calibration_of(n, tilt):
-    """The curve that belongs to `pit_of`.
-
-    Its integral, with the band of Dvoretzky, Kiefer and Wolfowitz.
-    """
+    """Integral of `pit_of`, with the band of Dvoretzky, Kiefer and Wolfowitz."""
     reach = math.sqrt(math.log(2 / 0.05) / (2 * n))
     curve = []
     for level in [0.05 * k for k in range(1, 20)]:

@@ -37,12 +37,13 @@ from typing import Any
 SEED = os.environ.get("ANOTHER_LIBM_SEED", "0")
 # fmt: off
 SYMMETRIC = {
-    "sin", "cos", "tan", "arcsin", "arctan", "asin", "atan", "sinh", "cosh", "tanh", "arcsinh", "arctanh", "asinh",
-    "atanh", "erf", "cbrt",
+    "sin", "cos", "tan", "arcsin", "arctan", "asin", "atan", "sinh", "cosh", "tanh", "arcsinh",
+    "arctanh", "asinh", "atanh", "erf", "cbrt",
 }
 ELEMENTARY = {
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2", "power", "float_power",
-    "arccos", "acos", "arccosh", "acosh", "arctan2", "atan2", "erfc", "gamma", "lgamma", *SYMMETRIC,
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2", "power",
+    "float_power", "arccos", "acos", "arccosh", "acosh", "arctan2", "atan2", "erfc", "gamma",
+    "lgamma", *SYMMETRIC,
 }
 # fmt: on
 WORD = (1 << 64) - 1
@@ -62,7 +63,7 @@ def mixed(word: int) -> int:
 
 
 def unit(salt: int, values: Sequence[float]) -> int:
-    """Return by how many units in the last place, away from zero, the result for these arguments moves."""
+    """Units in the last place, away from zero, by which the result for these arguments moves."""
     word = salt
     for value in values:
         word = mixed((word + struct.unpack("<Q", struct.pack("<d", value))[0]) & WORD)
@@ -157,7 +158,7 @@ class OtherUfunc:
         return result if words is None else nudged(result, words, True)
 
     def _words(self, inputs: Sequence[Any]) -> Any:
-        """Return a hash of the arguments of each result, or None if they are no plain real numbers."""
+        """Hash the arguments of each result; None if they are no plain real numbers."""
         import numpy as np
 
         words, arrays = np.uint64(self._salt), (np.ndarray, np.memmap)
@@ -180,10 +181,7 @@ class OtherUfunc:
 
 
 def nudged(result: Any, words: Any, where: Any) -> Any:
-    """Return results, each moved as its hash tells.
-
-    Those in an array of the caller's move where they lie.
-    """
+    """Return results, each moved by its hash; those in the caller's array move in place."""
     import numpy as np
 
     is_array = type(result) in (np.ndarray, np.memmap)
