@@ -132,10 +132,12 @@ def load_crime(path: str | os.PathLike[str] | None = None) -> Dataset:
         If there is no file at `path`, the file is not the known one (by SHA-256), or it cannot be
         fetched.
 
-    Notes ----- The five identifying columns are left out, and so are the 23 features with missing
-    values: 22 come from a police survey that covers 319 of the communities, and OtherPerCap lacks
-    one value. This is the protocol of the code that Zhao, Ma and Ermon published with "Individual
-    Calibration with Randomized Forecasting", arXiv:2006.10288.
+    Notes
+    -----
+    The five identifying columns are left out, and so are the 23 features with missing values: 22
+    come from a police survey that covers 319 of the communities, and OtherPerCap lacks one value.
+    This is the protocol of the code that Zhao, Ma and Ermon published with "Individual Calibration
+    with Randomized Forecasting", arXiv:2006.10288.
 
     Examples
     --------
@@ -182,8 +184,10 @@ def load_credit(path: str | os.PathLike[str] | None = None) -> Dataset:
     InputError
         If no file is found, or it is not this table with labels.
 
-    Notes ----- The outcome is 0 or 1: a label for a classifier, not a target for a forecast of a
-    whole distribution. MonthlyIncome and NumberOfDependents have missing values.
+    Notes
+    -----
+    The outcome is 0 or 1: a label for a classifier, not a target for a forecast of a whole
+    distribution. MonthlyIncome and NumberOfDependents have missing values.
 
     Examples
     --------

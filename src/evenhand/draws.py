@@ -171,11 +171,12 @@ class KeyedDraws:
         If the key or the context cannot be used; on a call, if an id is a float, empty, or holds a
         hidden character.
 
-    Notes ----- BLAKE2b over the length-prefixed context and the id, of which 52 bits plus a half
-    give `r`; so 0 and 1 cannot occur. Ids are integers or text: `1` and `"1"` are one id, text is
-    compared in its NFC form. Control and format characters, characters without a glyph and blanks
-    other than the inner ordinary space are refused, since ids that look alike would give one person
-    two draws.
+    Notes
+    -----
+    BLAKE2b over the length-prefixed context and the id, of which 52 bits plus a half give `r`; so 0
+    and 1 cannot occur. Ids are integers or text: `1` and `"1"` are one id, text is compared in its
+    NFC form. Control and format characters, characters without a glyph and blanks other than the
+    inner ordinary space are refused, since ids that look alike would give one person two draws.
 
     The fingerprint is BLAKE2b of nothing with the same key and another personalization. Whoever
     guesses keys can test a guess with it as with one known draw, and learns no more.

@@ -93,18 +93,22 @@ class BayesDecision:
         `StepLoss` per person says, pass `x` to the methods: functions are then called with the rows
         of `x` as last argument and outcomes of shape (n, k).
 
-    Notes ----- Step losses are integrated in closed form. Functions are integrated over the
-    quantiles of the forecast, to about 3e-4 standard deviations where the function has a kink, to
-    1e-2 where the forecast has a gap of many standard deviations. A function that jumps loses more:
-    say it as a `StepLoss`. Any losses may be decided by; it is `loss_guarantee` that needs them to
-    be non-negative and monotone.
+    Notes
+    -----
+    Step losses are integrated in closed form. Functions are integrated over the quantiles of the
+    forecast, to about 3e-4 standard deviations where the function has a kink, to 1e-2 where the
+    forecast has a gap of many standard deviations. A function that jumps loses more: say it as a
+    `StepLoss`. Any losses may be decided by; it is `loss_guarantee` that needs them to be
+    non-negative and monotone.
 
     References
     ----------
     Zhao, Ma & Ermon, ICML 2020, section 6.
 
-    Examples -------- A bank that gains 1 by a good loan and loses 3 by a bad one, with 1 added to
-    make losses of them, says yes where the forecast gives bad ones at most a quarter:
+    Examples
+    --------
+    A bank that gains 1 by a good loan and loses 3 by a bad one, with 1 added to make losses of
+    them, says yes where the forecast gives bad ones at most a quarter:
 
     >>> bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.5], [4.0, 0.0]), "no": 1.0})
     >>> decisions = bank.decide(Forecast.from_normal(mean=[0.6, 0.55], std=[0.1, 0.1]))

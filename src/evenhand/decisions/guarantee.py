@@ -227,13 +227,17 @@ def loss_guarantee(
     InputError
         If the input does not fit, a loss is negative or not monotone, or people share their draws.
 
-    Notes ----- A loss that is a function is checked for its sign and direction at the outcomes
-    given and at quantiles of the forecasts. Bounds in `high` need no calibration: they are proven
-    by the rows alone. With one draw per person they are Clopper and Pearson's, else bets on the
-    share of each person's draws.
+    Notes
+    -----
+    A loss that is a function is checked for its sign and direction at the outcomes given and at
+    quantiles of the forecasts. Bounds in `high` need no calibration: they are proven by the rows
+    alone. With one draw per person they are Clopper and Pearson's, else bets on the share of each
+    person's draws.
 
-    References ---------- Zhao, Ma & Ermon, ICML 2020, the theorem on decisions, whose second part
-    holds under the condition given here only.
+    References
+    ----------
+    Zhao, Ma & Ermon, ICML 2020, the theorem on decisions, whose second part holds under the
+    condition given here only.
 
     Examples
     --------

@@ -28,8 +28,10 @@ class StepLoss:
     InputError
         If a number is not finite, the cuts do not increase or the shapes do not fit.
 
-    Examples -------- What a bank loses by a loan of 1 that is repaid from a worthiness of 0.5 on,
-    had it expected to gain 1:
+    Examples
+    --------
+    What a bank loses by a loan of 1 that is repaid from a worthiness of 0.5 on, had it expected to
+    gain 1:
 
     >>> loan = StepLoss(cuts=[0.5], values=[4.0, 0.0])
     >>> loan([0.2, 0.5, 0.9])

@@ -89,8 +89,10 @@ class BoostedDistributionRegressor(Forecaster):
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
-    References ---------- Ke et al., LightGBM, NeurIPS 2017. Weights from an estimated scale:
-    Carroll & Ruppert, Transformation and Weighting in Regression, 1988.
+    References
+    ----------
+    Ke et al., LightGBM, NeurIPS 2017. Weights from an estimated scale: Carroll & Ruppert,
+    Transformation and Weighting in Regression, 1988.
 
     Examples
     --------

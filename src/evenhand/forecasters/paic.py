@@ -68,8 +68,10 @@ class PAICRegressor(NeuralForecaster):
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
-    References ---------- Zhao, Ma & Ermon, Individual Calibration with Randomized Forecasting, ICML
-    2020, sections 4.3 and 5.2.
+    References
+    ----------
+    Zhao, Ma & Ermon, Individual Calibration with Randomized Forecasting, ICML 2020, sections 4.3
+    and 5.2.
 
     Examples
     --------

@@ -74,9 +74,11 @@ class RecalibratedRegressor(Forecaster):
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
-    References ---------- Kuleshov, Fenner & Ermon, ICML 2018. Plotting positions `i / (n + 1)`, at
-    which a fresh outcome is below the `i`-th PIT with just that probability: Vovk et al., Machine
-    Learning 108 (2019), 445-474.
+    References
+    ----------
+    Kuleshov, Fenner & Ermon, ICML 2018. Plotting positions `i / (n + 1)`, at which a fresh outcome
+    is below the `i`-th PIT with just that probability: Vovk et al., Machine Learning 108 (2019),
+    445-474.
 
     Examples
     --------

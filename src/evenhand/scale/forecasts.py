@@ -128,8 +128,10 @@ def forecast_parts(
         If a part, column or value cannot be used, with its file and row, or `out` cannot be
         written.
 
-    Notes ----- The column `mean` is the point forecast, which does not depend on the draw:
-    `predict` of a forecaster, the mean of another model's forecast.
+    Notes
+    -----
+    The column `mean` is the point forecast, which does not depend on the draw: `predict` of a
+    forecaster, the mean of another model's forecast.
 
     Memory stays that of a block of rows and, to tell of ids that come twice, some 100 bytes a row.
 

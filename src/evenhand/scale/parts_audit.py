@@ -132,9 +132,11 @@ def audit_parts(
     InputError
         If a part, column or value cannot be used, with its file and row; or as `audit` does.
 
-    Notes ----- The table is read three times, the columns needed alone: once to look at the
-    outcomes and at what groups are named by, once to take the rows at random and try the forecaster
-    on them, once to score. So a bad part is told early.
+    Notes
+    -----
+    The table is read three times, the columns needed alone: once to look at the outcomes and at
+    what groups are named by, once to take the rows at random and try the forecaster on them, once
+    to score. So a bad part is told early.
 
     PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones, those
     of scanned groups within 1/128 as in `search.scan_groups`. What is certified stays certain:

@@ -41,14 +41,18 @@ def mean_lower_bound(
     low, p_value : float
         The bound, or 0 if it is below, and a p-value for "the mean is 0 or less".
 
-    Notes ----- For a stake `b < 2`, `prod_i (1 + b v_i) / (1 + b mu_i)` has expectation 1, and so
-    has a mean of such products over stakes; by Markov it is below `1 / (1 - confidence)` with
-    probability `confidence`. As the logarithm is concave, `prod_i (1 + b mu_i) <= (1 + b mu)^n` at
-    the mean `mu`. So whatever `theta` makes the mean over stakes of `prod_i (1 + b v_i) / (1 + b
-    theta)^n` reach that level is below `mu`; this capital decreases in `theta`.
+    Notes
+    -----
+    For a stake `b < 2`, `prod_i (1 + b v_i) / (1 + b mu_i)` has expectation 1, and so has a mean of
+    such products over stakes; by Markov it is below `1 / (1 - confidence)` with probability
+    `confidence`. As the logarithm is concave, `prod_i (1 + b mu_i) <= (1 + b mu)^n` at the mean
+    `mu`. So whatever `theta` makes the mean over stakes of `prod_i (1 + b v_i) / (1 + b theta)^n`
+    reach that level is below `mu`; this capital decreases in `theta`.
 
-    References ---------- Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables
-    by betting. doi:10.1093/jrsssb/qkad009
+    References
+    ----------
+    Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by betting.
+    doi:10.1093/jrsssb/qkad009
 
     Examples
     --------

@@ -99,12 +99,16 @@ def null_curve(
     InputError
         If an argument is out of its range, or the function's errors have another shape.
 
-    Notes ----- At most 5000 rows are simulated. For more, `"fixed"` errors, and the `"oracle"`'s of
-    all rows, are scaled by `1 / sqrt(rows)`; other errors of a search are those of 5000 rows, hence
-    a little high.
+    Notes
+    -----
+    At most 5000 rows are simulated. For more, `"fixed"` errors, and the `"oracle"`'s of all rows,
+    are scaled by `1 / sqrt(rows)`; other errors of a search are those of 5000 rows, hence a little
+    high.
 
-    Examples -------- For one named group of 400 the error is the mean area under a Brownian bridge,
-    0.3133, over 20: about 0.016.
+    Examples
+    --------
+    For one named group of 400 the error is the mean area under a Brownian bridge, 0.3133, over 20:
+    about 0.016.
 
     >>> import numpy as np
     >>> pit = np.random.default_rng(0).uniform(size=400)

@@ -102,8 +102,10 @@ def worst_group_curve(
     InputError
         If a PIT or a mass is out of its range or not a number.
 
-    References ---------- Zhao, Ma & Ermon, ICML 2020, section 5 (adversarial groups), where the two
-    constant patterns alone are used.
+    References
+    ----------
+    Zhao, Ma & Ermon, ICML 2020, section 5 (adversarial groups), where the two constant patterns
+    alone are used.
 
     Examples
     --------

@@ -116,20 +116,24 @@ def scan_groups(
     InputError
         If there are fewer rows than `min_size`, or an argument has the wrong shape, type or range.
 
-    Notes ----- A group's distribution function `F` of PITs is known exactly at the edges `k/64` and
-    taken as linear between them. Both it and the line rise from one value to the other within a bin
-    of width `h`, so the area between them is at most `h/2` times the rise; the rises add up to at
-    most 1. So `error` is within `h/2 = 1/128` of the exact one. For a group of `n` evenly mixed
-    rows the difference is about `0.3 h / sqrt(n)`, far below that.
+    Notes
+    -----
+    A group's distribution function `F` of PITs is known exactly at the edges `k/64` and taken as
+    linear between them. Both it and the line rise from one value to the other within a bin of width
+    `h`, so the area between them is at most `h/2` times the rise; the rises add up to at most 1. So
+    `error` is within `h/2 = 1/128` of the exact one. For a group of `n` evenly mixed rows the
+    difference is about `0.3 h / sqrt(n)`, far below that.
 
     Tests look at one draw per person, uniform if the forecasts are calibrated: the level, mean of
     `u` against 1/2 (variance 1/12), and the spread, mean of `|u - 1/2|` against 1/4 (variance
     1/48). Both are sums of uniforms, whose tails beyond two standard errors are lighter than the
     normal ones that are used. `p_value` is twice the smaller of the two p-values.
 
-    Examples -------- PITs of 32 people spread evenly over [0, 1/2], of 32 others over [0, 1]. The
-    area between the first law and the diagonal is 1/4; its mean PIT is 1/4 as well, `sqrt(32 * 12)
-    / 4 = 4.9` standard errors below 1/2. The other error is that of 32 even steps, `1 / (4 * 32)`.
+    Examples
+    --------
+    PITs of 32 people spread evenly over [0, 1/2], of 32 others over [0, 1]. The area between the
+    first law and the diagonal is 1/4; its mean PIT is 1/4 as well, `sqrt(32 * 12) / 4 = 4.9`
+    standard errors below 1/2. The other error is that of 32 even steps, `1 / (4 * 32)`.
 
     >>> even = (np.arange(32) + 0.5) / 32
     >>> X = pd.DataFrame({"sex": np.repeat(["f", "m"], 32)})

@@ -47,8 +47,10 @@ class TwoWorlds:
         Equal parts of the forecast's probability. With one the worlds are the same; with many, a
         person's outcome is nearly fixed in the sliced world.
 
-    Examples -------- The person is seen at the forecast's median, so in the sliced world all
-    outcomes have PITs from 0.4 to 0.6:
+    Examples
+    --------
+    The person is seen at the forecast's median, so in the sliced world all outcomes have PITs from
+    0.4 to 0.6:
 
     >>> worlds = TwoWorlds(Forecast.from_normal([0.0], [1.0]), np.array([0.0]), slices=5)
     >>> worlds.pit_law("sliced", 4).round(3)
@@ -115,8 +117,10 @@ def two_worlds(
     InputError
         If the forecast is randomized, `y` has another length, or `slices` is no positive integer.
 
-    References ---------- Zhao, Ma & Ermon, ICML 2020, propositions of section 3 and appendix; their
-    second world is the limit of many slices.
+    References
+    ----------
+    Zhao, Ma & Ermon, ICML 2020, propositions of section 3 and appendix; their second world is the
+    limit of many slices.
 
     Examples
     --------
