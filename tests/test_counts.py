@@ -41,7 +41,8 @@ from evenhand.calibration.bands import (
     error_interval,
     local_levels_band,
 )
-from evenhand.calibration.counts import BINS, ERROR_BINS, GAP_BINS
+from evenhand.calibration.counts import ERROR_BINS, GAP_BINS
+from evenhand.calibration.counts import PIT_BINS as BINS
 from evenhand.certificates import Certificate, certify_counts, certify_pit
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian, Laplace

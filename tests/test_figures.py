@@ -17,7 +17,7 @@ from matplotlib.text import Text
 from scipy.stats import binom, binomtest
 
 from evenhand._validate import InputError
-from evenhand.calibration import histogram
+from evenhand.calibration import pit_histogram
 from evenhand.figures import (
     plot_calibration,
     plot_front,
@@ -234,7 +234,7 @@ def test_draws_in_every_bin_leave_no_room():
 
 
 def is_outside(pit):
-    share, low, high = histogram.histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
+    share, low, high = pit_histogram(pit, np.full(len(pit), 1 / len(pit)), 20)
     return bool(((share < low) | (share > high)).any())
 
 

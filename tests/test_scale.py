@@ -30,9 +30,9 @@ from evenhand import Forecast, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import TallyPlan, audit_pit, tally
 from evenhand.audits.forecasts import read_block
+from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import calibration_error, covered
 from evenhand.calibration._exact import exact, rounded
-from evenhand.calibration.counts import BINS
 from evenhand.certificates import certify_pit
 from evenhand.columns import Schema, UnseenValues, read_typed
 from evenhand.columns.groups import Seen, group_columns, partition_of

@@ -16,11 +16,15 @@ from evenhand.audits._tally import Tally, TallyPlan
 from evenhand.audits.pictures import LEVELS, curve_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import POSSIBLE_LEAK, with_leaks
+from evenhand.calibration import HISTOGRAM_BINS as BARS
+from evenhand.calibration import (
+    PIT_BINS,
+    PITCounts,
+    binned_error,
+    binned_error_interval,
+    histogram_band,
+)
 from evenhand.calibration._exact import Wholes, rounded
-from evenhand.calibration.bands import binned_error_interval
-from evenhand.calibration.counts import BINS, PITCounts, binned_error
-from evenhand.calibration.histogram import BINS as BARS
-from evenhand.calibration.histogram import band
 from evenhand.columns.groups import Group
 from evenhand.report import says_no_scan
 
@@ -85,7 +89,7 @@ def _notes(tally: Tally, groups: Container[str], searched: int, *, has_leaks: bo
     notes = [
         (
             f"{', '.join(of_all)} and what is proven are of all {tally.counts.n_samples:,} rows;"
-            f" errors of averages and named groups are counted in bins, within {1 / (2 * BINS):.5f}"
+            f" errors of averages and named groups are counted in bins, within {1 / (2 * PIT_BINS):.5f}"
             " of the exact ones"
         ),
         f"{', '.join(of_some)} are of {searched:,} rows chosen at random",
@@ -194,7 +198,7 @@ def _histogram(tally: Tally) -> pd.DataFrame:
     n = tally.counts.n_samples
     m = tally.counts.n_draws
     draws, squares = tally.bars / np.array([[m], [m**2]])
-    low, high = band((squares - 2 / BARS * draws + n / BARS**2) / n**2, m)
+    low, high = histogram_band((squares - 2 / BARS * draws + n / BARS**2) / n**2, m)
     edges = np.arange(BARS + 1) / BARS
     return pd.DataFrame(
         {"start": edges[:-1], "end": edges[1:], "share": draws / n, "low": low, "high": high}
@@ -203,4 +207,4 @@ def _histogram(tally: Tally) -> pd.DataFrame:
 
 def _curve(counts: PITCounts) -> pd.DataFrame:
     below = np.cumsum(counts.pit) / counts.pit.sum()
-    return curve_table(below[np.rint(LEVELS * BINS).astype(np.intp) - 1], counts.n_samples)
+    return curve_table(below[np.rint(LEVELS * PIT_BINS).astype(np.intp) - 1], counts.n_samples)

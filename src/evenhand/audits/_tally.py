@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
 from evenhand.audits.forecasts import read_block
+from evenhand.calibration import HISTOGRAM_BINS, PITCounts, count_pits, draws_in_bins
 from evenhand.calibration._exact import Wholes, exact
-from evenhand.calibration.counts import PITCounts, count_pits
-from evenhand.calibration.histogram import BINS, draws_in_bins
 from evenhand.columns.groups import Partition
 from evenhand.draws import fresh
 from evenhand.forecast import cell_ends
@@ -139,7 +138,7 @@ def tally(
     values = np.column_stack(
         (pit.mean(axis=-1), residual - plan.centre, (residual - plan.centre) ** 2)
     )
-    in_bars = draws_in_bins(pit, BINS)
+    in_bars = draws_in_bins(pit, HISTOGRAM_BINS)
     scan = None
     if plan.layout is not None:
         scan = ScanCounts.count(plan.layout.of(parted, y.size), pit, residual, random)

@@ -10,8 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
-from evenhand.calibration.errors import n_effective
-from evenhand.calibration.histogram import CONFIDENCE, bins_for, histogram
+from evenhand.calibration import (
+    HISTOGRAM_CONFIDENCE,
+    histogram_bins,
+    n_effective,
+    pit_histogram,
+)
 from evenhand.distributions import Randomized
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link, make_link
@@ -32,9 +36,9 @@ PRICE_ALPHAS = np.geomspace(0.01, 1.0, 30)
 
 def pit_table(pit: Floats, weight: Floats) -> pd.DataFrame:
     """Histogram of PITs: `start`, `end`, `share` of each bin, and the band `low` to `high` that holds all at once."""
-    n_bins = bins_for(pit.shape[0])
+    n_bins = histogram_bins(pit.shape[0])
     edges = np.arange(n_bins + 1) / n_bins
-    share, low, high = histogram(pit, weight / weight.sum(), n_bins)
+    share, low, high = pit_histogram(pit, weight / weight.sum(), n_bins)
     return pd.DataFrame(
         {"start": edges[:-1], "end": edges[1:], "share": share, "low": low, "high": high}
     )
@@ -54,7 +58,7 @@ def calibration_table(pit: Floats, weight: Floats) -> pd.DataFrame:
 
 def curve_table(observed: Floats, n: float) -> pd.DataFrame:
     """Calibration curve of so many rows, from the share of PITs at or below each level."""
-    margin = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * n))
+    margin = np.sqrt(np.log(2 / (1 - HISTOGRAM_CONFIDENCE)) / (2 * n))
     low = np.maximum(observed - margin, 0.0)
     high = np.minimum(observed + margin, 1.0)
     return pd.DataFrame({"level": LEVELS, "observed": observed, "low": low, "high": high})

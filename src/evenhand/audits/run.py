@@ -238,7 +238,7 @@ def audit_pit(
     True
     """
     search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
-    matrix = calibration.check_pit(pit)
+    matrix = calibration.as_pits(pit).matrix
     n = matrix.shape[0]
     random = generator(random_state)
     draws = None if r is None else draws_like(r, matrix)

@@ -12,8 +12,7 @@ from evenhand import calibration, certificates, search
 from evenhand._format import stated
 from evenhand._validate import Floats
 from evenhand.audits.forecasts import Subject
-from evenhand.calibration.errors import error_with_band, n_effective
-from evenhand.calibration.scores import crps_and_spread
+from evenhand.calibration import crps_and_spread, error_with_band, n_effective
 from evenhand.columns.groups import Group, Groups
 
 LEVELS = (0.8, 0.9)

@@ -14,12 +14,30 @@ from evenhand.calibration.bands import (
     share_bound,
     share_interval,
 )
-from evenhand.calibration.counts import PITCounts, binned_error, count_pits
-from evenhand.calibration.errors import calibration_error, check_pit, error_band, pathwise_errors
+from evenhand.calibration.counts import PIT_BINS, PITCounts, binned_error, count_pits
+from evenhand.calibration.errors import (
+    calibration_error,
+    error_band,
+    error_with_band,
+    n_effective,
+    pathwise_errors,
+    quantile_distance,
+)
+from evenhand.calibration.histogram import (
+    HISTOGRAM_BINS,
+    HISTOGRAM_CONFIDENCE,
+    draws_in_bins,
+    histogram_band,
+    histogram_bins,
+    pit_histogram,
+)
+from evenhand.calibration.pits import PITs, as_pits, check_own_draws
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,
     crps,
+    crps_and_spread,
+    grid_step,
     interval_width,
     log_score,
     rounding_step,
@@ -27,26 +45,40 @@ from evenhand.calibration.scores import (
 )
 
 __all__ = [
+    "HISTOGRAM_BINS",
+    "HISTOGRAM_CONFIDENCE",
+    "PIT_BINS",
     "PITCounts",
+    "PITs",
     "SurvivalBand",
+    "as_pits",
     "betting_cvar",
     "binned_distance",
     "binned_error",
     "binned_error_interval",
     "calibration_error",
     "cell_log_score",
-    "check_pit",
+    "check_own_draws",
     "count_pits",
     "covered",
     "crps",
+    "crps_and_spread",
     "cvar",
     "dkw_band",
+    "draws_in_bins",
     "error_band",
     "error_interval",
+    "error_with_band",
+    "grid_step",
+    "histogram_band",
+    "histogram_bins",
     "interval_width",
     "local_levels_band",
     "log_score",
+    "n_effective",
     "pathwise_errors",
+    "pit_histogram",
+    "quantile_distance",
     "rounding_step",
     "share_bound",
     "share_interval",

@@ -20,18 +20,17 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input, check_count, check_fraction
 from evenhand.calibration.bands import binned_distance
-from evenhand.calibration.errors import check_pit
-from evenhand.calibration.own_draws import check_fresh, check_own_draws
+from evenhand.calibration.pits import PITs, as_pits, check_own_draws
 from evenhand.columns.given_groups import check_groups
 from evenhand.draws import RandomState, generator
 
-__all__ = ["BINS", "ERROR_BINS", "GAP_BINS", "PITCounts", "binned_error", "count_pits"]
+__all__ = ["ERROR_BINS", "GAP_BINS", "PIT_BINS", "PITCounts", "binned_error", "count_pits"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Whole = TypeVar("Whole", np.int32, np.intp)
 
-BINS = 6400
+PIT_BINS = 6400
 """Bins of [0, 1] for PITs: a multiple of 20 and of 64, so that levels such as 0.05 and 0.9 are
 edges."""
 
@@ -169,8 +168,8 @@ class PITCounts:
 
     def _named(self) -> Iterator[tuple[str, Ints, int, int]]:
         """Yield the name of each array, the array, its length and how often it counts each person."""
-        yield "pit", self.pit, BINS, self.n_draws
-        yield "one_draw", self.one_draw, BINS, 1
+        yield "pit", self.pit, PIT_BINS, self.n_draws
+        yield "one_draw", self.one_draw, PIT_BINS, 1
         yield "error", self.error, ERROR_BINS, 1
         if self.gap is not None:
             yield "gap", self.gap, GAP_BINS, 1
@@ -179,7 +178,7 @@ class PITCounts:
 
 
 def count_pits(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     r: ArrayLike | None = None,
     *,
     levels: Iterable[float] = (0.8, 0.9),
@@ -190,7 +189,7 @@ def count_pits(
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
+    pit : PITs or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
@@ -225,11 +224,14 @@ def count_pits(
     >>> by_group["first two"].n_samples
     2
     """
-    matrix = check_pit(pit)
+    pits = as_pits(pit, r)
+    matrix = pits.matrix
+    draws = pits.draws
     n, m = matrix.shape
     masks = check_groups(groups, n, is_block=True)  # other blocks may have some
     shares = [check_fraction("level", level) for level in levels]
-    draws = None if r is None else _check_draws(r, n, m)
+    if draws is not None:
+        check_own_draws(draws)
     place = np.arange(n), generator(random_state).integers(m, size=n)
     bins, error, inside = _binned(matrix, shares)
     gap = None if draws is None else _bin(np.abs(matrix[place] - draws[place]), GAP_BINS, 1.0)
@@ -295,8 +297,8 @@ class _Rows:
         m = self.pit.shape[1]
         return PITCounts(
             m,
-            _count(self.pit.ravel(), BINS),
-            _count(self.one_draw, BINS),
+            _count(self.pit.ravel(), PIT_BINS),
+            _count(self.one_draw, PIT_BINS),
             _count(self.error, ERROR_BINS),
             None if self.gap is None else _count(self.gap, GAP_BINS),
             {level: _count(inside, m + 1) for level, inside in self.inside.items()},
@@ -311,7 +313,7 @@ def _binned(
     bins = np.empty((n, m), dtype=np.int32)
     error = np.empty(n)
     inside = {level: np.empty(n, dtype=np.intp) for level in levels}
-    edges = np.arange(BINS + 1) / BINS
+    edges = np.arange(PIT_BINS + 1) / PIT_BINS
     ends = np.linspace(0.0, 1.0, m + 1)
     edges[0] = -1.0  # a PIT of 0 belongs to the first bin
     size = max(1, BLOCK_PITS // m)
@@ -331,9 +333,9 @@ def _binned(
 def _bin_exactly(values: Floats, edges: Floats, out: NDArray[np.int32]) -> None:
     """Bins of PITs, right at every edge.
 
-    Products such as `BINS * (k / BINS)` are rounded to either side of `k`.
+    Products such as `PIT_BINS * (k / PIT_BINS)` are rounded to either side of `k`.
     """
-    out[...] = values * BINS
+    out[...] = values * PIT_BINS
     out -= values <= edges.take(out)
 
 
@@ -356,18 +358,3 @@ def _errors(block: Floats, ends: Floats) -> Floats:
 
 def _count(bins: NDArray[Whole], n_bins: int) -> Ints:
     return np.bincount(bins, minlength=n_bins).astype(np.int64, copy=False)
-
-
-def _check_draws(r: ArrayLike, n: int, m: int) -> Floats:
-    """Draws of shape (n, m), one in each cell, each person's own."""
-    draws = np.asarray(r)
-    # draws.jittered gives them cell by cell: then no sort is needed to see that they are right
-    is_jittered = (
-        draws.dtype == np.float64 and draws.shape == (n, m) and draws.min() > 0 and draws.max() < 1
-    )
-    size = max(1, BLOCK_PITS // m)
-    for start in range(0, n if is_jittered else 0, size):
-        is_jittered &= (np.floor(draws[start : start + size] * m) == np.arange(m)).all()
-    checked = draws if is_jittered else check_own_draws(r, n, m)
-    check_fresh(checked)
-    return checked

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, bad_input, check_fraction, check_weights
+from evenhand._validate import Floats, bad_input, check_fraction
 from evenhand.calibration.bands import error_interval
+from evenhand.calibration.pits import PITs, as_pits
 from evenhand.draws import RandomState, generator
 
 BAND_GRID = 200
@@ -19,30 +20,8 @@ BLOCK_PITS = 1 << 20
 """Rows, and PITs, worked on at once, so that memory stays that of the PITs."""
 
 
-def check_pit(pit: ArrayLike) -> Floats:
-    """Return PITs as a matrix: rows are people, columns draws.
-
-    One column for a deterministic forecaster.
-    """
-    try:
-        matrix = np.asarray(pit, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise bad_input(
-            "pit", "hold numbers only", f"values that are not numbers ({error})"
-        ) from error
-    if matrix.ndim == 1:
-        matrix = matrix[:, None]
-    if matrix.ndim != 2 or matrix.size == 0:
-        raise bad_input("pit", "have shape (n,) or (n, m), n >= 1", f"shape {np.shape(pit)}")
-    wrong = ~((matrix >= 0) & (matrix <= 1))
-    if wrong.any():
-        i, j = (int(k) for k in np.argwhere(wrong)[0])
-        raise bad_input(f"pit[{i}, {j}]", "lie between 0 and 1", float(matrix[i, j]))
-    return matrix
-
-
 def calibration_error(
-    pit: ArrayLike, p: float = 1.0, sample_weight: ArrayLike | None = None
+    pit: ArrayLike | PITs, p: float = 1.0, sample_weight: ArrayLike | None = None
 ) -> float:
     """Exact Wasserstein-`p` distance between the law of PITs and the uniform law.
 
@@ -51,7 +30,7 @@ def calibration_error(
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
+    pit : PITs or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws.
     p : float, default 1
         Order, finite and at least 1.
@@ -72,13 +51,10 @@ def calibration_error(
     >>> calibration_error([0.5])
     0.25
     """
-    matrix = check_pit(pit)
+    pits = as_pits(pit, sample_weight=sample_weight)
     if not 1 <= p < np.inf:
         raise bad_input("p", "be finite and at least 1", p)
-    weights = None if sample_weight is None else check_weights(sample_weight, matrix.shape[0])
-    if weights is not None and (weights == weights[0]).all():
-        weights = None  # the rows need not be known: a plain sort will do
-    return float(_distance_to_uniform(matrix, weights, p) ** (1 / p))
+    return float(_distance_to_uniform(pits.matrix, pits.weights, p) ** (1 / p))
 
 
 def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> float:
@@ -106,7 +82,7 @@ def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> fl
     return total
 
 
-def pathwise_errors(pit: ArrayLike) -> Floats:
+def pathwise_errors(pit: ArrayLike | PITs) -> Floats:
     """Exact W1 of each person's PITs over draws to the uniform law, shape (n,), between 0 and 1/2.
 
     With one column (a deterministic forecaster) it is `u^2/2 + (1-u)^2/2`, never below 1/4.
@@ -116,7 +92,7 @@ def pathwise_errors(pit: ArrayLike) -> Floats:
     >>> pathwise_errors([[0.25, 0.75], [0.5, 0.5]])
     array([0.125, 0.25 ])
     """
-    matrix = check_pit(pit)
+    matrix = as_pits(pit).matrix
     ends = np.linspace(0.0, 1.0, matrix.shape[1] + 1)
     blocks = (matrix[start : start + BLOCK] for start in range(0, matrix.shape[0], BLOCK))
     return np.concatenate(
@@ -139,7 +115,7 @@ def quantile_distance(values: Floats, ends: Floats, p: float) -> Floats:
 
 
 def error_band(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     confidence: float = 0.95,
     *,
     sample_weight: ArrayLike | None = None,
@@ -156,7 +132,7 @@ def error_band(
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
+    pit : PITs or array-like of shape (n,) or (n, m)
         PITs; rows are resampled whole.
     confidence : float, default 0.95
         Two-sided level.
@@ -182,7 +158,7 @@ def error_band(
 
 
 def error_with_band(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     confidence: float = 0.95,
     *,
     sample_weight: ArrayLike | None = None,
@@ -193,17 +169,18 @@ def error_with_band(
 
     The band needs the error, and a sort of all PITs is slow.
     """
-    matrix = check_pit(pit)
+    pits = as_pits(pit, sample_weight=sample_weight)
     check_fraction("confidence", confidence)
-    weights = check_weights(sample_weight, matrix.shape[0])
-    # a row of weight 0 is no row: resamples made of such rows alone would have no law
-    matrix = matrix[weights > 0]
-    weights = weights[weights > 0]
-    n = matrix.shape[0]
+    if pits.weights is not None:
+        # a row of weight 0 is no row: resamples of such rows alone would have no distribution
+        pits = pits.take(pits.weights > 0)
+    matrix = pits.matrix
+    n = pits.n_samples
+    weights = np.ones(n) if pits.weights is None else pits.weights
     random = generator(random_state)
-    error = calibration_error(matrix, sample_weight=weights)
+    error = calibration_error(pits)
     if n_effective(weights) < LEAST_ROWS:
-        if (weights != weights[0]).any():
+        if pits.weights is not None:
             return error, 0.0, 0.5
         one_draw = matrix[np.arange(n), random.integers(matrix.shape[1], size=n)]
         return error, *error_interval(one_draw, confidence)

@@ -8,22 +8,22 @@ from scipy.stats import binom
 
 from evenhand._validate import Floats
 
-CONFIDENCE = 0.95
+HISTOGRAM_CONFIDENCE = 0.95
 FEW_ROWS = 500
 FEW_BINS = 10
-BINS = 20
+HISTOGRAM_BINS = 20
 BLOCK = 20_000
 """Rows counted at once, so that memory stays that of the PITs."""
 
 TINY = 1e-12
 
 
-def bins_for(n: int) -> int:
+def histogram_bins(n: int) -> int:
     """Bars that so many rows can fill."""
-    return FEW_BINS if n < FEW_ROWS else BINS
+    return FEW_BINS if n < FEW_ROWS else HISTOGRAM_BINS
 
 
-def histogram(matrix: Floats, share: Floats, n_bins: int) -> tuple[Floats, Floats, Floats]:
+def pit_histogram(matrix: Floats, share: Floats, n_bins: int) -> tuple[Floats, Floats, Floats]:
     """Share of PITs in each bin, people weighing `share`, and the band that holds them all under calibration."""
     even = 1 / n_bins
     height = np.zeros(n_bins)
@@ -33,10 +33,10 @@ def histogram(matrix: Floats, share: Floats, n_bins: int) -> tuple[Floats, Float
         weight = share[start : start + BLOCK]
         height += weight @ part
         variance += weight**2 @ (part - even) ** 2
-    return height, *band(variance, matrix.shape[1])
+    return height, *histogram_band(variance, matrix.shape[1])
 
 
-def band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
+def histogram_band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
     """Band that holds the shares of all bins under calibration, from the variance of each about an even share."""
     n_bins = variance.size
     even = 1 / n_bins
@@ -48,7 +48,7 @@ def band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
     )
     # a share varies as that of so many single trials would
     n = np.maximum(np.round(even * (1 - even) / np.maximum(variance, TINY)), 1)
-    outside = (1 - CONFIDENCE) / (2 * n_bins)
+    outside = (1 - HISTOGRAM_CONFIDENCE) / (2 * n_bins)
     return binom.ppf(outside, n, even) / n, binom.isf(outside, n, even) / n
 
 

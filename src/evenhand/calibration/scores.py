@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, check_finite, check_fraction
-from evenhand.calibration.errors import check_pit
+from evenhand.calibration.pits import PITs, as_pits
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
 
@@ -66,7 +66,7 @@ def interval_width(forecast: Forecast, level: float = 0.9) -> Floats:
     return _over_draws(high - low)
 
 
-def covered(pit: ArrayLike, level: float = 0.9) -> Floats:
+def covered(pit: ArrayLike | PITs, level: float = 0.9) -> Floats:
     """Share of each person's draws whose central interval holds the outcome, shape (n,).
 
     Examples
@@ -75,7 +75,7 @@ def covered(pit: ArrayLike, level: float = 0.9) -> Floats:
     array([0.5, 1. ])
     """
     check_fraction("level", level)
-    matrix = check_pit(pit)
+    matrix = as_pits(pit).matrix
     low = (1 - level) / 2
     high = (1 + level) / 2
     return np.asarray(((matrix >= low) & (matrix <= high)).mean(axis=-1))

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from evenhand.certificates.certificate import Certificate, Method
+from evenhand.certificates.certificate import (
+    ASSUMPTIONS,
+    ONE_ROW_EACH,
+    WORST,
+    Certificate,
+    ChoiceBounds,
+    Method,
+)
 from evenhand.certificates.count_certificate import certify_counts
 from evenhand.certificates.link_certificate import LinkCertificate, certify_link
 from evenhand.certificates.pit_certificate import certify_pit
 
 __all__ = [
+    "ASSUMPTIONS",
+    "ONE_ROW_EACH",
+    "WORST",
     "Certificate",
+    "ChoiceBounds",
     "LinkCertificate",
     "Method",
     "certify_counts",

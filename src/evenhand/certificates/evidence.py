@@ -23,8 +23,8 @@ from evenhand.calibration.bands import (
     local_levels_band,
 )
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS
-from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
-from evenhand.calibration.own_draws import check_fresh, check_own_draws
+from evenhand.calibration.errors import calibration_error, pathwise_errors
+from evenhand.calibration.pits import PITs, check_own_draws
 from evenhand.calibration.scores import covered
 from evenhand.columns.given_groups import check_groups
 from evenhand.draws import one_row_each
@@ -141,27 +141,26 @@ class RowEvidence:
     @classmethod
     def of(
         cls,
-        pit: ArrayLike,
-        r: ArrayLike | None,
+        pits: PITs,
         groups: Any,
         cluster: ArrayLike | None,
         random: np.random.Generator,
     ) -> RowEvidence:
-        """Check PITs and draws, take one row of each person, and choose one draw per row."""
-        matrix = check_pit(pit)
-        if r is None and (matrix == matrix[:, :1]).all():
-            matrix = matrix[:, :1]  # one forecast each, said several times
+        """Check the draws, take one row of each person, and choose one draw per row."""
+        matrix = pits.matrix
+        draws = pits.draws
+        if draws is None and (matrix == matrix[:, :1]).all():
+            matrix = matrix[:, :1]  # one forecast each, repeated
         n, m = matrix.shape
-        draws = None if r is None else check_own_draws(r, n, m)
         masks: Mapping[str, NDArray[np.bool_]] = check_groups(groups, n)
-        if cluster is not None:
-            rows = one_row_each(cluster, n, random)
+        rows = None if cluster is None else one_row_each(cluster, n, random)
+        if draws is not None:
+            check_own_draws(draws, rows)
+        if rows is not None:
             matrix = matrix[rows]
             draws = None if draws is None else draws[rows]
             masks = {name: mask[rows] for name, mask in masks.items()}
             n = rows.size
-        if draws is not None:
-            check_fresh(draws)
         place = np.arange(n), random.integers(m, size=n)
         one_draw = matrix[place]
         return cls(

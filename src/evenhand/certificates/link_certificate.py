@@ -15,7 +15,7 @@ from scipy.special import expit
 from evenhand._format import Summarized, at_least, at_most, one_line, stated, stated_confidence
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration.bands import SurvivalBand, local_levels_band
-from evenhand.calibration.errors import check_pit
+from evenhand.calibration.pits import PITs, as_pits
 from evenhand.certificates.certificate import ASSUMPTIONS, MASS, ONE_ROW_EACH, WORST, not_covered
 from evenhand.draws import RandomState, nodes, one_row_each
 from evenhand.links import Link
@@ -368,7 +368,7 @@ class LinkCertificate(Summarized):
 
 
 def certify_link(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     link: Link,
     *,
     confidence: float = 0.95,
@@ -379,7 +379,7 @@ def certify_link(
 
     Parameters
     ----------
-    pit : array-like of shape (n,)
+    pit : PITs or array-like of shape (n,)
         PITs of the deterministic forecaster, between 0 and 1, one per row.
     link : Link
         The link to read bounds for; every other may be read later, `with_link`.
@@ -412,7 +412,7 @@ def certify_link(
     (True, True)
     """
     check_fraction("confidence", confidence)
-    matrix = check_pit(pit)
+    matrix = as_pits(pit).matrix
     if matrix.shape[1] != 1:
         remedy = (
             "links go around a deterministic forecaster; certify a randomized one with certify_pit"

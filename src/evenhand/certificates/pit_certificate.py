@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_choice, check_fraction
+from evenhand.calibration.pits import PITs, as_pits
 from evenhand.certificates.certificate import Certificate
 from evenhand.certificates.evidence import Method, RowEvidence
 from evenhand.draws import RandomState, generator
@@ -15,7 +16,7 @@ __all__ = ["certify_pit"]
 
 
 def certify_pit(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     r: ArrayLike | None = None,
     *,
     confidence: float = 0.95,
@@ -30,7 +31,7 @@ def certify_pit(
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
+    pit : PITs or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws. One column without `r` is a
         deterministic forecaster.
     r : array-like of shape (n,) or (n, m), optional
@@ -80,7 +81,8 @@ def certify_pit(
     >>> certify_pit(np.random.default_rng(0).uniform(size=1000)).group_error(0.2) > 0.25
     True
     """
-    if sample_weight is not None:
+    pits = as_pits(pit, r)
+    if sample_weight is not None or pits.weights is not None:
         raise InputError(
             "a certificate takes no sample_weight: rows with weights are not a sample of the"
             " people; if the weights are known and at most W times their mean, certify without them"
@@ -93,7 +95,7 @@ def certify_pit(
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
     random = generator(random_state)
-    rows = RowEvidence.of(pit, r, groups, cluster, random)
+    rows = RowEvidence.of(pits, groups, cluster, random)
     seed = int(random.integers(2**31))
     return Certificate(
         float(confidence), method, mass, rows.is_randomized, rows, seed, cluster is not None

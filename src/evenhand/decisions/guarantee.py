@@ -29,8 +29,8 @@ from evenhand._format import (
     stated_confidence,
 )
 from evenhand._validate import Floats, bad_input, check_finite, check_fraction
-from evenhand.calibration.own_draws import check_fresh, check_own_draws
-from evenhand.certificates.certificate import ONE_ROW_EACH
+from evenhand.calibration import check_own_draws
+from evenhand.certificates import ONE_ROW_EACH
 from evenhand.columns.given_groups import check_groups
 from evenhand.decisions.bayes import BayesDecision, check_forecast
 from evenhand.decisions.realized_losses import Seen
@@ -318,8 +318,7 @@ def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
     """
     if forecast.r is not None:
         draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
-        draws = np.broadcast_to(draws, (len(forecast), draws.shape[1]))[rows]
-        check_fresh(check_own_draws(draws, *draws.shape) if draws.shape[1] > 1 else draws)
+        check_own_draws(np.broadcast_to(draws, (len(forecast), draws.shape[1])), rows)
 
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from evenhand._format import percent, stated
 from evenhand._validate import Floats
-from evenhand.calibration.bands import (
+from evenhand.calibration import (
     betting_cvar,
     cvar,
     local_levels_band,

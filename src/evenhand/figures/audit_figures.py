@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import stated_confidence
 from evenhand._validate import check_weights
-from evenhand.calibration.errors import check_pit
-from evenhand.calibration.histogram import CONFIDENCE, bins_for, histogram
+from evenhand.calibration import HISTOGRAM_CONFIDENCE, as_pits, histogram_bins, pit_histogram
 from evenhand.figures.style import (
     BLUE,
     GREY,
@@ -177,9 +176,11 @@ def plot_calibration(
     >>> [float(round(bar.get_height(), 9)) for bar in ax.patches[:10]] == [1.0] * 10
     True
     """
-    matrix = check_pit(pit)
+    matrix = as_pits(pit).matrix
     weights = check_weights(sample_weight, matrix.shape[0])
-    share, low, high = histogram(matrix, weights / weights.sum(), bins_for(matrix.shape[0]))
+    share, low, high = pit_histogram(
+        matrix, weights / weights.sum(), histogram_bins(matrix.shape[0])
+    )
     n_bins = share.size
     axes = axes_of(ax, (7.0, 3.6))
     edges = np.linspace(0.0, 1.0, n_bins + 1)
@@ -195,7 +196,7 @@ def plot_calibration(
     for bar, is_outside in zip(bars, (share < low) | (share > high), strict=True):
         if is_outside:
             bar.set(facecolor=RED, hatch="//")
-    label = f"{stated_confidence(CONFIDENCE)} band under calibration, all bars at once"
+    label = f"{stated_confidence(HISTOGRAM_CONFIDENCE)} band under calibration, all bars at once"
     style: Any = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0}
     axes.stairs(high * n_bins, edges, baseline=low * n_bins, label=label, **style)
     axes.axhline(1, color=GREY, linestyle="--", linewidth=1.2)

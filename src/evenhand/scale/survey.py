@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import MILD_ATOM, Floats, about
-from evenhand.calibration.scores import grid_step
+from evenhand.calibration import grid_step
 from evenhand.columns import UnseenValues
 from evenhand.columns.groups import Seen
 from evenhand.scale.engine import Advance

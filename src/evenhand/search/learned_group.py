@@ -23,8 +23,7 @@ from evenhand._validate import (
     check_fraction,
     check_rows,
 )
-from evenhand.calibration.errors import check_pit
-from evenhand.calibration.scores import covered
+from evenhand.calibration import as_pits, covered
 from evenhand.columns.encoding import TableEncoder
 from evenhand.draws import RandomState, generator
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
@@ -230,7 +229,7 @@ class GroupSearch:
         max_rows: int = 50_000,
         random_state: RandomState = None,
     ) -> None:
-        self._pit = check_pit(pit)
+        self._pit = as_pits(pit).matrix
         self._X = X
         self._random = generator(random_state)
         n = self._pit.shape[0]

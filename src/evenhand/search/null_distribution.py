@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input, check_count
-from evenhand.calibration.errors import calibration_error, check_pit, pathwise_errors
+from evenhand.calibration import as_pits, calibration_error, pathwise_errors
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.links import Entropic, Link
 from evenhand.search.oracle_group import check_masses, group_sizes, worst_group_curve
@@ -115,7 +115,7 @@ def null_curve(
     >>> null_curve(pit, 1.0, selection="fixed", n_simulations=500, random_state=0).mean.round(3)
     array([0.016])
     """
-    matrix = check_pit(pit)
+    matrix = as_pits(pit).matrix
     shares = check_masses(masses)
     check_count("n_simulations", n_simulations, least=2)
     if link is not None and not isinstance(link, Link):

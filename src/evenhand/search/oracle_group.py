@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input, check_count, check_fraction
-from evenhand.calibration.errors import check_pit, quantile_distance
+from evenhand.calibration import as_pits, quantile_distance
 from evenhand.draws import RandomState, generator
 from evenhand.search.cells import BLOCK, Cells, Counts, Mask
 
@@ -119,7 +119,7 @@ def worst_group_curve(
     >>> curve.errors, curve.rows[0]
     (array([0.25]), array([1, 3, 5, 7]))
     """
-    matrix = check_pit(pit)
+    matrix = as_pits(pit).matrix
     shares = check_masses(masses)
     check_count("n_starts", n_starts)
     sizes, which = np.unique(group_sizes(shares, matrix.shape[0]), return_inverse=True)

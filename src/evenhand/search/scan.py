@@ -19,8 +19,7 @@ from evenhand._validate import (
     check_rows,
     check_weights,
 )
-from evenhand.calibration.errors import check_pit
-from evenhand.calibration.scores import covered
+from evenhand.calibration import as_pits, covered
 from evenhand.columns.given_groups import check_groups
 from evenhand.columns.groups import Groups
 from evenhand.draws import RandomState, generator
@@ -143,7 +142,7 @@ def scan_groups(
     1  sex = m  32   0.01                   as forecast
     """
     check_choice("correction", correction, ("holm", "by"))
-    matrix = check_pit(pit)
+    matrix = as_pits(pit).matrix
     n = matrix.shape[0]
     table = as_table(X, n)
     named = check_groups(groups, n, X)

@@ -22,8 +22,7 @@ from evenhand._validate import (
 )
 from evenhand.audits.forecasts import BLOCK, PIT_DRAWS
 from evenhand.calibration import calibration_error, interval_width, pathwise_errors
-from evenhand.certificates import Certificate, certify_pit
-from evenhand.certificates.link_certificate import certify_link
+from evenhand.certificates import Certificate, certify_link, certify_pit
 from evenhand.columns import unreported
 from evenhand.draws import RandomState, fresh, generator, jittered
 from evenhand.forecast import cell_ends

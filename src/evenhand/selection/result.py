@@ -19,9 +19,14 @@ from evenhand._format import (
     stated_confidence,
     whole_percent,
 )
-from evenhand.certificates import Certificate
-from evenhand.certificates.certificate import ASSUMPTIONS, ONE_ROW_EACH, WORST, ChoiceBounds
-from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.certificates import (
+    ASSUMPTIONS,
+    ONE_ROW_EACH,
+    WORST,
+    Certificate,
+    ChoiceBounds,
+    LinkCertificate,
+)
 from evenhand.forecasters import RecalibratedRegressor
 
 if TYPE_CHECKING:

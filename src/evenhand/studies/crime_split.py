@@ -14,8 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import DiscreteOutcomeWarning, Floats
-from evenhand.calibration import calibration_error, cell_log_score, log_score
-from evenhand.calibration.scores import crps_and_spread
+from evenhand.calibration import (
+    calibration_error,
+    cell_log_score,
+    crps_and_spread,
+    log_score,
+)
 from evenhand.certificates import certify_pit
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered

@@ -1,0 +1,236 @@
+"""Probability integral transforms of held-out outcomes, checked once (method: objects)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._format import one_line
+from evenhand._validate import Floats, bad_input, check_draws, check_weights
+
+__all__ = ["PITs", "as_pits", "check_own_draws"]
+
+BLOCK_ROWS = 10_000
+"""Rows worked on at once, so that memory stays that of the PITs."""
+
+JITTERED = "draw them with draws.jittered(n, m)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PITs:
+    """PITs of people over draws, with the draws and the weights of the people, checked once.
+
+    Every function that takes `pit` also takes a `PITs`, and then checks nothing again.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws; one column for a deterministic
+        forecaster. Kept as an array of shape (n, m).
+    draws : array-like of shape (n,) or (n, m), optional
+        The draws `r` behind the PITs, each strictly between 0 and 1. Kept in the shape of `matrix`.
+    weights : array-like of shape (n,), optional
+        Weights of the people, at least 0 and not all 0. Kept with mean 1, or as None where all
+        people weigh the same.
+
+    Raises
+    ------
+    InputError
+        If a value is not a number or out of its range, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> pits = PITs([0.2, 0.7, 0.9], weights=[1, 1, 2])
+    >>> pits.n_samples, pits.n_draws, pits.is_randomized
+    (3, 1, False)
+    >>> pits.take([0, 1]).matrix
+    array([[0.2],
+           [0.7]])
+    """
+
+    matrix: Floats
+    draws: Floats | None = None
+    weights: Floats | None = None
+
+    def __post_init__(self) -> None:
+        matrix = _matrix(self.matrix)
+        draws = None if self.draws is None else _draws(self.draws, matrix.shape)
+        self._set(matrix, draws, _weights(self.weights, matrix.shape[0]))
+
+    def _set(self, matrix: Floats, draws: Floats | None, weights: Floats | None) -> None:
+        # the one way to fill in the fields of a frozen dataclass
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "draws", draws)
+        object.__setattr__(self, "weights", weights)
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            n_samples=self.n_samples,
+            n_draws=self.n_draws,
+            has_draws=self.draws is not None,
+            has_weights=self.weights is not None,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of people."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def n_draws(self) -> int:
+        """Draws per person."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def is_randomized(self) -> bool:
+        """Whether a draw stands behind the forecasts."""
+        return self.draws is not None or self.n_draws > 1
+
+    def take(self, rows: Any) -> PITs:
+        """Return the PITs of some people, their weights scaled to mean 1 again.
+
+        Parameters
+        ----------
+        rows : slice, boolean mask or row numbers
+            The people; there may be none.
+        """
+        matrix = self.matrix[rows]
+        weights = None if self.weights is None else self.weights[rows]
+        some = object.__new__(PITs)  # parts of what was checked are not checked again
+        some._set(
+            matrix,
+            None if self.draws is None else self.draws[rows],
+            _weights(weights, matrix.shape[0]) if matrix.size else None,
+        )
+        return some
+
+
+def as_pits(
+    pit: ArrayLike | PITs, r: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+) -> PITs:
+    """Return `pit` as it is if it is a `PITs`, else check PITs, draws and weights.
+
+    Parameters
+    ----------
+    pit : PITs or array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws.
+    r : array-like of shape (n,) or (n, m), optional
+        The draws behind an array.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the people of an array.
+
+    Returns
+    -------
+    PITs
+
+    Raises
+    ------
+    InputError
+        If the input does not fit, or a `PITs` comes with draws or weights beside its own.
+
+    Examples
+    --------
+    >>> pits = as_pits([[0.25, 0.75], [0.5, 0.5]])
+    >>> pits.n_draws, as_pits(pits) is pits
+    (2, True)
+    """
+    if not isinstance(pit, PITs):
+        # the constructor turns array-likes into arrays
+        return PITs(pit, r, sample_weight)  # type: ignore[arg-type]
+    for name, own in (("r", r), ("sample_weight", sample_weight)):
+        if own is not None:
+            raise bad_input(name, "be None where pit is a PITs, which has its own", "another")
+    return pit
+
+
+def check_own_draws(draws: Floats, rows: NDArray[np.intp] | None = None) -> None:
+    """Refuse draws that cannot carry a guarantee (method: draws).
+
+    They must be each person's own, one in each of m equal cells of [0, 1].
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n, m)
+        Draws strictly between 0 and 1.
+    rows : ndarray of int, optional
+        Rows that are used, one per person; by default all. Only these must not share their draws.
+
+    Raises
+    ------
+    InputError
+        If a cell has no draw, or two of the rows have the same draws.
+
+    Examples
+    --------
+    >>> from evenhand.draws import jittered
+    >>> check_own_draws(jittered(100, 8))
+    """
+    n, m = draws.shape
+    for start in range(0, n, BLOCK_ROWS):
+        # draws.jittered gives them cell by cell; only others need a sort
+        scaled = draws[start : start + BLOCK_ROWS] * m
+        if (np.floor(scaled) == np.arange(m)).all():
+            continue
+        cells = np.sort(scaled, axis=-1) - np.arange(m)
+        elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
+        if elsewhere.any():
+            place = f"r[{start + int(np.argmax(elsewhere))}]"
+            rule = f"hold one draw in each of {m} equal cells of [0, 1]"
+            raise bad_input(place, rule, "draws elsewhere", JITTERED)
+    _check_fresh(draws, np.arange(n) if rows is None else rows)
+
+
+def _check_fresh(draws: Floats, rows: NDArray[np.intp]) -> None:
+    """Refuse draws that people share: continuous draws coincide with probability 0."""
+    first = draws[rows, 0]
+    order = rows[np.argsort(first, kind="stable")]
+    twins = np.flatnonzero(np.diff(draws[order, 0]) == 0)
+    same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
+    rule = "be drawn afresh for each person"
+    if same.size == rows.size - 1 > 0:
+        raise bad_input("r", rule, "the same draws for everybody", JITTERED)
+    if same.size:
+        got = f"the same draws in rows {order[same[0]]} and {order[same[0] + 1]}"
+        raise bad_input("r", rule, got, "if they are rows of one person, name people with cluster")
+
+
+def _matrix(pit: ArrayLike) -> Floats:
+    """Check PITs, shape (n, m)."""
+    try:
+        matrix = np.asarray(pit, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        got = f"values that are not numbers ({error})"
+        raise bad_input("pit", "hold numbers only", got) from error
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise bad_input("pit", "have shape (n,) or (n, m), n >= 1", f"shape {np.shape(pit)}")
+    wrong = ~((matrix >= 0) & (matrix <= 1))
+    if wrong.any():
+        i, j = (int(k) for k in np.argwhere(wrong)[0])
+        raise bad_input(f"pit[{i}, {j}]", "lie between 0 and 1", float(matrix[i, j]))
+    return matrix
+
+
+def _draws(r: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Check the draws behind PITs of a shape."""
+    draws = check_draws(r)
+    if draws.ndim == 1:
+        draws = draws[:, None]
+    if draws.shape != shape:
+        is_shared = draws.ndim == 2 and draws.shape[0] == 1
+        remedy = f"each person has draws of their own: {JITTERED}" if is_shared else ""
+        raise bad_input("r", f"have the shape of pit {shape}", f"shape {np.shape(r)}", remedy)
+    return draws
+
+
+def _weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
+    """Check weights; None where all are the same."""
+    if sample_weight is None:
+        return None
+    weights = check_weights(sample_weight, n)
+    return None if (weights == weights[0]).all() else weights
