@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 import warnings
@@ -37,9 +39,9 @@ from sklearn.preprocessing import StandardScaler
 
 from evenhand import Forecast, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
-from evenhand.distributions import Normal, NormalMixture, Quantiles
-from evenhand.forecasters.adapters import bases as adapter_bases
-from evenhand.forecasters.adapters import foreign_bases
+from evenhand.distributions import Normal, NormalMixture, Quantiles, from_ppf
+from evenhand.forecasters import adapters
+from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS, spaced
 from forecaster_examples import linear_task, small_mixture, small_paic
 
 Floats = NDArray[np.float64]
@@ -60,7 +62,7 @@ def plain(estimator: Any, **params: Any) -> Any:
 
 
 def kind(estimator: Any) -> str:
-    return adapter_bases.kind_of(estimator).name
+    return adapters.kind_of(estimator).name
 
 
 # --- which kind serves what
@@ -196,14 +198,12 @@ def test_what_a_model_has_decides_how_it_is_served(estimator: Any, name: str) ->
 def test_every_kind_is_registered_and_tried() -> None:
     written = {
         one
-        for module in (adapter_bases, foreign_bases)
-        for one in vars(module).values()
-        if isinstance(one, type)
+        for file in pkgutil.iter_modules(adapters.__path__)
+        for one in vars(importlib.import_module(f"{adapters.__name__}.{file.name}")).values()
+        if isinstance(one, type) and issubclass(one, adapters.Base)
     }
-    assert set(adapter_bases.kinds().values()) == {
-        one for one in written if issubclass(one, adapter_bases.Base)
-    } - {adapter_bases.Base}
-    assert {name for _, name in KINDS} == set(adapter_bases.kinds())
+    assert set(adapters.KINDS.values()) == written - {adapters.Base}
+    assert {name for _, name in KINDS} == set(adapters.KINDS)
 
 
 def test_neither_package_is_imported_nor_needed() -> None:
@@ -304,7 +304,7 @@ def says_forecast(rows: Any) -> Forecast:
 )
 @pytest.mark.filterwarnings("ignore:.*sparse")
 def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator: Any, parameter: str) -> None:
-    base, levels = plain(estimator).base_forecast(NEW), np.array(foreign_bases.FITTED_LEVELS)
+    base, levels = plain(estimator).base_forecast(NEW), np.array(FITTED_LEVELS)
     own = [
         clone(estimator).set_params(**{parameter: level}).fit(X, Y).predict(NEW) for level in levels
     ]
@@ -351,9 +351,9 @@ def test_lightgbm_is_fitted_at_every_level() -> None:
         objective="quantile", n_estimators=5, verbose=-1, n_jobs=1, random_state=0
     )
     base = plain(estimator).base_forecast(NEW)
-    levels = foreign_bases.FITTED_LEVELS
+    levels = FITTED_LEVELS
     own = [clone(estimator).set_params(alpha=level).fit(X, Y).predict(NEW) for level in levels]
-    rearranged = foreign_bases.spaced(np.array(levels), np.column_stack(own))
+    rearranged = spaced(np.array(levels), np.column_stack(own))
     np.testing.assert_allclose(base.ppf(list(levels)), rearranged, rtol=0, atol=1e-6)
     assert kind(lightgbm.LGBMRegressor()) == "residuals"
 
@@ -408,7 +408,7 @@ def test_a_model_that_says_a_law_is_taken_at_its_word(like: Any, family: str) ->
 
 def test_a_normal_law_far_from_zero_is_still_normal() -> None:
     law = stats.norm(loc=[1e6, -1e6, 0.0], scale=[1e-2, 5.0, 1e-5])
-    found = foreign_bases.from_ppf(law.ppf, 3, "Far")
+    found = from_ppf(law.ppf)
     assert isinstance(found, Normal)
     np.testing.assert_allclose(found.scale, [1e-2, 5.0, 1e-5], rtol=1e-6)
 
@@ -420,7 +420,7 @@ def test_nearly_normal_laws_go_through_the_table() -> None:
         stats.gamma([1e6]),
         stats.cauchy(loc=[0.0]),
     ):
-        found = foreign_bases.from_ppf(law.ppf, 1, "Near")
+        found = from_ppf(law.ppf)
         assert isinstance(found, Quantiles)
         np.testing.assert_allclose(
             law.cdf(found.expand().ppf(LEVELS)), LEVELS[None], rtol=0, atol=TABLE_ERROR

@@ -1,4 +1,4 @@
-"""Where the draw `r` of a randomized forecast comes from (method: draws).
+"""Sources of the draw `r` of a randomized forecast (method: draws).
 
 `nodes` for averages over draws, `jittered` for PIT matrices that carry a guarantee, `fresh` for one
 draw per row, `KeyedDraws` for use: there the draw belongs to the person and the decision, not to
@@ -42,7 +42,7 @@ __all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes", 
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
-    """Return a NumPy generator from a seed, a generator, a legacy RandomState or None (unpredictable)."""
+    """Return a NumPy generator from a seed, a generator, a RandomState or None (unpredictable)."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31, size=4))
     try:
@@ -91,9 +91,7 @@ def fresh(shape: int | tuple[int, ...], random_state: RandomState = None) -> Flo
 
 
 def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = None) -> Floats:
-    """Return draws for `n_samples` people.
-
-    None draws one fresh `r` each, anything else is used as it is.
+    """Return draws for `n_samples` people: fresh ones for None, anything else as it is.
 
     Parameters
     ----------

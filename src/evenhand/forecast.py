@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
+from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, InputError, bad_input, check_finite, check_fraction
 from evenhand.distributions import Distribution, Normal, Quantiles, Randomized, Rearranged, Samples
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
-from evenhand.links.base import log1mexp
 
 __all__ = ["Forecast"]
 

@@ -1,4 +1,4 @@
-"""Training objectives for randomized forecasters, for torch networks of any shape (method: the paper's objective).
+"""Training objectives of randomized forecasters (method: the paper's objective).
 
 A network that takes a draw `r` and returns a distribution is trained on
 `(1 - alpha) * mean |h[x, r](y) - r| + alpha * mean(-log density)` with a fresh `r` at each step.
@@ -80,8 +80,8 @@ def individual_calibration_loss(
     >>> mean, std = torch.zeros(3, requires_grad=True), torch.ones(3)
     >>> y, r = torch.tensor([0.0, 1.0, -1.0]), torch.rand(3)
     >>> forecast = torch.distributions.Normal(mean, std)
-    >>> loss = individual_calibration_loss(forecast.cdf(y), forecast.log_prob(y), r, alpha=0.1).mean()
-    >>> loss.backward()
+    >>> pit, log_density = forecast.cdf(y), forecast.log_prob(y)
+    >>> individual_calibration_loss(pit, log_density, r, alpha=0.1).mean().backward()
     """
     torch = require_extra("torch", "neural")
     if not isinstance(alpha, torch.Tensor):

@@ -14,6 +14,7 @@ from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.rearranged import Rearranged
 from evenhand.distributions.recalibrated import Recalibrated
 from evenhand.distributions.samples import Samples
+from evenhand.distributions.tabulation import from_ppf
 
 FAMILIES: tuple[type[Distribution], ...] = (Normal, NormalMixture, Quantiles, Samples)
 
@@ -31,4 +32,5 @@ __all__ = [
     "Rearranged",
     "Recalibrated",
     "Samples",
+    "from_ppf",
 ]

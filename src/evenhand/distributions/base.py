@@ -1,4 +1,4 @@
-"""What every batch of distributions can do, exact in both tails."""
+"""Base class of distributions, exact in both tails."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy import special
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
+from evenhand.distributions import piecewise
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -60,7 +61,7 @@ class Distribution(ABC):
 
     @abstractmethod
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
-        """Quantile whose lower tail (or upper tail, where `upper`) has the log probability `log_p`."""
+        """Quantile whose lower tail (upper, where `upper`) has log probability `log_p`."""
 
     def __repr__(self) -> str:
         return one_line(self, shape=self.batch_shape)
@@ -103,15 +104,11 @@ class Distribution(ABC):
 
     def mean(self) -> Floats:
         """Mean, shape `batch_shape`."""
-        from evenhand.distributions.piecewise import mean
-
-        return mean(*self._cached_table)
+        return piecewise.mean(*self._cached_table)
 
     def std(self) -> Floats:
         """Standard deviation, shape `batch_shape`."""
-        from evenhand.distributions.piecewise import std
-
-        return std(*self._cached_table)
+        return piecewise.std(*self._cached_table)
 
     def expectation(self, function: Callable[[Floats], Floats]) -> Floats:
         """Mean of a vectorized function of the outcome, shape `batch_shape`.
@@ -130,17 +127,15 @@ class Distribution(ABC):
 
         Smaller is better (Gneiting & Raftery 2007).
         """
-        from evenhand.distributions.piecewise import crps
-
         levels, values = self._cached_table
-        return crps(levels, values, np.asarray(y, dtype=np.float64))
+        return piecewise.crps(levels, values, np.asarray(y, dtype=np.float64))
 
     @cached_property
     def _cached_table(self) -> tuple[Floats, Floats]:
         return self._table()
 
     def _table(self) -> tuple[Floats, Floats]:
-        """CDF levels and quantiles, each broadcasting to `batch_shape + (q,)`, close enough for integrals."""
+        """CDF levels and quantiles for integrals, each broadcasting to `batch_shape + (q,)`."""
         scores = score_grid(GRID_REACH, GRID_STEP)
         base = self.expand()
         return special.ndtr(scores), base.quantile_from_tail(

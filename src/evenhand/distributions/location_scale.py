@@ -1,4 +1,4 @@
-"""One law, moved and stretched for each person."""
+"""Location-scale families: one distribution, shifted and scaled for each person."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class LocationScale(Distribution):
     Parameters
     ----------
     base : Distribution
-        Law of the residual `Z`; a batch that broadcasts against `loc`, usually of shape (1,).
+        Distribution of the residual `Z`; a batch that broadcasts against `loc`, usually of shape
+        (1,).
     loc, scale : array-like
         Shift and stretch (> 0), broadcast to the batch shape; units of `y`.
 

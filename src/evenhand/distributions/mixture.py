@@ -176,7 +176,7 @@ def _solve_scores(
 
 
 def _score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Normal score of the mixture's CDF, and its derivative, from the scores `z` of the components."""
+    """Normal score of the mixture's CDF, and its derivative, from the components' scores `z`."""
     at = special.ndtri(np.clip(np.einsum("ij,ij->i", w, special.ndtr(z)), 1e-300, 1 - 1e-16))
     density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - _LOG_ROOT_2PI) / s)
     return at, np.asarray(density * np.exp(0.5 * at * at + _LOG_ROOT_2PI))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, bad_input
-from evenhand.distributions import piecewise as _piecewise
+from evenhand.distributions import piecewise
 from evenhand.distributions.base import Bools, Distribution, batch_array, broadcast
 
 RELATIVE_GAP = 1e-9
@@ -17,7 +17,7 @@ exists."""
 
 
 class Quantiles(Distribution):
-    """Distributions whose CDF is linear between given quantiles, with exponential tails beyond the outermost.
+    """Distributions with given quantiles, a CDF linear between them, and exponential tails.
 
     The tails join on with the density of the outermost interval. Equal quantiles of neighbouring
     levels, which would be an atom, are moved apart by a billionth of the row's range, so that there
@@ -164,24 +164,24 @@ class Quantiles(Distribution):
 
     def mean(self) -> Floats:
         low, high = self._tail_scales
-        inner = _piecewise.mean(self.levels, self.values)
+        inner = piecewise.mean(self.levels, self.values)
         return np.asarray(inner - self.levels[..., 0] * low + (1 - self.levels[..., -1]) * high)
 
     def std(self) -> Floats:
         p = self.levels[..., 0]
         q = 1 - self.levels[..., -1]
         low, high = self._tail_scales
-        centre = _piecewise.mean(self.levels, self.values)
+        centre = piecewise.mean(self.levels, self.values)
         # the end knots hold the tail mass so far: an exponential tail adds 2 s^2 -+ 2 s (v -
         # centre) to each
-        second = _piecewise.std(self.levels, self.values) ** 2
+        second = piecewise.std(self.levels, self.values) ** 2
         second = second + p * (2 * low**2 - 2 * low * (self.values[..., 0] - centre))
         second = second + q * (2 * high**2 + 2 * high * (self.values[..., -1] - centre))
         return np.sqrt(second - (q * high - p * low) ** 2)
 
     def crps(self, y: ArrayLike) -> Floats:
         point = np.asarray(y, dtype=np.float64)
-        inner = _piecewise.crps(self.levels, self.values, point)
+        inner = piecewise.crps(self.levels, self.values, point)
         low, high = self._tail_scales
         left = _tail_crps(self.levels[..., 0], low, np.maximum(self.values[..., 0] - point, 0.0))
         right = _tail_crps(
@@ -191,7 +191,7 @@ class Quantiles(Distribution):
 
 
 def _tail_crps(mass: Floats, scale: Floats, distance: Floats) -> Floats:
-    """What an exponential tail adds to the CRPS of a CDF that jumps by `mass` where the tail begins.
+    """CRPS that an exponential tail adds to a CDF that jumps by `mass` where the tail begins.
 
     With F = mass exp(-d / scale) at distance d beyond the end: the tail adds `integral F^2 = mass^2
     scale / 2` in all, and on the stretch up to the outcome (1 - F)^2 stands instead of the 1
@@ -219,7 +219,7 @@ def _check_order(values: Floats) -> None:
 
 
 def _spread_ties(values: Floats) -> Floats:
-    """Lift equal neighbours apart by a billionth of the row's range (of its size where the range is 0)."""
+    """Lift equal neighbours apart by a billionth of the row's range, or of its size."""
     reach = values[..., -1:] - values[..., :1]
     largest = np.abs(values).max(axis=-1, keepdims=True)
     # a range below a millionth of the size would leave gaps that vanish when added

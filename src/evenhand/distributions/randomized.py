@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, check_draws
 from evenhand.distributions.base import (
     GRID_REACH,
@@ -24,7 +25,6 @@ from evenhand.distributions.location_scale import LocationScale
 from evenhand.distributions.piecewise import node_weights
 from evenhand.draws import jittered
 from evenhand.links import Link
-from evenhand.links.base import LEAST_DRAW, log1mexp
 
 FINE_REACH = 37.0
 """Normal score up to which a table keeps its fine step; beyond, a thousand points reach as far
@@ -57,7 +57,7 @@ class Randomized(Distribution):
     base : Distribution
         The deterministic forecast.
     link : Link
-        The family of laws that the draw chooses from.
+        The family of distributions that the draw chooses from.
     r : array-like
         Draws strictly between 0 and 1; base and draws broadcast to the batch shape.
 
@@ -144,9 +144,10 @@ class Randomized(Distribution):
         return np.asarray(np.maximum(found, values.min(axis=-1)))
 
     def mean_over_draws(self, random: np.random.Generator) -> Floats:
-        """Mean of each base's forecasts over a uniform draw, whatever the draws of this batch, shape of the base.
+        """Mean of each base's forecasts over a uniform draw, shape of the base.
 
-        The forecasts averaged over draws are the base through one fixed law
+        It does not depend on the draws of this batch. The forecasts averaged over draws are the
+        base through one fixed map
         (`Link.averaged_score`), of which a few quantiles are drawn: one in each of equal cells, in
         pairs that lie symmetrically. So the mean is without bias, and without error where the base
         is symmetric; of skewed bases the standard error is some 2% to 10% of the standard
@@ -171,8 +172,8 @@ class Randomized(Distribution):
             log_level = self.link.log_ppf_lower(log_c, np.where(upper, 1 - draws, draws))
             return np.asarray(np.where(upper, -np.expm1(log_level), np.exp(log_level)))
 
-        # one draw a person is a forecast that is served, and must not hang on how many others are
-        # asked for with it
+        # one draw a person is a forecast that is served, and must not depend on how many others
+        # are asked for with it
         is_one = self.r.ndim < 2 or self.r.shape[-1] == 1
         if is_one or self.r.size <= MANY_DRAWS or self.link.mean_error < LEAST_ERROR:
             return exact(self.r[..., None])
@@ -185,12 +186,11 @@ class Randomized(Distribution):
         return np.asarray(table[left] * (1 - share) + table[left + 1] * share)
 
     def _table(self) -> tuple[Floats, Floats]:
-        """Base quantiles, which need no draw, and the randomized CDF there, which needs no person."""
+        """Base quantiles, which need no draw, and the randomized CDF, which needs no person."""
         # a sharp link puts its probability far out in the base's tails: reach for 1e-12 of it, in
         # small steps, at any draw: a person's moments must not depend on the draws of others in the
         # batch
-        far = self.link.log_cdf_lower(np.log(1e-12), np.array(1 - LEAST_DRAW))
-        reach = max(GRID_REACH, -float(special.ndtri_exp(far)))
+        reach = max(GRID_REACH, self.link.reach(1e-12))
         step = max(min(GRID_STEP, self.link.mean_error / 1.5), 1 / 128)
         scores = score_grid(min(FINE_REACH, reach), step)
         if reach > FINE_REACH:
@@ -227,7 +227,7 @@ def _in_blocks(evaluate: Callable[..., Floats], *arrays: Any) -> Floats:
 def _mean_over_draws(base: Distribution, link: Link, random: np.random.Generator) -> Floats:
     if link.alpha == 1:
         return base.mean()
-    if isinstance(base, LocationScale):  # one law for all, more often than not
+    if isinstance(base, LocationScale):  # usually one residual distribution for all people
         return np.asarray(base.loc + base.scale * _mean_over_draws(base.base, link, random))
     shape = base.batch_shape
     n_pairs = max(DRAWN_QUANTILES, LEAST_QUANTILES // max(int(np.prod(shape)), 1)) // 2

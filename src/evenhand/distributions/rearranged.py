@@ -13,7 +13,7 @@ from evenhand.distributions.base import Bools, Distribution
 
 
 class Rearranged(Distribution):
-    """The CDFs of a forecaster over its draws, sorted at each outcome so that they increase with the draw.
+    """CDFs of a forecaster over its draws, sorted at each outcome to increase with the draw.
 
     Column `j` takes the `j`-th smallest CDF value at each `y`. Mean log density over draws is
     unchanged and the pathwise error of each row is at most what it was.

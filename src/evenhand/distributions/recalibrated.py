@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, bad_input
 from evenhand.distributions.base import (
     Bools,
@@ -16,13 +17,12 @@ from evenhand.distributions.base import (
     has_rows,
     joint_shape,
 )
-from evenhand.links.base import log1mexp
 
 Ints = NDArray[np.intp]
 
 
 class Recalibrated(Distribution):
-    """Distributions with the CDF `g(F(y))`, `F` the base's and `g` increasing and linear between knots.
+    """Distributions with the CDF `g(F(y))` of a base `F`, `g` increasing, linear between knots.
 
     The density is the base's times the slope of `g`. Below the first inner knot and above the last
     one `g` is linear through (0, 0) and (1, 1): there each tail is the base's tail times a
@@ -31,7 +31,7 @@ class Recalibrated(Distribution):
     Parameters
     ----------
     base : Distribution
-        The forecast to be mended.
+        The forecast to be recalibrated.
     levels : array-like of shape (k,) or (n_maps, k)
         Probabilities of the base at the knots, strictly increasing from 0 to 1.
     values : array-like of shape (k,) or (n_maps, k)
@@ -180,7 +180,7 @@ def _check_which(which: ArrayLike | None, shape: tuple[int, ...]) -> Ints | None
 def _map_tail(
     levels: Floats, values: Floats, which: Ints | None, log_u: Floats, is_upper: Bools
 ) -> tuple[Floats, Floats, Floats]:
-    """Log of the mapped tail, of one minus it and of the slope, where `log_u` is a lower or an upper tail.
+    """Log of the mapped tail, of one minus it and of the slope, for lower or upper tails `log_u`.
 
     An upper tail goes through the map mirrored at (1/2, 1/2). Levels above 1/2 keep their digits in
     1 - level.

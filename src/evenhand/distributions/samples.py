@@ -13,7 +13,7 @@ from evenhand.distributions.mixture import NormalMixture
 
 
 class Samples(Distribution):
-    """Distributions given by samples, smoothed by a normal kernel that keeps their mean and variance.
+    """Distributions given by samples, smoothed by a normal kernel of equal mean and variance.
 
     The kernel has Silverman's width; samples are drawn in towards their mean by as much as the
     kernel widens them. So a CDF, a density and a log score exist for any number of samples from two

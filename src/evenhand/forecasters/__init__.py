@@ -1,4 +1,4 @@
-"""Forecasters: estimators that forecast a whole distribution, `h[x, r]`.
+"""Forecasters: scikit-learn regressors that forecast a whole distribution, `h[x, r]`.
 
 Adding a forecaster is one new file and one line in `FORECASTERS`.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
-from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
-from evenhand.forecasters.paic import PAICRegressor
+from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 

@@ -1,4 +1,4 @@
-"""What every forecaster is: a scikit-learn regressor with `forecast`, from which everything else follows."""
+"""Base class of forecasters: a scikit-learn regressor with `forecast`, and its stored state."""
 
 from __future__ import annotations
 
@@ -144,12 +144,10 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
 
     def _read(self, X: Any) -> Any:
-        """Return a table with columns of the kinds of training.
+        """Return a table with columns of the kinds of training; the table itself if it has them.
 
-        Where it has them it stays as it is.
-
-        A model that was trained on a table of pandas gets no other: models tell their missing
-        values apart.
+        A model that was trained on a table of pandas gets no other: models depend on how missing
+        values are stored.
         """
         table = as_pandas(X)
         read = self.schema_.apply(table, "")
@@ -165,7 +163,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _check_training(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Any, Floats, Floats]:
-        """Check a training set: rows of positive weight, finite outcomes and weights, ones if None."""
+        """Check a training set; return rows of positive weight, their outcomes and weights."""
         if y is None:
             raise bad_input(
                 "y",
@@ -208,10 +206,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
 
     def _params_to_state(self) -> dict[str, Any]:
-        """Return constructor parameters as JSON can hold them.
-
-        A generator is no longer in the state it had.
-        """
+        """Return constructor parameters as JSON can hold them, without a generator."""
         params = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in self.get_params(deep=False).items()

@@ -1,7 +1,4 @@
-"""A deterministic base on LightGBM.
-
-Trees for the mean and the scale, and the law of what is left.
-"""
+"""Boosted trees for the mean and the scale, with the distribution of residuals (LightGBM)."""
 
 from __future__ import annotations
 
@@ -26,13 +23,13 @@ from evenhand.columns.encoding import CategoryColumn, TableEncoder
 from evenhand.distributions import LocationScale, Quantiles
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters.bases import residual_law
+from evenhand.forecasters.adapters import residual_distribution
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.booster_text import check_booster_text
 
 LEAST_RESIDUAL = 1e-3
-"""Least size of a residual as the scale's trees see it, of the mean size: their law has no mass
-at 0."""
+"""Least size of a residual in the target of the scale's trees, of the mean size: the gamma
+likelihood has no mass at 0."""
 
 LEAST_SCALE = 0.1
 """Least scale in the weights of rows, of the median scale: no row counts for more than a
@@ -40,16 +37,14 @@ hundred."""
 
 
 class BoostedDistributionRegressor(Forecaster):
-    """Deterministic forecasts from boosted trees.
-
-    A location and a scale for each row, and one law for the rest.
+    """Deterministic forecasts from boosted trees for the mean and the scale of each row.
 
     The rows are cut into `cv` folds. For each fold trees are grown on the other rows until the loss
     on the fold no longer falls: first for the mean; then for the scale, by the size of what the
     mean leaves of rows that it has not seen; then for the mean again, rows weighted by their
-    precision. The forecast takes the average of these ensembles, one per fold. Its shape is the law
-    of the standardized residuals of each fold under the trees grown without it, so that skew and
-    heavy tails need no assumption.
+    precision. The forecast takes the average of these ensembles, one per fold. Its shape is the
+    distribution of the standardized residuals of each fold under the trees grown without it, so
+    that skew and heavy tails need no assumption.
 
     Categories, text and missing values are split on as they are; levels not seen in training count
     as missing.
@@ -82,10 +77,10 @@ class BoostedDistributionRegressor(Forecaster):
     ----------
     mean_boosters_, scale_boosters_ : list of lightgbm.Booster
         The ensembles, one per fold: the mean in units of `y_unit_` from `y_offset_`, and the
-        logarithm of the scale up to a constant that the law makes good. None where no feature can
-        be split, and the law says all.
+        logarithm of the scale up to a constant that `law_` absorbs. None where no feature can be
+        split.
     law_ : Quantiles
-        Law of the standardized residuals, batch shape (1,).
+        Distribution of the standardized residuals, batch shape (1,).
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table; every table is read by them.
 
@@ -136,7 +131,7 @@ class BoostedDistributionRegressor(Forecaster):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the ensembles and learn the law of their residuals.
+        """Grow the ensembles and learn the distribution of their residuals.
 
         Parameters
         ----------
@@ -146,7 +141,7 @@ class BoostedDistributionRegressor(Forecaster):
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows, in the trees, in early stopping and in the law.
+            Weights of the rows, in the trees, in early stopping and in the distribution.
 
         Returns
         -------
@@ -174,7 +169,7 @@ class BoostedDistributionRegressor(Forecaster):
         self.y_offset_, self.y_unit_ = _centre_and_spread(outcomes, weight)
         unit = (outcomes - self.y_offset_) / self.y_unit_
         residuals = self._grow(self._features(table), unit, weight / weight.mean())
-        self.law_ = residual_law(residuals, None if sample_weight is None else weight)
+        self.law_ = residual_distribution(residuals, None if sample_weight is None else weight)
         return self
 
     def forecast(
@@ -250,10 +245,7 @@ class BoostedDistributionRegressor(Forecaster):
             raise bad_input("reg_lambda", "be a finite number of at least 0", repr(self.reg_lambda))
 
     def _features(self, table: Any) -> Floats:
-        """Return the columns as trees split on them.
-
-        NaN where missing, a category as the number of its level.
-        """
+        """Return the features of trees: NaN where missing, a category as the number of its level."""
         encoded = self.encoder_.transform(table)
         blocks = []
         start = 0
@@ -276,7 +268,7 @@ class BoostedDistributionRegressor(Forecaster):
         return self.mean_boosters_, self.scale_boosters_
 
     def _grow(self, features: Floats, y: Floats, weight: Floats) -> Floats:
-        """Grow all ensembles, and return each row's standardized residual under those grown without it."""
+        """Grow all ensembles; return each row's standardized residual under those without it."""
         random = generator(self.random_state)
         fold = random.permutation(y.size) % self.cv
         settings = self._settings(int(random.integers(2**31)))
@@ -288,7 +280,7 @@ class BoostedDistributionRegressor(Forecaster):
         _, loc = self._cross_fit(rows, features, fold, settings | {"objective": "l2"}, y, weight)
         size = np.abs(y - loc)
         size = np.maximum(size / (np.average(size, weights=weight) or 1.0), LEAST_RESIDUAL)
-        # the gamma likelihood of log link: the mean size is right whatever the law of the residuals
+        # the gamma likelihood of log link: the mean size is right whatever the residuals' shape
         gamma = settings | {"objective": "gamma"}
         self.scale_boosters_, log_scale = self._cross_fit(rows, features, fold, gamma, size, weight)
         scale = np.exp(log_scale)
@@ -317,10 +309,7 @@ class BoostedDistributionRegressor(Forecaster):
         target: Floats,
         weight: Floats,
     ) -> tuple[list[Any], Floats]:
-        """Grow an ensemble without each fold, which stops it.
-
-        Return all, and the output for each fold's rows.
-        """
+        """Grow an ensemble without each fold, which stops it; return all, and outputs of the folds."""
         lightgbm = _lightgbm()
         boosters = []
         out = np.empty(target.size)
@@ -372,9 +361,7 @@ class BoostedDistributionRegressor(Forecaster):
 def _lightgbm() -> Any:
     try:
         return require_extra("lightgbm", "boosting")
-    except (
-        OSError
-    ) as error:  # the package is there, and the system lacks the OpenMP library that it links to
+    except OSError as error:  # the package is there, and the system lacks the OpenMP library
         remedy = (
             "install the OpenMP runtime (Debian and Ubuntu: libgomp1, macOS: brew install libomp)"
         )
@@ -387,10 +374,7 @@ def _names(column: Any) -> list[bool]:
 
 
 def _centre_and_spread(y: Floats, weight: Floats) -> tuple[float, float]:
-    """Weighted median, and half the weighted distance between the quartiles.
-
-    Other spreads where that is 0.
-    """
+    """Weighted median, and half the weighted interquartile range (other spreads if that is 0)."""
     order = np.argsort(y)
     share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
     low, centre, high = np.interp([0.25, 0.5, 0.75], share, y[order])

@@ -1,4 +1,4 @@
-"""Check of the text of a LightGBM model, which LightGBM itself follows without looking whether it is sound."""
+"""Check of the text of a stored LightGBM model, which LightGBM itself reads without checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PER_LEAF_OPTIONAL = ("leaf_weight", "leaf_count")
 
 
 def check_booster_text(text: str, n_features: int) -> None:
-    """Refuse a booster with a child, feature or category out of range, or trees of another length than it says.
+    """Refuse a booster with indices out of range, or trees of another length than declared.
 
     Parameters
     ----------

@@ -10,15 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import Floats, OnDiscrete, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters.bases import (
-    ForecasterBase,
-    allows_missing,
-    frozen,
-    kind_of,
-    kinds,
-)
+from evenhand.forecasters.adapters import KINDS, ForecasterBase, allows_missing, frozen, kind_of
 from evenhand.forecasters.base import Forecaster, State, point_forecast
-from evenhand.forecasters.mixture_mlp import MixtureMLPRegressor
+from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
 
@@ -207,7 +201,7 @@ class RandomizedRegressor(Forecaster):
         learned = state.params["learned"]
         params = state.params["params"]
         make_link(params["link"], params["alpha"])
-        base = kinds()[learned["kind"]].from_parts(state.parts, dict(state.arrays))
+        base = KINDS[learned["kind"]].from_parts(state.parts, dict(state.arrays))
         # fitted once more, a mended model is mended anew, not twice
         given = base.estimator.estimator if params.get("recalibrate") else frozen(base.estimator)
         model = cls(given, **params)

@@ -14,13 +14,13 @@ from evenhand._validate import Floats, OnDiscrete, bad_input, check_continuous, 
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters.bases import (
+from evenhand.forecasters.adapters import (
+    KINDS,
     Base,
     ResidualBase,
     allows_missing,
     frozen,
     kind_of,
-    kinds,
 )
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.grouping import By, Grouping, group_table, learn_maps, map_of_rows
@@ -237,7 +237,7 @@ class RecalibratedRegressor(Forecaster):
         arrays = dict(state.arrays)
         levels = arrays.pop("map_levels")
         values = arrays.pop("map_values")
-        base = kinds()[learned["kind"]].from_parts(state.parts, arrays)
+        base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
         model = cls(frozen(base.estimator), **state.params["params"])
         model.levels_ = levels
         model.values_ = values

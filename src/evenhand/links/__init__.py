@@ -1,4 +1,4 @@
-"""Links: how a draw `r` turns any base forecast into a randomized one, and what that costs.
+"""Links, which randomize any base forecast by a draw `r`, and their price.
 
 Adding a link is one new file and one line in `LINKS`.
 """

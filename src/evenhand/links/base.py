@@ -1,4 +1,4 @@
-"""What every link is: a family of laws on [0, 1], one for each draw (method: links)."""
+"""Base class of links: a family of distributions on [0, 1], one for each draw (method: links)."""
 
 from __future__ import annotations
 
@@ -13,63 +13,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import interpolate, special
 
 from evenhand._validate import Floats, bad_input, check_draws, check_fraction
+from evenhand.links.mean_error import alpha_from_mean_error
+from evenhand.links.quadrature import gauss_legendre
 
 TINY = 1e-300
 """Probabilities are floored here before a logarithm: the smallest that leaves room to multiply."""
 
 LEAST_DRAW = 1e-12
-"""Kinks are kept from the end by this, so that no draw is 0."""
+"""Distance to 0 and 1 of the most extreme draws that integrals look at."""
 
 _HALF = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, 25)))
 EDGES = np.concatenate((_HALF, 1 - _HALF[-2::-1]))
 """Panels of draws over which errors are integrated."""
 
 LEAST_LEVEL = 1e-13
-"""Probability of the law averaged over draws that a table of it leaves out at each end."""
-
-MOST_PANELS = 500
-MOST_PLACES = 600
-"""Panels of draws and places in the base of such a table, for very sharp links."""
-
-
-def log_expm1(x: Floats) -> Floats:
-    """Logarithm of exp(x) - 1 for x >= 0, exact for small and for large x; minus infinity at 0."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(x + np.log(-np.expm1(-x)))
-
-
-def softplus(x: Floats) -> Floats:
-    """Logarithm of 1 + exp(x): the inverse of `log_expm1`."""
-    # NumPy's logaddexp goes number by number, exp and log1p do not
-    return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
-
-
-def log_softplus(x: Floats) -> Floats:
-    """Logarithm of log(1 + exp(x)); it is x itself far below zero."""
-    return np.asarray(np.where(x < -40, x, np.log(softplus(np.maximum(x, -40.0)))))
-
-
-def log_expm1_scaled(x: Floats, log_x: Floats) -> Floats:
-    """Logarithm of exp(x) - 1 where x may underflow and only `log_x` has its digits."""
-    return np.asarray(np.where(x > 1e-5, log_expm1(np.maximum(x, 1e-5)), log_x + x / 2))
-
-
-def log1mexp(log_p: Floats) -> Floats:
-    """Logarithm of 1 - p from log p."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(
-            np.where(log_p > -np.log(2.0), np.log(-np.expm1(log_p)), np.log1p(-np.exp(log_p)))
-        )
-
-
-_rule = lru_cache(np.polynomial.legendre.leggauss)
-
-
-def gauss_legendre(edges: Floats, order: int = 16) -> tuple[Floats, Floats]:
-    """Nodes and weights of a Gauss-Legendre rule on each panel between `edges`, shape (..., panels, order)."""
-    x, w = _rule(order)
-    half = np.diff(edges, axis=-1)[..., None] / 2
-    return edges[..., :-1, None] + half * (x + 1), half * w
+"""Tail probability that a table of the distribution averaged over draws leaves out at each end."""
 
 
 def check_kappa(kappa: float) -> float:
@@ -84,7 +42,7 @@ def check_kappa(kappa: float) -> float:
 
 
 class Link(ABC):
-    """A law `K(.; r)` on [0, 1] for each draw `r`: the law a base's PIT should have given the draw.
+    """Distributions `K(.; r)` on [0, 1], one per draw `r`: of a base's PIT, given the draw.
 
     With base CDF `G` the randomized forecast is `H(G(y); r)`, `H = K^-1`. Every link here is
     symmetric, `1 - H(u; r) = H(1 - u; 1 - r)`, and increasing in `r`; so a subclass supplies the
@@ -109,8 +67,6 @@ class Link(ABC):
     @classmethod
     def _with_parameter(cls, parameter: str, value: float) -> Self:
         """Make the link with its own parameter given; alpha follows from the mean error."""
-        from evenhand.links.laplace import alpha_from_mean_error
-
         link = cls.__new__(cls)
         setattr(link, parameter, value)
         link._prepare()
@@ -135,7 +91,7 @@ class Link(ABC):
     @property
     @abstractmethod
     def price(self) -> float:
-        """Excess log score over the base in nats, `E_r KL(K(.; r) || Uniform)`, if the base is calibrated."""
+        """Excess log score in nats over a calibrated base, `E_r KL(K(.; r) || Uniform)`."""
 
     @abstractmethod
     def log_cdf_lower(self, log_c: Floats, r: Floats) -> Floats:
@@ -182,7 +138,7 @@ class Link(ABC):
 
         `integral |H(u; r) - r| dr`, between 0 and 1/2.
 
-        It grows with `|u - 1/2|`, so a link's certificate hangs on the base's PITs alone.
+        It grows with `|u - 1/2|`, so a link's certificate depends on the base's PITs alone.
         """
         values = _unit(u, 0.5)[0]
         # err(u) = err(1 - u): the lower half needs no reflection, and its draws serve all people
@@ -202,7 +158,7 @@ class Link(ABC):
         return np.asarray(errors.reshape(values.shape))
 
     def averaged_score(self, score: Floats) -> Floats:
-        """Place in the base of a quantile of the forecasts averaged over uniform draws, both as normal scores.
+        """Score in the base of a quantile of the forecasts averaged over draws, as normal scores.
 
         The average over draws has the CDF `F(G(y))`, `F(u) = integral H(u; r) dr`. An exact link
         has `integral K(c; r) dr = c`, which makes PITs uniform and is another thing: `F` has wider
@@ -211,6 +167,11 @@ class Link(ABC):
         """
         at, place = _averaged(self)
         return np.asarray(np.sign(score) * place(np.minimum(np.abs(score), at)))
+
+    def reach(self, level: float) -> float:
+        """Normal score in the base beyond which no draw leaves more than probability `level`."""
+        deepest = self.log_cdf_lower(np.log(level), np.array(1 - LEAST_DRAW))
+        return -float(special.ndtri_exp(deepest))
 
     def _panel_errors(self, u: Floats, nodes: Floats, weights: Floats) -> Floats:
         """Integrals of `|H(u; r) - r|` over panels of draws, shape (n, panels), for u <= 1/2."""
@@ -290,15 +251,14 @@ def _unit(value: ArrayLike, r: ArrayLike) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=64)
 def _averaged(link: Link) -> tuple[float, Callable[[Floats], Floats]]:
-    """Upper half of `Link.averaged_score`, a smooth increasing function, and the score where it ends."""
-    deepest = link.log_cdf_lower(np.log(LEAST_LEVEL), np.array(1 - LEAST_DRAW))
-    reach = -float(special.ndtri_exp(deepest))
-    place = np.linspace(0.0, reach, 1 + min(MOST_PLACES, int(np.ceil(64 * reach))))
-    place = np.union1d(
-        place, np.linspace(0.0, min(reach, 1.0), 33)
-    )  # a sharp link is steep at the median
+    """Score at which `Link.averaged_score` ends, and its upper half, smooth and increasing."""
+    reach = link.reach(LEAST_LEVEL)
+    # for very sharp links the table stops growing at 600 places and 500 panels
+    place = np.linspace(0.0, reach, 1 + min(600, int(np.ceil(64 * reach))))
+    # a sharp link is steep at the median
+    place = np.union1d(place, np.linspace(0.0, min(reach, 1.0), 33))
     # H turns from flat to rising within the link's mean error
-    n_panels = min(MOST_PANELS, int(np.ceil(1 / link.mean_error)))
+    n_panels = min(500, int(np.ceil(1 / link.mean_error)))
     nodes, weights = (
         part.ravel()
         for part in gauss_legendre(np.union1d(EDGES, np.linspace(0, 1, n_panels)), order=8)

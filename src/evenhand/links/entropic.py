@@ -21,17 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import interpolate, optimize, special
 
+from evenhand._logarithms import log_expm1, log_expm1_scaled, log_softplus, softplus
 from evenhand._validate import Floats
-from evenhand.links.base import (
-    Link,
-    check_kappa,
-    gauss_legendre,
-    log_expm1,
-    log_expm1_scaled,
-    log_softplus,
-    softplus,
-)
-from evenhand.links.laplace import _mean_error
+from evenhand.links.base import Link, check_kappa
+from evenhand.links.mean_error import laplace_mean_error
+from evenhand.links.quadrature import gauss_legendre
 
 Function = Callable[[Floats], Floats]
 
@@ -72,7 +66,7 @@ class Entropic(Link):
     def _solve(self) -> None:
         sharpness = (1 - self.alpha) / self.alpha
         self._potential = (
-            None if sharpness < NEGLIGIBLE else _potential_with(_mean_error(sharpness))
+            None if sharpness < NEGLIGIBLE else _potential_with(laplace_mean_error(sharpness))
         )
         self.kappa = 0.0 if self._potential is None else self._potential.kappa
 
@@ -133,7 +127,7 @@ class Entropic(Link):
         return np.asarray(np.subtract(1.0, near, out=near, where=is_low == far))
 
     def _turned(self, log_u: Floats, r: Floats) -> tuple[Floats, NDArray[np.bool_], Floats]:
-        """Scaled draw, whether H lies at or below the draw, and log mass of H, or of 1 - H by reflection, where not."""
+        """Scaled draw, whether H is at most the draw, and log mass of H, else of 1 - H."""
         potential = self._potential
         assert potential is not None
         t = r * self.kappa
@@ -282,7 +276,7 @@ class _Table:
 
 
 class _Potential:
-    """Tables of the potential near an end, exact to about 1e-12, and the mass integral with its inverse.
+    """Tables of the potential near an end, exact to about 1e-12, and of the mass integral.
 
     `mass(s) = integral_0^s exp(t) / g(t) dt = exp(s) (g - g')` carries the CDF: for c <= r
     `K = exp(-s_r) mass(s_c) / (2 g(s_r))`.
@@ -351,7 +345,10 @@ class _Potential:
         return self._by_layer(log_mass, softplus, np.asarray)
 
     def _by_layer(self, log_mass: Floats, left: Function, right: Function) -> Floats:
-        """Return `left` of log(exp(s) - 1) in the left half, which keeps the digits of a tiny s, `right` of s above."""
+        """Apply `left` to log(exp(s) - 1) in the left half, `right` to s in the right half.
+
+        The logarithm keeps the digits of a tiny s.
+        """
         is_left = log_mass <= self._mass_top
         length = np.empty(log_mass.shape)
         near = log_mass[is_left]

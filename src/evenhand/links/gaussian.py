@@ -10,7 +10,7 @@ from scipy import special
 
 from evenhand._validate import Floats, check_fraction
 from evenhand.links.base import TINY, Link
-from evenhand.links.laplace import _mean_error
+from evenhand.links.mean_error import laplace_mean_error
 
 
 class Gaussian(Link):
@@ -46,7 +46,7 @@ class Gaussian(Link):
         )
 
     def _solve(self) -> None:
-        self._error = _mean_error((1 - self.alpha) / self.alpha)
+        self._error = laplace_mean_error((1 - self.alpha) / self.alpha)
         self._prepare()
 
     def _prepare(self) -> None:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
 
+from evenhand._logarithms import log1mexp, log_expm1_scaled, log_softplus, softplus
 from evenhand._validate import Floats
-from evenhand.links.base import (
-    Link,
-    check_kappa,
-    gauss_legendre,
-    log1mexp,
-    log_expm1_scaled,
-    log_softplus,
-    softplus,
-)
+from evenhand.links.base import Link, check_kappa
+from evenhand.links.mean_error import half_unit_rule, laplace_mean_error
 
 
 class Laplace(Link):
@@ -54,14 +46,14 @@ class Laplace(Link):
     @property
     def mean_error(self) -> float:
         """Mean pathwise error over a calibrated base, `L'(kappa)`."""
-        return _mean_error(self.kappa)
+        return laplace_mean_error(self.kappa)
 
     @property
     def price(self) -> float:
         """Price in nats: `L(kappa) - kappa * mean_error`, `L = -integral log Z_t dt`."""
         if self.kappa == 0:
             return 0.0
-        t, w = _half_unit(self.kappa)
+        t, w = half_unit_rule(self.kappa)
         log_z = np.log(_normalizer(self.kappa, t) / self.kappa)
         return float(max(-2 * (w * log_z).sum() - self.kappa * self.mean_error, 0.0))
 
@@ -118,37 +110,3 @@ class Laplace(Link):
 def _normalizer(kappa: float, r: Floats) -> Floats:
     """`D = kappa Z_r = 2 - exp(-kappa r) - exp(-kappa (1 - r))`."""
     return np.asarray(-np.expm1(-kappa * r) - np.expm1(-kappa * (1 - r)))
-
-
-def _half_unit(kappa: float) -> tuple[Floats, Floats]:
-    """Nodes and weights on [0, 1/2], fine near 0 where a layer of width 1/kappa lies."""
-    layer = min(0.5, 40 / max(kappa, 1e-300))
-    edges = np.linspace(0.0, layer, 21)
-    nodes, weights = gauss_legendre(edges if layer == 0.5 else np.append(edges, 0.5))
-    return nodes.ravel(), weights.ravel()
-
-
-@lru_cache(maxsize=256)
-def _mean_error(kappa: float) -> float:
-    if kappa == 0:
-        return 1 / 3
-    t, w = _half_unit(kappa)
-    a = kappa * t
-    b = kappa * (1 - t)
-    # E|C - t| given t; gammainc(2, a) = 1 - (1 + a) exp(-a) without cancellation
-    conditional = (special.gammainc(2, a) + special.gammainc(2, b)) / (
-        special.gammainc(1, a) + special.gammainc(1, b)
-    )
-    return float(2 * (w * conditional).sum() / kappa)
-
-
-def alpha_from_mean_error(error: float) -> float:
-    """Return the alpha at which `Laplace(alpha).mean_error` is `error`, 0 < error <= 1/3."""
-    if error >= 1 / 3:
-        return 1.0
-    # the mean error is at most 1/kappa and at most 1/3
-    top = np.log(2 / error)
-    found = optimize.brentq(
-        lambda x: _mean_error(float(np.exp(x))) - error, -40.0, top, xtol=1e-14, rtol=1e-14
-    )
-    return float(1 / (1 + np.exp(found)))

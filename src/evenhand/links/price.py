@@ -1,4 +1,4 @@
-"""What proof of calibration must cost, whatever the forecaster (method: links, the theorem on what proof costs)."""
+"""Price of proof: the least cost of provable calibration (method: links, what proof costs)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORST = 1 / 2
 
 
 def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
-    """Least log score that a forecaster must give up to have a mean pathwise error of at most `error`.
+    """Least log score that a forecaster gives up for a mean pathwise error of at most `error`.
 
     The limit holds for every randomized forecaster with a density, on any data, however it uses its
     draw. It is a statement about populations: excess NLL over the conditional entropy given what
@@ -93,9 +93,9 @@ def _main_term(part: Floats) -> Floats:
 
 @lru_cache(maxsize=2)
 def _remainder(exact: bool) -> interpolate.BSpline:
-    """Return `(price - main term) / (1 - 3 error)^2`, a smooth function of `3 error` between 0.4 and 0.8, as a spline.
+    """Spline of `(price - main term) / (1 - 3 error)^2` over `3 error`, between 0.4 and 0.8.
 
-    Both ends are known. At small errors the law of `C - r` is Laplace's with entropy `1 + log(2
+    Both ends are known. At small errors `C - r` has Laplace's distribution with entropy `1 + log(2
     error)`, which leaves `log(3/2)`. Near 1/3 the price is `(1/3 - error)^2 / (2 v)`, `v` the
     variance of `|c - r|` that the family can use: `E Var(|C - R| | R) = 1/20` for all forecasters;
     less, `2/45`, with both marginals held uniform.

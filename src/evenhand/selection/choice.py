@@ -32,7 +32,7 @@ from evenhand.forecasters import (
     RandomizedRegressor,
     RecalibratedRegressor,
 )
-from evenhand.forecasters.adapters.bases import thawed
+from evenhand.forecasters.adapters import thawed
 from evenhand.forecasters.grouping import By
 from evenhand.links import Link, make_link, price_of_proof
 from evenhand.selection.comparison import Held, spread_step

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import bad_input
 from evenhand.forecasters import PAICRegressor
-from evenhand.forecasters.adapters.bases import kind_of, thawed
+from evenhand.forecasters.adapters import kind_of, thawed
 from evenhand.forecasters.grouping import By
 
 DEFAULT_LINK = "entropic"

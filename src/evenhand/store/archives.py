@@ -26,7 +26,7 @@ _CHUNK = 2**20
 
 
 def check_archive(content: bytes) -> None:
-    """Refuse an archive that unpacks to more than its bound, by what it declares or by what it holds.
+    """Refuse an archive that declares or holds more than its bound.
 
     Arrays may not declare more values than follow, either.
     """

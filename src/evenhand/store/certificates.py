@@ -67,7 +67,7 @@ def people_record(ids: Iterable[Any], named_by: str) -> dict[str, Any]:
 def bound(
     certificate: dict[str, Any] | None, report: bytes | None, sha256: str
 ) -> dict[str, bytes]:
-    """Return the contents of the companions of a model by name, the certificate last and bound to the others."""
+    """Return the companions of a model by name, the certificate last and bound to the others."""
     if certificate is None:
         return {}
     hashes = {"model_sha256": sha256, "report_sha256": None if report is None else digest(report)}

@@ -127,7 +127,7 @@ def is_being_saved(source: Path) -> bool:
 
 
 def _settle(folder: Path, alone: bool) -> OSError | None:
-    """Put the companions of the model that the manifest names in place, and remove what no model needs.
+    """Put the companions of the manifest's model in place, and remove what no model needs.
 
     Returns what keeps a companion from its place. Files that cannot be removed do no harm: nothing
     names them.

@@ -80,7 +80,7 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     --------
     >>> load("no/such/folder")
     Traceback (most recent call last):
-    evenhand._validate.InputError: no/such/folder: no such model folder; make one with evenhand fit or evenhand.save
+    evenhand._validate.InputError: no/such/folder: no such model folder; make one with ...
     """
     source = Path(folder)
     model = read_steadily(source, lambda manifest: _rebuilt(manifest, source, estimator))
@@ -112,7 +112,7 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     --------
     >>> read_certificate("no/such/folder")
     Traceback (most recent call last):
-    evenhand._validate.InputError: no/such/folder: no such model folder; make one with evenhand fit or evenhand.save
+    evenhand._validate.InputError: no/such/folder: no such model folder; make one with ...
     """
     source = Path(folder)
     return read_steadily(source, lambda manifest: _certificate_of(manifest, source))

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand._validate import InputError, bad_input
 from evenhand.forecasters import FORECASTERS, Forecaster, State
-from evenhand.forecasters.adapters.bases import thawed
+from evenhand.forecasters.adapters import thawed
 from evenhand.store.manifest import MANIFEST, digest, sealed
 from evenhand.store.parts import dump_part, load_part
 

@@ -18,7 +18,7 @@ _KERNELS = (
 
 ALLOWED_TYPES = frozenset(
     {
-        "evenhand.forecasters.adapters.foreign_bases.QuantileGrid",
+        "evenhand.forecasters.adapters.QuantileGrid",
         "numpy.dtype",
         "sklearn._loss.loss.HalfTweedieLoss",
         "sklearn._loss.loss.HalfTweedieLossIdentity",

@@ -1,4 +1,4 @@
-"""Checks of trees and other structures that scikit-learn follows without looking whether they are sound.
+"""Checks of trees and other structures that scikit-learn follows without checks of its own.
 
 Hashes show damage and a list of allowed types keeps functions out; but an index out of range in a
 tree that somebody made up would let compiled code read what is not its own, and end the process.
@@ -22,7 +22,7 @@ Indices = NDArray[np.int64]
 
 
 def check_structures(part: Any) -> None:
-    """Refuse an estimator that holds an unsound tree, ball tree, k-d tree, sparse matrix or support vectors."""
+    """Refuse an estimator with an unsound tree, neighbour tree, sparse matrix or support vectors."""
     from scipy.sparse import issparse
     from sklearn.ensemble import BaseEnsemble
     from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting

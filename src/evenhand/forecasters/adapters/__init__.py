@@ -1,1 +1,26 @@
-"""Models of other people as bases, and their forecasts in columns of a table."""
+"""Adapters of models of other people, and of forecasts in columns of a table."""
+
+from __future__ import annotations
+
+from evenhand.forecasters.adapters.base import Base
+from evenhand.forecasters.adapters.distribution_bases import ForecasterBase
+from evenhand.forecasters.adapters.estimators import allows_missing, frozen, thawed
+from evenhand.forecasters.adapters.forecast_columns import forecast_columns, forecast_from_columns
+from evenhand.forecasters.adapters.kinds import KINDS, kind_of
+from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
+from evenhand.forecasters.adapters.residual_bases import ResidualBase, residual_distribution
+
+__all__ = [
+    "KINDS",
+    "Base",
+    "ForecasterBase",
+    "QuantileGrid",
+    "ResidualBase",
+    "allows_missing",
+    "forecast_columns",
+    "forecast_from_columns",
+    "frozen",
+    "kind_of",
+    "residual_distribution",
+    "thawed",
+]

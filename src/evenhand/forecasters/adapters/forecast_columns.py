@@ -29,9 +29,7 @@ def forecast_from_columns(
     source: str,
     start: int = 0,
 ) -> tuple[Forecast, list[str]]:
-    """Make forecasts of what another model wrote.
-
-    Means with standard deviations, quantiles or samples.
+    """Make forecasts from a model's output: means and standard deviations, quantiles or samples.
 
     Parameters
     ----------
@@ -83,8 +81,10 @@ def forecast_from_columns(
     if not (scale > 0).all():
         row = int((scale <= 0).argmax())
         place = f"{source}: column {std!r}, row {start + row + 1}"
-        raise InputError(f"{place}: a standard deviation must be positive, got {scale[row]:g}; "
-                         "correct it or drop the row")  # fmt: skip
+        raise InputError(
+            f"{place}: a standard deviation must be positive, got {scale[row]:g}; correct it or drop"
+            " the row"
+        )
     return Forecast.from_normal(loc, scale), names
 
 
@@ -97,11 +97,10 @@ def forecast_columns(
     samples: str | None = None,
     source: str,
 ) -> list[str]:
-    """Return which of the columns of a table hold the forecasts, quantiles by rising level.
+    """Return which columns of a table hold the forecasts, quantiles by rising level.
 
-    Options as above.
-
-    Raises InputError if none or several kinds are named, or there is no such column.
+    Options as for `forecast_from_columns`. Raises InputError if none or several kinds are named, or
+    there is no such column.
     """
     kinds = [mean is not None or std is not None, quantiles is not None, samples is not None]
     if sum(kinds) != 1 or (mean is None) != (std is None):
@@ -117,7 +116,7 @@ def forecast_columns(
 
 
 def _listed(present: list[str], listed: str, option: str, source: str) -> list[str]:
-    """Return the columns that are listed with commas between, or that begin with the one word given; two or more."""
+    """Return the columns listed with commas between, or all that begin with the word given."""
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if len(names) == 1 and names[0] not in present:
         names = [
@@ -150,9 +149,11 @@ def _from_quantiles(
     if falls.any() and not sort:
         row, column = (int(k) for k in np.argwhere(falls)[0])
         place = f"{source}: column {names[column + 1]!r}, row {start + row + 1}"
-        raise InputError(f"{place}: quantiles must not fall with their level, got {values[row, column + 1]:g} "
-                         f"after {values[row, column]:g}; correct them, or sort each row with --sort-quantiles "
-                         "(in Python: sort_quantiles=True)")  # fmt: skip
+        raise InputError(
+            f"{place}: quantiles must not fall with their level, got {values[row, column + 1]:g} after"
+            f" {values[row, column]:g}; correct them, or sort each row with --sort-quantiles (in"
+            " Python: sort_quantiles=True)"
+        )
     return Forecast.from_quantiles([_level(name) for name in names], values, sort=sort)
 
 

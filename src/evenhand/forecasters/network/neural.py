@@ -1,4 +1,4 @@
-"""What the neural forecasters share: from a table to a trained stack, and back from storage."""
+"""Base class of neural forecasters: encoding, training, scoring and storage of a stack."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class NeuralForecaster(Forecaster):
         n_networks: int,
         chunk: int = 0,
     ) -> Any:
-        """Encode, split and train; sets the learned attributes that networks share and returns what was trained.
+        """Encode, split and train; set the attributes that networks share, return the rest.
 
         Each `chunk` of one path has the same split, and starts and batches of its own.
         """
@@ -228,7 +228,7 @@ class NeuralForecaster(Forecaster):
 
 
 def warn_about_unit(y: Floats, low: float, high: float) -> None:
-    """Warn if the outcome's spread lies outside what the paper's network can say."""
+    """Warn if the outcome's spread lies outside the range of the paper's network."""
     spread = float(np.std(y))
     if not 2 * low < spread < high / 2:
         warnings.warn(

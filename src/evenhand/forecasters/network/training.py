@@ -71,9 +71,7 @@ class Settings:
 class Rows:
     """Encoded rows with outcomes and weights of mean 1.
 
-    `of` has the numbers of each network's rows, None is all rows.
-
-    `of` has shape (n_networks, k).
+    `of` has the numbers of each network's rows, shape (n_networks, k); None is all rows.
     """
 
     x: Floats
@@ -121,7 +119,7 @@ def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[
 def split_rows_by_network(
     rows: Rows, fraction: float, n_networks: int, random_state: RandomState
 ) -> tuple[Rows, Rows]:
-    """Set another share of the rows aside for each network, so that together they learn from all rows."""
+    """Set another share of the rows aside for each network: together they learn from all rows."""
     check_fraction("validation_fraction", fraction)
     n = rows.y.size
     if n < MIN_ROWS_TO_SPLIT:
@@ -154,7 +152,7 @@ def train(
     random_state: RandomState,
     verbose: bool,
 ) -> Trained:
-    """Train a stack; each network keeps its best validation step and leaves when its patience is up."""
+    """Train a stack; each network stops on its own and keeps its best validation step."""
     where = pick_device(device)
     remedy = "train with fewer rows, a smaller batch_size or network, or device='cpu'"
     with memory_of(where, remedy), _threads(shape, n_networks, settings.batch_size):
@@ -199,7 +197,7 @@ def _tensors(rows: Rows, where: torch.device) -> tuple[torch.Tensor, ...]:
 
 
 def _numbers(rows: Rows, where: torch.device) -> torch.Tensor:
-    """Row numbers of each network, shape (n_networks, k), or (1, k) where all networks have the same rows."""
+    """Row numbers of each network, (n_networks, k), or (1, k) if all have the same rows."""
     if rows.of is None:
         return torch.arange(rows.y.size, device=where)[None, :]
     return torch.as_tensor(rows.of, device=where)

@@ -1,4 +1,4 @@
-"""The paper's forecaster: a network that takes the draw as an input (Zhao, Ma & Ermon, ICML 2020)."""
+"""The paper's forecaster: a network with the draw as an input (Zhao, Ma & Ermon, ICML 2020)."""
 
 from __future__ import annotations
 

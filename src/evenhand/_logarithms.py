@@ -1,0 +1,37 @@
+"""Logarithms of sums and differences of exponentials, exact in both tails."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._validate import Floats
+
+
+def log_expm1(x: Floats) -> Floats:
+    """Logarithm of exp(x) - 1 for x >= 0, exact for small and for large x; minus infinity at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(x + np.log(-np.expm1(-x)))
+
+
+def softplus(x: Floats) -> Floats:
+    """Logarithm of 1 + exp(x): the inverse of `log_expm1`."""
+    # NumPy's logaddexp goes number by number, exp and log1p do not
+    return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def log_softplus(x: Floats) -> Floats:
+    """Logarithm of log(1 + exp(x)); it is x itself far below zero."""
+    return np.asarray(np.where(x < -40, x, np.log(softplus(np.maximum(x, -40.0)))))
+
+
+def log_expm1_scaled(x: Floats, log_x: Floats) -> Floats:
+    """Logarithm of exp(x) - 1 where x may underflow and only `log_x` has its digits."""
+    return np.asarray(np.where(x > 1e-5, log_expm1(np.maximum(x, 1e-5)), log_x + x / 2))
+
+
+def log1mexp(log_p: Floats) -> Floats:
+    """Logarithm of 1 - p from log p."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(
+            np.where(log_p > -np.log(2.0), np.log(-np.expm1(log_p)), np.log1p(-np.exp(log_p)))
+        )

@@ -1,0 +1,66 @@
+"""Base class of adapters, which turn the output of a fitted estimator into distributions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+from sklearn.frozen import FrozenEstimator
+
+from evenhand._validate import Floats
+from evenhand.distributions import Distribution
+from evenhand.draws import RandomState
+from evenhand.forecasters.adapters.estimators import thawed
+
+
+class Base(ABC):
+    """A fitted estimator together with what turns its output into a distribution."""
+
+    name: ClassVar[str]
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    @classmethod
+    @abstractmethod
+    def accepts(cls, estimator: Any) -> bool:
+        """Whether the estimator is of this kind."""
+
+    @classmethod
+    def accepts_frozen(cls, estimator: Any) -> bool:
+        """Whether a fitted estimator, taken out of its `FrozenEstimator`, is of this kind."""
+        return cls.accepts(estimator)
+
+    @classmethod
+    def is_held_out(cls, estimator: Any) -> bool:
+        """Whether `fit` learns nothing, so that the model has seen none of its rows."""
+        return isinstance(estimator, FrozenEstimator)
+
+    @classmethod
+    @abstractmethod
+    def fit(
+        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
+    ) -> Self:
+        """Fit a clone of the estimator, and whatever else the distribution needs."""
+
+    @abstractmethod
+    def distribution(self, X: Any) -> Distribution:
+        """Distributions of the rows, batch shape (n,)."""
+
+    def to_arrays(self) -> dict[str, Floats]:
+        """Return the arrays that were learned in addition to the estimator."""
+        return {}
+
+    def to_parts(self) -> dict[str, Any]:
+        """Return the fitted estimators, by name."""
+        return {"estimator": thawed(self.estimator)}
+
+    @classmethod
+    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
+        """Rebuild from a fitted estimator and `to_arrays`."""
+        return cls(estimator)
+
+    @classmethod
+    def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
+        """Rebuild from `to_parts` and `to_arrays`."""
+        return cls.from_arrays(parts["estimator"], arrays)

@@ -1,0 +1,220 @@
+"""Bases whose estimator predicts a distribution for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from evenhand._validate import Floats, InputError, bad_input
+from evenhand.columns import unreported
+from evenhand.distributions import Distribution, Normal, from_ppf
+from evenhand.draws import RandomState
+from evenhand.forecast import Forecast
+from evenhand.forecasters.adapters.base import Base
+from evenhand.forecasters.adapters.estimators import (
+    USE_A_FUNCTION,
+    final_step,
+    fitted,
+    predict_options,
+    thawed,
+)
+from evenhand.tables import take_rows
+
+
+class ForecasterBase(Base):
+    """A forecaster of ours, which predicts distributions itself."""
+
+    name: ClassVar[str] = "forecaster"
+
+    @classmethod
+    def accepts(cls, estimator: Any) -> bool:
+        return hasattr(estimator, "forecast")
+
+    @classmethod
+    def fit(
+        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
+    ) -> Self:
+        base = cls(fitted(estimator, X, y, weight))
+        # a randomized forecaster is refused here, not at the first forecast
+        base.distribution(take_rows(X, [0]))
+        return base
+
+    def distribution(self, X: Any) -> Distribution:
+        with unreported():  # the model around it reports values that training never had
+            forecast = self.estimator.forecast(X)
+        if forecast.is_randomized:
+            raise InputError(
+                f"estimator {type(self.estimator).__name__} is randomized already; randomization is"
+                " the outermost step: use it as it is, or randomize a deterministic estimator"
+            )
+        distribution: Distribution = forecast.distribution
+        return distribution
+
+
+class CallableBase(Base):
+    """A function from rows to forecasts; there is nothing to fit."""
+
+    name: ClassVar[str] = "callable"
+
+    @classmethod
+    def accepts(cls, estimator: Any) -> bool:
+        return (
+            callable(estimator)
+            and not isinstance(estimator, type)
+            and not hasattr(estimator, "predict")
+        )
+
+    @classmethod
+    def is_held_out(cls, estimator: Any) -> bool:
+        return True
+
+    @classmethod
+    def fit(
+        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
+    ) -> Self:
+        base = cls(thawed(estimator))
+        # output of another kind is refused here, not at the first forecast
+        base.distribution(take_rows(X, [0]))
+        return base
+
+    def distribution(self, X: Any) -> Distribution:
+        output = self.estimator(X)
+        if isinstance(output, tuple) and len(output) == 2:
+            output = Normal(*(np.ravel(np.asarray(part, dtype=np.float64)) for part in output))
+        elif isinstance(output, Forecast) and not output.is_randomized:
+            output = output.distribution
+        if not isinstance(output, Distribution) or output.batch_shape != (len(X),):
+            shape = f" of shape {output.batch_shape}" if isinstance(output, Distribution) else ""
+            rule = (
+                f"return a deterministic Forecast, a Distribution or (mean, std) of the {len(X)}"
+                " rows it is given"
+            )
+            raise bad_input("estimator", rule, type(output).__name__ + shape)
+        return output
+
+
+class PPFBase(Base):
+    """A model that returns an object with `ppf` for its rows, as those of NGBoost and skpro do."""
+
+    name: ClassVar[str] = "ppf"
+
+    @classmethod
+    def accepts(cls, estimator: Any) -> bool:
+        return _ppf_method(estimator) is not None
+
+    @classmethod
+    def fit(
+        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
+    ) -> Self:
+        # scikit-learn cannot see of every such model whether it is fitted: its first forecast shows
+        base = cls(
+            estimator if isinstance(estimator, FrozenEstimator) else fitted(estimator, X, y, weight)
+        )
+        base.distribution(take_rows(X, [0]))
+        return base
+
+    def distribution(self, X: Any) -> Distribution:
+        model = thawed(self.estimator)
+        method = _ppf_method(model)
+        assert method is not None
+        predict = getattr(model if hasattr(model, method) else final_step(model), method)
+        predicted = predict(_rows_for(model, X))
+        ppf = getattr(predicted, "ppf", None)
+        if not callable(ppf):
+            rule = f"return an object with ppf from {method}"
+            got = f"{type(predicted).__name__} from {type(model).__name__}"
+            raise bad_input("estimator", rule, got, USE_A_FUNCTION)
+        return from_ppf(checked_ppf(ppf, len(X), type(model).__name__))
+
+
+class ReturnStdBase(Base):
+    """A model whose `predict` returns a standard deviation, such as a Gaussian process.
+
+    Normal forecasts.
+    """
+
+    name: ClassVar[str] = "return_std"
+
+    def __init__(self, estimator: Any, least_std: float) -> None:
+        super().__init__(estimator)
+        self.least_std = least_std
+
+    @classmethod
+    def accepts(cls, estimator: Any) -> bool:
+        return "return_std" in predict_options(estimator)
+
+    @classmethod
+    def fit(
+        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
+    ) -> Self:
+        return cls(fitted(estimator, X, y, weight), cls.floor(y))
+
+    @staticmethod
+    def floor(y: Floats) -> float:
+        """Least standard deviation: a Gaussian process without noise has 0 at its training rows."""
+        return 1e-9 * float(np.abs(y).max()) or 1e-300
+
+    def distribution(self, X: Any) -> Distribution:
+        mean, std = self.estimator.predict(X, return_std=True)
+        return Normal(np.ravel(mean), np.maximum(np.ravel(std), self.least_std))
+
+    def to_arrays(self) -> dict[str, Floats]:
+        return {"least_std": np.array([self.least_std])}
+
+    @classmethod
+    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
+        return cls(estimator, float(arrays["least_std"][0]))
+
+
+def checked_ppf(
+    ppf: Callable[[float], Any], n_samples: int, name: str
+) -> Callable[[float], Floats]:
+    """Return a model's quantile function, checked at each call to give `n_samples` finite numbers.
+
+    Parameters
+    ----------
+    ppf : callable
+        Quantiles of all rows at one probability; anything with `n_samples` numbers.
+    n_samples : int
+        Number of rows.
+    name : str
+        The model, for messages.
+    """
+
+    def checked(p: float) -> Floats:
+        values = np.ravel(np.asarray(ppf(p), dtype=np.float64))
+        if values.size != n_samples or not np.isfinite(values).all():
+            wrong_size = values.size != n_samples
+            got = f"{values.size} values" if wrong_size else "values that are not finite"
+            raise InputError(
+                f"estimator {name} gives {got} as quantiles of {n_samples} rows; {USE_A_FUNCTION}"
+            )
+        return values
+
+    return checked
+
+
+def _ppf_method(estimator: Any) -> str | None:
+    """Name of the method that returns a distribution.
+
+    Classifiers have `predict_proba` too, but no quantiles.
+    """
+    model = final_step(estimator)
+    if hasattr(model, "pred_dist"):
+        return "pred_dist"
+    has_quantiles = hasattr(model, "predict_proba") and hasattr(model, "predict_quantiles")
+    return "predict_proba" if has_quantiles else None
+
+
+def _rows_for(estimator: Any, X: Any) -> Any:
+    """Return rows as the method that predicts distributions takes them.
+
+    In a Pipeline they have passed the steps before the last.
+    """
+    method = _ppf_method(estimator)
+    if method is None or hasattr(estimator, method) or len(estimator.steps) == 1:
+        return X
+    return estimator[:-1].transform(X)

@@ -1,0 +1,65 @@
+"""Fitting and inspection of the estimators that people bring."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from evenhand._validate import Floats, bad_input
+
+USE_A_FUNCTION = "give a function from rows to a Forecast instead"
+"""Remedy for models whose output does not fit."""
+
+
+def thawed(estimator: Any) -> Any:
+    """Return the model inside a FrozenEstimator; any other estimator is returned as it is."""
+    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+
+
+def frozen(estimator: Any) -> Any:
+    """Return a model in a FrozenEstimator, each of several in one of its own.
+
+    A function is returned as it is.
+    """
+    if isinstance(estimator, list | tuple):
+        return [frozen(member) for member in estimator]
+    return FrozenEstimator(thawed(estimator)) if hasattr(estimator, "fit") else estimator
+
+
+def final_step(estimator: Any) -> Any:
+    """Return the last step of a Pipeline; any other estimator is returned as it is."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def predict_options(estimator: Any) -> tuple[str, ...]:
+    """Names of the parameters of `predict`, of the last step in a Pipeline."""
+    predict = getattr(final_step(estimator), "predict", None)
+    return () if predict is None else tuple(inspect.signature(predict).parameters)
+
+
+def allows_missing(estimator: Any) -> bool | None:
+    """Whether an estimator says that it takes missing values; None if it says nothing."""
+    inner = thawed(estimator)
+    return (
+        bool(get_tags(inner).input_tags.allow_nan) if hasattr(inner, "__sklearn_tags__") else None
+    )
+
+
+def fitted(estimator: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
+    """Fit a clone. A FrozenEstimator is its own clone and stays as it is."""
+    if isinstance(estimator, FrozenEstimator) and allows_missing(estimator) is None:
+        return estimator  # scikit-learn cannot tell whether it is fitted
+    copy = clone(estimator)
+    if weight is None or isinstance(estimator, FrozenEstimator):
+        return copy.fit(X, y)
+    if not has_fit_parameter(copy, "sample_weight"):
+        raise bad_input(
+            "sample_weight", f"be left out: {type(copy).__name__}.fit does not take it", "weights"
+        )
+    return copy.fit(X, y, sample_weight=weight)

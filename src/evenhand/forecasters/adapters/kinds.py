@@ -1,0 +1,166 @@
+"""Kinds of bases, in the order in which an estimator is matched, and those made of several models.
+
+Adding a kind of base is one class and one line in `KINDS`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.ensemble import BaggingRegressor, VotingRegressor
+
+from evenhand._validate import Floats, InputError, bad_input
+from evenhand.distributions import Distribution, Normal, NormalMixture
+from evenhand.draws import RandomState
+from evenhand.forecasters.adapters.base import Base
+from evenhand.forecasters.adapters.distribution_bases import (
+    CallableBase,
+    ForecasterBase,
+    PPFBase,
+    ReturnStdBase,
+)
+from evenhand.forecasters.adapters.estimators import frozen, thawed
+from evenhand.forecasters.adapters.quantile_bases import QuantileBase
+from evenhand.forecasters.adapters.residual_bases import ResidualBase
+from evenhand.tables import take_rows
+
+
+class MembersBase(Base):
+    """Equal mixture of several models that predict normal distributions or mixtures of them."""
+
+    name: ClassVar[str] = "members"
+
+    def __init__(self, members: list[Base]) -> None:
+        super().__init__([member.estimator for member in members])
+        self.members = members
+
+    @classmethod
+    def accepts(cls, estimator: Any) -> bool:
+        return isinstance(estimator, list | tuple)
+
+    @classmethod
+    def is_held_out(cls, estimator: Any) -> bool:
+        return all(kind_of(member).is_held_out(member) for member in _members(estimator))
+
+    @classmethod
+    def fit(
+        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
+    ) -> Self:
+        members = _members(estimator)
+        if not members:
+            raise bad_input("estimator", "hold at least one model", "an empty list")
+        # a plain regressor is refused before anything is fitted
+        served = (ForecasterBase, CallableBase, PPFBase, ReturnStdBase)
+        for member in members:
+            if not issubclass(kind_of(member), served):
+                raise _not_normal(member)
+        base = cls([kind_of(member).fit(member, X, y, weight, cv, random) for member in members])
+        base.distribution(take_rows(X, [0]))
+        return base
+
+    def distribution(self, X: Any) -> Distribution:
+        return mixture([(1.0, member.distribution(X), member.estimator) for member in self.members])
+
+    def to_arrays(self) -> dict[str, Floats]:
+        named = ((i, member.to_arrays()) for i, member in enumerate(self.members))
+        return {f"{i}.{name}": array for i, arrays in named for name, array in arrays.items()}
+
+    def to_parts(self) -> dict[str, Any]:
+        return {f"member{i}": thawed(member.estimator) for i, member in enumerate(self.members)}
+
+    @classmethod
+    def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
+        members = []
+        for i in range(len(parts)):
+            model = parts[f"member{i}"]
+            start = f"{i}."
+            own = {
+                name.removeprefix(start): array
+                for name, array in arrays.items()
+                if name.startswith(start)
+            }
+            members.append(kind_of(model).from_parts({"estimator": model}, own))
+        return cls(members)
+
+
+class EnsembleBase(ReturnStdBase):
+    """A bagging or voting regressor of models with `return_std`: a mixture of normals."""
+
+    name: ClassVar[str] = "ensemble"
+
+    @classmethod
+    def accepts(cls, estimator: Any) -> bool:
+        if isinstance(estimator, BaggingRegressor):
+            return estimator.estimator is not None and kind_of(estimator.estimator) is ReturnStdBase
+        if isinstance(estimator, VotingRegressor):
+            members = [member for _, member in estimator.estimators if member != "drop"]
+            return bool(members) and all(kind_of(member) is ReturnStdBase for member in members)
+        return False
+
+    def distribution(self, X: Any) -> Distribution:
+        model = thawed(self.estimator)
+        rows = np.asarray(X) if isinstance(model, BaggingRegressor) else X
+        columns = getattr(model, "estimators_features_", None) or [None] * len(model.estimators_)
+        weights = getattr(model, "_weights_not_none", None)
+        weights = np.ones(len(model.estimators_)) if weights is None else np.asarray(weights)
+        members = []
+        for weight, member, used in zip(weights, model.estimators_, columns, strict=True):
+            own_rows = rows if used is None else rows[:, used]
+            predicted = ReturnStdBase(member, self.least_std).distribution(own_rows)
+            members.append((float(weight), predicted, member))
+        return mixture(members)
+
+
+KINDS: dict[str, type[Base]] = {
+    kind.name: kind
+    for kind in (
+        ForecasterBase,
+        MembersBase,
+        EnsembleBase,
+        CallableBase,
+        PPFBase,
+        QuantileBase,
+        ReturnStdBase,
+        ResidualBase,
+    )
+}
+
+
+def kind_of(estimator: Any) -> type[Base]:
+    """Return the first kind that an estimator is of."""
+    inner = thawed(estimator)
+    for kind in KINDS.values():
+        if kind.accepts(inner) if inner is estimator else kind.accepts_frozen(inner):
+            return kind
+    remedy = "a function from rows to a Forecast serves too"
+    raise bad_input(
+        "estimator", "be a regressor with fit and predict", type(estimator).__name__, remedy
+    )
+
+
+def mixture(members: list[tuple[float, Distribution, Any]]) -> NormalMixture:
+    """Mix normal distributions and mixtures: weight, distribution and model of each member."""
+    parts = []
+    for weight, predicted, model in members:
+        if isinstance(predicted, Normal):
+            weights = np.full((*predicted.batch_shape, 1), weight)
+            parts.append((weights, predicted.loc[..., None], predicted.scale[..., None]))
+        elif isinstance(predicted, NormalMixture):
+            parts.append((weight * predicted.weights, predicted.loc, predicted.scale))
+        else:
+            raise _not_normal(model)
+    weights, loc, scale = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
+    return NormalMixture(weights, loc, scale)
+
+
+def _members(estimator: Any) -> list[Any]:
+    """Return the members of a list, each in a FrozenEstimator of its own if the list was in one."""
+    inner = thawed(estimator)
+    return list(inner) if inner is estimator else frozen(inner)
+
+
+def _not_normal(model: Any) -> InputError:
+    rule = "hold models that say normal distributions or mixtures of them"
+    remedy = "put plain regressors into a VotingRegressor"
+    return bad_input("estimator", rule, type(thawed(model)).__name__, remedy)

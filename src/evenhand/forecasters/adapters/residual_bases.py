@@ -1,0 +1,111 @@
+"""Bases whose estimator predicts numbers: the prediction and the distribution of residuals."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold
+
+from evenhand._validate import Floats, InputError, bad_input
+from evenhand.distributions import Distribution, LocationScale, Quantiles
+from evenhand.draws import RandomState, generator
+from evenhand.forecasters.adapters.base import Base
+from evenhand.forecasters.adapters.estimators import fitted
+from evenhand.tables import take_rows
+
+
+class ResidualBase(Base):
+    """Any regressor: its prediction plus the distribution of its cross-fitted residuals.
+
+    Residuals come from rows that the model was not fitted on, so the distribution is that of a
+    model fitted on a share `(cv - 1) / cv` of the rows.
+    """
+
+    name: ClassVar[str] = "residuals"
+
+    def __init__(self, estimator: Any, residuals: Quantiles) -> None:
+        super().__init__(estimator)
+        self.residuals = residuals
+        self.unseen_pit: Floats | None = None
+
+    @classmethod
+    def accepts(cls, estimator: Any) -> bool:
+        return hasattr(estimator, "predict")
+
+    @classmethod
+    def is_held_out(cls, estimator: Any) -> bool:
+        return False  # residuals are learned even of a fitted model
+
+    @classmethod
+    def fit(
+        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
+    ) -> Self:
+        n = y.size
+        is_frozen = isinstance(estimator, FrozenEstimator)
+        if n < 2 * cv and not is_frozen:
+            raise bad_input("X", f"have at least {2 * cv} rows for cv={cv}", f"n_samples = {n}")
+        model = fitted(estimator, X, y, weight)
+        if is_frozen:
+            residuals = y - np.ravel(model.predict(X))
+        else:
+            residuals = _cross_fitted_residuals(estimator, X, y, weight, cv, generator(random))
+        if not np.isfinite(residuals).all():
+            raise InputError(
+                f"estimator {type(estimator).__name__} predicts values that are not finite"
+            )
+        base = cls(model, residual_distribution(residuals, weight))
+        if not is_frozen:
+            # each row's residual is one of n that make the distribution: its PIT is unseen but for
+            # 1 / n
+            base.unseen_pit = LocationScale(base.residuals, np.zeros(n)).cdf(residuals)
+        return base
+
+    def distribution(self, X: Any) -> Distribution:
+        return LocationScale(self.residuals, np.ravel(self.estimator.predict(X)))
+
+    def to_arrays(self) -> dict[str, Floats]:
+        return {
+            "residual_levels": np.ravel(self.residuals.levels),
+            "residual_quantiles": np.ravel(self.residuals.values),
+        }
+
+    @classmethod
+    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
+        return cls(
+            estimator, Quantiles(arrays["residual_levels"], arrays["residual_quantiles"][None, :])
+        )
+
+
+def _cross_fitted_residuals(
+    estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: np.random.Generator
+) -> Floats:
+    """Residuals of each row under the model fitted without its fold, shape (n,)."""
+    residuals = np.empty(y.size)
+    seed = int(random.integers(2**31))
+    for learn, hold in KFold(cv, shuffle=True, random_state=seed).split(np.empty((y.size, 1))):
+        part_weight = None if weight is None else weight[learn]
+        part = fitted(estimator, take_rows(X, learn), y[learn], part_weight)
+        residuals[hold] = y[hold] - np.ravel(part.predict(take_rows(X, hold)))
+    return residuals
+
+
+def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles:
+    """Distribution of residuals: quantiles at equal steps of probability, exponential beyond.
+
+    The number of steps, `2 n^(2/5)`, is that of a histogram with equal masses whose bias and noise
+    are in balance.
+    """
+    if weight is not None:
+        residuals = residuals[weight > 0]
+        weight = weight[weight > 0]
+    n_levels = int(np.clip(round(2 * residuals.size**0.4), 2, 200))
+    levels = (np.arange(n_levels) + 0.5) / n_levels
+    if weight is None:
+        values = np.quantile(residuals, levels, method="hazen")
+    else:
+        order = np.argsort(residuals)
+        share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
+        values = np.interp(levels, share, residuals[order])
+    return Quantiles(levels, values[None, :], sort=True)  # interpolated ones may fall by a rounding
