@@ -522,7 +522,7 @@ def test_neither_importing_nor_drawing_starts_pyplot():
     code = """
 import sys
 import evenhand.figures as figures, evenhand.report.html
-from evenhand.figures.svg import inline_svg
+from evenhand.figures import inline_svg
 assert "matplotlib" not in sys.modules
 groups = [{"group": "a", "n": 40, "error": 0.1}]
 svg = inline_svg(lambda: figures.plot_groups(groups), "a figure", "p")

@@ -110,6 +110,16 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
     return int(value)
 
 
+def check_masses(masses: ArrayLike) -> Floats:
+    """Return masses as a list of shares, each above 0 and at most 1."""
+    shares = np.atleast_1d(np.asarray(masses, dtype=np.float64))
+    if shares.ndim != 1 or shares.size == 0:
+        raise bad_input("masses", "be a number or a list of numbers", f"shape {shares.shape}")
+    for mass in shares:
+        check_fraction("mass", mass, high_open=False)
+    return shares
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:

@@ -19,7 +19,7 @@ from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
 from evenhand.columns import UnseenValues
 from evenhand.report import audit_html, audit_text
-from evenhand.search.leaks import COLUMNS as LEAK_COLUMNS
+from evenhand.search import LEAK_COLUMNS
 
 SCHEMA = "evenhand.audit/3"
 

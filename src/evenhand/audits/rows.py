@@ -31,9 +31,7 @@ from evenhand.columns.encoding import TableEncoder
 from evenhand.columns.given_groups import check_groups
 from evenhand.columns.groups import Groups
 from evenhand.draws import one_row_each
-from evenhand.search.leaks import COLUMNS, find_leaks
-from evenhand.search.learned_group import GroupSearch
-from evenhand.search.masks import as_table
+from evenhand.search import LEAK_COLUMNS, GroupSearch, as_table, find_leaks
 from evenhand.tables import take_rows
 
 NO_CERTIFICATE = "no certificate"
@@ -97,7 +95,7 @@ class HeldOut:
     groups: Groups
     one_row_each: bool
     notes: list[str]
-    leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(COLUMNS)))
+    leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
 
     @cached_property
     def searched(self) -> Any:

@@ -28,7 +28,7 @@ from evenhand._format import (
     plain_number,
     stated_confidence,
 )
-from evenhand._validate import Floats, bad_input, check_finite, check_fraction
+from evenhand._validate import Floats, bad_input, check_finite, check_fraction, check_masses
 from evenhand.calibration import check_own_draws
 from evenhand.certificates import ONE_ROW_EACH
 from evenhand.columns.given_groups import check_groups
@@ -36,7 +36,6 @@ from evenhand.decisions.bayes import BayesDecision, check_forecast
 from evenhand.decisions.realized_losses import Seen
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
-from evenhand.search.oracle_group import check_masses
 
 __all__ = ["LossGuarantee", "loss_guarantee"]
 

@@ -15,8 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from evenhand.figures.style import printable
-from evenhand.figures.svg import inline_svg
+from evenhand.figures import inline_svg, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

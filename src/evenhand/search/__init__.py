@@ -5,13 +5,27 @@ Scan, learned group, oracle group and their null distribution.
 
 from __future__ import annotations
 
-from evenhand.search.learned_group import FoundGroup, find_group
+# parts for audits and reports; `__all__` is the documented reference
+from evenhand.search.directions import AS_FORECAST as AS_FORECAST
+from evenhand.search.directions import HIGHER as HIGHER
+from evenhand.search.directions import LOWER as LOWER
+from evenhand.search.directions import MIXED as MIXED
+from evenhand.search.directions import NARROW as NARROW
+from evenhand.search.directions import POSSIBLE_LEAK as POSSIBLE_LEAK
+from evenhand.search.directions import TOO_SMALL as TOO_SMALL
+from evenhand.search.directions import WIDE as WIDE
+from evenhand.search.directions import Direction as Direction
+from evenhand.search.leaks import LEAK_COLUMNS as LEAK_COLUMNS
+from evenhand.search.leaks import find_leaks as find_leaks
+from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group
+from evenhand.search.masks import as_table as as_table
 from evenhand.search.null_distribution import NullCurve, null_curve
 from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve
 from evenhand.search.scan import scan_groups
 
 __all__ = [
     "FoundGroup",
+    "GroupSearch",
     "NullCurve",
     "WorstGroupCurve",
     "find_group",

@@ -19,7 +19,7 @@ from evenhand.columns.groups import Groups
 from evenhand.columns.values import days, moments
 from evenhand.search.masks import Bools, Ints, as_table, feature_groups
 
-__all__ = ["COLUMNS", "find_leaks"]
+__all__ = ["LEAK_COLUMNS", "find_leaks"]
 
 MOST_APART = 0.01
 """Largest share of the rows on which a group may differ from a range of outcomes."""
@@ -37,7 +37,7 @@ LEAST_CORRELATION = 0.99
 FEWEST_RANKED = 20
 """Fewest rows on which a rank correlation is judged."""
 
-COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
+LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 
 
 def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.DataFrame:
@@ -94,8 +94,8 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
             by_column[name] = (float(least), *found)
     features_found = [("feature", name, name, *numbers) for name, numbers in by_column.items()]
     group_rows = _groups_found(groups, ranges, by_column)
-    return pd.DataFrame([*group_rows, *features_found], columns=list(COLUMNS)).astype(
-        dict.fromkeys(COLUMNS[3:], float)
+    return pd.DataFrame([*group_rows, *features_found], columns=list(LEAK_COLUMNS)).astype(
+        dict.fromkeys(LEAK_COLUMNS[3:], float)
     )
 
 

@@ -26,9 +26,10 @@ from evenhand._validate import (
 from evenhand.calibration import as_pits, covered
 from evenhand.columns.encoding import TableEncoder
 from evenhand.draws import RandomState, generator
+from evenhand.search.directions import Direction
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
 from evenhand.search.mean_bound import mean_lower_bound
-from evenhand.search.patterns import Direction, direction_of, pattern_values
+from evenhand.search.patterns import direction_of, pattern_values
 from evenhand.search.rules import RULE_STRETCH, Rule, learn_rules, main_features
 from evenhand.tables import take_rows
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, bad_input, check_count
+from evenhand._validate import Floats, bad_input, check_count, check_masses
 from evenhand.calibration import as_pits, calibration_error, pathwise_errors
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.links import Entropic, Link
-from evenhand.search.oracle_group import check_masses, group_sizes, worst_group_curve
+from evenhand.search.oracle_group import group_sizes, worst_group_curve
 
 __all__ = ["NullCurve", "null_curve"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, bad_input, check_count, check_fraction
+from evenhand._validate import Floats, check_count, check_masses
 from evenhand.calibration import as_pits, quantile_distance
 from evenhand.draws import RandomState, generator
 from evenhand.search.cells import BLOCK, Cells, Counts, Mask
@@ -126,16 +126,6 @@ def worst_group_curve(
     found = _find(matrix, sizes, int(n_starts), generator(random_state))
     errors, groups = _decide(matrix, sizes, found)
     return WorstGroupCurve(shares, errors[which], tuple(np.flatnonzero(groups[i]) for i in which))
-
-
-def check_masses(masses: ArrayLike) -> Floats:
-    """Return masses as a list of shares, each above 0 and at most 1."""
-    shares = np.atleast_1d(np.asarray(masses, dtype=np.float64))
-    if shares.ndim != 1 or shares.size == 0:
-        raise bad_input("masses", "be a number or a list of numbers", f"shape {shares.shape}")
-    for mass in shares:
-        check_fraction("mass", mass, high_open=False)
-    return shares
 
 
 def group_sizes(masses: Floats, n_samples: int) -> Counts:

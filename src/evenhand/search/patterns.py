@@ -7,19 +7,10 @@ PITs, `integral_0^1 s(c) (F(c) - c) dc <= W1(F, Uniform)`, with equality for `s 
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from evenhand._validate import Floats
-
-Direction = Literal[
-    "outcomes lower than forecast",
-    "outcomes higher than forecast",
-    "intervals too narrow",
-    "intervals too wide",
-    "mixed",
-]
+from evenhand.search.directions import HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
 
 CELLS = 32
 """Patterns are constant on so many equal cells of [0, 1]."""
@@ -90,7 +81,7 @@ def direction_of(pattern: Floats) -> Direction:
     spread = float((pattern * _SPREAD).mean())
     # signs that agree on three quarters of the levels have mean product 1/2
     if abs(level) >= max(0.5, abs(spread)):
-        return "outcomes lower than forecast" if level > 0 else "outcomes higher than forecast"
+        return LOWER if level > 0 else HIGHER
     if abs(spread) >= 0.5:
-        return "intervals too narrow" if spread > 0 else "intervals too wide"
-    return "mixed"
+        return NARROW if spread > 0 else WIDE
+    return MIXED

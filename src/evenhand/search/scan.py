@@ -23,6 +23,15 @@ from evenhand.calibration import as_pits, covered
 from evenhand.columns.given_groups import check_groups
 from evenhand.columns.groups import Groups
 from evenhand.draws import RandomState, generator
+from evenhand.search.directions import (
+    AS_FORECAST,
+    HIGHER,
+    LOWER,
+    NARROW,
+    TOO_SMALL,
+    WIDE,
+    Direction,
+)
 from evenhand.search.masks import Ints, Masks, as_table, make_masks
 from evenhand.search.pairs import ALL_ROWS, BINS, BLOCK, Found, Rows, scan_pairs
 
@@ -30,16 +39,8 @@ __all__ = ["scan_groups"]
 
 LEVEL = 0.05  # adjusted p-value from which on a group's direction is not told from chance
 COVERAGE = 0.8
-DIRECTIONS = [
-    "outcomes lower than forecast",
-    "outcomes higher than forecast",
-    "intervals too wide",
-    "intervals too narrow",
-    "as forecast",
-    "too small to tell",
-]
-AS_FORECAST = 4
-TOO_SMALL = 5
+DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
+"""By code: 0 and 1 are a low and a high mean PIT, 2 and 3 a low and a high spread of PITs."""
 
 
 def scan_groups(
@@ -210,7 +211,7 @@ def frame_of(
     z = np.where(by_spread, z_spread, z_level)
     p_value = np.minimum(2 * special.erfc(np.abs(z) / np.sqrt(2)), 1.0)
     adjusted = (_holm if correction == "holm" else _benjamini_yekutieli)(p_value)
-    direction = np.where(adjusted < LEVEL, 2 * by_spread + (z > 0), AS_FORECAST)
+    direction = np.where(adjusted < LEVEL, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
     order = np.argsort(-error)
     order = order[np.argsort(adjusted[order], kind="stable")]
     first = found.first[order]
@@ -297,7 +298,7 @@ def too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
             "group": names,
             "n": sizes.astype(np.int64),
             "error": nothing,
-            "direction": DIRECTIONS[TOO_SMALL],
+            "direction": TOO_SMALL,
         }
         | numbers
         | {"features": pd.Series([(name,) for name in names], dtype=object)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from evenhand.figures.style import BLUE, GREY, ORANGE, RED, new_figure, tidy
+from evenhand.figures import BLUE, GREY, ORANGE, RED, new_figure, tidy
 from evenhand.studies.credit_claims import LIKELIHOOD, PAIC
 from evenhand.studies.credit_world import LINKED, NETWORK
 from evenhand.studies.verdicts import interval

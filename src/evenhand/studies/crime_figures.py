@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from evenhand.figures.style import BLUE, GREY, ORANGE, as_points, new_figure, tidy
+from evenhand.figures import BLUE, GREY, ORANGE, as_points, new_figure, tidy
 from evenhand.studies.crime_split import LINKED, MASSES, NETWORK
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from evenhand import store
 from evenhand._files import write_text
 from evenhand._progress import progress
 from evenhand._validate import bad_input
-from evenhand.figures.svg import save_figure
+from evenhand.figures import save_figure
 from evenhand.report.page import bullets, figure, heading, page, paragraph, section, table
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats
-from evenhand.figures.style import BLUE, GREY, ORANGE, RED, new_figure, tidy
+from evenhand.figures import BLUE, GREY, ORANGE, RED, new_figure, tidy
 from evenhand.studies.study import Exhibit
 
 if TYPE_CHECKING:
