@@ -58,7 +58,7 @@ DEFAULT = "entropic, ensemble"
 
 def measure(wide: Forecast, few: Forecast, y: np.ndarray, seed: int) -> dict[str, float]:
     """Scores of one forecaster at one alpha; PITs are spread over their rounding cells."""
-    curve = worst_group_curve(wide.pit(y, step=STEP, random_state=seed), MASSES)
+    curve = worst_group_curve(wide.pit(y, step=STEP, random_state=seed), MASSES, random_state=0)
     row = {f"error at {mass:g}": error for mass, error in zip(MASSES, curve.errors, strict=True)}
     row |= {
         "cell log score": cell_log_score(wide, y, STEP).mean(),

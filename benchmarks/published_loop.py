@@ -139,7 +139,7 @@ def main() -> None:
         published_group(pit_of_plain, N_VALIDATION, N_VALIDATION // 5, np.random.default_rng(seed))
         plain_evaluation = (time.perf_counter() - start) * len(SIZES)
         start = time.perf_counter()
-        worst_group_curve(model.forecast(X[held], draws).pit(y[held]), SIZES)
+        worst_group_curve(model.forecast(X[held], draws).pit(y[held]), SIZES, random_state=0)
         evaluation.append((time.perf_counter() - start) / plain_evaluation)
 
         ours = model.forecast(X[held], draws)

@@ -78,11 +78,11 @@ def against_published(n_timed: int) -> None:
     r = jittered(n, N_DRAWS, 2)
     pit = pit_at(r)
     ours, curve = (
-        median_seconds(lambda: worst_group_curve(pit, masses)),
-        worst_group_curve(pit, masses),
+        median_seconds(lambda: worst_group_curve(pit, masses, random_state=0)),
+        worst_group_curve(pit, masses, random_state=0),
     )
-    with_draws = median_seconds(lambda: worst_group_curve(pit_at(r), masses))
-    one_column = median_seconds(lambda: worst_group_curve(pit[:, :1], masses))
+    with_draws = median_seconds(lambda: worst_group_curve(pit_at(r), masses, random_state=0))
+    one_column = median_seconds(lambda: worst_group_curve(pit[:, :1], masses, random_state=0))
     timed = np.linspace(0.2, 0.5, n_timed)
     start = time.perf_counter()
     groups = [published_group(pit_at, n, round(mass * n), rng) for mass in timed]
@@ -106,7 +106,10 @@ def against_published(n_timed: int) -> None:
         ends = [calibration_error(pit[order[:k]]), calibration_error(pit[order[n - k :]])]
         assert error >= max(ends) - 1e-13, "below the lowest and highest mean PITs"
     for mass, group in zip(timed, groups, strict=True):
-        found, theirs = worst_group_curve(pit, mass).errors[0], calibration_error(pit[group])
+        found, theirs = (
+            worst_group_curve(pit, mass, random_state=0).errors[0],
+            calibration_error(pit[group]),
+        )
         print(
             f"  mass {mass:.2f}: error {found:.4f} found, {theirs:.4f} published, on the same PITs"
         )
@@ -124,8 +127,8 @@ def against_random_subsets() -> None:
     sizes = np.linspace(0, 1, 10)
     masses = np.maximum(sizes, 2 / n)
     ours, middle = (
-        median_seconds(lambda: worst_group_curve(pit, masses), 9),
-        worst_group_curve(pit, 0.5),
+        median_seconds(lambda: worst_group_curve(pit, masses, random_state=0), 9),
+        worst_group_curve(pit, 0.5, random_state=0),
     )
     of_one_half = max(half[middle.rows[0]].mean(), 1 - half[middle.rows[0]].mean())
     print(
@@ -167,7 +170,7 @@ def at_scale(row_counts: list[int]) -> None:
             base = rng.uniform(size=(min(10_000, n - start), 1))
             pit[start : start + 10_000] = link.ppf(base, jittered(base.size, N_DRAWS, rng))
         before, start_time = peak_megabytes(), time.perf_counter()
-        worst_group_curve(pit, masses)
+        worst_group_curve(pit, masses, random_state=0)
         seconds = time.perf_counter() - start_time
         extra = peak_megabytes() - before
         print(

@@ -1491,7 +1491,7 @@ def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -
     # quantiles
     x = (np.arange(300) + 0.5) / 300
     grid, weight = x**3 * (10 - 15 * x + 6 * x * x), 30 * (x * (1 - x)) ** 2 / 300
-    whole = base.take([0]).randomized(0.1, link, r=grid[None])
+    whole = base[0].randomized(0.1, link, r=grid[None])
     expected = float(weight @ (whole.ppf(grid)[0] @ weight))
     # four standard errors of 100 means, as seen
     assert mean.mean() == pytest.approx(expected, abs=4 * mean.std() / 10 + 1e-3)

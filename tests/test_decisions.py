@@ -94,9 +94,9 @@ def test_cuts_and_values_may_differ_between_people() -> None:
     np.testing.assert_array_equal(own_cuts([[-1.0, 0.5], [0.5, 1.0]]), [[2, 7], [2, 7]])
     np.testing.assert_array_equal(own_values([[-1.0, 0.5], [-1.0, 0.5]]), [[1, 2], [3, 4]])
     alone = [
-        StepLoss([c], [2.0, 7.0]).expected(normals().take([i]))[0] for i, c in enumerate((0.0, 1.0))
+        StepLoss([c], [2.0, 7.0]).expected(normals()[[i]])[0] for i, c in enumerate((0.0, 1.0))
     ]
-    np.testing.assert_allclose(own_cuts.expected(normals().take([0, 1])), alone, rtol=1e-15)
+    np.testing.assert_allclose(own_cuts.expected(normals()[[0, 1]]), alone, rtol=1e-15)
 
 
 def test_a_loss_without_cuts_is_constant() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -264,7 +265,7 @@ def test_columns_of_a_forecast_are_its_draws_and_rows_its_people() -> None:
 def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> None:
     y = np.array([0.1, 9.0, -3.0])
     whole = three() if r is None else three().randomized(0.1, r=r)
-    part = whole.take(rows)
+    part = whole[rows]
     assert part.n_samples == len(y[rows])
     np.testing.assert_allclose(part.pit(y[rows]), whole.pit(y)[rows], rtol=1e-13)
     if whole.r is None:
@@ -276,11 +277,47 @@ def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> No
         )
 
 
+@pytest.mark.parametrize("r", [None, [0.1, 0.5, 0.9], nodes(3), jittered(3, 2, 0)])
+def test_a_number_takes_the_forecast_of_one_person(r: Any) -> None:
+    y = np.array([0.1, 9.0, -3.0])
+    whole = three() if r is None else three().randomized(0.1, r=r)
+    for row in (0, 2, -1, np.int64(1)):
+        part = whole[row]
+        assert part.n_samples == len(part) == 1
+        np.testing.assert_allclose(part.pit(y[[row]]), whole.pit(y)[[row]], rtol=1e-13)
+    assert [len(person) for person in whole] == [1, 1, 1]
+
+
+def test_the_first_rows_are_taken_as_from_an_array() -> None:
+    whole = three()
+    np.testing.assert_array_equal(whole[:2].mean(), whole.mean()[:2])
+    np.testing.assert_array_equal(whole[::-1].mean(), whole.mean()[::-1])
+    np.testing.assert_array_equal(
+        whole[pd.Series([True, False, True])].mean(), whole.mean()[[0, 2]]
+    )
+
+
+@pytest.mark.parametrize("rows", [1.5, "a", [0.0, 1.0], None, True, [[0, 1]], (slice(2), 0)])
+def test_what_names_no_rows_is_refused(rows: Any) -> None:
+    with pytest.raises((InputError, ValueError), match=r"rows must be a row number|inhomogeneous"):
+        three()[rows]
+
+
+@pytest.mark.parametrize("rows", [3, -4, [0, 3], [True, False]])
+def test_rows_out_of_range_are_index_errors(rows: Any) -> None:
+    with pytest.raises(IndexError):
+        three()[rows]
+
+
+@pytest.mark.parametrize("rows", [[], slice(0), np.zeros(3, dtype=bool)], ids=str)
+def test_a_forecast_of_nobody_is_refused(rows: Any) -> None:
+    with pytest.raises(InputError, match="n >= 1"):
+        three()[rows]
+
+
 def test_rows_of_one_person_are_taken_as_often_as_asked() -> None:
     one = Forecast.from_normal([1.0], [2.0]).randomized(0.1, r=nodes(3))
-    np.testing.assert_array_equal(
-        one.take([0, 0]).pit([0.5, 0.5]), np.repeat(one.pit([0.5]), 2, axis=0)
-    )
+    np.testing.assert_array_equal(one[[0, 0]].pit([0.5, 0.5]), np.repeat(one.pit([0.5]), 2, axis=0))
 
 
 # --- PITs, samples and intervals of calibrated forecasts
@@ -498,5 +535,5 @@ def test_rearranged_pits_increase_with_the_draw_and_keep_log_density_and_draws()
     assert (after <= before + 1e-15).all()
     assert (before - after).mean() > 0.01  # the example is not monotone to begin with
     np.testing.assert_array_equal(
-        sorted_forecast.take([3, 1]).pit(y[[3, 1]]), sorted_forecast.pit(y)[[3, 1]]
+        sorted_forecast[[3, 1]].pit(y[[3, 1]]), sorted_forecast.pit(y)[[3, 1]]
     )

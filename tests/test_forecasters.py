@@ -173,7 +173,7 @@ def test_pits_densities_and_quantiles_belong_to_one_distribution(
     assert pit.dtype == density.dtype == np.float64
     assert ((pit >= 0) & (pit <= 1)).all()
     # the trapezium rule over 4001 quantiles of one row, and 1e-4 outside on either side
-    row = forecast.take(slice(0, 1))
+    row = forecast[0]
     low, high = (np.ravel(row.ppf(p)) for p in (1e-4, 1 - 1e-4))
     for j in range(low.size):
         grid = np.linspace(low[j], high[j], 4001)

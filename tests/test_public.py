@@ -144,6 +144,76 @@ def test_parameters_are_documented(name: str) -> None:
         assert parameter in section, f"{name}: {parameter} is not described"
 
 
+# fields of results, which keep what was handed in
+RESULTS = {
+    "evenhand.Audit.__init__",
+    "evenhand.Certificate.__init__",
+    "certificates.Certificate.__init__",
+    "datasets.Dataset.__init__",
+    "decisions.LossGuarantee.__init__",
+}
+# what a loss depends on besides action and outcome
+LOSSES = (
+    "decisions.BayesDecision.check_loss",
+    "decisions.BayesDecision.decide",
+    "decisions.BayesDecision.expected_loss",
+    "decisions.BayesDecision.realized_loss",
+    "decisions.loss_guarantee",
+)
+
+
+def signatures() -> list[tuple[str, inspect.Signature]]:
+    """Signatures of all public functions, and of the public methods of all public classes."""
+    found: dict[str, Any] = {
+        f"evenhand.{name}": getattr(evenhand, name) for name in evenhand.__all__
+    }
+    for room in ROOMS:
+        found |= {f"{room}.{name}": value for name, value in public(room)}
+    callables: list[tuple[str, Any]] = []
+    for name, value in found.items():
+        if inspect.isfunction(value):
+            callables.append((name, value))
+        elif inspect.isclass(value):
+            callables += [
+                (f"{name}.{method}", member)
+                for method, member in inspect.getmembers(value, callable)
+                if (method == "__init__" or not method.startswith("_"))
+                and (getattr(member, "__module__", None) or "").startswith("evenhand")
+            ]
+    return [(name, inspect.signature(value)) for name, value in callables]
+
+
+def test_a_seed_is_always_random_state_and_none_by_default() -> None:
+    for name, signature in signatures():
+        if name in RESULTS:
+            continue
+        assert not {"seed", "rng", "random", "generator"} & set(signature.parameters), name
+        if "random_state" in signature.parameters:
+            assert signature.parameters["random_state"].default is None, name
+
+
+def test_rows_are_always_a_capital_x() -> None:
+    for name, signature in signatures():
+        assert not {"x", "df", "data"} & set(signature.parameters) or name in LOSSES, name
+        if "X" in signature.parameters and "y" in signature.parameters:
+            order = list(signature.parameters)
+            assert order.index("X") < order.index("y"), name
+
+
+def test_named_groups_are_always_called_groups_and_optional() -> None:
+    for name, signature in signatures():
+        if name in RESULTS or "groups" not in signature.parameters:
+            continue
+        assert not signature.parameters["groups"].default, name
+
+
+def test_weights_and_clusters_are_optional() -> None:
+    for name, signature in signatures():
+        for parameter in ("sample_weight", "cluster"):
+            if parameter in signature.parameters and name != "draws.one_row_each":
+                assert signature.parameters[parameter].default is None, name
+
+
 def help_of(*args: str) -> str:
     script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
     assert script is not None

@@ -888,7 +888,7 @@ def test_inside_a_randomized_regressor_it_is_the_base() -> None:
     np.testing.assert_array_equal(model.base_forecast(table).pit(y), alone.forecast(table).pit(y))
     forecast = model.forecast(table, nodes(5))
     assert forecast.pit(y).shape == (600, 5)
-    assert np.isfinite(forecast.take(slice(0, 20)).mean()).all()
+    assert np.isfinite(forecast[:20].mean()).all()
     assert np.isfinite(model.predict(table)).all()
 
 

@@ -73,7 +73,7 @@ def results() -> dict[str, Any]:
         "samples": Forecast.from_samples(rng.normal(size=(N, 50))),
         "quantiles": Forecast.from_quantiles([0.1, 0.5, 0.9], np.sort(rng.normal(size=(N, 3)))),
         "found group": find_group(pit, X, 0.3, random_state=0),
-        "worst group curve": worst_group_curve(pit, [0.1, 0.5]),
+        "worst group curve": worst_group_curve(pit, [0.1, 0.5], random_state=0),
         "null curve": null_curve(pit, [0.1, 0.5], n_simulations=3, random_state=0),
         "band": local_levels_band(np.abs(pit[:, 0] - 0.5), 0.5, 0.95),
         "link": Entropic(0.2),

@@ -37,7 +37,7 @@ forecasts = {
 fig, top = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained", sharey=True)
 grid = np.linspace(-2, 5, 300)
 for ax, (name, forecast) in zip(top, forecasts.items(), strict=True):
-    first = forecast.take([0])
+    first = forecast[0]
     density = [float(np.exp(first.logpdf([location[0] + value])[0])) for value in grid]
     ax.fill_between(grid, density, color="#0072b2", alpha=0.25, linewidth=0)
     ax.plot(grid, density, color="#0072b2")

@@ -63,7 +63,7 @@ for alpha, model in zip(alphas, models, strict=True):
         ("the paper's network", model.forecast(X[test], draws)),
         ("link around one model", stated.randomized(alpha, r=draws)),
     ):
-        error = worst_group_curve(forecast.pit(y[test]), 0.2).errors[0]
+        error = worst_group_curve(forecast.pit(y[test]), 0.2, random_state=0).errors[0]
         score = -forecast.logpdf(y[test]).mean()
         records.append({"label": label, "alpha": alpha, "error": error, "score": score})
 

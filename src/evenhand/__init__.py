@@ -62,6 +62,7 @@ _ROOMS = (
     "links",
     "losses",
     "scale",
+    "scoring",
     "search",
 )
 

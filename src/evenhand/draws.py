@@ -41,7 +41,7 @@ MAKE_KEY = "python -c 'import secrets; print(secrets.token_hex(32))'"
 __all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes", "one_row_each"]
 
 
-def generator(random_state: RandomState) -> np.random.Generator:
+def generator(random_state: RandomState = None) -> np.random.Generator:
     """Return a NumPy generator from a seed, a generator, a RandomState or None (unpredictable)."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31, size=4))

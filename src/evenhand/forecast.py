@@ -1,4 +1,4 @@
-"""What a forecaster returns: a batch of distributions with the draws that made them."""
+"""Forecasts: batches of distributions with the draws that made them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._logarithms import log1mexp
@@ -41,6 +41,11 @@ class Forecast:
 
     >>> forecast.randomized(alpha=0.001, r=[0.2, 0.7]).pit([0.5, 9.0]).round(2)
     array([0.2, 0.7])
+
+    Rows are taken as from an array, and a single row is a forecast of one person:
+
+    >>> forecast[:1].n_samples, forecast[forecast.mean() > 5].mean(), forecast[-1].n_samples
+    (1, array([10.]), 1)
     """
 
     distribution: Distribution
@@ -80,9 +85,7 @@ class Forecast:
     def from_quantiles(
         cls, levels: ArrayLike, values: ArrayLike, *, sort: bool = False
     ) -> Forecast:
-        """Make a deterministic forecast from quantiles.
-
-        `levels` (q,) within (0, 1), `values` (n, q).
+        """Make a deterministic forecast from quantiles `values` (n, q) at `levels` (q,) in (0, 1).
 
         Quantiles that cross, which fall with their level, are refused, or sorted in each row with
         `sort`; equal ones are moved apart by a billionth of the row's range, so that there is a
@@ -108,29 +111,50 @@ class Forecast:
     def __len__(self) -> int:
         return self.n_samples
 
-    def take(self, rows: Any) -> Forecast:
-        """Return the forecast of the given rows."""
-        keep = self.r is None or (self.r.ndim == 2 and self.r.shape[0] == 1)
-        return Forecast(
-            self.distribution.take(rows), self.r if keep or self.r is None else self.r[rows]
-        )
+    def __getitem__(self, rows: int | slice | ArrayLike) -> Forecast:
+        """Return the forecast of some people.
+
+        Parameters
+        ----------
+        rows : int, slice, array-like of int or mask of shape (n,)
+            As for an array. A number gives the forecast of one person, with `n_samples` 1, so that
+            a loop over a forecast goes from person to person.
+
+        Raises
+        ------
+        IndexError
+            If a row is out of range.
+        InputError
+            If no row is left, or `rows` is none of the above.
+        """
+        index: Any = rows if isinstance(rows, slice) else self._row_numbers(rows)
+        draws = self.r
+        # one row of draws, shape (1, m), is shared by all people
+        if draws is not None and (draws.ndim == 1 or draws.shape[0] > 1):
+            draws = draws[index]
+        return Forecast(self.distribution.take(index), draws)
+
+    @staticmethod
+    def _row_numbers(rows: ArrayLike) -> NDArray[Any]:
+        index = np.asarray(rows)
+        if index.size == 0 and index.dtype.kind == "f":  # an empty list
+            index = index.astype(np.intp)
+        is_number = index.ndim == 0 and index.dtype.kind in "iu"
+        if not is_number and (index.ndim != 1 or index.dtype.kind not in "iub"):
+            rule = "be a row number, a slice, a list of row numbers or a mask"
+            raise bad_input("rows", rule, repr(rows)[:80])
+        return index.reshape(-1)
 
     def cdf(self, y: ArrayLike) -> Floats:
         """CDF at `y`, a number or one value per person; shape of the batch."""
         return self.distribution.cdf(self._per_person(y))
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        """Log density at `y`, a number or one value per person; shape of the batch.
-
-        Nats per unit of `y`.
-        """
+        """Log density at `y`, a number or one per person, in nats; shape of the batch."""
         return self.distribution.logpdf(self._per_person(y))
 
     def crps(self, y: ArrayLike) -> Floats:
-        """CRPS at `y`, a number or one value per person; shape of the batch.
-
-        Units of `y`, smaller is better.
-        """
+        """CRPS at `y`, a number or one per person, in units of `y`; shape of the batch."""
         return self.distribution.crps(self._per_person(y))
 
     def pit(
@@ -160,10 +184,7 @@ class Forecast:
         return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
 
     def log_cell(self, y: ArrayLike, step: float) -> Floats:
-        """Log probability of the rounding cell of `y`, per unit of `y`.
-
-        Shape of the batch (method: front).
-        """
+        """Log probability of the rounding cell of `y`, per unit of `y`; shape of the batch."""
         low, high = (self._per_person(end) for end in cell_ends(check_finite("y", y), step))
         lower = self.distribution.logcdf(high)
         upper = self.distribution.logsf(low)
@@ -174,7 +195,7 @@ class Forecast:
         return np.asarray(whole + log1mexp(rest - whole) - np.log(step))
 
     def ppf(self, p: ArrayLike) -> Floats:
-        """Quantiles: the batch's shape for a number, that shape and one more axis for a list of probabilities."""
+        """Quantiles at `p`, shape of the batch; a list of probabilities adds an axis at the end."""
         levels = np.asarray(p, dtype=np.float64)
         if levels.ndim == 0:
             return self.distribution.ppf(levels)
@@ -183,15 +204,12 @@ class Forecast:
         return self.distribution.expand().ppf(levels)
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Central interval that holds the outcome with probability `level`.
-
-        Lower and upper ends.
-        """
+        """Lower and upper ends of the central interval that covers with probability `level`."""
         check_fraction("level", level)
         return self.ppf((1 - level) / 2), self.ppf((1 + level) / 2)
 
     def mean(self) -> Floats:
-        """Means, shape of the batch: of a randomized forecast those at its draws, not its point forecasts."""
+        """Means at the draws, not point forecasts; shape of the batch."""
         return np.broadcast_to(self.distribution.mean(), self.distribution.batch_shape)
 
     def std(self) -> Floats:
@@ -217,7 +235,7 @@ class Forecast:
         alpha : float, default 0.1
             Weight of sharpness, 0 < alpha <= 1; at 1 the forecast stays what it is.
         link : {"entropic", "laplace", "gaussian"} or Link
-            Family of laws.
+            Family of links.
         r : None, float, array of shape (n,), (1, m) or (n, m)
             Draws; None draws a fresh one per person.
         random_state : int, generator or None
@@ -264,10 +282,7 @@ class Forecast:
 def cell_ends(
     y: Floats, step: float, span: tuple[float, float] | None = None
 ) -> tuple[Floats, Floats]:
-    """Ends of the rounding cells of the outcomes.
-
-    Those of the least and the greatest outcome, `span`, are open.
-    """
+    """Ends of the outcomes' rounding cells; those of the least and greatest, `span`, are open."""
     if not step > 0:
         raise bad_input("step", "be positive", step)
     least, greatest = (y.min(), y.max()) if span is None else span

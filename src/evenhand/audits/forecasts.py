@@ -178,7 +178,7 @@ def read_block(
 def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
     """Return the rows of a block, or the forecasts where they are there already."""
     if isinstance(model, Forecast):
-        return (model if block == slice(0, len(model)) else model.take(block)), None
+        return (model if block == slice(0, len(model)) else model[block]), None
     return model, X if block == slice(0, len(X)) else take_rows(X, block)
 
 
@@ -252,7 +252,7 @@ def _score_forecasts(
     random: np.random.Generator,
 ) -> tuple[Forecast, Forecast]:
     if isinstance(model, Forecast):
-        given = model if whole is not None else model.take(scored)
+        given = model if whole is not None else model[scored]
         return given, given
     rows = X if whole is not None else take_rows(X, scored)
     wide = whole or model.forecast(rows, jittered(scored.size, PIT_DRAWS, random))

@@ -75,7 +75,7 @@ def example_table(
     places = np.unique(np.round((n - 1) * np.array(EXAMPLE_SHARES)).astype(np.intp))
     rows = np.argsort(outcomes, kind="stable")[places]
     if isinstance(model_or_forecast, Forecast):
-        forecast = model_or_forecast.take(rows)
+        forecast = model_or_forecast[rows]
     else:
         draws = np.tile(EXAMPLE_DRAWS, (rows.size, 1))
         forecast = model_or_forecast.forecast(take_rows(X, rows), draws)

@@ -138,7 +138,7 @@ def audit(
     held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random, y=y)
     subject_of = model_or_forecast
     if held.kept.size < outcomes.size and isinstance(subject_of, Forecast):
-        subject_of = subject_of.take(held.kept)
+        subject_of = subject_of[held.kept]
     with unreported():  # they are counted for the audit
         subject = read_subject(subject_of, held.X, outcomes[held.kept], random)
         examples = example_table(subject_of, held.X, subject.outcomes, held.kept)

@@ -117,7 +117,7 @@ def _in_blocks(
     """Measure block by block: a randomized forecast is tabulated for it, rows by draws by some 300 knots."""
     if forecast.n_samples <= BLOCK:
         return [_over_draws(values) for values in measure(forecast, slice(None))]
-    blocks = [measure(forecast.take(rows), rows) for rows in row_blocks(forecast.n_samples, BLOCK)]
+    blocks = [measure(forecast[rows], rows) for rows in row_blocks(forecast.n_samples, BLOCK)]
     return [
         np.concatenate([_over_draws(values) for values in each])
         for each in zip(*blocks, strict=True)

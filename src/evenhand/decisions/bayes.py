@@ -304,7 +304,7 @@ class BayesDecision:
     ) -> None:
         """Fill in the expectations of losses that are functions, a block of people at a time."""
         for rows in _blocks(len(forecast), NODES * int(np.prod(expected.shape[1:-1]))):
-            part = forecast.take(rows).distribution
+            part = forecast[rows].distribution
             people = None if x is None else take_rows(x, rows)
             for j in functions:
 

@@ -322,9 +322,7 @@ def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:
     """Outcomes at which losses are checked: those there are, and quantiles of some forecasts."""
-    some = forecast.take(
-        np.linspace(0, len(forecast) - 1, min(len(forecast), CHECKED)).astype(np.intp)
-    )
+    some = forecast[np.linspace(0, len(forecast) - 1, min(len(forecast), CHECKED)).astype(np.intp)]
     quantiles = some.ppf(CHECKED_LEVELS).ravel()
     levels = np.linspace(0.0, 1.0, CHECKED_OUTCOMES)
     return np.concatenate(

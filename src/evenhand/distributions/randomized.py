@@ -23,7 +23,7 @@ from evenhand.distributions.base import (
 )
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.distributions.piecewise import node_weights
-from evenhand.draws import jittered
+from evenhand.draws import RandomState, generator, jittered
 from evenhand.links import Link
 
 FINE_REACH = 37.0
@@ -143,7 +143,7 @@ class Randomized(Distribution):
         found = np.einsum("...q,...q->...", self._node_weights, values)
         return np.asarray(np.maximum(found, values.min(axis=-1)))
 
-    def mean_over_draws(self, random: np.random.Generator) -> Floats:
+    def mean_over_draws(self, random_state: RandomState = None) -> Floats:
         """Mean of each base's forecasts over a uniform draw, shape of the base.
 
         It does not depend on the draws of this batch. The forecasts averaged over draws are the
@@ -155,10 +155,10 @@ class Randomized(Distribution):
 
         Parameters
         ----------
-        random : numpy Generator
+        random_state : int, generator or None
             Source of the quantiles.
         """
-        return _mean_over_draws(self.base, self.link, random)
+        return _mean_over_draws(self.base, self.link, generator(random_state))
 
     @cached_property
     def _node_weights(self) -> Floats:

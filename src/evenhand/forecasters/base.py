@@ -232,7 +232,5 @@ def _refuse_repeated_names(X: Any) -> None:
 
 def point_forecast(forecast: Forecast) -> Floats:
     """Mean of each person's forecast, over the draws if there are several, shape (n,)."""
-    mean = np.concatenate(
-        [forecast.take(rows).mean() for rows in row_blocks(len(forecast), POINT_ROWS)]
-    )
+    mean = np.concatenate([forecast[rows].mean() for rows in row_blocks(len(forecast), POINT_ROWS)])
     return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)

@@ -70,7 +70,7 @@ class WorstGroupCurve:
 
 
 def worst_group_curve(
-    pit: ArrayLike, masses: ArrayLike, *, n_starts: int = 64, random_state: RandomState = 0
+    pit: ArrayLike, masses: ArrayLike, *, n_starts: int = 64, random_state: RandomState = None
 ) -> WorstGroupCurve:
     """Find a worst group of each mass among all subsets of the rows, the outcomes seen.
 
@@ -89,7 +89,7 @@ def worst_group_curve(
     n_starts : int, default 64
         Patterns to start from, at least 1, besides the two constant ones: up to two changes of
         sign, the rest random.
-    random_state : int, generator or None, default 0
+    random_state : int, generator or None
         Seed of the random patterns and, beyond 1024 rows, of the subset from which patterns are
         learned.
 

@@ -269,7 +269,7 @@ def _around(
             name = "recalibrated" if mended.by is None else "recalibrated by group"
             lines.append(held.line(name, mended._mend(stated, X)))
         around = lines[0]
-    part = stated.take(held.compared)
+    part = stated[held.compared]
     served = part.randomized(
         proof.link.alpha, proof.link, jittered(held.compared.size, COMPARED_DRAWS, random)
     )

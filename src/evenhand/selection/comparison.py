@@ -41,7 +41,7 @@ class Held:
         return {
             "forecaster": name,
             "log_score": float(np.mean(log_score(forecast, self.y))),
-            "crps": self.crps(forecast.take(self.compared)),
+            "crps": self.crps(forecast[self.compared]),
             "average_error": calibration_error(self.pit(forecast) if pit is None else pit),
             "certified_group_error": np.nan,
         }

@@ -325,7 +325,7 @@ def _proven(met: Forecast, y: Floats, draws: Floats | None) -> Row:
     certificate = certify_pit(pit[some], None if draws is None else draws[some], random_state=0)
     return {
         "average_error": calibration_error(pit),
-        "worst_error": worst_group_curve(pit[some], MASS).errors[0],
+        "worst_error": worst_group_curve(pit[some], MASS, random_state=0).errors[0],
         "certified_average": certificate.average_error(),
         "certified_error": certificate.group_error(MASS),
     }

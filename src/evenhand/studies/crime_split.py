@@ -197,7 +197,7 @@ def _measured(split: _Split, alpha: float, wide: Forecast, few: Forecast, draws:
         "crps": scores.mean(),
         "mean_std": spreads.mean(),
         "average_error": calibration_error(pit),
-        "worst_errors": worst_group_curve(pit, MASSES).errors,
+        "worst_errors": worst_group_curve(pit, MASSES, random_state=0).errors,
         "as_published": _as_published(pit, once),
         "interpretable_error": worst["error"],
         "interpretable_group": worst["group"],

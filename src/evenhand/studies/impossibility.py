@@ -274,7 +274,7 @@ def share_of_yes(
 
     def says_yes(world: World) -> bool:
         seen = random.choice(n, n_seen, replace=False)
-        part = TwoWorlds(worlds.forecast.take(seen), worlds.outcomes[seen], worlds.slices)
+        part = TwoWorlds(worlds.forecast[seen], worlds.outcomes[seen], worlds.slices)
         return bool(verifier(part.forecast, part.draw(world, random)))
 
     sets = range(check_count("n_datasets", n_datasets))

@@ -1,0 +1,115 @@
+"""Scorers: scores of whole distributions, for model selection by scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, special
+from sklearn.linear_model import BayesianRidge, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from evenhand import InputError, RandomizedRegressor, scoring
+from evenhand.links import Gaussian
+from forecaster_examples import linear_task
+
+X, Y = linear_task(150)
+SCORERS = [scoring.neg_log_score, scoring.neg_crps]
+
+
+def standard_normal(rows: Any) -> tuple[Any, Any]:
+    return np.zeros(len(rows)), np.ones(len(rows))
+
+
+def test_scores_of_normal_forecasts_are_their_formulas() -> None:
+    scoringrules = pytest.importorskip("scoringrules")
+    model = RandomizedRegressor(standard_normal, alpha=1.0).fit(X, Y)
+    assert scoring.neg_crps(model, X, Y) == pytest.approx(
+        -scoringrules.crps_normal(Y, 0.0, 1.0).mean(), abs=1e-4
+    )
+    assert scoring.neg_log_score(model, X, Y) == pytest.approx(
+        -scoringrules.logs_normal(Y, 0.0, 1.0).mean(), rel=1e-12
+    )
+
+
+def test_scores_of_deterministic_forecasters_are_those_of_their_forecast() -> None:
+    scoringrules = pytest.importorskip("scoringrules")
+    model = RandomizedRegressor(BayesianRidge()).fit(X, Y)
+    mean, std = BayesianRidge().fit(X, Y).predict(X, return_std=True)
+    plain = type("Plain", (), {"forecast": lambda self, X, r=None: model.base_forecast(X)})()
+    expected = scoringrules.crps_normal(Y, mean, std).mean()
+    assert scoring.neg_crps(plain, X, Y) == pytest.approx(-expected, rel=1e-6)
+
+
+def test_scores_of_randomized_forecasts_are_means_over_the_draw() -> None:
+    # around a standard normal the Gaussian link gives normal forecasts: their scores are formulas,
+    # and their means over the draw integrals over a normal score
+    rho = 0.6
+    alpha = Gaussian.from_rho(rho).alpha
+    model = RandomizedRegressor(standard_normal, alpha=alpha, link="gaussian").fit(X, Y)
+    scale = 1 / np.sqrt(1 - rho**2)
+
+    def over_draws(score: Any) -> float:
+        def at(t: float) -> float:
+            z = (Y + rho * scale * t) / scale
+            return float(score(z).mean() * np.exp(-t * t / 2) / np.sqrt(2 * np.pi))
+
+        return integrate.quad(at, -8, 8)[0]
+
+    log_density = over_draws(lambda z: -0.5 * z * z - np.log(scale * np.sqrt(2 * np.pi)))
+    crps = over_draws(
+        lambda z: (
+            scale
+            * (
+                z * (2 * special.ndtr(z) - 1)
+                + 2 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+                - 1 / np.sqrt(np.pi)
+            )
+        )
+    )
+    # the midpoints of 16 cells leave out the far tails of the draw
+    assert scoring.neg_log_score(model, X, Y) == pytest.approx(log_density, abs=0.02)
+    assert scoring.neg_crps(model, X, Y) == pytest.approx(-crps, abs=0.02)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_grid_search_tells_values_of_alpha_apart(scorer: Any) -> None:
+    alphas = [0.05, 0.1, 0.3, 1.0]
+    model = RandomizedRegressor(BayesianRidge(), random_state=0)
+    search = GridSearchCV(model, {"alpha": alphas}, scoring=scorer, cv=3).fit(X, Y)
+    found = search.cv_results_["mean_test_score"]
+    # the model is right: each bit of randomization costs
+    assert (np.diff(found) > 0.01).all()
+    assert search.best_params_ == {"alpha": 1.0}
+    # while the default scorer, R2 of the mean, cannot see alpha
+    blind = GridSearchCV(model, {"alpha": alphas}, cv=3).fit(X, Y)
+    assert np.ptp(blind.cv_results_["mean_test_score"]) == 0
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_score_is_a_function_of_the_model_and_the_rows(scorer: Any) -> None:
+    model = RandomizedRegressor(Ridge(), alpha=0.1, random_state=0).fit(X, Y)
+    first = scorer(model, X, Y)
+    assert isinstance(first, float)
+    assert scorer(model, X, Y) == first
+    order = np.random.default_rng(0).permutation(len(Y))
+    assert scorer(model, X[order], Y[order]) == pytest.approx(first, rel=1e-12)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_the_better_model_has_the_greater_score(scorer: Any) -> None:
+    scores = [
+        cross_val_score(RandomizedRegressor(estimator, alpha=0.5), X, Y, scoring=scorer, cv=3)
+        for estimator in (BayesianRidge(), standard_normal)
+    ]
+    assert scores[0].mean() > scores[1].mean()
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_estimators_without_a_forecast_are_refused_with_the_remedy(scorer: Any) -> None:
+    pipeline = make_pipeline(StandardScaler(), RandomizedRegressor(Ridge())).fit(X, Y)
+    with pytest.raises(InputError, match=r"RandomizedRegressor\(pipeline\)"):
+        scorer(pipeline, X, Y)
