@@ -31,7 +31,7 @@ from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import TallyPlan, audit_pit, tally
 from evenhand.audits.forecasts import read_block
 from evenhand.calibration import PIT_BINS as BINS
-from evenhand.calibration import calibration_error, covered
+from evenhand.calibration import as_pits, calibration_error, covered
 from evenhand.calibration._exact import exact, rounded
 from evenhand.certificates import certify_pit
 from evenhand.columns import Schema, UnseenValues, read_typed
@@ -698,7 +698,7 @@ def scan_in_memory(
     assert plan.layout is not None
     masks = plan.layout.of(parted(plan.layout, table), len(table))
     large = masks.keep(masks.sizes() >= min_size)
-    rows = Rows(pit, quantities_of(pit, None, residual, 0), None)
+    rows = Rows(pit, quantities_of(as_pits(pit), residual, 0), None)
     return frame_of(scan_pairs(large, rows, min_size), large, pit.shape[1], True, "holm")
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
+from evenhand.calibration import as_pits
 from evenhand.calibration._exact import Wholes, exact, rounded
 from evenhand.columns.groups import Partition
 from evenhand.draws import RandomState
@@ -111,7 +112,7 @@ class ScanCounts:
     ) -> Self:
         """Count some rows."""
         everything = np.arange(masks.columns.shape[1])
-        quantities = _on_grid(quantities_of(pit, None, residual, random_state))
+        quantities = _on_grid(quantities_of(as_pits(pit), residual, random_state))
         sums = pair_sums(masks.columns, everything, everything, quantities)
         below = counts_below(pit, None, masks.columns, everything, everything, _places(masks))
         return cls(np.rint(below).astype(np.int64), exact(sums), pit.shape[1])

@@ -1,24 +1,24 @@
-"""What a search for the worst group finds where nothing is wrong (method: worst groups)."""
+"""Null distribution of worst-group errors under calibrated forecasts (method: worst groups)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input, check_count, check_masses
-from evenhand.calibration import as_pits, calibration_error, pathwise_errors
+from evenhand.calibration import PITs, as_pits, pathwise_errors, quantile_distance
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.links import Entropic, Link
-from evenhand.search.oracle_group import group_sizes, worst_group_curve
+from evenhand.search.oracle_group import group_sizes, worst_groups
 
 __all__ = ["NullCurve", "null_curve"]
 
 Search = Callable[[Floats, Floats], ArrayLike]
+"""A search of a user: PITs of shape (n, m) and masses of shape (k,) to errors of shape (k,)."""
 
 MOST_ROWS = 5000
 """Most rows that are simulated."""
@@ -27,6 +27,7 @@ MATCHING_ROWS = 400
 """Rows from which the mean pathwise error of a link in a few draws is computed."""
 
 LEAST_ALPHA = 0.002
+"""Least alpha of a matching link, whose mean pathwise error is about as small."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +42,8 @@ class NullCurve:
         Mean error over simulations, 0 to 1/2.
     low, high : ndarray of shape (k,)
         5% and 95% quantiles: a search in calibrated forecasts ends between them nine times in ten.
-        Of fewer than 19 simulations they are the least and the largest error, and hold less often.
+        With fewer than 19 simulations they are the least and the largest error, and the interval
+        between them is left more often.
     """
 
     masses: Floats
@@ -56,30 +58,30 @@ class NullCurve:
 
 
 def null_curve(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     masses: ArrayLike,
     *,
-    selection: Literal["oracle", "fixed"] | Search = "oracle",
+    selection: str | Search = "oracle",
     link: Link | None = None,
     n_simulations: int = 50,
     random_state: RandomState = None,
 ) -> NullCurve:
-    """Errors that a search for the worst group finds in calibrated forecasts of the same kind.
+    """Simulate the errors that a group search finds in calibrated forecasts of the same kind.
 
-    A search always finds something. What it finds in forecasts says something about them only
-    beyond what it finds in calibrated ones with as many rows and draws and as much randomization.
+    A search always finds some error. It is evidence against forecasts only as far as it exceeds
+    what the search finds in calibrated ones with as many rows and draws and as much randomization.
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
+    pit : PITs or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws, one jittered draw in each of `m`
         cells.
     masses : float or array-like of shape (k,)
         Shares of the rows, 0 < mass <= 1.
     selection : {"oracle", "fixed"} or callable, default "oracle"
         `"oracle"` is `worst_group_curve`; `"fixed"` is one group of each mass that was named
-        before; a function `f(pit, masses)` returns the errors, shape (k,), that a search of your
-        own finds.
+        before; a function `f(pit, masses)` returns the errors, shape (k,), that another search
+        finds.
     link : Link, optional
         The randomization. By default an `Entropic` link with the mean pathwise error of `pit`;
         forecasts that are wrong have larger errors than their randomization gives, and then this
@@ -115,47 +117,61 @@ def null_curve(
     >>> null_curve(pit, 1.0, selection="fixed", n_simulations=500, random_state=0).mean.round(3)
     array([0.016])
     """
-    matrix = as_pits(pit).matrix
+    pits = as_pits(pit)
     shares = check_masses(masses)
     check_count("n_simulations", n_simulations, least=2)
+    if not callable(selection) and selection not in SEARCHES:
+        known = ", ".join(map(repr, SEARCHES))
+        raise bad_input("selection", f"be {known} or a function", repr(selection))
     if link is not None and not isinstance(link, Link):
         raise bad_input(
             "link", "be a link or None", repr(link), "evenhand.links.Entropic(alpha=0.1) makes one"
         )
     random = generator(random_state)
-    n = min(matrix.shape[0], MOST_ROWS)
-    m = matrix.shape[1]
+    n = min(pits.n_samples, MOST_ROWS)
+    m = pits.n_draws
+    # one draw of a calibrated forecast has a uniform PIT, whatever the link
     if link is None and m > 1:
-        link = _matching_link(matrix)
-    search = _search(selection, random)
+        link = _matching_link(pits)
     errors = np.array(
-        [_errors(search, _calibrated(n, m, link, random), shares) for _ in range(n_simulations)]
+        [
+            _search(selection, _calibrated(n, m, link, random), shares, random)
+            for _ in range(n_simulations)
+        ]
     )
-    if not callable(selection):  # the group of all rows is fixed in any search
-        errors[:, (shares == 1) | (selection == "fixed")] *= np.sqrt(n / matrix.shape[0])
+    if not callable(selection):
+        # errors of a fixed group fall as 1 / sqrt(rows); in any search the group of all rows is
+        # fixed
+        errors[:, (shares == 1) | (selection == "fixed")] *= np.sqrt(n / pits.n_samples)
     # with these positions a data set of the same kind lies below the p-quantile with probability
     # about p, whatever the number of simulations
     low, high = np.quantile(errors, [0.05, 0.95], axis=0, method="weibull")
     return NullCurve(shares, errors.mean(axis=0), low, high)
 
 
-def _search(selection: str | Search, random: np.random.Generator) -> Search:
-    def oracle(pit: Floats, masses: Floats) -> Floats:
-        return worst_group_curve(pit, masses, random_state=random).errors
-
-    def fixed(pit: Floats, masses: Floats) -> Floats:
-        # rows are exchangeable: the first are as good as any
-        return np.array([calibration_error(pit[:k]) for k in group_sizes(masses, pit.shape[0])])
-
-    if callable(selection):
-        return selection
-    if selection not in ("oracle", "fixed"):
-        raise bad_input("selection", "be 'oracle', 'fixed' or a function", repr(selection))
-    return oracle if selection == "oracle" else fixed
+def _oracle_errors(pit: Floats, masses: Floats, random: np.random.Generator) -> Floats:
+    return worst_groups(pit, masses, random)[0]
 
 
-def _errors(search: Search, pit: Floats, masses: Floats) -> Floats:
-    errors = np.asarray(search(pit, masses), dtype=np.float64)
+def _fixed_errors(pit: Floats, masses: Floats, random: np.random.Generator) -> Floats:
+    # rows are exchangeable: the first are as good as any
+    return np.array([_error(pit[:k].ravel()) for k in group_sizes(masses, pit.shape[0])])
+
+
+SEARCHES: dict[str, Callable[[Floats, Floats, np.random.Generator], Floats]] = {
+    "oracle": _oracle_errors,
+    "fixed": _fixed_errors,
+}
+"""Group searches that have a name: PITs, masses and random numbers to the errors found."""
+
+
+def _search(
+    selection: str | Search, pit: Floats, masses: Floats, random: np.random.Generator
+) -> Floats:
+    """Return the errors of the groups that a search finds."""
+    if not callable(selection):
+        return SEARCHES[selection](pit, masses, random)
+    errors = np.asarray(selection(pit, masses), dtype=np.float64)
     if errors.shape != masses.shape:
         raise bad_input(
             "selection", f"return one error per mass, shape {masses.shape}", f"shape {errors.shape}"
@@ -164,22 +180,31 @@ def _errors(search: Search, pit: Floats, masses: Floats) -> Floats:
 
 
 def _calibrated(n: int, m: int, link: Link | None, random: np.random.Generator) -> Floats:
-    """PIT matrix of calibrated forecasts under a link, or of deterministic ones."""
+    """Return PITs of calibrated forecasts, shape (n, m), under a link or of deterministic ones."""
     base = fresh((n, 1), random)
     return base if link is None else link.ppf(base, jittered(n, m, random))
 
 
-def _matching_link(matrix: Floats) -> Link:
-    """Return the entropic link whose calibrated PITs have, in as many draws, the mean pathwise error of `matrix`."""
+def _error(values: Floats) -> Floats:
+    """Return the W1 distance to uniform of the PITs on the last axis."""
+    size = values.shape[-1]
+    return quantile_distance(np.sort(values, axis=-1), np.arange(size + 1) / size, 1.0)
+
+
+def _matching_link(pits: PITs) -> Link:
+    """Return the entropic link under which calibrated PITs have the mean pathwise error given.
+
+    Both errors are those of as many draws.
+    """
     from scipy import optimize
 
-    wanted = float(pathwise_errors(matrix).mean())
+    wanted = float(pathwise_errors(pits).mean())
     base = nodes(MATCHING_ROWS).T
     # the same draws at each alpha: the error is a smooth function of it
-    r = jittered(MATCHING_ROWS, matrix.shape[1], 0)
+    r = jittered(MATCHING_ROWS, pits.n_draws, 0)
 
     def excess(alpha: float) -> float:
-        return float(pathwise_errors(Entropic(alpha).ppf(base, r)).mean()) - wanted
+        return float(_error(Entropic(alpha).ppf(base, r)).mean()) - wanted
 
     if excess(1.0) <= 0:
         return Entropic(1.0)

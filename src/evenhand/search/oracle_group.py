@@ -1,9 +1,9 @@
-"""The oracle worst group: rows chosen with the outcomes seen (method: worst groups).
+"""Oracle worst group: rows chosen with the outcomes seen (method: worst groups).
 
 A group's error is the integral of `|F - c|`, `F` the mean of its rows' step CDFs: convex in `F`. So
 for a weight `s(c)` the best `k` rows are those with the largest integral of `s` times their own
 CDF, and with `s` the slope of the error at a group's `F` these rows are at least as bad as that
-group. The search ascends so from many weights.
+group. The search repeats this step from many weights.
 """
 
 from __future__ import annotations
@@ -17,26 +17,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, check_count, check_masses
-from evenhand.calibration import as_pits, quantile_distance
+from evenhand.calibration import PITs, as_pits, quantile_distance
 from evenhand.draws import RandomState, generator
-from evenhand.search.cells import BLOCK, Cells, Counts, Mask
+from evenhand.search.cells import BLOCK_PITS, Cells, Counts, Mask
 
 __all__ = ["WorstGroupCurve", "worst_group_curve"]
 
 SEARCH_ROWS = 1024
-"""Rows from which patterns are learned; beyond, a random subset of so many shows them to all
-rows."""
+"""Rows from which patterns are learned; of more rows a random subset of this size is used."""
 
 PER_SIZE = 4
 """Groups of each size from which the search ascends."""
 
 FEW_CELLS = 32
-"""Cells below which eight levels do not tell groups apart."""
+"""Number of cells below which eight levels do not separate groups."""
 
-SWAP_WORK = 100_000
-"""Numbers to compute for all exchanges of one row, up to which a group is polished by them."""
+MOST_SWAP_NUMBERS = 100_000
+"""Most numbers to compute for all exchanges of one row; beyond, a group is not polished by them."""
 
-MOST_SORTED = 1 << 22
+MOST_SORTED_PITS = 1 << 22
 """PITs sorted at once."""
 
 NO_GAIN = {np.dtype(np.float64): 1e-14, np.dtype(np.float32): 1e-5}
@@ -70,20 +69,24 @@ class WorstGroupCurve:
 
 
 def worst_group_curve(
-    pit: ArrayLike, masses: ArrayLike, *, n_starts: int = 64, random_state: RandomState = None
+    pit: ArrayLike | PITs,
+    masses: ArrayLike,
+    *,
+    n_starts: int = 64,
+    random_state: RandomState = None,
 ) -> WorstGroupCurve:
     """Find a worst group of each mass among all subsets of the rows, the outcomes seen.
 
-    The search ascends from many patterns of where the group's PITs are too many or too few. The
+    The search starts from many patterns of where the group's PITs are too many or too few. The
     groups of the paper, the rows with the lowest and those with the highest mean PIT, are always
     among those compared; the exact error over all draws decides. It is a lower bound for the worst
     subset of the sample, and on small problems nearly always that subset. For a deterministic
-    forecaster it says nothing about harm: even the true distribution scores about `(1 - mass) / 2`.
+    forecaster it is no evidence of harm: even the true distribution scores about `(1 - mass) / 2`.
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws.
+    pit : PITs or array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws. Each row counts once.
     masses : float or array-like of shape (k,)
         Shares of the rows, 0 < mass <= 1; a group has `ceil(mass * n)` rows.
     n_starts : int, default 64
@@ -109,28 +112,38 @@ def worst_group_curve(
 
     Examples
     --------
-    >>> curve = worst_group_curve([[0.1, 0.6], [0.4, 0.9], [0.2, 0.8], [0.0, 0.3]], masses=[0.25, 1.0])
+    >>> pit = [[0.1, 0.6], [0.4, 0.9], [0.2, 0.8], [0.0, 0.3]]
+    >>> curve = worst_group_curve(pit, masses=[0.25, 1.0])
     >>> curve.errors, curve.rows[0]
     (array([0.35    , 0.090625]), array([3]))
 
     Outcomes that all lie at the middle are wrong without any shift of the mean:
 
-    >>> curve = worst_group_curve([0.125, 0.5, 0.375, 0.5, 0.625, 0.5, 0.875, 0.5], masses=0.5)
+    >>> pit = [0.125, 0.5, 0.375, 0.5, 0.625, 0.5, 0.875, 0.5]
+    >>> curve = worst_group_curve(pit, masses=0.5)
     >>> curve.errors, curve.rows[0]
     (array([0.25]), array([1, 3, 5, 7]))
     """
     matrix = as_pits(pit).matrix
     shares = check_masses(masses)
     check_count("n_starts", n_starts)
-    sizes, which = np.unique(group_sizes(shares, matrix.shape[0]), return_inverse=True)
-    found = _find(matrix, sizes, int(n_starts), generator(random_state))
+    errors, groups = worst_groups(matrix, shares, generator(random_state), n_starts)
+    return WorstGroupCurve(shares, errors, tuple(np.flatnonzero(group) for group in groups))
+
+
+def worst_groups(
+    matrix: Floats, masses: Floats, random: np.random.Generator, n_starts: int = 64
+) -> tuple[Floats, Mask]:
+    """Return the error and the rows of the worst group of each mass."""
+    sizes, which = np.unique(group_sizes(masses, matrix.shape[0]), return_inverse=True)
+    found = _find(matrix, sizes, n_starts, random)
     errors, groups = _decide(matrix, sizes, found)
-    return WorstGroupCurve(shares, errors[which], tuple(np.flatnonzero(groups[i]) for i in which))
+    return errors[which], groups[which]
 
 
 def group_sizes(masses: Floats, n_samples: int) -> Counts:
-    """Rows in a group of each mass, `ceil(mass * n_samples)`."""
-    # a rounding error in the product must not add a row
+    """Return the number of rows in a group of each mass, `ceil(mass * n_samples)`."""
+    # a rounding error in the product must not add a row: 0.07 * 100 is above 7
     return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(np.intp)
 
 
@@ -165,8 +178,8 @@ def _find(matrix: Floats, sizes: Counts, n_starts: int, random: np.random.Genera
     patterns = part.slopes(means)
     cells = Cells.of(matrix)
     if cells.edges.size != part.edges.size or (cells.edges != part.edges).any():
-        # the subset misses some of few distinct values: read its patterns off at the middles of all
-        # cells
+        # the subset lacks some of few distinct values, so its cells are wider: a pattern is a
+        # weight per unit of c there, which is read at the middles of the cells of all rows
         middle = (cells.edges[1:] + cells.edges[:-1]) / 2
         nearest = np.clip(np.searchsorted(part.edges, middle) - 1, 0, part.edges.size - 2)
         patterns = (patterns / np.diff(part.edges))[:, nearest] * np.diff(cells.edges)
@@ -177,11 +190,11 @@ def _find(matrix: Floats, sizes: Counts, n_starts: int, random: np.random.Genera
 def _search(
     cells: Cells, sizes: Counts, n_starts: int, random: np.random.Generator, keep: int
 ) -> tuple[Mask, Floats, Counts]:
-    """Return the worst groups found, `keep` of each size, their mean CDFs and the position of their size."""
+    """Return the `keep` worst groups of each size, their mean CDFs and positions of sizes."""
     groups, means, errors, owner = _ascend_from(
         cells, _starts(cells, n_starts, random), sizes, PER_SIZE
     )
-    # what a size has found may serve the others
+    # the slope at the worst group of one size is often a good start for another size
     shared = cells.slopes(means[_worst_of_each(cells, means, errors, owner, 1)])
     again = _ascend_from(cells, shared, sizes, 2)
     groups = np.concatenate((groups, again[0]))
@@ -206,10 +219,8 @@ def _ascend_from(
 
 
 def _screened(cells: Cells, patterns: Floats, sizes: Counts) -> Floats:
-    """Mean CDF of the best rows of each pattern in each size, shape (patterns, sizes, cells).
-
-    One sort serves all.
-    """
+    """Return the mean CDF of each pattern's best rows, shape (patterns, sizes, cells)."""
+    # one sort of the scores gives the best rows of every size
     scores = patterns.astype(cells.cdfs.dtype) @ cells.cdfs.T
     ranks = np.empty(scores.shape, dtype=np.int32)
     np.put_along_axis(
@@ -224,10 +235,11 @@ def _screened(cells: Cells, patterns: Floats, sizes: Counts) -> Floats:
 def _worst_of_each(
     cells: Cells, means: Floats, errors: Floats, owner: Counts, count: int
 ) -> Counts:
-    """Positions of the `count` largest errors of each owner, in order of owners, of groups that are not alike.
+    """Return positions of the `count` largest errors of each owner, one among similar groups.
 
-    Groups are alike that lie on the same side of the diagonal at eight levels: most would end in
-    the same group. Among few cells, where that is not so, only groups with the same mean CDF are.
+    Two groups are similar if their CDFs lie on the same side of the diagonal at eight levels: most
+    such groups would lead to the same one. With few cells that is not so, and only groups of the
+    same mean CDF are similar.
     """
     n_cells = cells.edges.size - 1
     if n_cells < FEW_CELLS:
@@ -247,7 +259,10 @@ def _worst_of_each(
 def _ascend(
     cells: Cells, patterns: Floats, sizes: Counts, most_steps: int = 50
 ) -> tuple[Mask, Floats, Floats]:
-    """Take the best rows of each pattern, then those of their slopes, until nothing gains."""
+    """Take the best rows of each pattern, then those of their slopes, until no error rises.
+
+    As the error is convex in the CDF, no step lowers it, and there are finitely many groups.
+    """
     groups = cells.best_rows(patterns, sizes)
     means = cells.means(groups, sizes)
     errors = cells.errors(means)
@@ -267,10 +282,10 @@ def _ascend(
 
 
 def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[Mask, Floats, float]:
-    """Exchange one row for another as long as that gains, if there are not too many pairs."""
+    """Exchange one row for another as long as the error rises, if there are few pairs."""
     k = int(group.sum())
     (n, n_cells) = cells.cdfs.shape
-    while 0 < k * (n - k) * n_cells <= SWAP_WORK:
+    while 0 < k * (n - k) * n_cells <= MOST_SWAP_NUMBERS:
         inside = np.flatnonzero(group)
         outside = np.flatnonzero(~group)
         means = mean + (cells.cdfs[outside] - cells.cdfs[inside, None]) / k
@@ -286,7 +301,11 @@ def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[M
 
 
 def _decide(matrix: Floats, sizes: Counts, found: Mask) -> tuple[Floats, Mask]:
-    """Score what was found, the lowest and the highest mean PITs exactly, and keep the worst of the three."""
+    """Return the worst of three groups of each size by exact errors: found, lowest, highest PITs.
+
+    The search compares errors in cells, which are a little too small; the two groups of the paper
+    keep the result from ever being below the published one.
+    """
     n = matrix.shape[0]
     ranks = np.empty(n, dtype=np.intp)
     ranks[np.argsort(matrix.mean(axis=-1), kind="stable")] = np.arange(n)
@@ -304,7 +323,7 @@ def _decide(matrix: Floats, sizes: Counts, found: Mask) -> tuple[Floats, Mask]:
 
 
 def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
-    """Exact W1 error of each group: one sort serves all."""
+    """Return the exact W1 error of each group; all groups share one sort of the PITs."""
     counts = [int(group.sum()) * matrix.shape[1] for group in groups]
     errors = np.zeros(len(groups))
     done = [0] * len(groups)
@@ -314,7 +333,8 @@ def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
             size = int(np.count_nonzero(inside))
             first = done[i] / counts[i]
             last = (done[i] + size) / counts[i]
-            if values[0] >= last or values[-1] <= first:  # all on one side of the diagonal
+            # where quantiles and levels do not cross, the area is a difference of two integrals
+            if values[0] >= last or values[-1] <= first:
                 errors[i] += abs(float(values @ inside) / counts[i] - (last**2 - first**2) / 2)
             else:
                 ends = np.arange(done[i], done[i] + size + 1) / counts[i]
@@ -324,16 +344,18 @@ def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
 
 
 def _sorted_parts(matrix: Floats) -> Iterator[tuple[Floats, Counts]]:
-    """Yield all PITs in order, with their rows, in parts.
+    """Yield all PITs in rising order with their rows, in parts.
 
     A range of values is sorted at a time, to save memory.
     """
     flat = matrix.ravel()
-    n_ranges = -(-flat.size // MOST_SORTED)
-    cuts = np.quantile(flat[:: max(flat.size // MOST_SORTED, 1)], np.arange(1, n_ranges) / n_ranges)
+    n_ranges = -(-flat.size // MOST_SORTED_PITS)
+    cuts = np.quantile(
+        flat[:: max(flat.size // MOST_SORTED_PITS, 1)], np.arange(1, n_ranges) / n_ranges
+    )
     for low, high in pairwise([-np.inf, *cuts, np.inf]):
         places = np.flatnonzero((flat > low) & (flat <= high))
         places = places[np.argsort(flat[places])]
-        for start in range(0, places.size, BLOCK):
-            part = places[start : start + BLOCK]
+        for start in range(0, places.size, BLOCK_PITS):
+            part = places[start : start + BLOCK_PITS]
             yield flat[part], part // matrix.shape[1]

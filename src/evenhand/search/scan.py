@@ -1,4 +1,7 @@
-"""The interpretable scan: every half, value and named group and every intersection of two (method: worst groups)."""
+"""Scan of groups that one or two features define (method: worst groups).
+
+Every half, value and named group and every intersection of two is tested.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
 from scipy import special
 
-from evenhand._validate import (
-    Floats,
-    bad_input,
-    check_choice,
-    check_count,
-    check_rows,
-    check_weights,
-)
-from evenhand.calibration import as_pits, covered
+from evenhand._validate import Floats, bad_input, check_choice, check_count, check_rows
+from evenhand.calibration import PITs, as_pits, covered
 from evenhand.columns.given_groups import check_groups
 from evenhand.columns.groups import Groups
 from evenhand.draws import RandomState, generator
@@ -33,18 +29,26 @@ from evenhand.search.directions import (
     Direction,
 )
 from evenhand.search.masks import Ints, Masks, as_table, make_masks
-from evenhand.search.pairs import ALL_ROWS, BINS, BLOCK, Found, Rows, scan_pairs
+from evenhand.search.pairs import ALL_ROWS, BINS, Found, Rows, scan_pairs
+from evenhand.tables import row_blocks
 
 __all__ = ["scan_groups"]
 
-LEVEL = 0.05  # adjusted p-value from which on a group's direction is not told from chance
+LEVEL = 0.05
+"""Adjusted p-value from which on the error of a group may be chance and has no direction."""
+
 COVERAGE = 0.8
+"""Level of the central interval whose coverage is reported."""
+
+BLOCK_ROWS = 4096
+"""Rows whose intervals are compared at once, so that memory stays that of the PITs."""
+
 DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
 """By code: 0 and 1 are a low and a high mean PIT, 2 and 3 a low and a high spread of PITs."""
 
 
 def scan_groups(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     X: Any,
     min_size: int = 150,
     *,
@@ -54,16 +58,16 @@ def scan_groups(
     correction: str = "holm",
     random_state: RandomState = None,
 ) -> pd.DataFrame:
-    """Find the groups that one or two features define and whose forecasts are off, worst first.
+    """Test the groups that one or two features define, least calibrated first.
 
-    Searched are the halves of each number or date feature (above, and at or below the median), each
+    Groups are the halves of each number or date feature (above, and at or below the median), each
     value of a category, text, boolean or few-valued feature (at most 10 distinct numbers), the rows
-    where a feature is missing, the named groups, and every intersection of two of these that stem
+    where a feature is missing, the named groups, and every intersection of two of these that come
     from different features.
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
+    pit : PITs or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws.
     X : table, or array-like of shape (n, p)
         Features by which people are grouped. The columns of an array are named `x0`, `x1`, ...
@@ -73,19 +77,19 @@ def scan_groups(
     groups : DataFrame, Series, dict of name to values, or list of column names, optional
         Named groups of rows: booleans are masks, other values labels, names are columns of X, as in
         `evenhand.audit`. One that a feature makes too is listed once, as the feature's. Groups and
-        features must be known before the outcome: what the outcome defines is off under any
-        forecaster, and without outcomes that does not show here.
+        features must be known before the outcome: a group that the outcome defines is off under any
+        forecaster, and outcomes are not known here.
     residual : array-like of shape (n,), optional
         Outcome minus mean of the forecast, in units of the outcome.
     sample_weight : array-like of shape (n,), optional
-        Weights of the people in `error`, `bias` and `coverage_80`. Tests count each person once; a
-        row of weight 0 is no row.
+        Weights of the people in `error`, `bias` and `coverage_80`; a `PITs` brings its own. Tests
+        count each person once; rows of weight 0 are left out.
     correction : {"holm", "by"}, default "holm"
         Keep the probability of any false alarm among all groups (Holm), or the expected share of
         false alarms among the groups found (Benjamini and Yekutieli), below the level. Both hold
         however the groups overlap.
     random_state : int, generator or None
-        Which draw of each person is tested, if there are several.
+        Seed of the draw that is tested of each person, if there are several.
 
     Returns
     -------
@@ -132,38 +136,37 @@ def scan_groups(
     Examples
     --------
     PITs of 32 people spread evenly over [0, 1/2], of 32 others over [0, 1]. The area between the
-    first law and the diagonal is 1/4; its mean PIT is 1/4 as well, `sqrt(32 * 12) / 4 = 4.9`
+    first CDF and the diagonal is 1/4; its mean PIT is 1/4 as well, `sqrt(32 * 12) / 4 = 4.9`
     standard errors below 1/2. The other error is that of 32 even steps, `1 / (4 * 32)`.
 
     >>> even = (np.arange(32) + 0.5) / 32
     >>> X = pd.DataFrame({"sex": np.repeat(["f", "m"], 32)})
-    >>> scan_groups(np.append(even / 2, even), X, min_size=32)[["group", "n", "error", "direction"]].round(2)
+    >>> found = scan_groups(np.append(even / 2, even), X, min_size=32)
+    >>> found[["group", "n", "error", "direction"]].round(2)
          group   n  error                     direction
     0  sex = f  32   0.25  outcomes lower than forecast
     1  sex = m  32   0.01                   as forecast
     """
     check_choice("correction", correction, ("holm", "by"))
-    matrix = as_pits(pit).matrix
-    n = matrix.shape[0]
+    pits = as_pits(pit, sample_weight=sample_weight)
+    n = pits.n_samples
     table = as_table(X, n)
     named = check_groups(groups, n, X)
     residuals = None if residual is None else check_rows("residual", residual, n)
-    weights = None if sample_weight is None else check_weights(sample_weight, n)
-    if weights is not None and not weights.all():
-        some = weights > 0
-        matrix = matrix[some]
+    if pits.weights is not None and not pits.weights.all():
+        some = pits.weights > 0
+        pits = pits.take(some)
         table = table.loc[some]
-        weights = weights[some]
         named = Groups((group, mask[some]) for group, mask in named.pairs())
         residuals = None if residuals is None else residuals[some]
-    _check_size(min_size, matrix.shape[0])
+    _check_size(min_size, pits.n_samples)
     masks = make_masks(table, named)
     sizes = masks.sizes()
-    rows = Rows(matrix, quantities_of(matrix, weights, residuals, random_state), weights)
+    rows = Rows(pits.matrix, quantities_of(pits, residuals, random_state), pits.weights)
+    # an intersection is no larger than either side, so small masks need no pairs
     large = masks.keep(sizes >= min_size)
-    frame = frame_of(
-        scan_pairs(large, rows, min_size), large, matrix.shape[1], residuals is not None, correction
-    )
+    found = scan_pairs(large, rows, min_size)
+    frame = frame_of(found, large, pits.n_draws, residuals is not None, correction)
     small = np.flatnonzero((sizes < min_size) & (masks.feature >= masks.n_unnamed))
     if small.size:
         frame = pd.concat(
@@ -180,38 +183,40 @@ def _check_size(min_size: int, n: int) -> None:
         )
 
 
-def quantities_of(
-    pit: Floats, weights: Floats | None, residual: Floats | None, random_state: RandomState
-) -> Floats:
-    """Return what is summed over groups.
+def quantities_of(pits: PITs, residual: Floats | None, random_state: RandomState) -> Floats:
+    """Return the quantities that are summed over groups, shape (q, n).
 
-    One, level, spread, then with weights coverage, residual and the weights.
+    Ones, level and spread of one draw; then coverage and residual, times the weights if there are
+    any, and last the weights.
     """
-    n, m = pit.shape
-    u = pit[:, 0] if m == 1 else pit[np.arange(n), generator(random_state).integers(m, size=n)]
-    inside = np.concatenate(
-        [covered(pit[start : start + BLOCK], COVERAGE) for start in range(0, n, BLOCK)]
-    )
-    weighted = [inside] + ([] if residual is None else [residual])
-    if weights is not None:
-        weighted = [weights * values for values in weighted] + [weights]
+    n, m = pits.matrix.shape
+    # the draws of one person share an outcome and are dependent: only one may enter a test
+    draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
+    u = pits.matrix[np.arange(n), draw]
+    inside = [covered(pits.take(rows), COVERAGE) for rows in row_blocks(n, BLOCK_ROWS)]
+    weighted = [np.concatenate(inside)] + ([] if residual is None else [residual])
+    if pits.weights is not None:
+        weighted = [pits.weights * values for values in weighted] + [pits.weights]
     return np.stack([np.ones(n), u - 0.5, np.abs(u - 0.5) - 0.25, *weighted])
 
 
 def frame_of(
     found: Found, masks: Masks, n_draws: int, has_residual: bool, correction: str
 ) -> pd.DataFrame:
-    """Test every group, adjust, sort and name."""
+    """Return the table of the groups found: tested, adjusted, sorted and named."""
     count, level, spread = found.sums[:3]
     weight = found.sums[-1] if found.sums.shape[0] > 4 + has_residual else count
     error = found.area / (BINS * n_draws * weight)
+    # under a uniform PIT, u - 1/2 has variance 1/12 and |u - 1/2| - 1/4 has variance 1/48
     z_level = level * np.sqrt(12 / count)
     z_spread = spread * np.sqrt(48 / count)
     by_spread = np.abs(z_spread) > np.abs(z_level)
     z = np.where(by_spread, z_spread, z_level)
+    # erfc(|z| / sqrt(2)) is two-sided; twice that, as the larger of two statistics is taken
     p_value = np.minimum(2 * special.erfc(np.abs(z) / np.sqrt(2)), 1.0)
     adjusted = (_holm if correction == "holm" else _benjamini_yekutieli)(p_value)
     direction = np.where(adjusted < LEVEL, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
+    # by p-value, then by error: the second sort is stable and keeps the order of the first
     order = np.argsort(-error)
     order = order[np.argsort(adjusted[order], kind="stable")]
     first = found.first[order]
@@ -244,10 +249,7 @@ def _holm(p: Floats) -> Floats:
 
 
 def _benjamini_yekutieli(p: Floats) -> Floats:
-    """Adjust p-values step up (Benjamini and Yekutieli, 2001).
-
-    False discovery rate under any dependence.
-    """
+    """Adjust p-values step up (Benjamini and Yekutieli, 2001): valid for any dependence."""
     order = np.argsort(-p)
     rank = np.arange(p.size, 0, -1)
     adjusted = np.empty_like(p)
@@ -258,11 +260,11 @@ def _benjamini_yekutieli(p: Floats) -> Floats:
 
 
 def _names(masks: Masks, first: Ints, second: Ints) -> Any:
-    """Join names in Arrow, without an object for each.
+    """Return the name of each group, joined in Arrow.
 
-    The names of many groups cost more than their tests.
+    Strings of Python for as many groups would cost more time than their tests.
     """
-    # position -1, the last, is that of all rows
+    # the last entry is the empty name of all rows, the first mask of a group of one mask
     before = pa.array([f"{name} and " for name in masks.names] + [""], pa.large_string())
     first = np.where(first == ALL_ROWS, len(masks.names), first)
     parts = (
@@ -273,15 +275,15 @@ def _names(masks: Masks, first: Ints, second: Ints) -> Any:
 
 
 def _text(values: Any) -> Any:
-    # without an index, which a table would compare with that of its other columns
+    # an array, not a series: a table would compare its index with that of every other column
     return values.to_pandas().array
 
 
 def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
-    """Return a tuple of names for each group, one and the same for all groups of the same features."""
+    """Return a tuple of feature names for each group; groups of the same features share one."""
     labels = masks.labels
     size = len(masks.labels)
-    feature = np.append(masks.feature, size)  # position -1 again
+    feature = np.append(masks.feature, size)  # all rows belong to no feature
     codes, pairs = pd.factorize(feature[first] * size + feature[second])
     pairs = (pairs // max(size, 1)).tolist(), (pairs % max(size, 1)).tolist()
     tuples = [
@@ -291,6 +293,7 @@ def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
 
 
 def too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
+    """Return rows of the table for named groups that have too few rows for a test."""
     nothing = np.full(sizes.size, np.nan)
     numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), nothing)
     return pd.DataFrame(
