@@ -24,7 +24,7 @@ from evenhand.search.group_learners import top_rows
 from evenhand.search.learned_group import FoundGroup, find_group
 from evenhand.search.mean_bound import mean_lower_bound
 from evenhand.search.patterns import (
-    CELLS,
+    PATTERN_CELLS,
     WAVES,
     direction_of,
     pattern_of,
@@ -41,7 +41,7 @@ CORNER = float(stats.norm.isf(0.1**0.5))
 
 
 def sign_at(pattern: Floats, c: Floats) -> Floats:
-    return pattern[np.minimum((c * CELLS).astype(int), CELLS - 1)]
+    return pattern[np.minimum((c * PATTERN_CELLS).astype(int), PATTERN_CELLS - 1)]
 
 
 def most_allowed(n: int, rate: float, false_alarm: float = 1e-3) -> int:
@@ -57,14 +57,14 @@ def test_expected_pattern_value_is_the_signed_error(law: Any) -> None:
     """E[Z] = integral s (F - c): midpoints in probability on one side, in level on the other."""
     random, middles = np.random.default_rng(1), (np.arange(320_000) + 0.5) / 320_000
     pit, deviation = law.ppf(middles)[:, None], law.cdf(middles) - middles
-    for pattern in [*starting_patterns(), random.choice([-1.0, 1.0], CELLS)]:
+    for pattern in [*starting_patterns(), random.choice([-1.0, 1.0], PATTERN_CELLS)]:
         signed = (sign_at(pattern, middles) * deviation).mean()
         assert pattern_values(pit, pattern).mean() == pytest.approx(signed, abs=2e-5)
 
 
 def test_pattern_value_of_a_row_is_the_integral_of_its_step_law() -> None:
     random = np.random.default_rng(2)
-    pit, pattern = random.random((5, 3)), random.choice([-1.0, 1.0], CELLS)
+    pit, pattern = random.random((5, 3)), random.choice([-1.0, 1.0], PATTERN_CELLS)
     c = (np.arange(320_000) + 0.5) / 320_000
     for row, value in zip(pit, pattern_values(pit, pattern), strict=True):
         law = (row[:, None] <= c).mean(axis=0)
@@ -79,7 +79,9 @@ def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
         error = calibration_error(pit)
         assert max(values) == pytest.approx(error, abs=2e-3)
         assert all(v <= error + 1e-12 for v in values)
-    assert (np.abs(pattern_values(np.linspace(0, 1, 101)[:, None], -np.ones(CELLS))) <= 0.5).all()
+    assert (
+        np.abs(pattern_values(np.linspace(0, 1, 101)[:, None], -np.ones(PATTERN_CELLS))) <= 0.5
+    ).all()
 
 
 def test_waves_carry_the_error_of_laws_made_of_them() -> None:
@@ -91,7 +93,7 @@ def test_waves_carry_the_error_of_laws_made_of_them() -> None:
             expected = (sign_at(pattern, c) * deviation).mean()
             assert 0.3 * wave_weights(pattern)[k - 1] == pytest.approx(expected, abs=1e-8)
         mean_waves = np.where(np.arange(1, WAVES + 1) == k, 0.3, 0.0)
-        middles = (np.arange(CELLS) + 0.5) / CELLS
+        middles = (np.arange(PATTERN_CELLS) + 0.5) / PATTERN_CELLS
         clear = np.abs(np.sin(k * np.pi * middles)) > 0.1
         assert (pattern_of(mean_waves) == np.sign(np.sin(k * np.pi * middles)))[clear].all()
     quantiles = (np.arange(10_000) + 0.5) / 10_000
@@ -106,7 +108,7 @@ def test_directions_in_words() -> None:
         "intervals too narrow",
         "intervals too wide",
     ]
-    assert direction_of(np.resize([1.0, -1.0], CELLS)) == "mixed"
+    assert direction_of(np.resize([1.0, -1.0], PATTERN_CELLS)) == "mixed"
 
 
 def test_top_rows_are_the_highest_with_ties_at_random() -> None:
@@ -128,7 +130,9 @@ def test_bound_stays_below_the_mean(n: int, power: float) -> None:
     random, n_sets = np.random.default_rng(int(10 * power) + n), 1000
     truth = 0.5 - 1 / (1 + power)
     pits = random.random((n_sets, n)) ** power
-    lows = np.array([mean_lower_bound(pattern_values(p[:, None], np.ones(CELLS)))[0] for p in pits])
+    lows = np.array(
+        [mean_lower_bound(pattern_values(p[:, None], np.ones(PATTERN_CELLS)))[0] for p in pits]
+    )
     assert (lows > truth + 1e-12).sum() <= most_allowed(n_sets, ALPHA)
 
 

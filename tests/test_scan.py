@@ -75,7 +75,7 @@ def test_scan_finds_what_a_plain_loop_finds(
     if cells is not None:  # few columns at a time
         monkeypatch.setattr(group_masks, "CELLS", cells)
         monkeypatch.setattr(mask_pairs, "CELLS", cells)
-        monkeypatch.setattr(mask_pairs, "BLOCK", 97)
+        monkeypatch.setattr(mask_pairs, "BLOCK_ROWS", 97)
     rng = np.random.default_rng(m)
     n = 600
     X, pit = mixed_table(rng, n), rng.beta(0.8, 1.1, size=(n, m))

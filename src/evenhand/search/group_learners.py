@@ -1,6 +1,6 @@
-"""Where PITs deviate, learned from features.
+"""Learners of deviations of PITs from uniform: a forest and a ridge regression on features.
 
-A forest and a linear model, judged on rows they did not see.
+They predict the mean cosines ("waves") of a row's PITs, from which any pattern can be scored.
 """
 
 from __future__ import annotations
@@ -25,25 +25,21 @@ from evenhand.search.patterns import (
 )
 
 TREES = 50
-LEAF_ROWS = 20
-TREE_ROWS = 2000
-"""Most rows that one tree is grown on: what more rows would tell, the other trees see."""
 
-STAY = 1.0
-"""Standard errors that a score is credited with if it keeps the direction; any other one is
-charged one."""
+MOST_TREE_ROWS = 2000
+"""Most rows that one tree is grown on; the other trees see the other rows."""
 
 FAR = 3.0
-"""Bound on standardised features of the linear model, so that no row has all the leverage."""
+"""Bound on standardised features of the linear model, so that no single row has a high leverage."""
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
-"""Ridge penalties per row, of standardised features; the one with the least leave-one-out error
-is taken."""
+"""Ridge penalties per row, of standardised features; that of the least leave-one-out error is
+taken."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What one learner made of the training rows.
+    """One learner, fitted to the training rows.
 
     Parameters
     ----------
@@ -59,7 +55,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class LearnedScore:
-    """A score of rows: the higher, the more the group of a pattern is expected to deviate.
+    """A score of rows: the expected deviation in the direction of a pattern.
 
     Parameters
     ----------
@@ -91,10 +87,7 @@ class LearnedScore:
 
 
 def learn_fits(matrix: Floats, pit: Floats, random: np.random.Generator) -> tuple[Fit, ...]:
-    """Learn from features, with two learners, where PITs deviate.
-
-    This serves groups of any mass.
-    """
+    """Fit both learners to the waves of PITs; the fits serve groups of any mass."""
     targets = waves(pit)
     return _forest(matrix, targets, random), _ridge(matrix, targets)
 
@@ -106,26 +99,23 @@ def best_score(
     random: np.random.Generator,
     before: LearnedScore | None = None,
 ) -> LearnedScore:
-    """Return the best of several scores: of each fit, four patterns and where these lead.
+    """Return the best score among those of each fit, four patterns and the patterns they lead to.
 
-    A score that points in another direction than the one of the fold before has to be clearly
-    better: of two halves that deviate in opposite directions one is to be found, not now this one
-    and now that.
+    A score whose direction differs from that of the fold before has to be better by both standard
+    errors: of two halves that deviate in opposite directions the folds should agree on one.
     """
     found = [score for fit in fits for score in _scores_of(fit, pit, mass, random)]
     usual = None if before is None else direction_of(before.pattern)
 
     def merit(score: LearnedScore) -> float:
-        return (
-            score.mean
-            + (STAY if direction_of(score.pattern) == usual else -1.0) * score.standard_error
-        )
+        keeps_direction = direction_of(score.pattern) == usual
+        return score.mean + (1 if keeps_direction else -1) * score.standard_error
 
     return max(found, key=merit)
 
 
 def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> NDArray[np.intp]:
-    """Rows with the highest scores, `ceil(mass * n)` of them, ties in random order."""
+    """Return the `ceil(mass * n)` rows with the highest scores, ties in random order."""
     k = int(group_sizes(np.asarray(mass), scores.size))
     return np.lexsort((random.random(scores.size), -scores))[:k]
 
@@ -133,12 +123,12 @@ def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> NDArra
 def _scores_of(
     fit: Fit, pit: Floats, mass: float, random: np.random.Generator
 ) -> list[LearnedScore]:
-    """Score the training rows by each starting pattern and by the pattern it leads to (method: worst groups)."""
+    """Return scores by each starting pattern and by the pattern it leads to."""
     found = []
     for start in starting_patterns():
         score, best = _assessed(start, fit, pit, mass, random)
-        # the next pattern comes from predictions, not from the rows' own PITs, which would flatter
-        # it
+        # one step of the oracle's ascent (method: worst groups), on predictions: a pattern from the
+        # rows' own PITs would be chosen and assessed on the same outcomes
         ahead = pattern_of(fit.unseen[best].mean(axis=0))
         found += (
             [score]
@@ -151,6 +141,7 @@ def _scores_of(
 def _assessed(
     pattern: Floats, fit: Fit, pit: Floats, mass: float, random: np.random.Generator
 ) -> tuple[LearnedScore, NDArray[np.intp]]:
+    # as judged later: chosen by predictions that left the row out, valued by its own PITs
     best = top_rows(fit.unseen @ wave_weights(pattern), mass, random)
     values = pattern_values(pit[best], pattern)
     mean = float(values.mean())
@@ -164,9 +155,11 @@ def _forest(matrix: Floats, targets: Floats, random: np.random.Generator) -> Fit
     n = matrix.shape[0]
     forest = RandomForestRegressor(
         TREES,
-        min_samples_leaf=min(LEAF_ROWS, max(n // 8, 1)),
+        # leaves of 20 rows are enough to see a deviation of PITs; small tables get smaller ones
+        min_samples_leaf=min(20, max(n // 8, 1)),
+        # a third of the features, as usual in regression, but at least five
         max_features=max(1 / 3, min(1.0, 5 / matrix.shape[1])),
-        max_samples=min(n, TREE_ROWS),
+        max_samples=min(n, MOST_TREE_ROWS),
         oob_score=True,
         random_state=int(random.integers(2**31)),
     )
@@ -178,12 +171,14 @@ def _forest(matrix: Floats, targets: Floats, random: np.random.Generator) -> Fit
 
 
 def _ridge(matrix: Floats, targets: Floats) -> Fit:
-    """Ridge regression; leaving a row out is exact through its leverage."""
+    """Fit a ridge regression; predictions that leave a row out follow exactly from its leverage."""
     n = targets.shape[0]
     centre = matrix.mean(axis=0)
     scale = matrix.std(axis=0)
+    # a constant feature becomes 0 instead of a division by 0
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 1e-9)
     z = ((matrix - centre) * inverse).clip(-FAR, FAR)
+    # in the eigenbasis of the features every penalty costs one division
     eigenvalues, vectors = np.linalg.eigh(z.T @ z / n)
     turned = z @ vectors
     means = targets.mean(axis=0)

@@ -1,7 +1,4 @@
-"""Groups and features that the outcome may define.
-
-No calibrated forecaster could be calibrated for them.
-"""
+"""Groups and features that the outcome may define: no forecaster is calibrated for them."""
 
 from __future__ import annotations
 
@@ -25,27 +22,27 @@ MOST_APART = 0.01
 """Largest share of the rows on which a group may differ from a range of outcomes."""
 
 MOST_APART_OF_GROUP = 0.1
-"""The same as a share of the group, or of its complement if that is smaller: else any rare group
-would qualify."""
+"""The same as a share of the group, or of its complement if that is smaller: by the first rule
+alone any rare group would qualify."""
 
-FEWEST = 10
-"""Fewest rows of a group, and of its complement: a range may hold fewer by chance."""
+FEWEST_ROWS = 10
+"""Fewest rows of a group, and of its complement: fewer may be a range by chance."""
 
 LEAST_CORRELATION = 0.99
-"""Absolute rank correlation with the outcome from which a feature may have been made from it."""
+"""Absolute rank correlation with the outcome above which a feature may be made from it."""
 
 FEWEST_RANKED = 20
-"""Fewest rows on which a rank correlation is judged."""
+"""Fewest rows from which a rank correlation is computed."""
 
 LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 
 
 def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.DataFrame:
-    """Name the groups and features that the outcome may define.
+    """Find the groups and features that the outcome may define.
 
     Calibration within a group is defined for groups that are known before the outcome. In a group
-    such as "outcomes above their median" the true distribution itself is off. Two things give such
-    a group away:
+    such as "outcomes above their median" the true distribution itself is off. There are two signs
+    of such a group:
 
     - *a range of outcomes*: all rows with outcomes between two thresholds (one of which may be
       infinite) or all rows outside of them are the group, but for at most 1% of the rows and 10% of
@@ -54,14 +51,13 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     - *rank correlation*: a feature of numbers or dates has an absolute rank correlation (Spearman)
       with the outcome above 0.99 and above that of the forecasts' medians, on at least 20 rows.
 
-    A column is named if one of the groups that it makes is. A group of given size that is drawn
-    independently of the outcomes is named with probability below 2e-4 at 20 rows, 2e-6 at 30 rows
-    and 1e-9 at 100 rows; two halves whose outcomes are normal with equal spread are within 1% only
-    if their means are 4.65 standard deviations apart, and are not named if the forecasts' medians
-    tell them apart as well as the outcomes do. A group that was known before is named, too, where
-    the forecasts miss so strong a feature (of 1,000 people, a group of 2% whose mean is 4 standard
-    deviations from that of the others, in a quarter of tables), or where a feature ranks outcomes
-    better than they do.
+    A column is found if one of its groups is. A group of given size that is drawn independently of
+    the outcomes is found with probability below 2e-4 at 20 rows, 2e-6 at 30 rows and 1e-9 at 100
+    rows. Two halves whose outcomes are normal with equal spread are within 1% only if their means
+    are 4.65 standard deviations apart, and are not found if the forecasts' medians separate them as
+    well as the outcomes do. False alarms remain where the forecasts miss so strong a feature (of
+    1,000 people, a group of 2% whose mean is 4 standard deviations from that of the others, in a
+    quarter of tables), or where a feature ranks outcomes better than the forecasts do.
 
     Parameters
     ----------
@@ -79,7 +75,7 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     DataFrame
         One row per group or feature: `kind` ("group" or "feature"), `name`, `column` that makes the
         group (None of a mask), `apart`, the share of rows on which it differs from a range of
-        outcomes (NaN if rank correlation gave it away), and for features `rank_correlation` with
+        outcomes (NaN if it was found by rank correlation), and for features `rank_correlation` with
         the outcomes and `forecast_rank_correlation`.
     """
     ranges = (_Ranges.of(y), _Ranges.of(median))
@@ -104,7 +100,7 @@ def _groups_found(
     ranges: tuple[_Ranges, _Ranges],
     by_column: dict[str, tuple[float, float, float]],
 ) -> list[tuple[Any, ...]]:
-    """Named groups that are ranges of outcomes, and the other groups of their columns."""
+    """Return rows of the table for groups that are ranges, with other groups of their columns."""
     apart = {group.name: _apart(mask, *ranges) for group, mask in groups.pairs()}
     columns = {
         group.column
@@ -127,14 +123,14 @@ def _groups_found(
 
 
 def _apart(mask: Bools, outcomes: _Ranges, medians: _Ranges) -> float:
-    """Share of rows on which a group differs from a range of outcomes.
+    """Return the share of rows on which a group differs from a range of outcomes.
 
-    NaN of a group that is none.
+    NaN if it is no such range, or if the forecasts' medians separate the group as well.
     """
     n = mask.size
     size = int(np.count_nonzero(mask))
     smaller = min(size, n - size)
-    if smaller < FEWEST:
+    if smaller < FEWEST_ROWS:
         return np.nan
     apart = outcomes.apart(mask)
     is_range = apart <= MOST_APART * n and apart <= MOST_APART_OF_GROUP * smaller
@@ -150,7 +146,7 @@ class _Ranges:
     order : ndarray of int, shape (n,)
         Rows by rising value.
     ends : ndarray of int
-        Numbers of rows at or below each distinct value, and 0: between them a threshold may lie.
+        Numbers of rows at or below each distinct value, and 0: the places of thresholds.
     """
 
     order: Ints
@@ -158,6 +154,7 @@ class _Ranges:
 
     @classmethod
     def of(cls, values: Floats) -> _Ranges:
+        """Sort the values."""
         order = np.argsort(values, kind="stable")
         rising = values[order]
         return cls(
@@ -166,10 +163,10 @@ class _Ranges:
         )
 
     def apart(self, mask: Bools) -> int:
-        """Return the fewest rows on which a group differs from a range, or from all rows outside of one."""
+        """Return the fewest rows on which a group differs from a range or from its complement."""
         balance = np.concatenate(([0], np.cumsum(np.where(mask[self.order], 1, -1))))[self.ends]
-        # rows of the group less others within the best range: the largest rise of their balance
-        # (Kadane)
+        # the balance counts rows of the group less others; the best range is where it rises most
+        # (Kadane's algorithm, linear time)
         rise = int((balance - np.minimum.accumulate(balance)).max())
         fall = int((np.maximum.accumulate(balance) - balance).max())
         size = int(np.count_nonzero(mask))
@@ -190,7 +187,7 @@ class _Ranks:
         return ranks, _correlation(stats.rankdata(self.median), ranks)
 
     def of(self, values: pd.Series[Any]) -> tuple[float, float]:
-        """Return both correlations if the feature's gives it away, else NaN."""
+        """Return both correlations if the feature may be made from the outcome, else NaN."""
         numbers = _as_numbers(values)
         there = ~np.isnan(numbers)
         if there.sum() < FEWEST_RANKED:
@@ -205,7 +202,7 @@ class _Ranks:
 
 
 def _as_numbers(values: pd.Series[Any]) -> Floats:
-    """Numbers and dates as floats; of other values all NaN."""
+    """Return numbers and dates as floats, other values as NaN."""
     if values.dtype.kind == "M":
         return days(moments(values))
     if values.dtype.kind in "iuf":
@@ -214,7 +211,7 @@ def _as_numbers(values: pd.Series[Any]) -> Floats:
 
 
 def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Absolute correlation of ranks; 0 where one of them is constant."""
+    """Return the absolute correlation of ranks; 0 where one of them is constant."""
     a = first - first.mean()
     b = second - second.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))

@@ -1,4 +1,4 @@
-"""The learned worst group: found by features on some rows, judged on others (method: worst groups)."""
+"""Learned worst group: found by features on some rows, judged on others (method: worst groups)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evenhand._validate import (
     check_fraction,
     check_rows,
 )
-from evenhand.calibration import as_pits, covered
+from evenhand.calibration import PITs, as_pits, covered
 from evenhand.columns.encoding import TableEncoder
 from evenhand.draws import RandomState, generator
 from evenhand.search.directions import Direction
@@ -36,59 +36,60 @@ from evenhand.tables import take_rows
 __all__ = ["FoundGroup", "GroupSearch", "find_group"]
 
 FIRST_SHARE = 0.4
-"""Share of the rows in the first fold, which is learned from and never judged."""
+"""Share of the rows in the first fold, which is used for learning and never judged."""
 
 FEWEST_ROWS = 100
-FEWEST_IN_FOLD = 10
-FEWEST_IN_GROUP = 20
+FEWEST_ROWS_IN_FOLD = 10
+FEWEST_ROWS_IN_GROUP = 20
+"""Fewest rows in all, in each judged fold and in the group: with fewer no bound is above 0."""
 
 RULE_SHARE = 0.8
-"""A rule in words is given if its error is at least this share of the learned group's."""
+"""Least error of a rule in words, as a share of the learned group's error."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoundGroup:
-    """A group that features define and that was judged on rows it was not learned from.
+    """A group that features define, judged on rows that it was not learned from.
 
     Parameters
     ----------
     mass : float
-        Share of the rows that the group was to hold.
+        Share of the rows that the group was asked to hold.
     n : int
         Rows in the group, all folds together.
     n_judged : int
         Rows among which they were selected: all but the first fold.
     n_rows : int
-        Rows used in all; fewer than were given if there were more than `max_rows`.
+        Rows used in all: at most `max_rows`.
     rows : ndarray of shape (n,)
         Row numbers of the group, increasing.
     error : float
-        Estimated calibration error (W1) of the group: without bias for a quantity that the true
-        error is never below. Not clipped, so a little below 0 where nothing is wrong.
+        Estimated calibration error (W1) of the group: an unbiased estimate of a lower bound of
+        the error. Not clipped, so it may be a little below 0 for calibrated forecasts.
     low : float
-        Lower confidence bound, 0 to 1/2, for the same. It bounds the worst group of this mass that
-        features define.
+        Lower confidence bound for the same, 0 to 1/2. It also bounds the worst group of this mass
+        that features define.
     confidence : float
         Probability with which `low` holds.
     p_value : float
         For the hypothesis that the group is calibrated; `low > 0` exactly if it is below `1 -
         confidence`.
     direction : str
-        What is wrong with the forecasts in most folds: `"outcomes lower than forecast"`, `"outcomes
-        higher than forecast"`, `"intervals too narrow"`, `"intervals too wide"` or `"mixed"`.
+        Error of the forecasts in most folds: `"outcomes lower than forecast"`, `"outcomes higher
+        than forecast"`, `"intervals too narrow"`, `"intervals too wide"` or `"mixed"`.
     bias : float
         Mean of the rows' residuals, in their units; NaN if none were given.
     coverage_80 : float
-        Share of the group's draws whose central 80% interval holds the outcome.
+        Share of the group's draws whose central 80% interval covers the outcome.
     description : str or None
         One or two conditions, such as `"bmi > 0.03 and age <= 50"`, that define a group of nearly
         this mass with at least 0.8 of the error on the same rows; None if there are none, or if
         `low` is 0.
     description_share : float
-        Share of the judged rows that such conditions take in, between 2/3 and 3/2 of the mass; NaN
-        without them.
+        Share of the judged rows that meet these conditions, between 2/3 and 3/2 of the mass; NaN
+        without conditions.
     features : tuple of str
-        Up to three features that the score of rows depends on most, largest first.
+        Up to three features that the score of rows depends on most, most important first.
     """
 
     mass: float
@@ -133,7 +134,7 @@ class FoundGroup:
 
 @dataclass(frozen=True)
 class _Stage:
-    """One fold judged: where it is, the score that was learned before it, the group's rows and their pattern values."""
+    """A judged fold: its place, the score learned before it, the group's rows and their values."""
 
     start: int
     stop: int
@@ -143,7 +144,7 @@ class _Stage:
 
 
 def find_group(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     X: Any,
     mass: float = 0.2,
     *,
@@ -153,19 +154,19 @@ def find_group(
     max_rows: int = 50_000,
     random_state: RandomState = None,
 ) -> FoundGroup:
-    """Find a group of people, defined by features, whose forecasts are least calibrated, and prove it.
+    """Find a group that features define and whose forecasts are least calibrated, with a bound.
 
-    A forest and a linear model learn where PITs deviate from uniform, in level and in spread; the
-    better one on rows it had not seen selects the share `mass` of the next rows, whose outcomes
-    then judge the group. Rows are shuffled and used in order: the first 40% are learned from only,
-    and each further fold is judged by what was learned on all folds before it. So the bound and the
-    p-value are honest at any number of rows, whatever the learners do.
+    A forest and a linear model learn where PITs deviate from uniform, in level and in spread. The
+    better one on rows that it has not seen selects the share `mass` of the next rows, whose
+    outcomes then judge the group. Rows are shuffled and used in order: the first 40% serve for
+    learning only, and each further fold is judged by what was learned on all folds before it. So
+    the bound and the p-value are valid at any number of rows, whatever the learners do.
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
+    pit : PITs or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws. For a guarantee in few draws, one
-        jittered draw per cell.
+        jittered draw per cell. Each row counts once.
     X : DataFrame of any library, or array-like of shape (n, n_features)
         Features: numbers, text, categories, booleans, dates, missing values. Columns of an array
         are named x0, x1, ...
@@ -178,19 +179,19 @@ def find_group(
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the group's bias.
     max_rows : int, default 50,000
-        Of more rows a random subset of this size is used.
+        Most rows that are used; of more rows a random subset of this size.
     random_state : int, generator or None
         Seed of the shuffle, the forests and ties.
 
     Returns
     -------
     FoundGroup
-        Which rows, how wrong and in which direction, with a bound that holds.
+        The rows, their error with a bound, and its direction.
 
     Raises
     ------
     InputError
-        If there are too few rows, no feature varies, or a value cannot be read.
+        If there are too few rows, no feature varies, or the features hold a value of no known kind.
 
     Notes
     -----
@@ -204,7 +205,7 @@ def find_group(
     --------
     >>> random = np.random.default_rng(0)
     >>> age = random.uniform(20, 80, size=1000)
-    >>> pit = random.uniform(size=1000) ** np.where(age > 50, 2, 1)     # too low for the old: F(u) = sqrt(u)
+    >>> pit = random.uniform(size=1000) ** np.where(age > 50, 2, 1)  # F(u) = sqrt(u) above 50
     >>> group = find_group(pit, pd.DataFrame({"age": age}), mass=0.5, random_state=0)
     >>> group.low < 2 / 3 - 1 / 2, group.direction, group.features
     (True, 'outcomes lower than forecast', ('age',))
@@ -214,27 +215,48 @@ def find_group(
 
 
 class GroupSearch:
-    """The search behind `find_group`, for several masses.
+    """Search for learned worst groups of several masses, which share the fitted learners.
 
-    What is learned from features serves them all.
+    Parameters
+    ----------
+    pit : PITs or array-like of shape (n,) or (n, m)
+        PITs between 0 and 1.
+    X : DataFrame of any library, or array-like of shape (n, n_features)
+        Features.
+    n_folds : int, default 5
+        Folds, at least 2.
+    max_rows : int, default 50,000
+        Most rows that are used.
+    random_state : int, generator or None
+        Seed.
 
-    Parameters are those of `find_group`.
+    See Also
+    --------
+    find_group : the same for one mass, with all parameters described.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 500)
+    >>> pit = np.random.default_rng(0).uniform(size=500) ** np.where(x > 0.5, 3, 1)
+    >>> search = GroupSearch(pit, x[:, None], random_state=0)
+    >>> [search.find(mass).direction for mass in (0.2, 0.5)]
+    ['outcomes lower than forecast', 'outcomes lower than forecast']
     """
 
     def __init__(
         self,
-        pit: ArrayLike,
+        pit: ArrayLike | PITs,
         X: Any,
         *,
         n_folds: int = 5,
         max_rows: int = 50_000,
         random_state: RandomState = None,
     ) -> None:
-        self._pit = as_pits(pit).matrix
+        self._pits = as_pits(pit)
         self._X = X
         self._random = generator(random_state)
-        n = self._pit.shape[0]
-        self._rows = self._random.permutation(n)[: check_count("max_rows", max_rows)]
+        order = self._random.permutation(self._pits.n_samples)
+        self._rows = order[: check_count("max_rows", max_rows)]
         self._n_folds = check_count("n_folds", n_folds, least=2)
         starts = np.linspace(FIRST_SHARE * self._rows.size, self._rows.size, n_folds)
         self._starts = starts.round().astype(int)
@@ -242,27 +264,27 @@ class GroupSearch:
 
     @cached_property
     def _encoded(self) -> tuple[TableEncoder, Floats]:
-        return _encoded(self._X, self._rows, self._pit.shape[0])
+        return _encoded(self._X, self._rows, self._pits.n_samples)
 
     def find(
         self, mass: float, *, confidence: float = 0.95, residual: ArrayLike | None = None
     ) -> FoundGroup:
-        """Find the group of one mass."""
+        """Find the group of one mass; parameters are those of `find_group`."""
         check_fraction("mass", mass, high_open=False)
         check_fraction("confidence", confidence)
-        n = self._pit.shape[0]
+        n = self._pits.n_samples
         rows = self._rows
         residuals = None if residual is None else check_rows("residual", residual, n)
         _check_enough(rows.size, mass, self._n_folds, n > rows.size)
         encoder, features = self._encoded
-        shuffled = self._pit[rows]
+        shuffled = self._pits.matrix[rows]
         stages = list[_Stage]()
         for start, stop in pairwise(self._starts):
             stages.append(
                 self._judged(shuffled[:stop], start, mass, stages[-1].score if stages else None)
             )
         values = np.concatenate([stage.values for stage in stages])
-        # the spread among the first fold's best rows: known before any row is judged
+        # the bound needs a guess of the values' spread that is made before any row is judged
         low, p_value = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())
@@ -283,7 +305,7 @@ class GroupSearch:
             p_value=p_value,
             direction=_usual_direction(stages),
             bias=math.nan if residuals is None else float(residuals[group].mean()),
-            coverage_80=float(covered(self._pit[group], 0.8).mean()),
+            coverage_80=float(covered(self._pits.take(group), 0.8).mean()),
             description=None if rule is None else rule[0],
             description_share=math.nan if rule is None else rule[1],
             features=main_features(
@@ -294,6 +316,7 @@ class GroupSearch:
     def _judged(self, pit: Floats, start: int, mass: float, before: LearnedScore | None) -> _Stage:
         """Learn from the rows before `start` and judge the others."""
         features = self._encoded[1][: pit.shape[0]]
+        # fits predict waves of PITs for any mass; what depends on the mass is chosen below
         if start not in self._fits:
             self._fits[start] = learn_fits(features[:start], pit[:start], self._random)
         score = best_score(self._fits[start], pit[:start], mass, self._random, before)
@@ -302,7 +325,7 @@ class GroupSearch:
 
 
 def _usual_direction(stages: Sequence[_Stage]) -> Direction:
-    """Direction of most folds; among equals the one of the larger error."""
+    """Return the direction of most folds; among equals that of the larger error."""
     sums: dict[Direction, tuple[int, float]] = {}
     for stage in stages:
         direction = direction_of(stage.score.pattern)
@@ -319,10 +342,11 @@ def _rule_in_words(
     encoder: TableEncoder,
     random: np.random.Generator,
 ) -> tuple[str, float] | None:
-    """Say the last fold's rule and its share of the judged rows, if rules do nearly as well as scores on these rows.
+    """Return the last fold's rule in words and its share of the judged rows, or None.
 
-    The simpler rule comes first. One that takes in more or fewer rows by half would tell of another
-    group.
+    A rule is learned before each fold and judged on it, as scores are, so that their errors on the
+    same rows can be compared. The rule of one condition has precedence; a rule whose size differs
+    by more than half would describe another group.
     """
     n_judged = sum(stage.stop - stage.start for stage in stages)
     mass = sum(stage.rows.size for stage in stages) / n_judged
@@ -358,7 +382,8 @@ def _encoded(X: Any, rows: NDArray[np.intp], n: int) -> tuple[TableEncoder, Floa
     try:
         features = encoder.fit_transform(take_rows(table, rows))
     except InputError:
-        encoder.fit_transform(table)  # says where in the caller's table, not in the shuffled one
+        # the same error again, with the row of the caller's table instead of the shuffled one
+        encoder.fit_transform(table)
         raise
     if not (np.ptp(features, axis=0) > 0).any():
         raise bad_input(
@@ -373,7 +398,11 @@ def _encoded(X: Any, rows: NDArray[np.intp], n: int) -> tuple[TableEncoder, Floa
 def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
     judged = 1 - FIRST_SHARE
     needed = math.ceil(
-        max(FEWEST_ROWS, FEWEST_IN_GROUP / (judged * mass), FEWEST_IN_FOLD * (n_folds - 1) / judged)
+        max(
+            FEWEST_ROWS,
+            FEWEST_ROWS_IN_GROUP / (judged * mass),
+            FEWEST_ROWS_IN_FOLD * (n_folds - 1) / judged,
+        )
     )
     if n < needed:
         name = "max_rows" if is_subset else "pit"

@@ -1,4 +1,4 @@
-"""A lower confidence bound for a mean, by betting (method: what can be proven)."""
+"""Lower confidence bound for a mean, by betting (method: what can be proven)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from evenhand._validate import bad_input, check_finite, check_fraction
 
 MULTIPLES = (1.0, 2.0, 4.0)
 WEIGHTS = (0.8, 0.1, 0.1)
-"""Stakes, as multiples of the best one for the bound, and how much of the capital goes with
-each."""
+"""Stakes as multiples of the best one for the bound, and the share of the capital on each."""
 
-LARGEST = 1.98
-"""Largest stake: at 2 a single value of -1/2 would lose everything."""
+LARGEST_STAKE = 1.98
+"""At a stake of 2 a single value of -1/2 would lose all the capital."""
 
 
 def mean_lower_bound(
     values: ArrayLike, confidence: float = 0.95, *, deviation: float = 12**-0.5
 ) -> tuple[float, float]:
-    """Lower confidence bound, by betting, for the mean of expectations of values between -1/2 and 1/2.
+    """Bound the mean of expectations of values between -1/2 and 1/2 from below, by betting.
 
-    The values may depend on the past and each may have an expectation of its own given the past,
-    `mu_i`; the bound is for their mean. It is honest at any number of values.
+    The values may depend on the past, and each may have another expectation `mu_i` given the past;
+    the bound is for the mean of these. It is valid at any number of values.
 
     Parameters
     ----------
@@ -33,8 +32,8 @@ def mean_lower_bound(
     confidence : float, default 0.95
         Probability with which the bound holds.
     deviation : float, default that of a uniform value
-        A guess of the values' standard deviation, made without seeing them. A bad guess costs
-        sharpness only.
+        A guess of the values' standard deviation, made without seeing them. A bad guess makes the
+        bound less sharp, not wrong.
 
     Returns
     -------
@@ -66,9 +65,10 @@ def mean_lower_bound(
     if np.abs(bets).max() > 0.5 + 1e-12:
         raise bad_input("values", "lie between -1/2 and 1/2", float(bets[np.abs(bets).argmax()]))
     level = -math.log1p(-check_fraction("confidence", confidence))
-    # best for a bound at this confidence; the larger ones make p-values of strong effects small
+    # log(1 + b v) is about b v - b^2 v^2 / 2, so the bound at level L is sharpest for
+    # b = sqrt(2 L / n) / deviation; larger stakes make p-values of strong effects smaller
     stake = math.sqrt(2 * level / bets.size) / max(deviation, 1e-3)
-    stakes = np.minimum(stake * np.array(MULTIPLES), LARGEST)
+    stakes = np.minimum(stake * np.array(MULTIPLES), LARGEST_STAKE)
     gains = np.log1p(stakes[:, None] * bets).sum(axis=-1)
 
     def log_capital(theta: float) -> float:
@@ -77,7 +77,7 @@ def mean_lower_bound(
         )
 
     p_value = math.exp(-max(log_capital(0.0), 0.0))
-    # not p_value < 1 - confidence: rounding must not part the two
+    # decided by the capital, in which `brentq` needs a change of sign: a rounded p-value may disagree
     if log_capital(0.0) <= level:
         return 0.0, p_value
     return float(brentq(lambda theta: log_capital(theta) - level, 0.0, 0.5)), p_value

@@ -1,4 +1,4 @@
-"""Sums over all intersections of two group masks at once, by matrix products (method: worst groups)."""
+"""Sums over all intersections of two group masks, by matrix products (method: worst groups)."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats
 from evenhand.search.masks import CELLS, Bools, Ints, Masks
 
-BINS = 64  # a power of two: `u * BINS` is exact, so no PIT lands on the wrong side of an edge
-BLOCK = 4096
-CHUNK = 1024  # pairs of columns whose histograms are worked on in the cache
-ALL_ROWS, NO_MASK = -1, -2  # in place of the number of a mask
+BINS = 64
+"""Bins of PITs. As 64 is a power of two, `u * BINS` is exact and no PIT crosses an edge."""
+
+BLOCK_ROWS = 4096
+"""Rows multiplied at once: as floats, 0/1 columns take eight times their memory."""
+
+BLOCK_PAIRS = 1024
+"""Pairs of columns whose histograms are worked on at once, in the cache."""
+
+ALL_ROWS, NO_MASK = -1, -2
+"""In place of the number of a mask."""
+
 Sign = tuple[int, int]
-SIGNS: tuple[Sign, ...] = (
-    (0, 0),
-    (0, 1),
-    (1, 0),
-    (1, 1),
-)  # of two columns, each as it is or its complement
+SIGNS: tuple[Sign, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
+"""Of two columns, each as it is (0) or its complement (1)."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What is known of each row of the data.
+    """Rows of the data.
 
     Parameters
     ----------
     pit : ndarray of shape (n, m)
         PITs over draws.
     quantities : ndarray of shape (q, n)
-        What is summed over groups: ones first and, with weights, the weights last.
+        Numbers that are summed over groups: ones first and, with weights, the weights last.
     weights : ndarray of shape (n,) or None
         Positive, with mean 1.
     """
@@ -46,7 +50,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Found:
-    """The groups that are large enough.
+    """Groups of one or two masks that are large enough.
 
     Parameters
     ----------
@@ -65,14 +69,16 @@ class Found:
 
     def take(self, wanted: Bools) -> Found:
         """Return some of the groups."""
-        return Found(
-            self.first[wanted], self.second[wanted], self.sums[:, wanted], self.area[wanted]
-        )
+        some = (self.first[wanted], self.second[wanted], self.sums[:, wanted], self.area[wanted])
+        return Found(*some)
 
 
 def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
     """Sum over all single masks and pairs, tile by tile."""
     n_draws = rows.pit.shape[1]
+    # whole numbers up to 2^24 are exact in float32, and so are sums of two of these deviations
+    is_exact = rows.weights is None and BINS * rows.pit.size < 2**23
+    dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
 
     def tile(left: Ints, right: Ints) -> list[Found]:
         sums = pair_sums(masks.columns, left, right, rows.quantities)
@@ -80,7 +86,6 @@ def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
         def below(a: Ints, b: Ints) -> Floats:
             return counts_below(rows.pit, rows.weights, masks.columns, left, right, (a, b))
 
-        dtype = np.float32 if rows.weights is None and BINS * rows.pit.size < 2**23 else np.float64
         weight = sums[0 if rows.weights is None else -1]
         return scan_tile(masks, sums, below, n_draws * weight, min_size, (left, right), dtype)
 
@@ -95,6 +100,7 @@ def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
 
 
 def joined(found: list[Found], n_quantities: int) -> Found:
+    """Return the groups of several tiles as one."""
     if not found:
         none = np.empty(0, dtype=np.intp)
         return Found(none, none, np.empty((n_quantities, 0)), np.empty(0))
@@ -115,13 +121,11 @@ def scan_tile(
     sides: tuple[Ints, Ints],
     dtype: type[np.floating[Any]],
 ) -> list[Found]:
-    """Return the groups whose first column is in `left`.
+    """Return the groups of one tile, whose first column is in `left`.
 
-    Column 0 holds all rows, so (0, j) is a single mask.
-
-    `sums` are those of the quantities, `below` counts PITs at or below each edge in pairs of
-    columns and `total` all of them. Counts times the number of bins that are whole and small enough
-    are exact in float32, with sums of them.
+    Column 0 holds all rows, so the pair (0, j) is the single mask j. `sums` are those of the
+    quantities over pairs of columns, `below` counts PITs at or below each edge in pairs of columns,
+    and `total` counts all PITs there.
     """
     left, right = sides
     a, b = column_pairs(masks, left, right)
@@ -135,6 +139,7 @@ def scan_tile(
         chosen[sign] = exist & (
             _signed(each[0][0], each[1][0], each[2][0], each[3][0], sign) >= min_size
         )
+    # histograms cost most: only pairs with a group that is large enough get one
     needed = np.any(list(chosen.values()), axis=0)
     if not needed.any():
         return []
@@ -161,7 +166,7 @@ def scan_tile(
 
 
 def column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return positions in `left` and `right` of pairs of different features, the left column first."""
+    """Return positions in `left` and `right` of pairs of columns of different features."""
     feature = np.full(masks.columns.shape[1], ALL_ROWS)
     feature[masks.column] = masks.feature
     wanted = (feature[left][:, None] != feature[right]) & (left[:, None] < right)
@@ -171,7 +176,7 @@ def column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 
 def _signed(everyone: Any, ours: Any, theirs: Any, both: Any, sign: Sign) -> Any:
-    """Sum over two columns, each as it is (0) or its complement (1), from sums over the columns as they are."""
+    """Return the sum over two columns or their complements, by inclusion and exclusion."""
     if sign == (1, 1):
         return everyone - ours - theirs + both
     if sign == (1, 0):
@@ -182,15 +187,12 @@ def _signed(everyone: Any, ours: Any, theirs: Any, both: Any, sign: Sign) -> Any
 def _areas(
     below: NDArray[Any], total: NDArray[Any], a: Ints, b: Ints, chosen: Mapping[Sign, Bools]
 ) -> dict[Sign, Floats]:
-    """Integrate the absolute deviations of the groups of each pair of columns.
-
-    NaN where none is wanted.
-    """
+    """Integrate the absolute deviations of groups by pair of columns; NaN where none is wanted."""
     areas = {sign: np.full(a.size, np.nan) for sign in chosen}
     k = total.size - a.size
     singles = _deviations(below[:, :k], total[:k])
-    for start in range(0, a.size, CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, a.size, BLOCK_PAIRS):
+        part = slice(start, start + BLOCK_PAIRS)
         both = _deviations(below[:, k:][:, part], total[k:][part])
         ours = singles.take(a[part], axis=-1)
         theirs = singles.take(b[part], axis=-1)
@@ -208,10 +210,10 @@ def _deviations(below: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
 
 
 def _area(deviations: NDArray[Any]) -> Floats:
-    """Integrate over [0, 1] the absolute value of lines through deviations at the edges and 0 at the last one."""
+    """Integrate the absolute value of lines through deviations at the edges, and 0 at 1."""
     size = np.abs(deviations)
     # from a to b with s = |a| + |b| and t = |a + b| the area is (s + t^2 / s) / 4, whether the line
-    # crosses 0 or not; deviations count rows, so 1e-30 changes only 0 / 0
+    # crosses 0 or not. Deviations are whole numbers of rows, so 1e-30 only prevents 0 / 0
     s = size[:-1] + size[1:]
     s += 1e-30
     t = deviations[:-1] + deviations[1:]
@@ -222,9 +224,10 @@ def _area(deviations: NDArray[Any]) -> Floats:
 
 
 def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
-    """Yield left and right columns whose pairs together are all pairs, few enough at a time for a histogram each.
+    """Yield left and right columns whose pairs together are all pairs.
 
-    Both begin with column 0; the pairs of columns that matter have the left one first.
+    There are few enough at a time for a histogram of each pair. Both begin with column 0; in pairs
+    that are used the left column comes first.
     """
     start = 1
     while start < n_columns:
@@ -234,19 +237,17 @@ def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
 
 
 def pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> Floats:
-    """Sum quantities, shape (q, n), over the rows in both of two columns.
+    """Return sums of quantities over the rows in both of two columns, shape (q, left, right).
 
-    `A^T diag(q) A`, shape (q, left, right).
+    For 0/1 columns `A` and each of the quantities, shape (q, n), it is `A^T diag(q) A`.
     """
     sums = np.zeros((quantities.shape[0], left.size, right.size))
-    for start in range(0, columns.shape[0], BLOCK):
-        rows = columns[start : start + BLOCK].astype(np.float64)
-        a, b = (
-            (rows, rows)
-            if left.size == right.size == rows.shape[1]
-            else (rows[:, left], rows[:, right])
-        )
-        for total, quantity in zip(sums, quantities[:, start : start + BLOCK], strict=True):
+    for start in range(0, columns.shape[0], BLOCK_ROWS):
+        rows = columns[start : start + BLOCK_ROWS].astype(np.float64)
+        # all columns against all: a copy of each side would cost as much as the product
+        whole = left.size == right.size == rows.shape[1]
+        a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
+        for total, quantity in zip(sums, quantities[:, start : start + BLOCK_ROWS], strict=True):
             total += (a.T * quantity) @ b
     return sums
 
@@ -259,9 +260,10 @@ def counts_below(
     right: Ints,
     pairs: tuple[Ints, Ints],
 ) -> Floats:
-    """Count the PITs at or below each edge `0, 1/B, ..., (B-1)/B` in some pairs of columns, shape (B, pairs).
+    """Count the PITs at or below the edges `0, 1/B, ..., (B-1)/B` in some pairs of columns.
 
-    `pairs` are positions in `left` and `right`. Counts are sums of weights where there are weights.
+    `pairs` are positions in `left` and `right`. Counts have shape (B, pairs) and are sums of
+    weights where there are weights.
     """
     if pit.shape[1] == 1:
         below = _one_draw_below(pit[:, 0], weights, columns, left, right)
@@ -272,7 +274,10 @@ def counts_below(
 def _one_draw_below(
     pit: Floats, weights: Floats | None, columns: Bools, left: Ints, right: Ints
 ) -> Floats:
-    """With rows in the order of their bins each row is multiplied once, not once per bin."""
+    """Count one PIT of each row, shape (B, left, right).
+
+    Rows are taken in the order of their bins, so that each is multiplied once, not once per bin.
+    """
     n = pit.size
     bins = np.ceil(pit * BINS).astype(np.uint8)
     order = np.argsort(bins, kind="stable")
@@ -285,8 +290,8 @@ def _one_draw_below(
         if k:
             below[k] = below[k - 1]
         begin = ends[k - 1] if k else 0
-        for start in range(begin, ends[k], BLOCK):
-            chosen = order[start : min(start + BLOCK, ends[k])]
+        for start in range(begin, ends[k], BLOCK_ROWS):
+            chosen = order[start : min(start + BLOCK_ROWS, ends[k])]
             rows = columns[chosen].astype(dtype)
             a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
             below[k] += (a.T if weights is None else a.T * weights[chosen]) @ b
@@ -296,9 +301,9 @@ def _one_draw_below(
 def _many_draws_below(
     pit: Floats, weights: Floats | None, columns: Bools, left: Ints, right: Ints
 ) -> Floats:
-    """Each row counts with its number of draws at or below each edge."""
+    """Count several PITs of each row, by its number of draws at or below each edge."""
     n, m = pit.shape
-    size = int(np.clip(2 * CELLS // left.size, 16, min(BLOCK, max(2**24 // m - 1, 1))))
+    size = int(np.clip(2 * CELLS // left.size, 16, min(BLOCK_ROWS, max(2**24 // m - 1, 1))))
     dtype: type[np.floating[Any]] = (
         np.float32 if weights is None and size * m < 2**24 else np.float64
     )

@@ -1,8 +1,9 @@
-"""Sign patterns over probability levels, and what they make of PITs (method: worst groups).
+"""Sign patterns over probability levels and the values of PITs under them (method: worst groups).
 
-A pattern says at which levels `c` a group's PITs are expected to be at or below `c` too often (+1)
-or too rarely (-1). For every pattern `s` with values of at most 1 in size and every law `F` of
-PITs, `integral_0^1 s(c) (F(c) - c) dc <= W1(F, Uniform)`, with equality for `s = sign(F(c) - c)`.
+A pattern `s` is +1 at levels `c` where a group's PITs are expected to be at or below `c` too often,
+and -1 where too rarely. For every pattern with values of at most 1 in size and every distribution
+`F` of PITs, `integral_0^1 s(c) (F(c) - c) dc <= W1(F, Uniform)`, with equality for
+`s = sign(F(c) - c)`.
 """
 
 from __future__ import annotations
@@ -12,42 +13,40 @@ import numpy as np
 from evenhand._validate import Floats
 from evenhand.search.directions import HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
 
-CELLS = 32
-"""Patterns are constant on so many equal cells of [0, 1]."""
+PATTERN_CELLS = 32
+"""Number of equal cells of [0, 1] on which a pattern is constant."""
 
 WAVES = 3
-"""Cosines by which a law of PITs is described: level, spread, skew."""
+"""Number of cosines that describe a distribution of PITs: level, spread, skew."""
 
-_EDGES = np.linspace(0.0, 1.0, CELLS + 1)
+_EDGES = np.linspace(0.0, 1.0, PATTERN_CELLS + 1)
 _MIDDLES = (_EDGES[1:] + _EDGES[:-1]) / 2
-_LEVEL = np.ones(CELLS)
+_LEVEL = np.ones(PATTERN_CELLS)
 _SPREAD = np.where(_MIDDLES < 0.5, 1.0, -1.0)
 
 
 def starting_patterns() -> Floats:
-    """Too low, too high, too narrow, too wide.
-
-    The patterns that every search starts from, shape (4, CELLS).
-    """
+    """Return the patterns too low, too high, too narrow and too wide, shape (4, PATTERN_CELLS)."""
     return np.stack([_LEVEL, -_LEVEL, _SPREAD, -_SPREAD])
 
 
 def pattern_values(pit: Floats, pattern: Floats) -> Floats:
-    """Each row's `mean_j T(u_j) - integral_0^1 s(c) c dc` with `T(u) = integral_u^1 s(c) dc`, shape (n,).
+    """Return each row's value under a pattern, shape (n,), between -1/2 and 1/2.
 
-    Between -1/2 and 1/2. The mean over rows from a law `F` of PITs is `integral_0^1 s(c) (F(c) - c)
-    dc`: without bias, and never more than the error of `F`.
+    It is `mean_j T(u_j) - integral_0^1 s(c) c dc` with `T(u) = integral_u^1 s(c) dc`. Its
+    expectation for PITs of distribution `F` is `integral_0^1 s(c) (F(c) - c) dc`, which is at most
+    the error of `F`.
     """
-    steps = pattern / CELLS
+    steps = pattern / PATTERN_CELLS
     # T is linear between the edges of cells, so interpolation is exact
     tails = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
     return np.asarray(np.interp(pit, _EDGES, tails).mean(axis=-1) - steps @ _MIDDLES)
 
 
 def waves(pit: Floats) -> Floats:
-    """Each row's mean of `sqrt(2) cos(k pi u)` for k = 1 to WAVES, shape (n, WAVES).
+    """Return each row's mean of `sqrt(2) cos(k pi u)` for k = 1 to WAVES, shape (n, WAVES).
 
-    They are orthonormal, so that level and spread are learned on an equal footing.
+    They are orthonormal, so a squared error weighs level and spread alike.
     """
     return np.stack(
         [np.sqrt(2) * np.cos(k * np.pi * pit).mean(axis=-1) for k in range(1, WAVES + 1)], axis=-1
@@ -55,7 +54,7 @@ def waves(pit: Floats) -> Floats:
 
 
 def wave_weights(pattern: Floats) -> Floats:
-    """Turn mean waves into the error seen by a pattern: weights, shape (WAVES,).
+    """Return weights of mean waves, shape (WAVES,), that add up to the value under a pattern.
 
     A density `1 + sum_k b_k sqrt(2) cos(k pi u)` has `F(c) - c = sum_k b_k sqrt(2) sin(k pi c) / (k
     pi)`.
@@ -66,20 +65,17 @@ def wave_weights(pattern: Floats) -> Floats:
 
 
 def pattern_of(mean_waves: Floats) -> Floats:
-    """Return the sign of `F(c) - c` for the law with these mean waves, shape (CELLS,)."""
+    """Return the sign of `F(c) - c` for the distribution with these mean waves, by cell."""
     k = np.arange(1, WAVES + 1) * np.pi
     deviation = (mean_waves / k) @ np.sin(k[:, None] * _MIDDLES)
     return np.where(deviation >= 0, 1.0, -1.0)
 
 
 def direction_of(pattern: Floats) -> Direction:
-    """Say in words what a pattern looks for.
-
-    `mixed` if neither level nor spread makes up three quarters of it.
-    """
+    """Return the direction of a pattern: mixed if it is neither level nor spread to 3/4."""
     level = float((pattern * _LEVEL).mean())
     spread = float((pattern * _SPREAD).mean())
-    # signs that agree on three quarters of the levels have mean product 1/2
+    # signs that agree on three quarters of the levels have a mean product of 3/4 - 1/4
     if abs(level) >= max(0.5, abs(spread)):
         return LOWER if level > 0 else HIGHER
     if abs(spread) >= 0.5:
