@@ -245,7 +245,7 @@ class BoostedDistributionRegressor(Forecaster):
             raise bad_input("reg_lambda", "be a finite number of at least 0", repr(self.reg_lambda))
 
     def _features(self, table: Any) -> Floats:
-        """Return the features of trees: NaN where missing, a category as the number of its level."""
+        """Features as trees split on them: NaN where missing, categories by number of level."""
         encoded = self.encoder_.transform(table)
         blocks = []
         start = 0
@@ -309,7 +309,7 @@ class BoostedDistributionRegressor(Forecaster):
         target: Floats,
         weight: Floats,
     ) -> tuple[list[Any], Floats]:
-        """Grow an ensemble without each fold, which stops it; return all, and outputs of the folds."""
+        """Grow an ensemble without each fold, which stops it; return all, and the folds' outputs."""
         lightgbm = _lightgbm()
         boosters = []
         out = np.empty(target.size)

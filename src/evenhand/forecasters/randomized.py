@@ -1,4 +1,4 @@
-"""A link around any model: keep the model, randomize what it says."""
+"""Randomized forecasts around any model: a link spreads the model's own forecasts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import Floats, OnDiscrete, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import KINDS, ForecasterBase, allows_missing, frozen, kind_of
-from evenhand.forecasters.base import Forecaster, State, point_forecast
+from evenhand.forecasters.adapters import KINDS, ForecasterBase, frozen, kind_of
+from evenhand.forecasters.base import State, point_forecast
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
+from evenhand.forecasters.wrapper import WrappingForecaster
 from evenhand.links import Link, make_link
 
 
-class RandomizedRegressor(Forecaster):
+class RandomizedRegressor(WrappingForecaster):
     """A randomized forecaster `H(G_x(y); r)` around any deterministic model `G`.
 
     The model is fitted as it would be without randomization. The link then spreads its forecasts by
@@ -29,12 +30,12 @@ class RandomizedRegressor(Forecaster):
     estimator : estimator, function or list, optional
         The deterministic model; it is always cloned. A fitted model comes in a `FrozenEstimator`
         and is not fitted again: give `fit` rows that it has not seen. None is
-        `MixtureMLPRegressor()`. How a model says its distribution is seen from what it has, the
+        `MixtureMLPRegressor()`. How a model predicts its distribution is seen from what it has, the
         first of these that holds; the last step of a `Pipeline` counts:
 
         - `forecast`: a forecaster of ours;
-        - a list of models that say normal distributions or mixtures of them: their mixture, with
-          equal weights. So are a `BaggingRegressor` and a `VotingRegressor` of models whose
+        - a list of models that predict normal distributions or mixtures of them: their mixture,
+          with equal weights. So are a `BaggingRegressor` and a `VotingRegressor` of models whose
           `predict` takes `return_std`;
         - a function from rows to a deterministic `Forecast`, a `Distribution`, or means and
           standard deviations;
@@ -46,16 +47,16 @@ class RandomizedRegressor(Forecaster):
           or `quantile_alpha`; one whose `predict` takes `quantiles`. Quantiles that cross are
           sorted and kept a little apart; between them the CDF is linear, beyond them exponential;
         - `predict` with `return_std`, such as a Gaussian process: normal distributions;
-        - `predict` alone: the prediction and the law of its cross-fitted residuals. So are gradient
-          boosting with squared error, random forests, and a fitted model for one quantile.
+        - `predict` alone: the prediction and the distribution of its cross-fitted residuals. So are
+          gradient boosting with squared error, random forests, and a fitted model for one quantile.
     alpha : float, default 0.1
         Weight of sharpness, 0 < alpha <= 1; at 1 the forecasts are the model's own.
     link : {"entropic", "laplace", "gaussian"} or Link, default "entropic"
-        The family of laws. May be changed after fitting, as may `alpha`: the model does not depend
+        The family of links. May be changed after fitting, as may `alpha`: the model does not depend
         on them.
     recalibrate : bool, default False
-        Whether the model is first mended by `RecalibratedRegressor`, with PITs on rows that the
-        model of their fold has not seen; a model in a `FrozenEstimator`, on all rows given to
+        Whether the model is first recalibrated by `RecalibratedRegressor`, with PITs on rows that
+        the model of their fold has not seen; a model in a `FrozenEstimator`, on all rows given to
         `fit`. Certify with other rows.
     cv : int, default 5
         Folds for the residuals of a plain regressor, and for `recalibrate`.
@@ -84,12 +85,14 @@ class RandomizedRegressor(Forecaster):
     >>> low.shape
     (142,)
 
-    A model whose standard deviation is off by a factor of two, mended before it is randomized:
+    A model whose standard deviation is off by a factor of two, recalibrated before it is
+    randomized:
 
     >>> from evenhand.calibration import calibration_error
     >>> import numpy as np
     >>> rows, y = np.zeros((2000, 1)), np.random.default_rng(0).normal(size=2000)
-    >>> model = RandomizedRegressor(lambda X: (np.zeros(len(X)), np.full(len(X), 2.0)), recalibrate=True)
+    >>> too_wide = lambda X: (np.zeros(len(X)), np.full(len(X), 2.0))
+    >>> model = RandomizedRegressor(too_wide, recalibrate=True)
     >>> fresh = np.random.default_rng(1).normal(size=2000)
     >>> bool(calibration_error(model.fit(rows, y).base_forecast(rows).pit(fresh)) < 0.03)
     True
@@ -115,7 +118,7 @@ class RandomizedRegressor(Forecaster):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model and, where it does not say a distribution, the law of its residuals.
+        """Fit the model and, where it predicts numbers only, the distribution of its residuals.
 
         Parameters
         ----------
@@ -147,31 +150,32 @@ class RandomizedRegressor(Forecaster):
                 estimator, cv=cv, on_discrete="ignore", random_state=seed
             )
         given = None if sample_weight is None else weight
-        self._base = kind_of(estimator).fit(estimator, table, outcomes, given, cv, random)
-        self.estimator_ = self._base.estimator
+        self._set_base(kind_of(estimator).fit(estimator, table, outcomes, given, cv, random))
         return self
 
     @classmethod
-    def _sharing(cls, mended: RecalibratedRegressor, **params: Any) -> Self:
+    def around(cls, fitted: RecalibratedRegressor, **params: Any) -> Self:
         """Put a link around a fitted `RecalibratedRegressor`, without a new fit.
 
-        Around it as it is with `recalibrate=True`, otherwise around the model inside, without its
-        maps.
+        Parameters
+        ----------
+        fitted : RecalibratedRegressor
+            A fitted model with its maps.
+        **params
+            Constructor parameters other than `estimator`. With `recalibrate=True` the link goes
+            around the recalibrated forecasts, otherwise around those of the model inside.
+
+        Returns
+        -------
+        RandomizedRegressor
+            Fitted; it shares the model with `fitted`.
         """
-        model = cls(mended.estimator, **params)
+        check_is_fitted(fitted)
+        model = cls(fitted.estimator, **params)
         make_link(model.link, model.alpha)
-        model._base = ForecasterBase(mended) if model.recalibrate else mended._base
-        model.estimator_ = model._base.estimator
-        model._columns_from_state(mended._columns_to_state())
+        model._set_base(ForecasterBase(fitted) if model.recalibrate else fitted._base)
+        model._columns_from_state(fitted._columns_to_state())
         return model
-
-    def base_forecast(self, X: Any) -> Forecast:
-        """Forecast without randomization.
-
-        What the model itself says, mended if asked, shape (n,).
-        """
-        check_is_fitted(self)
-        return Forecast(self._base.distribution(self._check_new_rows(X)))
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
@@ -181,10 +185,9 @@ class RandomizedRegressor(Forecaster):
     def forecast_and_predict(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> tuple[Forecast, Floats]:
-        stated = self.base_forecast(X)
-        return stated.randomized(
-            self.alpha, self.link, r, random_state=random_state
-        ), point_forecast(stated)
+        base = self.base_forecast(X)
+        forecast = base.randomized(self.alpha, self.link, r, random_state=random_state)
+        return forecast, point_forecast(base)
 
     def to_state(self) -> State:
         check_is_fitted(self)
@@ -202,17 +205,9 @@ class RandomizedRegressor(Forecaster):
         params = state.params["params"]
         make_link(params["link"], params["alpha"])
         base = KINDS[learned["kind"]].from_parts(state.parts, dict(state.arrays))
-        # fitted once more, a mended model is mended anew, not twice
+        # fitted once more, a recalibrated model is recalibrated anew, not twice
         given = base.estimator.estimator if params.get("recalibrate") else frozen(base.estimator)
         model = cls(given, **params)
-        model._base = base
-        model.estimator_ = base.estimator
+        model._set_base(base)
         model._columns_from_state(learned)
         return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        allowed = allows_missing(self.estimator)
-        if allowed is not None:
-            tags.input_tags.allow_nan = allowed
-        return tags

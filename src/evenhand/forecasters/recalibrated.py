@@ -1,4 +1,4 @@
-"""A model whose forecasts are mended on rows that it was not fitted on, on average or in named groups."""
+"""Recalibrated forecasts of any model, on average or by named group (method: recalibration)."""
 
 from __future__ import annotations
 
@@ -18,23 +18,21 @@ from evenhand.forecasters.adapters import (
     KINDS,
     Base,
     ResidualBase,
-    allows_missing,
     frozen,
     kind_of,
 )
-from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.base import State
 from evenhand.forecasters.grouping import By, Grouping, group_table, learn_maps, map_of_rows
+from evenhand.forecasters.wrapper import WrappingForecaster
 from evenhand.tables import take_rows
 
 
-class RecalibratedRegressor(Forecaster):
-    """A model with its forecasts mended.
-
-    `g(F(y))`, `g` learned from PITs on rows that the model was not fitted on.
+class RecalibratedRegressor(WrappingForecaster):
+    """A model with recalibrated forecasts `g(F(y))`, `g` learned from PITs on unseen rows.
 
     The map is the isotonic one of Kuleshov, Fenner and Ermon (2018), smoothed to `2 n^(2/5)` knots
-    of equal mass so that densities stay finite. One map for all repairs averages, not groups; with
-    `by` each named group has a map of its own. Groups that nobody named need randomization: put
+    of equal mass so that densities stay finite. One map for all rows repairs the average, not
+    groups; with `by` each named group has a map of its own. Groups that nobody named need randomization: put
     this model inside `RandomizedRegressor`. Certify with rows that were not used here.
 
     Parameters
@@ -85,7 +83,8 @@ class RecalibratedRegressor(Forecaster):
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import BayesianRidge
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = RecalibratedRegressor(BayesianRidge(), by="sex", random_state=0).fit(X[:300], y[:300])
+    >>> model = RecalibratedRegressor(BayesianRidge(), by="sex", random_state=0)
+    >>> model = model.fit(X[:300], y[:300])
     >>> model.groups_["map"].tolist()
     ['own', 'own']
     >>> model.forecast(X[300:]).cdf(150.0).shape
@@ -145,14 +144,13 @@ class RecalibratedRegressor(Forecaster):
         grouping = None if self.by is None else Grouping.learn(self.by, table)
         groups = () if grouping is None else grouping.groups(table)
         self._grouping = grouping
-        self._base = kind.fit(self.estimator, table, outcomes, given, cv, random)
-        self.estimator_ = self._base.estimator
+        self._set_base(kind.fit(self.estimator, table, outcomes, given, cv, random))
         if is_held_out:
             pit = self._base.distribution(table).cdf(outcomes)
         elif isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
             pit = self._base.unseen_pit  # its residuals are cross-fitted already
         else:
-            # a frozen plain regressor is not fitted again either, but the law of its residuals is
+            # a frozen plain regressor is not fitted again, but the distribution of its residuals is
             pit = _cross_fitted_pit(kind, self.estimator, table, outcomes, given, cv, random)
         if not np.isfinite(pit).all():
             raise bad_input(
@@ -163,14 +161,6 @@ class RecalibratedRegressor(Forecaster):
         self.levels_, self.values_, self.groups_ = learn_maps(pit, weight, groups)
         return self
 
-    def base_forecast(self, X: Any) -> Forecast:
-        """Forecast as the model itself does, before the map, shape (n,)."""
-        check_is_fitted(self)
-        return self._stated(self._check_new_rows(X))
-
-    def _stated(self, rows: Any) -> Forecast:
-        return Forecast(self._base.distribution(rows))
-
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
@@ -179,29 +169,40 @@ class RecalibratedRegressor(Forecaster):
         labels = self._labels(rows)
         if self._grouping is not None and labels is not None:
             self._grouping.warn_unseen(labels, self.groups_["group"].tolist())
-        return self._mapped(self._stated(rows), labels)
+        return self._mapped(Forecast(self._base.distribution(rows)), labels)
 
-    def _mend(self, stated: Forecast, X: Any) -> Forecast:
-        """Put the maps on what `base_forecast` has said of rows, for those who need both."""
-        return self._mapped(stated, self._labels(self._check_rows(X, reset=False)))
+    def recalibrate(self, forecast: Forecast, X: Any) -> Forecast:
+        """Apply the maps to a base forecast, for those who need both and compute the base once.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            `base_forecast(X)`.
+        X : DataFrame or array-like of shape (n, n_features)
+            Its rows, which the maps of groups are chosen by.
+
+        Returns
+        -------
+        Forecast
+            As `forecast(X)`, without warnings about values that training never had.
+        """
+        check_is_fitted(self)
+        return self._mapped(forecast, self._labels(self._check_rows(X, reset=False)))
 
     def _labels(self, rows: Any) -> Any:
         """Label of each row, shape (n,); None without groups."""
         return None if self._grouping is None else self._grouping.labels(rows)
 
-    def _mapped(self, stated: Forecast, labels: Any) -> Forecast:
-        base = stated.distribution
+    def _mapped(self, forecast: Forecast, labels: Any) -> Forecast:
+        base = forecast.distribution
         if labels is None:
             return Forecast(Recalibrated(base, self.levels_[0], self.values_[0]))
         return Forecast(
             Recalibrated(base, self.levels_, self.values_, map_of_rows(self.groups_, labels))
         )
 
-    def _pooled(self) -> Self:
-        """Return what a fit without groups would have given.
-
-        The same model with the map of all rows.
-        """
+    def without_groups(self) -> Self:
+        """Return the fitted model with the map of all rows alone, as if fitted without `by`."""
         pooled = copy(self)
         pooled.by, pooled._grouping, pooled.groups_ = None, None, group_table([])
         pooled.levels_ = self.levels_[:1]
@@ -241,21 +242,13 @@ class RecalibratedRegressor(Forecaster):
         model = cls(frozen(base.estimator), **state.params["params"])
         model.levels_ = levels
         model.values_ = values
-        model._base = base
-        model.estimator_ = base.estimator
+        model._set_base(base)
         model._grouping = (
             None if model.by is None else Grouping.from_state(model.by, learned["columns"])
         )
         model.groups_ = group_table((name, count, used) for name, count, used in learned["groups"])
         model._columns_from_state(learned)
         return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        allowed = allows_missing(self.estimator)
-        if allowed is not None:
-            tags.input_tags.allow_nan = allowed
-        return tags
 
 
 def _cross_fitted_pit(

@@ -1,4 +1,4 @@
-"""The search for the least randomization that is certified."""
+"""Choice of the least randomization that is certified (method: proof, choosing a link)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evenhand.calibration import calibration_error, interval_width, pathwise_err
 from evenhand.certificates import Certificate, certify_link, certify_pit
 from evenhand.columns import unreported
 from evenhand.draws import RandomState, fresh, generator, jittered
-from evenhand.forecast import cell_ends
+from evenhand.forecast import Forecast, cell_ends
 from evenhand.forecasters import (
     MixtureMLPRegressor,
     PAICRegressor,
@@ -35,17 +35,17 @@ from evenhand.forecasters import (
 from evenhand.forecasters.adapters import thawed
 from evenhand.forecasters.grouping import By
 from evenhand.links import Link, make_link, price_of_proof
-from evenhand.selection.comparison import Held, spread_step
+from evenhand.selection.comparison import HeldOutScores, spread_step
 from evenhand.selection.estimators import (
     DEFAULT_LINK,
     check_estimator,
     check_options,
-    is_ordered,
-    learns_nothing,
-    unchecking,
+    is_model_sequence,
+    is_prefit,
+    without_outcome_checks,
 )
-from evenhand.selection.result import Selection, TestedInOrder
-from evenhand.selection.rows import Rows, learning, split
+from evenhand.selection.result import FixedSequenceBounds, Selection
+from evenhand.selection.rows import SplitRows, naming_the_split, split_rows
 from evenhand.tables import take_rows
 
 CERTIFY_SHARE = 0.3
@@ -55,7 +55,7 @@ PRICE_DRAWS = 16
 """Draws per person that the price is averaged over."""
 
 COMPARED_DRAWS = 2
-"""Draws of each of them."""
+"""Draws per person whose CRPS and widths are compared: they are slow."""
 
 ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
 """Of a path of trained networks, in the order in which they are tested."""
@@ -158,17 +158,12 @@ def randomize(
     >>> chosen.model.forecast(X[:2], r=[0.3, 0.8]).interval(0.8)[0].shape
     (2,)
     """
-    check_fraction("max_group_error", max_group_error)
-    if max_group_error >= 0.5:
-        raise bad_input("max_group_error", "be below 0.5, the worst there is", max_group_error)
-    check_fraction("group_mass", group_mass, high_open=False)
-    check_fraction("confidence", confidence)
+    target = Target.checked(max_group_error, group_mass, confidence, link)
     check_fraction("certify_share", certify_share)
-    family = make_link(link, 1.0)
     check_estimator(estimator)
-    is_tested = isinstance(estimator, PAICRegressor) or is_ordered(estimator)
-    is_held_out = not recalibrate and learns_nothing(estimator)
-    check_options(link, by, recalibrate, alternative, is_tested, is_held_out)
+    is_randomized = isinstance(estimator, PAICRegressor) or is_model_sequence(estimator)
+    is_held_out = not recalibrate and is_prefit(estimator)
+    check_options(link, by, recalibrate, alternative, is_randomized, is_held_out)
     outcomes = check_finite("y", y)
     table = X if hasattr(X, "columns") else np.asarray(X)
     if len(table) != outcomes.size:
@@ -178,42 +173,59 @@ def randomize(
     check_continuous(outcomes, on_discrete=on_discrete)
     random = generator(random_state)
     share = None if is_held_out else certify_share
-    rows = split(
-        table, outcomes, cluster, share, MIN_DISTINCT if on_discrete == "raise" else 1, random
-    )
-    target = _Target(float(max_group_error), float(group_mass), float(confidence), family)
-    if is_tested:
-        found = _in_order(estimator, rows, target, random)
+    # each side must pass the check of continuous outcomes by itself
+    least = MIN_DISTINCT if on_discrete == "raise" else 1
+    rows = split_rows(table, outcomes, cluster, share, least, random)
+    if is_randomized:
+        selection = fixed_sequence_test(estimator, rows, target, random)
         if isinstance(estimator, PAICRegressor):
-            found.model.set_params(on_discrete=on_discrete)
-        return found
-    model, mended = _fit(estimator, rows, family.name, by, recalibrate, alternative, random)
-    for fitted in (model, mended):
+            selection.model.set_params(on_discrete=on_discrete)
+        return selection
+    model, recalibrated = fit_model(
+        estimator, rows, target.family.name, by, recalibrate, alternative, random
+    )
+    for fitted in (model, recalibrated):
         if fitted is not None:
             fitted.set_params(on_discrete=on_discrete)
-    return _around(model, mended, rows, target, alternative, random)
+    return choose_link(model, recalibrated, rows, target, alternative, random)
 
 
 @dataclass(frozen=True)
-class _Target:
+class Target:
+    """Largest group error to be certified, and the family of links to choose from."""
+
     max_group_error: float
     group_mass: float
     confidence: float
     family: Link
 
+    @classmethod
+    def checked(
+        cls, max_group_error: float, group_mass: float, confidence: float, link: str
+    ) -> Target:
+        """Make a target from what a caller asks for, and refuse what no model can meet."""
+        check_fraction("max_group_error", max_group_error)
+        if max_group_error >= 0.5:
+            raise bad_input("max_group_error", "be below 0.5, the worst there is", max_group_error)
+        check_fraction("group_mass", group_mass, high_open=False)
+        check_fraction("confidence", confidence)
+        family = make_link(link, 1.0)
+        return cls(float(max_group_error), float(group_mass), float(confidence), family)
 
-def _fit(
+
+def fit_model(
     estimator: Any,
-    rows: Rows,
+    rows: SplitRows,
     link: str,
     by: By | None,
     recalibrate: bool,
     alternative: bool,
     random: np.random.Generator,
 ) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
-    """Fit a model once, and what mends it; the link around it is still to be chosen."""
+    """Fit a model once, with its recalibration; the link around it is still to be chosen."""
     seed = int(random.integers(2**31))
-    inner = unchecking(MixtureMLPRegressor(random_state=seed) if estimator is None else estimator)
+    model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
+    inner = without_outcome_checks(model)
     params: dict[str, Any] = {
         "alpha": 1.0,
         "link": link,
@@ -223,29 +235,35 @@ def _fit(
     if rows.share is None:
         # it learns nothing from the rows that it is given
         return RandomizedRegressor(inner, **params).fit(*rows.certifying()), None
-    with learning(rows):
+    with naming_the_split(rows):
         if not (alternative or recalibrate):
             return RandomizedRegressor(inner, **params).fit(*rows.learning()), None
-        mended = RecalibratedRegressor(inner, by=by, on_discrete="ignore", random_state=seed).fit(
-            *rows.learning()
-        )
-    around = mended._pooled() if recalibrate and by is not None else mended
-    return RandomizedRegressor._sharing(around, recalibrate=recalibrate, **params), mended
+        recalibrated = RecalibratedRegressor(
+            inner, by=by, on_discrete="ignore", random_state=seed
+        ).fit(*rows.learning())
+    # the base of a link is recalibrated on average only: maps by group are the alternative
+    base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
+    around = RandomizedRegressor.around(base, recalibrate=recalibrate, **params)
+    return around, recalibrated
 
 
-def _around(
+def choose_link(
     model: RandomizedRegressor,
-    mended: RecalibratedRegressor | None,
-    rows: Rows,
-    target: _Target,
+    recalibrated: RecalibratedRegressor | None,
+    rows: SplitRows,
+    target: Target,
     alternative: bool,
     random: np.random.Generator,
 ) -> Selection:
-    """Choose the link around a deterministic model."""
+    """Choose the least randomizing link around a deterministic model that meets the target.
+
+    One band over the base's PITs bounds every link at once, so the link may be chosen on the rows
+    that certify it.
+    """
     X, y = rows.certifying()
-    stated = model.base_forecast(X)
-    held = Held(y, spread_step(y), random)
-    pit = held.pit(stated)
+    base = model.base_forecast(X)
+    held = HeldOutScores(y, spread_step(y), random)
+    pit = held.pit(base)
     proof = certify_link(pit, target.family, confidence=target.confidence)
     proof = proof.least_randomized(
         target.max_group_error, target.group_mass, certify_share=rows.share
@@ -253,82 +271,108 @@ def _around(
     proof = replace(proof, one_row_each=rows.one_row_each)
     model.set_params(alpha=proof.link.alpha)
     draws = jittered(y.size, PRICE_DRAWS, random)
-    turned = proof.link.ppf(pit[:, None], draws)
+    randomized_pit = proof.link.ppf(pit[:, None], draws)
     # log h = log g - log k at the base's PIT: the price needs no second look at the forecasts
-    paid = float(proof.link.logpdf(turned, draws).mean())
-    if model.recalibrate:
-        assert mended is not None
-        as_it_is = mended.base_forecast(X)
-        lines = [held.line("as it is", as_it_is), held.line("recalibrated", stated, pit)]
-        if alternative and mended.by is not None:
-            lines.append(held.line("recalibrated by group", mended._mend(as_it_is, X)))
-        around = lines[1]
-    else:
-        lines = [held.line("as it is", stated, pit)]
-        if mended is not None:
-            name = "recalibrated" if mended.by is None else "recalibrated by group"
-            lines.append(held.line(name, mended._mend(stated, X)))
-        around = lines[0]
-    part = stated[held.compared]
+    price = float(proof.link.logpdf(randomized_pit, draws).mean())
+    lines = _deterministic_lines(held, X, base, pit, model, recalibrated, alternative)
+    base_line = lines[1 if model.recalibrate else 0]
+    part = base[held.compared]
     served = part.randomized(
         proof.link.alpha, proof.link, jittered(held.compared.size, COMPARED_DRAWS, random)
     )
-    last = {
+    randomized_line = {
         "forecaster": "randomized",
-        "log_score": around["log_score"] + paid,
+        "log_score": base_line["log_score"] + price,
         "crps": held.crps(served),
+        "average_error": calibration_error(randomized_pit),
+        "certified_group_error": proof.group_error(target.group_mass),
     }
-    last |= {"average_error": calibration_error(turned)}
-    last |= {"certified_group_error": proof.group_error(target.group_mass)}
+    widths = [float(interval_width(each, 0.8).mean()) for each in (served, part)]
     return Selection(
         model=model,
         certificate=proof,
         max_group_error=target.max_group_error,
         group_mass=target.group_mass,
         confidence=target.confidence,
-        price=paid,
+        price=price,
         limit=_limit(proof.mean_error()),
-        wider=float(interval_width(served, 0.8).mean() / interval_width(part, 0.8).mean()) - 1,
-        alternative=mended if alternative else None,
-        comparison=pd.DataFrame([*lines, last]),
+        wider=widths[0] / widths[1] - 1,
+        alternative=recalibrated if alternative else None,
+        comparison=pd.DataFrame([*lines, randomized_line]),
         n_learning=int(rows.learn.size),
         n_certifying=proof.n_samples,
         certifying=rows.certify,
     )
 
 
-def _in_order(
-    estimator: Any, rows: Rows, target: _Target, random: np.random.Generator
-) -> Selection:
-    """Test randomized models one after the other.
+def _deterministic_lines(
+    held: HeldOutScores,
+    X: Any,
+    base: Forecast,
+    pit: Floats,
+    model: RandomizedRegressor,
+    recalibrated: RecalibratedRegressor | None,
+    alternative: bool,
+) -> list[dict[str, Any]]:
+    """Compare the model as it is, recalibrated, and recalibrated by group, as far as there are."""
+    if not model.recalibrate:
+        lines = [held.line("as it is", base, pit)]
+        if recalibrated is not None:
+            name = "recalibrated" if recalibrated.by is None else "recalibrated by group"
+            lines.append(held.line(name, recalibrated.recalibrate(base, X)))
+        return lines
+    assert recalibrated is not None
+    as_it_is = recalibrated.base_forecast(X)
+    lines = [held.line("as it is", as_it_is), held.line("recalibrated", base, pit)]
+    if alternative and recalibrated.by is not None:
+        by_group = recalibrated.recalibrate(as_it_is, X)
+        lines.append(held.line("recalibrated by group", by_group))
+    return lines
 
-    The first that fails ends it (fixed-sequence testing).
+
+def fixed_sequence_test(
+    estimator: Any, rows: SplitRows, target: Target, random: np.random.Generator
+) -> Selection:
+    """Test randomized models in a fixed order until the first that is not certified.
+
+    The probability that a model passes whose group error is above the target is at most one minus
+    the confidence, however many are tested (fixed-sequence testing; method: proof).
     """
     if isinstance(estimator, PAICRegressor):
         params = estimator.get_params(deep=False) | {"on_discrete": "ignore"}
         del params["alpha"]
-        with learning(rows):
+        with naming_the_split(rows):
             models: Sequence[Any] = type(estimator).path(*rows.learning(), ALPHAS, **params)
     else:
         models = [thawed(model) for model in estimator]
     X, y = rows.certifying()
     passed: tuple[Any, Certificate] | None = None
     for model in models:
-        proof = _tested(model, X, y, target, random)
+        proof = _certify_model(model, X, y, target, random)
         if proof is None or proof.group_error(target.group_mass) > target.max_group_error:
             break
         # the chain of tests proves the target of each model that passes, not the bound that it
         # passes with
-        tested = TestedInOrder(target.max_group_error, target.group_mass, target.confidence)
-        passed = model, replace(proof, one_row_each=rows.one_row_each).accounting_for(tested)
+        bounds = FixedSequenceBounds(target.max_group_error, target.group_mass, target.confidence)
+        passed = model, replace(proof, one_row_each=rows.one_row_each).accounting_for(bounds)
     if passed is None:
         raise InputError(
             f"a group error of at most {target.max_group_error:g} is not certified for mass"
             f" {target.group_mass:g} on {y.size:,} rows, not even for the most randomized of the"
             " models: bring more rows, allow a larger error, or put a more randomized model first"
         )
-    model, proof = passed
-    held = Held(y, None, random)
+    return _selection_of_randomized(*passed, rows, target, random)
+
+
+def _selection_of_randomized(
+    model: Any,
+    proof: Certificate,
+    rows: SplitRows,
+    target: Target,
+    random: np.random.Generator,
+) -> Selection:
+    X, y = rows.certifying()
+    held = HeldOutScores(y, None, random)
     forecast = model.forecast(X, jittered(y.size, COMPARED_DRAWS, random))
     line = held.line("randomized", forecast, proof.pit) | {
         "certified_group_error": target.max_group_error
@@ -350,8 +394,8 @@ def _in_order(
     )
 
 
-def _tested(
-    model: Any, X: Any, y: Floats, target: _Target, random: np.random.Generator
+def _certify_model(
+    model: Any, X: Any, y: Floats, target: Target, random: np.random.Generator
 ) -> Certificate | None:
     """What a model's PITs prove for the one mass that is asked; None if it takes no draw."""
     draws = jittered(y.size, PIT_DRAWS, random)

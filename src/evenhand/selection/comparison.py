@@ -1,4 +1,4 @@
-"""What forecasters are compared by on the certifying rows."""
+"""Scores of forecasters on the certifying rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from evenhand.calibration import calibration_error, crps, log_score, rounding_st
 from evenhand.forecast import Forecast
 
 COMPARED = 250
-"""Most people whose CRPS and widths are compared: they are slow where forecasts have no closed
-form."""
+"""Most people whose CRPS and widths are compared: both are slow without a closed form."""
 
 
-class Held:
-    """The outcomes of the certifying people, and what forecasters are compared by on them."""
+class HeldOutScores:
+    """Scores by which forecasters are compared on the outcomes of the certifying people."""
 
     def __init__(self, y: Floats, step: float | None, random: np.random.Generator) -> None:
         self.y = y
@@ -31,6 +30,7 @@ class Held:
             self.compared = np.sort(random.choice(y.size, COMPARED, replace=False))
 
     def pit(self, forecast: Forecast) -> Floats:
+        """PITs of the outcomes, spread over their rounding cells if they are rounded."""
         return forecast.pit(self.y, step=self.step, random_state=self.random)
 
     def crps(self, part: Forecast) -> float:
@@ -38,6 +38,7 @@ class Held:
         return float(np.mean(crps(part, self.y[self.compared])))
 
     def line(self, name: str, forecast: Forecast, pit: Floats | None = None) -> dict[str, Any]:
+        """Return the row of a forecaster in `Selection.comparison`."""
         return {
             "forecaster": name,
             "log_score": float(np.mean(log_score(forecast, self.y))),
@@ -48,8 +49,5 @@ class Held:
 
 
 def spread_step(y: Floats) -> float | None:
-    """Rounding step of outcomes that pile up PITs, which are then spread over the cell.
-
-    None for others.
-    """
+    """Rounding step over which PITs are spread where outcomes repeat, None for other outcomes."""
     return rounding_step(y) if largest_atom(y)[1] > MILD_ATOM else None

@@ -1,4 +1,4 @@
-"""What kind of model is to be randomized, and what is refused before anything is fitted."""
+"""Checks of the estimator and the options of `randomize`, before anything is fitted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_LINK = "entropic"
 
 
 def check_estimator(estimator: Any) -> None:
-    """Refuse what is no model, before anything is fitted."""
+    """Refuse what cannot be randomized, or tested if it is randomized already."""
     members = list(estimator) if isinstance(estimator, list | tuple) else [estimator]
     if not members:
         raise bad_input("estimator", "hold at least one fitted forecaster", "none")
@@ -64,11 +64,11 @@ def check_options(
     by: By | None,
     recalibrate: bool,
     alternative: bool,
-    is_tested: bool,
+    is_randomized: bool,
     is_held_out: bool,
 ) -> None:
     """Refuse options that would be of no effect."""
-    if is_tested:
+    if is_randomized:
         given: list[tuple[str, Any, bool]] = [
             ("link", link, link != DEFAULT_LINK),
             ("by", by, by is not None),
@@ -97,7 +97,7 @@ def _is_randomized(model: Any) -> bool:
     return not isinstance(model, type) and hasattr(model, "forecast") and hasattr(model, "alpha")
 
 
-def is_ordered(estimator: Any) -> bool:
+def is_model_sequence(estimator: Any) -> bool:
     """Whether this is a list of randomized forecasters; a list of other models is one ensemble."""
     return (
         isinstance(estimator, list | tuple)
@@ -116,17 +116,17 @@ def _is_fitted(model: Any) -> bool:
     return True
 
 
-def learns_nothing(estimator: Any) -> bool:
-    """Whether nothing is learned here, so that all rows may certify."""
+def is_prefit(estimator: Any) -> bool:
+    """Whether nothing is fitted here, so that all rows may certify."""
     if estimator is None or isinstance(estimator, PAICRegressor):
         return False
-    return is_ordered(estimator) or kind_of(estimator).is_held_out(estimator)
+    return is_model_sequence(estimator) or kind_of(estimator).is_held_out(estimator)
 
 
-def unchecking(estimator: Any) -> Any:
-    """Return a clone of a model that does not look at outcomes again: they were looked at here."""
+def without_outcome_checks(estimator: Any) -> Any:
+    """Return a clone of a model that does not check again whether outcomes are continuous."""
     if isinstance(estimator, list | tuple):
-        return [unchecking(member) for member in estimator]
+        return [without_outcome_checks(member) for member in estimator]
     if isinstance(estimator, FrozenEstimator) or not hasattr(estimator, "get_params"):
         return estimator
     names = [name for name in estimator.get_params() if name.rpartition("__")[2] == "on_discrete"]

@@ -1,4 +1,4 @@
-"""What was chosen, what is proven and what it costs."""
+"""Result of `randomize`: the model chosen, its certificate and its price."""
 
 from __future__ import annotations
 
@@ -37,10 +37,8 @@ FAR_OFF = 0.05
 
 
 @dataclass(frozen=True)
-class TestedInOrder:
-    """What tests of models in a fixed order prove of the last one that passed.
-
-    The target, and nothing tighter.
+class FixedSequenceBounds:
+    """Bounds for the last model that passed a fixed sequence of tests: the target, none tighter.
 
     The first test that fails ends the sequence, so the probability that a model passes whose group
     error is above the target is at most `1 - confidence` (fixed-sequence testing; method: proof).
@@ -57,8 +55,6 @@ class TestedInOrder:
         Probability that the target holds.
     """
 
-    __test__ = False  # the name is no test's
-
     target: float
     mass: float
     confidence: float
@@ -71,10 +67,7 @@ class TestedInOrder:
     )
 
     def group_error(self, mass: float) -> float:
-        """Return the target for groups of the mass that was tested and larger ones.
-
-        1/2, the worst, for others.
-        """
+        """Return the target for groups of at least the tested mass, 1/2, the worst, for others."""
         return self.target if mass >= self.mass else WORST
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
@@ -160,12 +153,12 @@ class Selection(Summarized):
 
     @property
     def group_error(self) -> float:
-        """What is proven: upper bound for the W1 error of every group of `group_mass`, the choice accounted for."""
+        """Certified W1 error of every group of `group_mass`, with the choice accounted for."""
         return self.certificate.group_error(self.group_mass)
 
     @property
     def caveat(self) -> str:
-        """What an audit of the certifying rows must say first, as the randomization was chosen on them."""
+        """Statement for an audit of the certifying rows, on which the randomization was chosen."""
         return (
             "Alpha was chosen on these same people. Accounting for that: at most"
             f" {at_most(self.group_error)} points in every group of at least"
@@ -174,7 +167,7 @@ class Selection(Summarized):
         )
 
     def audited(self, found: Audit) -> Audit:
-        """Put what is proven here into an audit of the certifying rows, in place of bounds that take alpha as given.
+        """Replace the bounds in an audit of the certifying rows by those that allow for the choice.
 
         Parameters
         ----------
@@ -190,7 +183,7 @@ class Selection(Summarized):
             return replace(found, caveat=self.caveat)
         proof = found.certificate.accounting_for(self._bounds)
         proof = replace(proof, one_row_each=self.certificate.one_row_each)
-        if isinstance(self._bounds, TestedInOrder):
+        if isinstance(self._bounds, FixedSequenceBounds):
             proof = replace(proof, mass=self.group_mass)  # nothing is proven for smaller groups
         certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]
         worst = found.worst_groups.assign(certified=certified)

@@ -1,4 +1,4 @@
-"""Rows to learn from and rows to certify on."""
+"""Split of a table into rows to learn from and rows to certify on."""
 
 from __future__ import annotations
 
@@ -11,21 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._ids import check_cluster
-from evenhand._validate import (
-    Floats,
-    InputError,
-    bad_input,
-)
+from evenhand._validate import Floats, InputError, bad_input
 from evenhand.draws import one_row_each
 from evenhand.tables import take_rows
 
-FEW_ROWS = 100
-"""Fewer rows to learn from than this are named in what a model complains of."""
-
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows to learn from, none for a model that is not fitted here, and rows, one per person, to certify on."""
+class SplitRows:
+    """Rows to learn from (none for a prefit model), and rows, one per person, to certify on."""
 
     X: Any
     y: Floats
@@ -35,20 +28,23 @@ class Rows:
     one_row_each: bool
 
     def learning(self) -> tuple[Any, Floats]:
+        """Rows and outcomes to learn from."""
         return take_rows(self.X, self.learn), self.y[self.learn]
 
     def certifying(self) -> tuple[Any, Floats]:
+        """Rows and outcomes to certify on."""
         return take_rows(self.X, self.certify), self.y[self.certify]
 
 
-def split(
+def split_rows(
     X: Any,
     y: Floats,
     cluster: ArrayLike | None,
     share: float | None,
     least: int,
     random: np.random.Generator,
-) -> Rows:
+) -> SplitRows:
+    """Keep a share of the people for certifying, chosen at random; all of them if it is None."""
     people = np.arange(y.size) if cluster is None else check_cluster(cluster, y.size)
     n_people = int(people.max()) + 1
     n_kept = n_people if share is None else int(np.ceil(share * n_people))
@@ -69,16 +65,16 @@ def split(
         raise bad_input("certify_share", rule, got, "choose another share, or bring more people")
     if cluster is not None:
         held = held[one_row_each(people[held], held.size, random)]
-    return Rows(X, y, learn, np.sort(held), share, cluster is not None)
+    return SplitRows(X, y, learn, np.sort(held), share, cluster is not None)
 
 
 @contextmanager
-def learning(rows: Rows) -> Iterator[None]:
-    """Name the split in what a model complains of, where it left few rows."""
+def naming_the_split(rows: SplitRows) -> Iterator[None]:
+    """Name the split in errors of a model, where it left fewer than 100 rows to learn from."""
     try:
         yield
     except InputError as error:
-        if rows.share is None or rows.learn.size >= FEW_ROWS:
+        if rows.share is None or rows.learn.size >= 100:
             raise
         part = f"{rows.learn.size} of {rows.y.size:,} rows at certify_share={rows.share:g}"
         raise InputError(f"learning from {part}: {error}") from error

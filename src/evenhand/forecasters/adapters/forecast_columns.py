@@ -82,8 +82,8 @@ def forecast_from_columns(
         row = int((scale <= 0).argmax())
         place = f"{source}: column {std!r}, row {start + row + 1}"
         raise InputError(
-            f"{place}: a standard deviation must be positive, got {scale[row]:g}; correct it or drop"
-            " the row"
+            f"{place}: a standard deviation must be positive, got {scale[row]:g};"
+            " correct it or drop the row"
         )
     return Forecast.from_normal(loc, scale), names
 
@@ -150,8 +150,8 @@ def _from_quantiles(
         row, column = (int(k) for k in np.argwhere(falls)[0])
         place = f"{source}: column {names[column + 1]!r}, row {start + row + 1}"
         raise InputError(
-            f"{place}: quantiles must not fall with their level, got {values[row, column + 1]:g} after"
-            f" {values[row, column]:g}; correct them, or sort each row with --sort-quantiles (in"
+            f"{place}: quantiles must not fall with their level, got {values[row, column + 1]:g}"
+            f" after {values[row, column]:g}; correct them, or sort each row with --sort-quantiles (in"
             " Python: sort_quantiles=True)"
         )
     return Forecast.from_quantiles([_level(name) for name in names], values, sort=sort)

@@ -87,7 +87,7 @@ class Stack(torch.nn.Module):
     def forward(
         self, x: torch.Tensor, r: torch.Tensor | None, generator: torch.Generator | None
     ) -> torch.Tensor:
-        """Outputs (networks, rows, outputs) from `x` (networks, rows, inputs), `r` (networks, rows)."""
+        """Outputs (networks, rows, outputs) of `x` (networks, rows, inputs), `r` (networks, rows)."""
         last = len(self.kernels) - 1
         activation = ACTIVATIONS[self.shape.activation]
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
@@ -170,7 +170,7 @@ def memory_of(where: torch.device, remedy: str) -> Iterator[None]:
 
 
 def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: str) -> Floats:
-    """Outputs in float64, shape (networks, rows, outputs), with a draws axis before the last one if any.
+    """Outputs in float64, shape (networks, rows, outputs) or (networks, rows, draws, outputs).
 
     Parameters
     ----------
