@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand._validate import InputError
-from evenhand.columns.encoding import KINDS, LIMIT, EncodedColumn, TableEncoder
+from evenhand.columns import EncodedColumn, TableEncoder
+from evenhand.columns.encoded_columns import KINDS, LIMIT
 
 
 def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
@@ -253,7 +254,7 @@ def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
             None,
             "X must have at least one row and one column, got shape (0, 1)",
         ),
-        (np.zeros(3), None, "X must be a table or have 2 dimensions, got shape (3,)"),
+        (np.zeros(3), None, "X must be a table or an array of shape (n, p), got shape (3,)"),
     ],
 )
 def test_bad_input_is_named_in_one_line(train: Any, new: Any, said: str) -> None:

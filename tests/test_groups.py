@@ -15,8 +15,7 @@ from evenhand import Forecast, audit, audit_pit, certify
 from evenhand._validate import InputError
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
-from evenhand.columns.given_groups import check_groups
-from evenhand.columns.groups import Group, Seen, group_columns, label
+from evenhand.columns import Group, Seen, check_groups, group_columns, label
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
@@ -51,8 +50,8 @@ def test_booleans_are_masks_and_other_values_labels(form: str) -> None:
     assert list(found) == list(LABELLED)
     for name, mask in LABELLED.items():
         np.testing.assert_array_equal(found[name], mask)
-    assert found.what("old") == Group("old")
-    assert found.what("sex = f") == Group("sex = f", "sex", "=", "f")
+    assert found.what("old") == Group.given("old")
+    assert found.what("sex = f") == Group("sex", "=", "f")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import ndtr
 
 from evenhand import Forecast, audit
-from evenhand.columns.given_groups import check_groups
+from evenhand.columns import check_groups
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search.leaks import find_leaks
 

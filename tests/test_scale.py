@@ -34,8 +34,7 @@ from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import as_pits, calibration_error, covered
 from evenhand.calibration._exact import exact, rounded
 from evenhand.certificates import certify_pit
-from evenhand.columns import Schema, UnseenValues, read_typed
-from evenhand.columns.groups import Seen, group_columns, partition_of
+from evenhand.columns import Partition, Schema, Seen, UnseenValues, group_columns, read_typed
 from evenhand.draws import KeyedDraws, fresh
 from evenhand.forecast import cell_ends
 from evenhand.links import Entropic
@@ -184,7 +183,7 @@ def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(
 ) -> None:
     table = awkward(400, seed)
     for name in table.columns.drop("name"):
-        part = partition_of(name, Seen.of(table[name]), table[name], source="t")
+        part = Partition.learn(table[name], name, source="t", seen=Seen.of(table[name]))
         found = [part.masks(piece[name]) for piece in pieces_of(table, cuts)]
         expected = group_columns(table, [name], source="t")
         joined = {group: np.concatenate([one[group] for one in found]) for group in found[0]}
@@ -217,14 +216,14 @@ def test_a_piece_without_values_says_nothing_of_their_kind() -> None:
     empty = pd.Series([None] * 4, dtype=object)
     seen = Seen.of(empty) + Seen.of(numbers)
     assert (seen.kind, seen.has_missing, seen.has_halves) == ("number", True, True)
-    part = partition_of("x", seen, numbers, source="t")
+    part = Partition.learn(numbers, "x", source="t", seen=seen)
     assert {name: int(mask.sum()) for name, mask in part.masks(empty).items()} == {
         "x <= 24.5": 0,
         "x > 24.5": 0,
         "x missing": 4,
     }
     dates = pd.Series(pd.date_range("2020-01-01", periods=40))
-    part = partition_of("x", Seen.of(dates) + Seen.of(empty), dates, source="t")
+    part = Partition.learn(dates, "x", source="t", seen=Seen.of(dates) + Seen.of(empty))
     assert [int(mask.sum()) for mask in part.masks(empty).values()] == [0, 0, 4]
 
 
@@ -236,14 +235,14 @@ def test_a_sample_of_one_value_still_parts_a_column_of_many(value: Any) -> None:
     others = pd.Series([value - step * i for i in range(30)] + [value + step])
     sample = pd.Series([value] * 5)
     kind = "date" if isinstance(value, pd.Timestamp) else "number"
-    part = partition_of("x", Seen(None, False, kind), sample, source="t")
+    part = Partition.learn(sample, "x", source="t", seen=Seen(None, False, kind))
     low, high = part.masks(others).values()
     assert np.array_equal(low, (others <= value).to_numpy())
     assert np.array_equal(high, (others > value).to_numpy())
 
 
 def test_a_sample_without_values_makes_no_halves() -> None:
-    part = partition_of("x", Seen(None, True, "number"), pd.Series([np.nan] * 5), source="t")
+    part = Partition.learn(pd.Series([np.nan] * 5), "x", source="t", seen=Seen(None, True, "number"))
     assert part.names == ["x missing"]
 
 
@@ -261,7 +260,7 @@ def test_kinds_of_columns_add_up_however_they_are_bracketed() -> None:
         assert (a + b) + c == a + (b + c)
     mixed = reduce(add, [Seen.of(piece) for piece in pieces])
     assert mixed.kind == "text"
-    part = partition_of("x", mixed, few, source="t")
+    part = Partition.learn(few, "x", source="t", seen=mixed)
     assert len(part.names) == 6 + 6 + 3 + 1 + 1  # a group for each value, and one for the missing
 
 
@@ -369,7 +368,7 @@ def layout_of(
     table: pd.DataFrame, searched: list[str], named: list[str] | None = None
 ) -> ScanLayout:
     known = {
-        name: partition_of(name, Seen.of(table[name]), table[name], source="t")
+        name: Partition.learn(table[name], name, source="t", seen=Seen.of(table[name]))
         for name in (*searched, *(named or []))
         if not (table[name].dtype.kind == "O" and table[name].nunique() > 100)
     }
@@ -453,7 +452,9 @@ def test_a_value_that_the_sample_lacks_is_scanned() -> None:
     table, pit, residual = scan_case()
     sample = table[table["region"] != "east"]
     known = {
-        "region": partition_of("region", Seen.of(table["region"]), sample["region"], source="t")
+        "region": Partition.learn(
+            sample["region"], "region", source="t", seen=Seen.of(table["region"])
+        )
     }
     layout = ScanLayout.planned(sample, ["region"], known)
     found = counts_of(layout, table, pit[:, None], residual).frame(layout, 20)
@@ -463,7 +464,7 @@ def test_a_value_that_the_sample_lacks_is_scanned() -> None:
 def test_tallies_add_up_in_any_order() -> None:
     table = people(700)
     parts = tuple(
-        partition_of(name, Seen.of(table[name]), table[name], source="t") for name in GROUPS
+        Partition.learn(table[name], name, source="t", seen=Seen.of(table[name])) for name in GROUPS
     )
     plan = TallyPlan(parts, layout_of(table, GROUPS), (0.5, 0.8, 0.9), None, (-9.0, 9.0))
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, covered
-from evenhand.columns.groups import group_columns
+from evenhand.columns import Groups, cuts, group_columns
 from evenhand.search import masks as group_masks
 from evenhand.search import pairs as mask_pairs
 from evenhand.search.pairs import BINS
@@ -73,8 +73,8 @@ def test_scan_finds_what_a_plain_loop_finds(
     m: int, weighted: bool, cells: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if cells is not None:  # few columns at a time
-        monkeypatch.setattr(group_masks, "CELLS", cells)
-        monkeypatch.setattr(mask_pairs, "CELLS", cells)
+        monkeypatch.setattr(cuts, "BLOCK_VALUES", cells)
+        monkeypatch.setattr(mask_pairs, "BLOCK_NUMBERS", cells)
         monkeypatch.setattr(mask_pairs, "BLOCK_ROWS", 97)
     rng = np.random.default_rng(m)
     n = 600
@@ -173,7 +173,7 @@ def test_halves_of_arrays_are_those_of_group_columns() -> None:
         all=2**60 + np.arange(101),
         huge=np.uint64(2**63) + rng.permutation(101).astype(np.uint64),
     )
-    made = group_masks.make_masks(table, {})
+    made = group_masks.make_masks(table, Groups())
     expected = group_columns(table, table.columns, source="X")
     assert made.names == list(expected)
     for g, rows in enumerate(expected.values()):
@@ -343,7 +343,7 @@ def bad(**change: Any) -> dict[str, Any]:
         (bad(X=np.ones(40)), r"X must be a table or an array of shape \(n, p\)"),
         (
             bad(X=pd.DataFrame(np.ones((40, 2)), columns=["a", "a"])),
-            r"X must have distinct column names, got 'a' twice",
+            r"X: column 'a' must appear once, got 2 times",
         ),
         (bad(min_size=1), r"min_size must be an integer of at least 2, got 1"),
         (bad(min_size=10.0), r"min_size must be an integer"),

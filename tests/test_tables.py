@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand._validate import InputError
-from evenhand.columns.groups import group_columns
+from evenhand.columns import group_columns
 from evenhand.tables import (
     TABLE_ENDINGS,
     check_writable,

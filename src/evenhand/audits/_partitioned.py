@@ -25,7 +25,7 @@ from evenhand.calibration import (
     histogram_band,
 )
 from evenhand.calibration._exact import Wholes, rounded
-from evenhand.columns.groups import Group
+from evenhand.columns import Group
 from evenhand.report import says_no_scan
 
 CONFIDENCE = 0.95
@@ -143,7 +143,7 @@ def _group_table(
     return _tables.group_frame(
         [
             _row(
-                known.get(name, Group(name)),
+                known.get(name, Group.given(name)),
                 counts,
                 tally.moments[name],
                 plan.centre,

@@ -17,7 +17,7 @@ from evenhand._validate import Floats, bad_input
 from evenhand.audits.forecasts import read_block
 from evenhand.calibration import HISTOGRAM_BINS, PITCounts, count_pits, draws_in_bins
 from evenhand.calibration._exact import Wholes, exact
-from evenhand.columns.groups import Partition
+from evenhand.columns import Partition
 from evenhand.draws import fresh
 from evenhand.forecast import cell_ends
 from evenhand.search._scan_counts import ScanCounts, ScanLayout

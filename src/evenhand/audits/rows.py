@@ -17,7 +17,6 @@ from evenhand._ids import check_cluster
 from evenhand._validate import (
     Floats,
     InputError,
-    bad_input,
     check_count,
     check_finite,
     check_fraction,
@@ -26,12 +25,9 @@ from evenhand._validate import (
 from evenhand.audits import tables as _tables
 from evenhand.audits.forecasts import Subject
 from evenhand.certificates import Certificate, certify_pit
-from evenhand.columns import as_pandas
-from evenhand.columns.encoding import TableEncoder
-from evenhand.columns.given_groups import check_groups
-from evenhand.columns.groups import Groups
+from evenhand.columns import Groups, TableEncoder, as_table, check_groups
 from evenhand.draws import one_row_each
-from evenhand.search import LEAK_COLUMNS, GroupSearch, as_table, find_leaks
+from evenhand.search import LEAK_COLUMNS, GroupSearch, find_leaks
 from evenhand.tables import take_rows
 
 NO_CERTIFICATE = "no certificate"
@@ -192,16 +188,12 @@ def one_row_note(n_people: int, n_rows: int) -> str:
 
 
 def _searched(features: Any, n: int, name: str) -> Any:
-    """Features as a pandas table or an array with a row per outcome."""
+    """Features as a table with a row per outcome."""
     if features is None:
         return None
-    features = as_pandas(features) if hasattr(features, "columns") else np.asarray(features)
-    if len(features) != n:
-        raise bad_input(name, f"have one row per outcome ({n})", f"{len(features)} rows")
-    if features.ndim != 2:
-        raise bad_input(name, "have rows and columns", f"shape {features.shape}")
-    TableEncoder().fit(features)  # refuses what a learner could not read, by column and row
-    return features
+    table = as_table(features, n, name=name, per="outcome")
+    TableEncoder().fit(table)  # refuses what a learner could not read, by column and row
+    return table
 
 
 def certificate(

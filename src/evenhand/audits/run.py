@@ -31,8 +31,7 @@ from evenhand.audits.rows import (
     scan_groups,
     without_leaks,
 )
-from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
-from evenhand.columns.given_groups import check_groups
+from evenhand.columns import Schema, UnseenValues, as_pandas, check_groups, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.report import units_of

@@ -13,7 +13,7 @@ from evenhand._format import stated
 from evenhand._validate import Floats
 from evenhand.audits.forecasts import Subject
 from evenhand.calibration import crps_and_spread, error_with_band, n_effective
-from evenhand.columns.groups import Group, Groups
+from evenhand.columns import Group, Groups
 
 LEVELS = (0.8, 0.9)
 Z95 = 1.959964
@@ -141,7 +141,7 @@ def group_table(
     random: np.random.Generator,
 ) -> pd.DataFrame:
     """Error, lean and coverage of everybody and of each named group."""
-    everyone = Group("everyone"), np.ones(pit.shape[0], dtype=np.bool_)
+    everyone = Group.given("everyone"), np.ones(pit.shape[0], dtype=np.bool_)
     rows = []
     for group, mask in (everyone, *groups.pairs()):
         part = pit[mask]

@@ -21,7 +21,7 @@ from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input, check_count, check_fraction
 from evenhand.calibration.bands import binned_distance
 from evenhand.calibration.pits import PITs, as_pits, check_own_draws
-from evenhand.columns.given_groups import check_groups
+from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator
 
 __all__ = ["ERROR_BINS", "GAP_BINS", "PIT_BINS", "PITCounts", "binned_error", "count_pits"]

@@ -26,7 +26,7 @@ from evenhand.calibration.counts import ERROR_BINS, GAP_BINS
 from evenhand.calibration.errors import calibration_error, pathwise_errors
 from evenhand.calibration.pits import PITs, check_own_draws
 from evenhand.calibration.scores import covered
-from evenhand.columns.given_groups import check_groups
+from evenhand.columns import check_groups
 from evenhand.draws import one_row_each
 
 if TYPE_CHECKING:

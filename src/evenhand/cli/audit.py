@@ -98,7 +98,7 @@ class Request:
 def audit_in_memory(request: Request) -> Audit:
     """Read the table whole."""
     from evenhand import audits, columns, tables
-    from evenhand.columns.groups import group_columns
+    from evenhand.columns import group_columns
 
     source = request.rows.name
     data, remarks = columns.read_typed(

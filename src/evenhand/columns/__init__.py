@@ -1,26 +1,51 @@
-"""Columns of tables: their kinds, the values that they had in training, and values that are new."""
+"""Columns of tables: their kinds, the values seen in training, and the groups that they make."""
 
 from __future__ import annotations
 
+from evenhand.columns.conversion import as_pandas, as_table, refuse_repeated_names
+from evenhand.columns.encoded_columns import CategoryColumn, EncodedColumn
+from evenhand.columns.encoding import TableEncoder
 from evenhand.columns.evidence import Evidence, found_schema
+from evenhand.columns.features import LeftOut, feature_groups, group_columns
+from evenhand.columns.given_groups import check_groups, check_names
+from evenhand.columns.groups import Condition, Group, Groups, label
+from evenhand.columns.partition import Partition, Seen
 from evenhand.columns.reading import read_typed
-from evenhand.columns.schema import Column, Schema, as_pandas
+from evenhand.columns.schema import Column, Schema
 from evenhand.columns.unseen import (
     UnseenValues,
     UnseenValuesWarning,
     unreported,
     warn_unseen,
 )
+from evenhand.columns.values import as_numbers
 
 __all__ = [
+    "CategoryColumn",
     "Column",
+    "Condition",
+    "EncodedColumn",
     "Evidence",
+    "Group",
+    "Groups",
+    "LeftOut",
+    "Partition",
     "Schema",
+    "Seen",
+    "TableEncoder",
     "UnseenValues",
     "UnseenValuesWarning",
+    "as_numbers",
     "as_pandas",
+    "as_table",
+    "check_groups",
+    "check_names",
+    "feature_groups",
     "found_schema",
+    "group_columns",
+    "label",
     "read_typed",
+    "refuse_repeated_names",
     "unreported",
     "warn_unseen",
 ]

@@ -1,22 +1,18 @@
-"""Named groups as they are given.
-
-Masks, labels or names of columns, by one rule for every function.
-"""
+"""Named groups given as masks, labels or names of columns, by one rule for every function."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from evenhand._validate import bad_input
-from evenhand.columns import as_pandas
-from evenhand.columns.groups import Group, Groups, Mask, group_columns, label_groups
-
-__all__ = ["check_groups", "check_names"]
+from evenhand.columns.conversion import as_pandas, as_table
+from evenhand.columns.features import group_columns
+from evenhand.columns.groups import Group, Groups, Mask
+from evenhand.columns.partition import Partition
 
 
 def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool = False) -> Groups:
@@ -58,25 +54,24 @@ def _formed(groups: Any, n: int, X: Any, is_block: bool) -> Iterator[tuple[str, 
     """Yield where each group is from, what it is and its rows."""
     named = _values_by_name(groups, n, X)
     if named is None:
-        for group, mask in group_columns(
-            _table_of(groups, n, X), _column_names(groups), source="X"
-        ).pairs():
-            yield "groups", group, mask
+        table = _table_of(groups, n, X)
+        made = group_columns(table, _column_names(groups), source="X").pairs()
+        yield from (("groups", group, mask) for group, mask in made)
         return
     for name, values in named:
         place = f"groups[{name!r}]"
         column = _one_column(values, place, n, X, "booleans" if is_block else "booleans or labels")
         if _is_mask(column):
-            is_own = isinstance(groups, Groups)
-            yield place, groups.what(name) if is_own else Group(str(name)), _mask(column, place)
+            is_known = isinstance(groups, Groups)
+            group = groups.what(name) if is_known else Group.given(str(name))
+            yield place, group, _mask(column, place)
         elif is_block:
             got = f"{column.dtype} of shape ({n},)"
-            raise bad_input(
-                place, f"be {n} booleans", got, "labels of a block may lack those of other blocks"
-            )
+            remedy = "labels of a block may lack those of other blocks"
+            raise bad_input(place, f"be {n} booleans", got, remedy)
         else:
-            for group, mask in label_groups(str(name), column, "groups"):
-                yield place, group, mask
+            partition = Partition.learn(column, str(name), source="groups")
+            yield from ((place, group, mask) for group, mask in partition.masks(column).pairs())
 
 
 def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | None:
@@ -86,32 +81,22 @@ def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | 
     if isinstance(groups, Mapping):
         return groups.items()
     if isinstance(groups, str):
-        raise bad_input(
-            "groups",
-            "be a list of column names or masks by name",
-            repr(groups),
-            f"write [{groups!r}]",
-        )
-    frame = groups
-    if not isinstance(
-        groups, pd.DataFrame
-    ):  # narwhals refuses names that come twice, in words of its own
-        frame = nw.from_native(groups, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(frame, nw.Series):
-        if frame.name in (None, ""):
-            raise bad_input(
-                "groups", "have a name", "a Series without one", "write {'name': series}"
-            )
-        return [(frame.name, groups)]
-    if not isinstance(frame, pd.DataFrame | nw.DataFrame):
+        rule = "be a list of column names or masks by name"
+        raise bad_input("groups", rule, repr(groups), f"write [{groups!r}]")
+    table = as_pandas(groups, "groups")
+    if isinstance(table, pd.Series):
+        if table.name in (None, ""):
+            remedy = "write {'name': series}"
+            raise bad_input("groups", "have a name", "a Series without one", remedy)
+        return [(table.name, groups)]
+    if not isinstance(table, pd.DataFrame):
         return None
-    table = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()
     _check_match("groups", groups, n, X)
     return [(name, table.iloc[:, j].array) for j, name in enumerate(table.columns)]
 
 
 def _check_match(place: str, values: Any, n: int, X: Any) -> None:
-    """Refuse values of another length, or with another index than X, as rows are matched by position."""
+    """Refuse another length, and another index than that of X: rows are matched by position."""
     if len(values) != n:
         raise bad_input(place, f"have one row per row that is judged ({n})", f"{len(values)} rows")
     is_indexed = isinstance(values, pd.Series | pd.DataFrame) and isinstance(
@@ -133,10 +118,10 @@ def _check_match(place: str, values: Any, n: int, X: Any) -> None:
 
 def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Series[Any]:
     """Return values of any library as a column without an index."""
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
+    series = as_pandas(values, place)
+    if isinstance(series, pd.Series):
         _check_match(place, values, n, X)
-        return pd.Series(series.to_pandas().array, name=series.name)
+        return pd.Series(series.array, name=series.name)
     array = values if isinstance(values, pd.api.extensions.ExtensionArray) else np.asarray(values)
     if array.shape != (n,):
         raise bad_input(place, f"be {n} {kinds}", f"{array.dtype} of shape {array.shape}")
@@ -169,14 +154,11 @@ def check_names(groups: Any) -> list[Any]:
 
     Examples
     --------
-    >>> check_names({"old": [True, False]})
-    Traceback (most recent call last):
-    evenhand._validate.InputError: groups must hold names of columns, got dict; add the groups to the table as columns
+    >>> check_names(["sex"])
+    ['sex']
     """
-    frame = nw.from_native(groups, allow_series=True, pass_through=True)
-    if isinstance(groups, str | Mapping) or isinstance(
-        frame, nw.DataFrame | nw.LazyFrame | nw.Series
-    ):
+    table = as_pandas(groups, "groups")
+    if isinstance(table, str | Mapping | pd.DataFrame | pd.Series):
         remedy = "add the groups to the table as columns"
         raise bad_input("groups", "hold names of columns", type(groups).__name__, remedy)
     return _column_names(groups)
@@ -196,8 +178,8 @@ def _column_names(groups: Any) -> list[Any]:
 
 
 def _table_of(groups: Any, n: int, X: Any) -> pd.DataFrame:
-    if X is None or not hasattr(X, "columns"):
-        raise bad_input("groups", "be masks by name where X is not a table", type(groups).__name__)
-    if len(X) != n:
-        raise bad_input("X", f"have one row per outcome ({n})", f"{len(X)} rows")
-    return as_pandas(X)
+    table = as_pandas(X)
+    if not isinstance(table, pd.DataFrame):
+        got = type(groups).__name__
+        raise bad_input("groups", "be masks by name where X is not a table", got)
+    return as_table(table, n, per="outcome")

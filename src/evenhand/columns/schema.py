@@ -9,23 +9,22 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from evenhand._validate import bad_input
+from evenhand.columns.conversion import as_pandas
 from evenhand.columns.values import (
     Kind,
+    as_numbers,
     booleans,
     dates,
-    days,
     factorized,
     is_plain_number,
     is_plain_text,
     kind_of,
     level,
     missing,
-    moments,
     numbers,
     rounded,
     texts,
@@ -80,7 +79,7 @@ class Column:
         n = len(values)
         n_missing = int(missing(values).sum())
         if kind in ("number", "date"):
-            found = parse_numbers(values)[0] if kind == "number" else days(moments(values))
+            found = as_numbers(values, kind)
             finite = found[np.isfinite(found)]
             least, greatest = (
                 (float(finite.min()), float(finite.max())) if finite.size else (None, None)
@@ -268,11 +267,6 @@ class Schema:
             raise bad_input(
                 "schema", "be what Schema.to_state gives", f"{type(error).__name__}: {error}"
             ) from error
-
-
-def as_pandas(X: Any) -> pd.DataFrame:
-    """Return a table of any library as one of pandas."""
-    return X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
 
 
 def _held_as(values: pd.Series[Any], kind: Kind) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand._format import percent
-from evenhand.columns.schema import Column, Schema, as_pandas
-from evenhand.columns.values import Kind, days, factorized, missing, moments
-from evenhand.tables import parse_numbers
+from evenhand.columns.conversion import as_pandas
+from evenhand.columns.schema import Column, Schema
+from evenhand.columns.values import Kind, as_numbers, factorized, missing
 
 SURPRISING = 1e-3
 """Probability, for rows like those of training, below which a count is reported: of values outside the range of
@@ -64,7 +64,7 @@ class Tally:
         n = len(values)
         n_missing = int(is_missing.sum())
         if column.kind in ("number", "date"):
-            found = parse_numbers(values)[0] if column.kind == "number" else days(moments(values))
+            found = as_numbers(values, column.kind)
             found = found[np.isfinite(found)]
             if found.size == 0 or column.least is None or column.greatest is None:
                 return cls(n, n_missing, int(found.size) if column.least is None else 0)

@@ -1,4 +1,4 @@
-"""Values of a column as numbers, levels, booleans or dates, whatever a file format or a caller made of them."""
+"""Values of a column as numbers, levels, booleans or dates, however a file or caller wrote them."""
 
 from __future__ import annotations
 
@@ -140,7 +140,10 @@ def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
 
 
 def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
-    """Return the ISO dates in texts, in UTC and without a zone, and which texts are neither date nor missing."""
+    """Return the ISO dates in texts, in UTC and without a zone, and which texts are wrong.
+
+    Wrong are texts that are neither a date nor a missing value.
+    """
     text = text_array(values)
     is_iso = as_mask(compute.match_substring_regex(text, ISO))
     plain = pd.Series(
@@ -222,6 +225,17 @@ def moments(values: Values[Any]) -> NDArray[np.datetime64]:
 def days(found: NDArray[np.datetime64]) -> Floats:
     """Return moments as days since 1970, NaN where missing."""
     return np.asarray((found - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
+
+
+def as_numbers(values: Values[Any], kind: Kind) -> Floats:
+    """Return numbers, or dates as days since 1970; NaN where there is no number or date."""
+    return days(moments(values)) if kind == "date" else parse_numbers(values)[0]
+
+
+def is_single(values: Values[Any]) -> bool:
+    """Whether values are floats of 32 bits or fewer."""
+    dtype = unpacked(values).dtype
+    return dtype.kind == "f" and getattr(dtype, "itemsize", 8) <= 4
 
 
 def is_plain_number(values: Values[Any]) -> bool:

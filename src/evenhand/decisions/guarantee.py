@@ -31,7 +31,7 @@ from evenhand._format import (
 from evenhand._validate import Floats, bad_input, check_finite, check_fraction, check_masses
 from evenhand.calibration import check_own_draws
 from evenhand.certificates import ONE_ROW_EACH
-from evenhand.columns.given_groups import check_groups
+from evenhand.columns import check_groups
 from evenhand.decisions.bayes import BayesDecision, check_forecast
 from evenhand.decisions.realized_losses import Seen
 from evenhand.draws import RandomState, generator, one_row_each

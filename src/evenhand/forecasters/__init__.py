@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
+from evenhand.forecasters.grouping import By as By
+from evenhand.forecasters.maps import learn_maps as learn_maps
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
-from evenhand.columns import Schema, as_pandas, unreported, warn_unseen
+from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks, take_rows
@@ -130,7 +129,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         A table is read by the schema, anything else becomes numbers.
         """
         if hasattr(X, "columns"):
-            _refuse_repeated_names(X)
+            refuse_repeated_names(X)
             validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
                 raise bad_input("X", "have at least one row", "0 rows")
@@ -219,15 +218,6 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _refuse_repeated_names(X: Any) -> None:
-    counts = Counter(map(str, X.columns))
-    name, count = counts.most_common(1)[0] if counts else ("", 1)
-    if count > 1:
-        raise bad_input(
-            f"X: column {name!r}", "appear once", f"{count} times", "rename or drop one"
-        )
 
 
 def point_forecast(forecast: Forecast) -> Floats:

@@ -19,7 +19,7 @@ from evenhand._validate import (
     check_fraction,
     require_extra,
 )
-from evenhand.columns.encoding import CategoryColumn, TableEncoder
+from evenhand.columns import CategoryColumn, TableEncoder
 from evenhand.distributions import LocationScale, Quantiles
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast

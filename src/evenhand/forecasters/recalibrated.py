@@ -22,7 +22,8 @@ from evenhand.forecasters.adapters import (
     kind_of,
 )
 from evenhand.forecasters.base import State
-from evenhand.forecasters.grouping import By, Grouping, group_table, learn_maps, map_of_rows
+from evenhand.forecasters.grouping import By, Grouping
+from evenhand.forecasters.maps import group_table, learn_maps, map_of_rows
 from evenhand.forecasters.wrapper import WrappingForecaster
 from evenhand.tables import take_rows
 

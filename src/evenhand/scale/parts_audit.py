@@ -37,8 +37,7 @@ from evenhand.audits import (
     one_row_note,
     tally,
 )
-from evenhand.columns.given_groups import check_names
-from evenhand.columns.groups import Groups, Partition, partition_of
+from evenhand.columns import Groups, Partition, check_names
 from evenhand.draws import RandomState, generator
 from evenhand.scale.engine import Advance, over_parts
 from evenhand.scale.kinds import typed_parts
@@ -298,8 +297,8 @@ def _partitions(survey: Survey, sample: Sample, wanted: _Wanted) -> dict[str, Pa
     known = {}
     for name in wanted.grouping:
         try:
-            known[name] = partition_of(
-                name, survey.seen[name], sample.table[name], source=wanted.source
+            known[name] = Partition.learn(
+                sample.table[name], name, source=wanted.source, seen=survey.seen[name]
             )
         except InputError:
             if name in wanted.named:

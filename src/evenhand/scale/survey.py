@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand._validate import MILD_ATOM, Floats, about
 from evenhand.calibration import grid_step
-from evenhand.columns import UnseenValues
-from evenhand.columns.groups import Seen
+from evenhand.columns import Seen, UnseenValues
 from evenhand.scale.engine import Advance
 from evenhand.scale.people import People
 from evenhand.scale.subjects import Subject

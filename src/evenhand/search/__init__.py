@@ -18,7 +18,6 @@ from evenhand.search.directions import Direction as Direction
 from evenhand.search.leaks import LEAK_COLUMNS as LEAK_COLUMNS
 from evenhand.search.leaks import find_leaks as find_leaks
 from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group
-from evenhand.search.masks import as_table as as_table
 from evenhand.search.null_distribution import NullCurve, null_curve
 from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve
 from evenhand.search.scan import scan_groups

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats
 from evenhand.calibration import as_pits
 from evenhand.calibration._exact import Wholes, exact, rounded
-from evenhand.columns.groups import Partition
+from evenhand.columns import Groups, LeftOut, Partition
 from evenhand.draws import RandomState
-from evenhand.search.masks import TOO_MANY, Ints, Masks, assemble
+from evenhand.search.masks import Ints, Masks, assemble
 from evenhand.search.pairs import column_pairs, counts_below, joined, pair_sums, scan_tile
 from evenhand.search.scan import frame_of, quantities_of, too_small
 
@@ -63,10 +63,10 @@ class ScanLayout:
         named = [name for name in known if name not in searched]
         partitions = tuple(known.get(name) for name in (*searched, *named))
         groups = (
-            (name, TOO_MANY if partition is None else partition.masks(sample[name]))
+            (name, LeftOut("many values") if partition is None else partition.masks(sample[name]))
             for name, partition in zip((*searched, *named), partitions, strict=True)
         )
-        masks = assemble(len(sample), groups, {})
+        masks = assemble(len(sample), groups, Groups())
         return cls(
             replace(masks, columns=masks.columns[:0]),
             partitions,
@@ -79,7 +79,7 @@ class ScanLayout:
         for g in np.flatnonzero(~self.masks.complement):
             partition = self.partitions[self.masks.feature[g]]
             assert partition is not None
-            columns[:, self.masks.column[g]] = groups[partition.column][self.masks.names[g]]
+            columns[:, self.masks.column[g]] = groups[partition.column][self.masks.groups[g].name]
         return replace(self.masks, columns=columns)
 
     @property
@@ -155,7 +155,7 @@ class ScanCounts:
                 [frame, too_small(small, np.array([sizes[name] for name in small]))],
                 ignore_index=True,
             )
-        frame.attrs["left_out"] = masks.left_out
+        frame.attrs |= masks.attrs
         return frame
 
 

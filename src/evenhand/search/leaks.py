@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evenhand._validate import Floats
-from evenhand.columns.groups import Groups
-from evenhand.columns.values import days, moments
-from evenhand.search.masks import Bools, Ints, as_table, feature_groups
+from evenhand.columns import Groups, LeftOut, as_numbers, as_table, feature_groups
+from evenhand.search.masks import Bools, Ints
 
 __all__ = ["LEAK_COLUMNS", "find_leaks"]
 
@@ -83,7 +82,7 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     table = None if features is None else as_table(features, y.size)
     by_column: dict[str, tuple[float, float, float]] = {}
     for j, (name, made) in enumerate(() if table is None else feature_groups(table)):
-        apart = [] if isinstance(made, str) else [_apart(mask, *ranges) for mask in made.values()]
+        apart = [] if isinstance(made, LeftOut) else [_apart(mask, *ranges) for mask in made.values()]
         least = np.nanmin(apart) if apart and not np.isnan(apart).all() else np.nan
         found = (np.nan, np.nan) if table is None else ranks.of(table.iloc[:, j])
         if not np.isnan([least, found[0]]).all():
@@ -204,7 +203,7 @@ class _Ranks:
 def _as_numbers(values: pd.Series[Any]) -> Floats:
     """Return numbers and dates as floats, other values as NaN."""
     if values.dtype.kind == "M":
-        return days(moments(values))
+        return as_numbers(values, "date")
     if values.dtype.kind in "iuf":
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.full(len(values), np.nan)

@@ -9,9 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import at_least, one_line, stated_confidence
@@ -24,7 +22,7 @@ from evenhand._validate import (
     check_rows,
 )
 from evenhand.calibration import PITs, as_pits, covered
-from evenhand.columns.encoding import TableEncoder
+from evenhand.columns import TableEncoder, as_table
 from evenhand.draws import RandomState, generator
 from evenhand.search.directions import Direction
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
@@ -203,6 +201,7 @@ def find_group(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> random = np.random.default_rng(0)
     >>> age = random.uniform(20, 80, size=1000)
     >>> pit = random.uniform(size=1000) ** np.where(age > 50, 2, 1)  # F(u) = sqrt(u) above 50
@@ -370,14 +369,7 @@ def _rule_in_words(
 
 def _encoded(X: Any, rows: NDArray[np.intp], n: int) -> tuple[TableEncoder, Floats]:
     """Encode the features of some rows."""
-    frame = (
-        X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True, pass_through=True)
-    )
-    table = frame if isinstance(frame, pd.DataFrame | nw.DataFrame) else np.asarray(X)
-    if len(table.shape) != 2 or table.shape[0] != n:
-        raise bad_input(
-            "X", f"have one row for each of the {n} rows of pit", f"shape {table.shape}"
-        )
+    table = as_table(X, n)
     encoder = TableEncoder()
     try:
         features = encoder.fit_transform(take_rows(table, rows))

@@ -1,24 +1,18 @@
-"""A table as 0/1 group masks (method: worst groups)."""
+"""Matrix of 0/1 columns of groups, whose sums are the sums over groups (method: worst groups)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import InputError, bad_input
-from evenhand.columns import as_pandas
-from evenhand.columns.groups import EXACT_WHOLE, MAX_GROUPS, MAX_VALUES, cut_name, group_columns
+from evenhand.columns import Group, Groups, LeftOut, feature_groups
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
-
-CELLS = 4_000_000  # numbers in one working array, some 32 MB
-TOO_MANY = f"more than {MAX_GROUPS} distinct values"
 
 
 @dataclass(frozen=True)
@@ -30,8 +24,8 @@ class Masks:
     columns : ndarray of bool, shape (n, k)
         Column 0 holds all rows, so that a sum over one mask is a sum over a pair. Two halves share
         one column.
-    names : list of str
-        Of the masks, such as `age <= 50`.
+    groups : tuple of Group
+        What each mask is.
     feature, column : ndarray of int, shape (g,)
         What each mask is made of; masks are in the order of their columns.
     complement : ndarray of bool, shape (g,)
@@ -40,21 +34,34 @@ class Masks:
         Names of the features; named groups are features of their own and come last.
     n_unnamed : int
         How many features are no named groups.
-    left_out : dict
+    left_out : dict of str to LeftOut
         Features without a mask, and why.
-    same_rows : dict
-        Named groups without a mask of their own, and the name of the mask that holds the same rows.
+    same_rows : dict of Group to Group
+        Named groups without a mask of their own, and the group whose mask holds the same rows.
     """
 
     columns: Bools
-    names: list[str]
+    groups: tuple[Group, ...]
     feature: Ints
     column: Ints
     complement: Bools
     labels: list[str]
     n_unnamed: int
-    left_out: dict[str, str]
-    same_rows: dict[str, str]
+    left_out: dict[str, LeftOut]
+    same_rows: dict[Group, Group]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the masks, such as `age <= 50`."""
+        return [group.name for group in self.groups]
+
+    @property
+    def attrs(self) -> dict[str, dict[str, str]]:
+        """Attributes of the table of `scan_groups`, in words: `left_out` and `same_rows`."""
+        return {
+            "left_out": {name: str(reason) for name, reason in self.left_out.items()},
+            "same_rows": {given.name: same.name for given, same in self.same_rows.items()},
+        }
 
     def sizes(self) -> Ints:
         """Return the number of rows of each mask."""
@@ -64,11 +71,10 @@ class Masks:
     def keep(self, wanted: Bools) -> Masks:
         """Return some of the masks, with the columns that they need."""
         needed = np.unique(np.concatenate(([0], self.column[wanted])))
+        has_all = needed.size == self.columns.shape[1]  # then the matrix is not copied
         return Masks(
-            columns=(
-                self.columns if needed.size == self.columns.shape[1] else self.columns[:, needed]
-            ),
-            names=[name for name, kept in zip(self.names, wanted, strict=True) if kept],
+            columns=self.columns if has_all else self.columns[:, needed],
+            groups=tuple(self.groups[g] for g in np.flatnonzero(wanted)),
             feature=self.feature[wanted],
             column=np.searchsorted(needed, self.column[wanted]),
             complement=self.complement[wanted],
@@ -79,31 +85,8 @@ class Masks:
         )
 
 
-def as_table(X: Any, n_samples: int) -> pd.DataFrame:
-    """Return features as a table of `n_samples` rows.
-
-    The columns of an array are named x0, x1, ...
-    """
-    try:
-        table = as_pandas(X)
-    except TypeError:
-        array = np.asarray(X)
-        if array.ndim != 2:
-            raise bad_input(
-                "X", "be a table or an array of shape (n, p)", f"shape {array.shape}"
-            ) from None
-        table = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])], copy=False)
-        table = table.infer_objects() if array.dtype == object else table
-    if len(table) != n_samples:
-        raise bad_input("X", f"have one row per row of pit ({n_samples})", f"{len(table)} rows")
-    if not table.columns.is_unique:
-        twice = table.columns[table.columns.duplicated()][0]
-        raise bad_input("X", "have distinct column names", f"{str(twice)!r} twice", "rename one")
-    return table
-
-
-def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
-    """Cut every feature into the groups of `group_columns`, and add the named ones.
+def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
+    """Cut every feature into its groups, and add the named ones.
 
     A text column with too many values and a feature that is constant make no mask; nor does one
     that splits the rows in two as another does. A named group that a feature makes too, that is
@@ -112,109 +95,91 @@ def make_masks(table: pd.DataFrame, groups: Mapping[str, Bools]) -> Masks:
     return assemble(len(table), feature_groups(table), groups)
 
 
-def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Mapping[str, Bools] | str]]:
-    """Yield each feature with its groups, or with the reason why there are none."""
-    halves = _fast_halves(table)
-    return ((str(name), _parts(table, j, halves)) for j, name in enumerate(table.columns))
-
-
-def _parts(
-    table: pd.DataFrame, j: int, halves: dict[int, tuple[str, Bools]]
-) -> Mapping[str, Bools] | str:
-    """Return the groups of one feature, or why there are none."""
-    name = table.columns[j]
-    if j in halves:
-        cut, high = halves[j]
-        return {f"{name} <= {cut}": ~high, f"{name} > {cut}": high}
-    try:
-        return group_columns(table, [name], source="X")
-    except InputError:
-        return TOO_MANY
-
-
 def assemble(
-    n_samples: int,
-    features: Iterable[tuple[str, Mapping[str, Bools] | str]],
-    groups: Mapping[str, Bools],
+    n_samples: int, features: Iterable[tuple[str, Groups | LeftOut]], groups: Groups
 ) -> Masks:
-    """Put groups of features side by side.
+    """Put the groups of features side by side, then the named groups.
 
-    In place of those of a feature may stand why there are none.
+    Parameters
+    ----------
+    n_samples : int
+        Rows.
+    features : iterable of (str, Groups or LeftOut)
+        Each feature with its groups, which leave no row out, or why there are none.
+    groups : Groups
+        Named groups.
     """
-    left_out = dict[str, str]()
+    left_out = dict[str, LeftOut]()
     splits = dict[bytes, str]()
     labels = list[str]()
     columns: list[Bools] = [np.ones(n_samples, dtype=np.bool_)]
-    made: list[tuple[str, int, int, bool]] = []  # name, feature, column, complement
-    for j, (name, masks) in enumerate(features):
+    made: list[tuple[Group, int, int, bool]] = []  # what it is, feature, column, complement
+    for j, (name, found) in enumerate(features):
         labels.append(name)
-        if isinstance(masks, str):
-            left_out[name] = masks
+        if isinstance(found, Groups):
+            found = _redundant(found, name, splits) or found
+        if isinstance(found, LeftOut):
+            left_out[name] = found
             continue
-        why = _twin(masks, name, splits) if len(masks) > 1 else "constant"
-        if why:
-            left_out[name] = why
-            continue
-        first, *others = masks
-        if len(others) == 1:  # the groups of a column leave no row out
-            made.append((first, j, len(columns), True))
-        else:
-            others = list(masks)
-        for other in others:
-            made.append((other, j, len(columns), False))
-            columns.append(masks[other])
-    named, same_rows = _distinct(
-        groups, columns[0], ((name, columns[c] ^ flipped) for name, _, c, flipped in made)
-    )
-    for j, (name, mask) in enumerate(named.items(), start=len(labels)):
-        made.append((name, j, len(columns), False))
+        pairs = list(found.pairs())
+        if len(pairs) == 2:  # the second half is the complement of the first: one column for both
+            made.append((pairs.pop(0)[0], j, len(columns), True))
+        for group, mask in pairs:
+            made.append((group, j, len(columns), False))
+            columns.append(mask)
+    known = ((group, columns[c] ^ flipped) for group, _, c, flipped in made)
+    named, same_rows = _distinct(groups, columns[0], known)
+    for j, (group, mask) in enumerate(named, start=len(labels)):
+        made.append((group, j, len(columns), False))
         columns.append(mask)
     return Masks(
         columns=_side_by_side(columns),
-        names=[name for name, *_ in made],
+        groups=tuple(group for group, *_ in made),
         feature=np.array([feature for _, feature, _, _ in made], dtype=np.intp),
         column=np.array([column for _, _, column, _ in made], dtype=np.intp),
         complement=np.array([complement for *_, complement in made], dtype=np.bool_),
-        labels=[*labels, *named],
+        labels=[*labels, *(group.name for group, _ in named)],
         n_unnamed=len(labels),
         left_out=left_out,
         same_rows=same_rows,
     )
 
 
-def _twin(masks: Mapping[str, Bools], name: str, splits: dict[bytes, str]) -> str:
-    """Say which feature before this one splits the rows in two as it does.
+def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> LeftOut | None:
+    """Return why the groups of a feature would tell nothing new, and note how they split the rows.
 
-    None if it has more groups.
+    `splits` has the first feature of each split of the rows in two.
     """
-    half = list(masks.values())[-1]
+    if len(groups) < 2:
+        return LeftOut("constant")
+    half = list(groups.values())[-1]
     # among some of the rows a rare group may be empty, which makes no twins
-    if len(masks) != 2 or half.all() or not half.any():
-        return ""
+    if len(groups) != 2 or half.all() or not half.any():
+        return None
     twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
-    return f"it splits the rows as {twin!r} does" if twin != name else ""
+    return None if twin == name else LeftOut("same split", twin)
 
 
 def _distinct(
-    groups: Mapping[str, Bools], everyone: Bools, known: Iterable[tuple[str, Bools]]
-) -> tuple[dict[str, Bools], dict[str, str]]:
-    """Return the groups whose rows no other mask holds, and of the others the name of that mask.
+    groups: Groups, everyone: Bools, known: Iterator[tuple[Group, Bools]]
+) -> tuple[list[tuple[Group, Bools]], dict[Group, Group]]:
+    """Return the groups whose rows no other mask holds, and of the others the group of that mask.
 
     A repeated test would only cost power.
     """
-    kept = dict[str, Bools]()
-    same_rows = dict[str, str]()
+    kept = list[tuple[Group, Bools]]()
+    same_rows = dict[Group, Group]()
     if not groups:
         return kept, same_rows
-    seen = {np.packbits(mask).tobytes(): name for name, mask in known}
+    seen = {np.packbits(mask).tobytes(): group for group, mask in known}
     all_rows = np.packbits(everyone).tobytes()
-    for name, mask in groups.items():
+    for group, mask in groups.pairs():
         rows = np.packbits(mask).tobytes()
         if rows in seen:
-            same_rows[name] = seen[rows]
+            same_rows[group] = seen[rows]
         elif rows != all_rows:
-            kept[name] = mask
-            seen[rows] = name
+            kept.append((group, mask))
+            seen[rows] = group
     return kept, same_rows
 
 
@@ -223,42 +188,3 @@ def _side_by_side(columns: list[Bools]) -> Bools:
     for j, column in enumerate(columns):
         out[:, j] = column
     return out
-
-
-def _fast_halves(table: pd.DataFrame) -> dict[int, tuple[str, Bools]]:
-    """Cut, as it is named, and upper half of each number column that is plain.
-
-    Plain is a column that is all there, finite, of many values that floats tell apart, and not
-    mostly its maximum. The cut is that of `group_columns`, many columns in one step; what is not
-    plain is left to that function.
-    """
-    dtypes = table.dtypes.to_numpy()
-    numeric = [
-        j for j, dtype in enumerate(dtypes) if isinstance(dtype, np.dtype) and dtype.kind in "iuf"
-    ]
-    n = len(table)
-    found = {}
-    width = max(1, CELLS // n)
-    for start in range(0, len(numeric), width):
-        part = numeric[start : start + width]
-        values = np.ascontiguousarray(table.iloc[:, part].to_numpy(dtype=np.float64).T)
-        rising = np.partition(values, ((n - 1) // 2, n // 2), axis=-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            cuts = (rising[:, (n - 1) // 2] + rising[:, n // 2]) / 2
-            # that many values among the first rows are enough to know that there are that many
-            plain = (np.diff(np.sort(values[:, :100], axis=-1), axis=-1) > 0).sum(
-                axis=-1
-            ) >= MAX_VALUES
-        plain &= np.isfinite(values).all(axis=-1) & np.isfinite(cuts) & (cuts < values.max(axis=-1))
-        whole = np.array([dtypes[j].kind in "iu" for j in part])
-        plain &= ~whole | (np.abs(values).max(axis=-1) < EXACT_WHOLE)
-        high = values > cuts[:, None]
-        last = np.where(high, -np.inf, values).max(axis=-1)
-        first = np.where(high, values, np.inf).min(axis=-1)
-        found.update(
-            {
-                part[i]: (cut_name(cuts[i], last[i], first[i]), high[i])
-                for i in np.flatnonzero(plain)
-            }
-        )
-    return found

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
-from evenhand.search.masks import CELLS, Bools, Ints, Masks
+from evenhand.search.masks import Bools, Ints, Masks
 
 BINS = 64
 """Bins of PITs. As 64 is a power of two, `u * BINS` is exact and no PIT crosses an edge."""
@@ -23,6 +23,9 @@ BLOCK_PAIRS = 1024
 
 ALL_ROWS, NO_MASK = -1, -2
 """In place of the number of a mask."""
+
+BLOCK_NUMBERS = 4_000_000
+"""Numbers of one working array, some 32 MB."""
 
 Sign = tuple[int, int]
 SIGNS: tuple[Sign, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
@@ -231,7 +234,7 @@ def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
     """
     start = 1
     while start < n_columns:
-        stop = min(n_columns, start + max(1, CELLS // (BINS * n_columns)))
+        stop = min(n_columns, start + max(1, BLOCK_NUMBERS // (BINS * n_columns)))
         yield np.r_[0, start:stop], np.r_[0, start:n_columns]
         start = stop
 
@@ -303,7 +306,7 @@ def _many_draws_below(
 ) -> Floats:
     """Count several PITs of each row, by its number of draws at or below each edge."""
     n, m = pit.shape
-    size = int(np.clip(2 * CELLS // left.size, 16, min(BLOCK_ROWS, max(2**24 // m - 1, 1))))
+    size = int(np.clip(2 * BLOCK_NUMBERS // left.size, 16, min(BLOCK_ROWS, max(2**24 // m - 1, 1))))
     dtype: type[np.floating[Any]] = (
         np.float32 if weights is None and size * m < 2**24 else np.float64
     )

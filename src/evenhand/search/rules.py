@@ -1,4 +1,4 @@
-"""A learned group in words: one or two conditions on features, read off a small tree."""
+"""Rules for learned groups: one or two conditions on features, read off a small tree."""
 
 from __future__ import annotations
 
@@ -9,16 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
-from evenhand.columns.encoding import (
-    BooleanColumn,
-    CategoryColumn,
-    DateColumn,
-    EncodedColumn,
-    NumberColumn,
-    TableEncoder,
-)
+from evenhand.columns import Condition, TableEncoder
 
 MOST_FEATURES = 3
+"""Features that a group is described by."""
 
 RULE_STRETCH = 1.5
 """Largest ratio, either way, of the rows that a rule takes in to those that are wanted."""
@@ -45,11 +39,17 @@ class Rule:
         return inside
 
     def words(self, encoder: TableEncoder) -> str:
-        """Say the rule with the features' names and units."""
-        places = _places(encoder)
-        return " and ".join(
-            _condition(*places[column], *bounds) for column, bounds in self.bounds.items()
-        )
+        """Return the rule as a sentence, with the names and units of the features."""
+        return " and ".join(map(str, self.conditions(encoder)))
+
+    def conditions(self, encoder: TableEncoder) -> list[Condition]:
+        """Return what the bounds mean for the columns of the table; all conditions have to hold."""
+        sources = encoder.sources
+        found = list[Condition]()
+        for j, (low, high) in self.bounds.items():
+            column, output = sources[j]
+            found.append(column.condition(output, low, high))
+        return found
 
 
 def learn_rules(
@@ -57,34 +57,32 @@ def learn_rules(
 ) -> tuple[Rule, ...]:
     """Learn rules of one and of at most two conditions that take in rows of high score.
 
-    None if no feature splits them.
-
-    Each takes in at least two thirds of the wanted mass of the training rows.
+    Each takes in at least two thirds of the wanted mass of the training rows. There are none if no
+    feature splits the rows.
     """
     from sklearn.tree import DecisionTreeRegressor
 
-    sayable = np.flatnonzero([_is_sayable(*place) for place in _places(encoder)])
-    if sayable.size == 0:
+    # a rule is for people to read: only columns of the matrix that words can describe
+    readable = np.flatnonzero([column.has_words(output) for column, output in encoder.sources])
+    if readable.size == 0:
         return ()
     leaf_rows = max(10, math.ceil(mass * scores.size / RULE_STRETCH))
     rules = []
     for depth in (1, 2):
         seed = int(random.integers(2**31))
         tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=leaf_rows, random_state=seed)
-        rules.append(_best_leaf(tree.fit(matrix[:, sayable], scores).tree_, sayable))
+        rules.append(_best_leaf(tree.fit(matrix[:, readable], scores).tree_, readable))
     return tuple(rule for rule in rules if rule is not None)
 
 
 def main_features(
     matrix: Floats, scores: Floats, encoder: TableEncoder, random: np.random.Generator
 ) -> tuple[str, ...]:
-    """Name the features that scores depend on most, largest first.
-
-    A small tree of the scores says so; the importances of a forest of noisy outcomes would favour
-    features with many values.
-    """
+    """Return the names of up to three features that scores depend on most, largest first."""
     from sklearn.tree import DecisionTreeRegressor
 
+    # a small tree of the scores: importances in a forest of noisy outcomes would favour features
+    # with many values
     seed = int(random.integers(2**31))
     tree = DecisionTreeRegressor(max_leaf_nodes=8, min_samples_leaf=10, random_state=seed).fit(
         matrix, scores
@@ -116,47 +114,3 @@ def _best_leaf(tree: object, columns: NDArray[np.intp]) -> Rule | None:
         pending.append((int(right[node]), {**bounds, column: (max(low, cut), high)}))
     assert best is not None
     return best[1]
-
-
-def _places(encoder: TableEncoder) -> list[tuple[EncodedColumn, int]]:
-    """Return, for each column of the encoded matrix, the feature it comes from and its number there."""
-    return [(column, i) for column in encoder.columns_ for i in range(len(column.names_out))]
-
-
-def _is_sayable(column: EncodedColumn, i: int) -> bool:
-    """Tell whether a cut is plain words: not the sine of a season, not "a value that is rare"."""
-    if column.had_missing and i == len(column.outputs()):
-        return True
-    if isinstance(column, DateColumn):
-        return i == 0
-    return not (isinstance(column, CategoryColumn) and i == len(column.levels))
-
-
-def _condition(column: EncodedColumn, i: int, low: float, high: float) -> str:
-    name = column.name
-    above = high == math.inf
-    if column.had_missing and i == len(column.outputs()):
-        return f"{name} is missing" if above else f"{name} is not missing"
-    if isinstance(column, CategoryColumn):
-        return f"{name} is {'' if above else 'not '}{column.levels[i]}"
-    if isinstance(column, BooleanColumn):
-        # false is -1, missing 0 and true 1
-        within = [word for word, code in (("false", -1), ("true", 1)) if low < code <= high]
-        text = f"{name} is {within[0]}" if within else f"{name} is missing"
-    else:
-        ends = [(">", low), ("<=", high)]
-        text = " and ".join(
-            f"{name} {sign} {_original(column, end)}" for sign, end in ends if math.isfinite(end)
-        )
-    # missing values are encoded as 0
-    return f"{text} (or missing)" if column.had_missing and low < 0 <= high else text
-
-
-def _original(column: EncodedColumn, encoded: float) -> str:
-    """Write a cut in the feature's own units."""
-    if not isinstance(column, NumberColumn | DateColumn):
-        return f"{encoded:.4g}"
-    value = column.mean + encoded * column.scale
-    if isinstance(column, DateColumn):
-        return str(np.datetime64(0, "D") + np.timedelta64(math.floor(value), "D"))
-    return f"{value:.4g}"

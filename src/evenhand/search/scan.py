@@ -16,8 +16,7 @@ from scipy import special
 
 from evenhand._validate import Floats, bad_input, check_choice, check_count, check_rows
 from evenhand.calibration import PITs, as_pits, covered
-from evenhand.columns.given_groups import check_groups
-from evenhand.columns.groups import Groups
+from evenhand.columns import Groups, as_table, check_groups
 from evenhand.draws import RandomState, generator
 from evenhand.search.directions import (
     AS_FORECAST,
@@ -28,7 +27,7 @@ from evenhand.search.directions import (
     WIDE,
     Direction,
 )
-from evenhand.search.masks import Ints, Masks, as_table, make_masks
+from evenhand.search.masks import Ints, Masks, make_masks
 from evenhand.search.pairs import ALL_ROWS, BINS, Found, Rows, scan_pairs
 from evenhand.tables import row_blocks
 
@@ -172,7 +171,7 @@ def scan_groups(
         frame = pd.concat(
             [frame, too_small([masks.names[g] for g in small], sizes[small])], ignore_index=True
         )
-    frame.attrs |= {"left_out": masks.left_out, "same_rows": masks.same_rows}
+    frame.attrs |= masks.attrs
     return frame
 
 

@@ -27,13 +27,13 @@ from evenhand.columns import unreported
 from evenhand.draws import RandomState, fresh, generator, jittered
 from evenhand.forecast import Forecast, cell_ends
 from evenhand.forecasters import (
+    By,
     MixtureMLPRegressor,
     PAICRegressor,
     RandomizedRegressor,
     RecalibratedRegressor,
 )
 from evenhand.forecasters.adapters import thawed
-from evenhand.forecasters.grouping import By
 from evenhand.links import Link, make_link, price_of_proof
 from evenhand.selection.comparison import HeldOutScores, spread_step
 from evenhand.selection.estimators import (

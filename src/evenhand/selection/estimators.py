@@ -10,9 +10,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import bad_input
-from evenhand.forecasters import PAICRegressor
+from evenhand.forecasters import By, PAICRegressor
 from evenhand.forecasters.adapters import kind_of, thawed
-from evenhand.forecasters.grouping import By
 
 DEFAULT_LINK = "entropic"
 

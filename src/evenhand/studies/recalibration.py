@@ -7,7 +7,7 @@ import numpy as np
 from evenhand._validate import Floats
 from evenhand.distributions import Recalibrated
 from evenhand.forecast import Forecast
-from evenhand.forecasters.grouping import learn_maps
+from evenhand.forecasters import learn_maps
 
 Map = tuple[Floats, Floats]
 

@@ -19,7 +19,7 @@ from evenhand._validate import (
     check_fraction,
     require_extra,
 )
-from evenhand.columns.encoding import TableEncoder
+from evenhand.columns import TableEncoder
 from evenhand.draws import generator
 from evenhand.forecasters.base import Forecaster, State
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, InputError, check_count, check_fraction, check_rows
-from evenhand.columns.encoding import TableEncoder
+from evenhand.columns import TableEncoder
 from evenhand.draws import RandomState, generator
 from evenhand.studies.lending.game import LendingGame
 

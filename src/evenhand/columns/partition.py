@@ -1,0 +1,237 @@
+"""Partition of rows by one column, learned on some rows and applied to others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand._validate import about, bad_input, coded
+from evenhand.columns.cuts import EXACT_WHOLE, at_or_below, median_cut
+from evenhand.columns.groups import Group, Groups, label
+from evenhand.columns.values import Kind, is_single, kind_of, unpacked
+
+PartitionKind = Kind | Literal["single"]
+"""What the column holds; "single" are floats of 32 bits or fewer."""
+
+MAX_VALUES = 10
+"""Most distinct values with which a number or date column gives one group per value."""
+
+MAX_GROUPS = 100
+"""The same for text, where more are most likely ids."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Summary of a column that determines its groups; summaries of parts of a column can be added.
+
+    Parameters
+    ----------
+    labels : dict of str to value, or None
+        Each distinct value by the name that its group has; None if there are too many for a group
+        each.
+    has_missing : bool
+        Whether a value is missing.
+    kind : {"number", "date", "text", "none"}
+        Type in memory; text is also what numbers and dates are together, and none is where all are
+        missing.
+    """
+
+    labels: dict[str, Any] | None
+    has_missing: bool
+    kind: str
+
+    @classmethod
+    def of(cls, values: pd.Series[Any]) -> Seen:
+        """Summarize some or all values of a column; InputError of lists, structs and maps."""
+        codes, distinct = _coded(values, f"column {values.name!r}")
+        has_missing = bool((codes < 0).any())
+        orders = dict.fromkeys("iuf", "number") | {"M": "date"}
+        kind = "none" if len(distinct) == 0 else orders.get(values.dtype.kind, "text")
+        if kind != "text" and len(distinct) > MAX_GROUPS:  # as text two of them may look alike
+            return cls(None, has_missing, kind)
+        labels = {label(value): value for value in distinct}
+        return cls(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
+
+    def __add__(self, other: Seen) -> Seen:
+        has_missing = self.has_missing or other.has_missing
+        kinds = ({self.kind, other.kind} - {"none"}) or {"none"}
+        kind = kinds.pop() if len(kinds) == 1 else "text"
+        if self.labels is None or other.labels is None:
+            return Seen(None, has_missing, kind)
+        labels = self.labels | other.labels
+        return Seen(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether the column is cut in two, having too many values for a group each."""
+        is_ordered = self.kind in ("number", "date")
+        return is_ordered and (self.labels is None or len(self.labels) > MAX_VALUES)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Groups of rows by the values of a column: they share no row, and later rows have a place too.
+
+    Later rows are read by the schema of the training table first, if they may be written in other
+    ways.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+    values : tuple of str
+        One group per value: how the values are shown. Empty where the column is cut in two.
+    cut : str or None
+        Values at or below it are the first of two groups.
+    has_missing : bool
+        Whether missing values are a group.
+    kind : {"number", "single", "category", "boolean", "date", "other"}
+        What the column held in training.
+
+    Examples
+    --------
+    >>> partition = Partition.learn(pd.Series([2, 1, None]), "sex", source="loans.csv")
+    >>> partition.labels(pd.Series([1.0, 3.0])).tolist()
+    ['sex = 1', None]
+    """
+
+    column: str
+    values: tuple[str, ...] = ()
+    cut: str | None = None
+    has_missing: bool = False
+    kind: PartitionKind = "other"
+
+    @classmethod
+    def learn(
+        cls, values: pd.Series[Any], name: str, *, source: str, seen: Seen | None = None
+    ) -> Self:
+        """Learn the groups that a column makes.
+
+        Parameters
+        ----------
+        values : Series
+            The column, or some of its rows, by which the median is estimated.
+        name : str
+            Name of the column.
+        source : str
+            Name of the table for messages.
+        seen : Seen, optional
+            Summary of all rows, where `values` are some.
+
+        Raises
+        ------
+        InputError
+            If text has more than 100 distinct values, or values are lists, structs or maps.
+        """
+        if seen is None:
+            with about(source):
+                seen = Seen.of(values.rename(name))
+        kind = _kind(values)
+        if seen.has_halves:
+            # where all values of some rows are missing, there is no median to cut at
+            present = values.dropna()
+            cut = None if present.empty else median_cut(present)
+            return cls(name, (), cut, seen.has_missing, kind)
+        if seen.labels is None:
+            count = values.dropna().map(label).nunique()
+            got = count if count > MAX_GROUPS else f"more than {MAX_GROUPS}"
+            rule = f"have at most {MAX_GROUPS} distinct values"
+            raise bad_input(f"{source}: column {name!r}", rule, got, "join the rare values")
+        order = None if seen.kind == "text" else seen.labels.__getitem__
+        return cls(name, tuple(sorted(seen.labels, key=order)), None, seen.has_missing, kind)
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups, in the order of their masks."""
+        if self.cut is None:
+            groups = [Group(self.column, "=", value) for value in self.values]
+        else:
+            groups = [Group(self.column, "<=", self.cut), Group(self.column, ">", self.cut)]
+        return groups + ([Group(self.column, "missing")] if self.has_missing else [])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the groups, such as `age <= 50`."""
+        return [group.name for group in self.groups]
+
+    def codes(self, values: pd.Series[Any]) -> NDArray[np.intp]:
+        """Return the place of each row's group in `groups`; -1 where no group is for a value."""
+        missing = values.isna().to_numpy(dtype=bool)
+        if self.cut is None:
+            codes = self._codes_of_values(values)
+        else:
+            codes = np.full(len(values), -1, dtype=np.intp)
+            # a missing value is in neither half, whatever it compares to
+            if not missing.all():
+                low = at_or_below(values[~missing], self.cut, learned_single=self.kind == "single")
+                codes[~missing] = np.where(low, 0, 1)
+        if self.has_missing:
+            codes[missing] = len(self.groups) - 1
+        return codes
+
+    def masks(self, values: pd.Series[Any]) -> Groups:
+        """Return the rows of each group."""
+        codes = self.codes(values)
+        return Groups((group, codes == i) for i, group in enumerate(self.groups))
+
+    def labels(self, values: pd.Series[Any]) -> NDArray[np.object_]:
+        """Return the name of each row's group, shape (n,); None where no group is for a value."""
+        names: Any = [*self.names, None]  # place -1 is the last
+        return np.array(names, dtype=object)[self.codes(values)]
+
+    def _codes_of_values(self, values: pd.Series[Any]) -> NDArray[np.intp]:
+        codes, distinct = _coded(values, f"column {self.column!r}")
+        place = {shown: i for i, shown in enumerate(self.values)}
+        found = np.array([*(place.get(label(value), -1) for value in distinct), -1], dtype=np.intp)
+        new = np.flatnonzero(found[:-1] < 0)
+        if new.size and self.kind == "number" and is_single(values):
+            found[new] = self._places_of_single(np.asarray(distinct, dtype=np.float64)[new])
+        return found[codes]  # a missing value has the code -1, the last place
+
+    def _places_of_single(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Find numbers of 32 bits among values that had 64 in training; -1 for other numbers."""
+        known = np.array([float(value) for value in self.values])
+        # whole numbers beyond 2^53 are ids: floats do not tell them apart
+        usable = np.flatnonzero(np.abs(known) < EXACT_WHOLE)
+        if usable.size == 0:
+            return np.full(numbers.size, -1, dtype=np.intp)
+        nearest = usable[np.abs(numbers[:, None] - known[usable]).argmin(axis=1)]
+        with np.errstate(over="ignore"):
+            is_same = numbers.astype(np.float32) == known[nearest].astype(np.float32)
+        return np.where(is_same, nearest, -1)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the partition as values that JSON can hold."""
+        values = tuple(group.value for group in self.groups)
+        names = tuple(self.names)
+        return {
+            "name": self.column,
+            "groups": names,
+            "values": values,
+            "kind": self.kind,
+            "cut": self.cut,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_state`."""
+        values = [value for value in state["values"] if value is not None]
+        has_missing = None in state["values"]
+        by_value = tuple(values) if state["cut"] is None else ()
+        return cls(state["name"], by_value, state["cut"], has_missing, state["kind"])
+
+
+def _kind(values: pd.Series[Any]) -> PartitionKind:
+    return "single" if is_single(values) else kind_of(unpacked(values))
+
+
+def _coded(values: pd.Series[Any], place: str) -> tuple[NDArray[np.intp], Any]:
+    """Return a code per row, -1 where missing, and the distinct values that groups are named by."""
+    codes, distinct = coded(values, place)
+    # an index would turn floats of 32 bits into Python's, which are written with other digits
+    return codes, np.asarray(distinct) if getattr(distinct.dtype, "kind", "") == "f" else distinct
