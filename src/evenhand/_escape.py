@@ -1,4 +1,4 @@
-"""Text from data as it can be shown: control and format characters as visible escapes."""
+"""Visible text: control and format characters of data as escapes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return text with every character escaped that moves the cursor, reorders or hides other text.
+    r"""Return text with characters escaped that move the cursor, reorder or hide other text.
 
     These are control characters, line separators, format characters (marks of writing direction,
     characters of no width), surrogates and what Unicode does not define. The escapes are those of
@@ -17,9 +17,9 @@ def visible(text: str, keep: str = "") -> str:
     Parameters
     ----------
     text : str
-        Such as a cell, a column name or a file name.
+        A cell, a column name, a file name.
     keep : str, default ""
-        Characters that stay: line ends, where the text is made of several lines.
+        Characters that are not escaped, such as line ends in a text of several lines.
 
     Examples
     --------

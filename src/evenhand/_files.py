@@ -1,10 +1,8 @@
-"""Files and folders that are replaced in one step.
+"""Replacement of files and folders in one step: an interrupted write leaves the old content intact.
 
-An interrupted write leaves the old content intact.
-
-What is written goes to a hidden partial `.NAME.xxxxxxxx.part` beside NAME, locked by the process
+New content is written to a hidden partial `.NAME.xxxxxxxx.part` beside NAME, locked by the process
 that writes it. The system releases the lock however that process ends, so a partial without a lock
-belongs to nobody and is removed by the next process that writes NAME.
+has no owner and is removed by the next process that writes NAME.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 
 
 def link_target(path: str | os.PathLike[str]) -> Path:
-    """Return the path that is written: where symbolic links lead, whether anything is there or not.
+    """Return the path to which symbolic links lead, whether it exists or not.
 
     Examples
     --------
@@ -74,14 +72,12 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 class Partial:
-    """A hidden file or folder beside `target`, made and locked here.
-
-    Removes those of killed runs first.
+    """A hidden file or folder beside `target`; making one removes those of killed processes.
 
     Parameters
     ----------
     target : Path
-        Where the finished file or folder goes; not a symbolic link, see `link_target`.
+        Path of the finished file or folder; not a symbolic link, see `link_target`.
     is_folder : bool, default False
         Whether to make a folder.
 
@@ -90,7 +86,7 @@ class Partial:
     path : Path
         The hidden file or folder.
     handle : int
-        Its open descriptor, of which the lock is; for a file it can be written to.
+        Its open descriptor, which holds the lock; that of a file is open for writing.
 
     Examples
     --------
@@ -105,7 +101,7 @@ class Partial:
 
     def __init__(self, target: Path, *, is_folder: bool = False) -> None:
         self.target = target
-        # parts in the folder of a running process are its own
+        # a folder that is itself a partial belongs to a running process, with all its parts
         if not _PARTIAL.fullmatch(target.parent.name):
             sweep_partials(target.parent, target.name)
         while True:
@@ -118,18 +114,19 @@ class Partial:
             except BaseException:
                 self.discard()
                 raise
-            self._close()  # another run swept it before it was locked
+            # another process removed it before it was locked: make another one
+            self._close()
 
     def commit(self) -> None:
-        """Give it the place of the target, and wait until that is on disk."""
+        """Replace the target, and return when the new content is on disk."""
         os.fsync(self.handle)
-        # replaced while it is still open: its lock keeps others from sweeping it
+        # replaced while still open: until then the lock keeps other processes from removing it
         os.replace(self.path, self.target)
         self._close()
         sync_folder(self.target.parent)
 
     def discard(self) -> None:
-        """Remove it, if it is still there."""
+        """Remove it, if it still exists."""
         try:
             _remove(self.path)
         finally:
@@ -143,9 +140,9 @@ class Partial:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to disk, where the file system can.
+    """Write the names in a folder to disk, where the file system can.
 
-    Else a crash may undo a replacement.
+    Otherwise a crash may undo a replacement.
     """
     if os.name == "nt":
         return
@@ -163,11 +160,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep_partials(folder: Path, name: str | None = None) -> None:
-    """Remove the partials that killed processes left in a folder, of one target or of all."""
+    """Remove partials of killed processes from a folder, those of one target or all."""
     ours = _PARTIAL if name is None else re.compile(rf"\.{re.escape(name)}{_ENDING}")
     with suppress(PermissionError):  # a folder may be writable and not readable
         for path in [entry for entry in folder.iterdir() if ours.fullmatch(entry.name)]:
-            with suppress(OSError):  # removed by another process, or another user's
+            # another process may have removed it, or it belongs to another user
+            with suppress(OSError):
                 _remove_abandoned(path)
 
 
@@ -198,7 +196,7 @@ def _made_folder(path: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or folder. A folder is renamed first, as a worker may still make files by its old name."""
+    """Remove a file or folder; a folder is renamed first, as a worker may still write to it."""
     if not path.is_dir():
         path.unlink(missing_ok=True)
         return

@@ -1,6 +1,6 @@
-"""Numbers as text. A bound stays a bound.
+"""Numbers as text. Bounds are rounded away from the claim, so that a printed bound is valid.
 
-It is rounded away from what it claims, never in its favour.
+Rounding is that of decimals, not of binary fractions: 0.1075 is 10.75%.
 """
 
 from __future__ import annotations
@@ -18,28 +18,20 @@ Toward = Literal["nearest", "down", "up"]
 RULES = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
 FUZZ = 2.0**-49
-"""Relative size of rounding errors of float64: eight units in the last place. A value this near to a decimal is that
-decimal, so that 0.1 + 0.2 is 30%, not 30.1%."""
+"""Relative size of rounding errors of float64: eight units in the last place. A value this near to
+a decimal is taken for it, so that 0.1 + 0.2 is at most 30%, not 30.1%."""
 
 LEAST_P = 0.0001
 """Least p-value that is printed."""
-
-MOST_DECIMALS = 12
-SHORT_DECIMALS = 2
-"""A stated percentage is printed in full up to so many decimals; a longer one is cut after the
-second."""
 
 UNKNOWN = "-"
 
 EXACT = Context(prec=1200)
 """Digits enough for any float64."""
 
-LONGEST_NAME = 60
-"""Most characters of a text in one line about a result."""
-
 
 class Summarized:
-    """A result that is shown by its summary when it is printed, and in notebooks."""
+    """A result whose summary is shown by `print` and in notebooks."""
 
     def summary(self) -> str:
         """Return the result as text."""
@@ -72,7 +64,7 @@ def _fact(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     shown = reprlib.Repr()
-    shown.maxstring = shown.maxother = LONGEST_NAME
+    shown.maxstring = shown.maxother = 60  # characters: a result has several facts on one line
     return shown.repr(value)
 
 
@@ -82,9 +74,7 @@ def is_known(value: float | None) -> bool:
 
 
 def at_most(share: float, decimals: int = 1, unit: float = 100) -> str:
-    """Write an upper bound without its unit.
-
-    Percent and percentage points, or a share with `unit=1`.
+    """Write an upper bound of a share in percent without the sign, or as a share with `unit=1`.
 
     Examples
     --------
@@ -95,9 +85,7 @@ def at_most(share: float, decimals: int = 1, unit: float = 100) -> str:
 
 
 def at_least(share: float, decimals: int = 1, unit: float = 100) -> str:
-    """Write a lower bound without its unit.
-
-    Percent and percentage points, or a share with `unit=1`.
+    """Write a lower bound of a share in percent without the sign, or as a share with `unit=1`.
 
     Examples
     --------
@@ -119,11 +107,10 @@ def stated_confidence(level: float) -> str:
 
 
 def stated(share: float | None) -> str:
-    """Write a share that was asked for, such as the least size of a group, in full.
+    """Write a share that was given, such as the least size of a group, in full.
 
-    A long one is rounded up.
-
-    Of group sizes that is the careful direction: what is proven for a third holds for 33.34%.
+    A long one is rounded up. For group sizes that is the valid direction: a bound for groups of a
+    third also holds for groups of 33.34%.
 
     Examples
     --------
@@ -256,37 +243,38 @@ def count(n: int, noun: str, plural: str = "") -> str:
 
 
 def _rounded(value: float, decimals: int, unit: float, toward: Toward) -> Decimal:
-    """`unit * value` to so many decimals; rounding errors of floats are not carried on."""
+    """Return `unit * value` to so many decimals, without rounding errors of floats."""
     exact = _times(value, unit)
     nearest = _nearest(exact, decimals)
     if nearest is None:
         nearest = exact.quantize(Decimal(1).scaleb(-decimals), RULES[toward], EXACT)
-    return nearest if nearest else Decimal(0).scaleb(-decimals)  # no minus before a zero
+    # a negative zero would be printed with a minus
+    return nearest if nearest else Decimal(0).scaleb(-decimals)
 
 
 def _times(value: float, unit: float) -> Decimal:
-    # the shortest decimal that is this float: 0.1075 is 10.75%, which floats place below it
+    # repr gives the shortest decimal that is this float: 0.1075, where the float itself is less
     return EXACT.multiply(Decimal(repr(float(value))), Decimal(unit))
 
 
 def _nearest(exact: Decimal, decimals: int) -> Decimal | None:
-    """The decimal that a value is but for rounding errors, if there is one."""
+    """Return the decimal that equals a value up to rounding errors, if there is one."""
     nearest = exact.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_EVEN, EXACT)
     return nearest if abs(nearest - exact) <= abs(exact) * Decimal(FUZZ) else None
 
 
 def _digits(value: float, digits: int, toward: Toward) -> float:
-    """A value to so many significant digits."""
+    """Return a value to so many significant digits."""
     decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
     return float(_rounded(value, decimals, 1, toward))
 
 
 def _in_full(share: float, toward: Toward) -> str:
-    """A percentage with all its decimals if they are few."""
+    """Return a percentage with all its decimals if there are at most 12, else with two."""
     exact = _times(share, 100)
-    found = (_nearest(exact, decimals) for decimals in range(MOST_DECIMALS + 1))
+    found = (_nearest(exact, decimals) for decimals in range(13))
     full = next((one for one in found if one is not None), None)
-    # a share that is nearly all is not all
+    # a confidence just below 1 must not be printed as 100%
     if full is None or (full == 100 and share != 1):
-        full = exact.quantize(Decimal(1).scaleb(-SHORT_DECIMALS), RULES[toward], EXACT)
+        full = exact.quantize(Decimal("0.01"), RULES[toward], EXACT)
     return f"{full:f}%"

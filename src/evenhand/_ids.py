@@ -1,4 +1,4 @@
-"""Ids of people: which texts are accepted, and when two of them name one person."""
+"""Ids of people: accepted texts, and their normal form by which they are compared."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from evenhand._validate import bad_input
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Letters, marks and symbols of Unicode that have no glyph, besides those that `str.isprintable`
-refuses."""
+"""Characters of Unicode that have no glyph although `str.isprintable` accepts them."""
 
 FLOAT = re.compile(r"[+-]?[0-9]+(\.0+|(\.[0-9]+)?[eE]\+[0-9]+)")
-"""A whole number as a column of floats is written: `17.0`, `1e+16`."""
+"""A whole number in the form of a column of floats: `17.0`, `1e+16`."""
 
 LONGEST_SHOWN = 60
 
 
 def id_text(value: str | int) -> str:
-    """Return the text by which an id is compared.
-
-    Its digits or letters, accents in their composed form (NFC).
+    """Return the text by which an id is compared, with accents in composed form (NFC).
 
     Examples
     --------
@@ -38,11 +35,11 @@ def id_text(value: str | int) -> str:
 
 
 def check_id(value: str | int, place: str) -> str:
-    """Return the text by which an id is compared, or raise InputError if it can be mistaken for another.
+    """Return the text by which an id is compared; InputError if it looks like another id.
 
     Two ids that look alike would give one person two draws. So control and format characters,
     characters without a glyph, and blanks other than the ordinary space are refused anywhere,
-    ordinary spaces at the ends, and whole numbers as floats are written: `17.0` would be another
+    ordinary spaces at the ends, and whole numbers in the form of floats: `17.0` would be another
     person than `17`.
 
     Examples
@@ -59,7 +56,7 @@ def check_id(value: str | int, place: str) -> str:
             "write ids as whole numbers or as text: a column of floats changes and loses digits"
         )
         raise bad_input(place, "not be a whole number written as a float", repr(text), remedy)
-    # most ids; each check below takes several times as long
+    # most ids end here: each check below takes several times as long
     if text.isascii() and text.isprintable() and text and text[0] != " " and text[-1] != " ":
         return text
     if not text.strip():
@@ -80,14 +77,12 @@ def check_id(value: str | int, place: str) -> str:
 
 
 def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
-    """Return labels of people as numbers from 0, one per row.
-
-    Several rows may belong to one person.
+    """Return labels of people as numbers from 0, one per row; a person may have several rows.
 
     Text and integers among text follow the rules of `check_id`; labels of one numeric type are
     taken as they are.
     """
-    import pandas as pd  # slow to import, and seldom needed here
+    import pandas as pd  # slow to import, and rarely needed here
 
     labels = np.asarray(cluster)
     if labels.shape != (n_samples,):
@@ -113,7 +108,7 @@ def _label(label: Any, place: str) -> str:
 
 
 def _shown(text: str) -> str:
-    # `repr` escapes all that is not printable, but some that have no glyph are
+    # `repr` escapes what is not printable, which leaves characters that have no glyph
     shown = INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", repr(text))
     return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
 

@@ -1,4 +1,4 @@
-"""Locks of files and folders, which end with the process that holds them, however it ends."""
+"""Locks of files and folders that the system releases however their process ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ except ImportError:  # Windows: nothing can be locked
     fcntl = None  # type: ignore[assignment]
 
 OLD_SECONDS = 24 * 60 * 60
-"""Age of a file that no running process still writes, where the file system has no locks."""
+"""Age from which a file counts as abandoned where the file system has no locks."""
 
 SAVING = ".evenhand-saving"
 """Name of the lock file of a folder; it exists while the folder is written to."""
@@ -38,10 +38,7 @@ def lock(handle: int, *, wait: bool = False) -> bool | None:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Return whether an open file is still the one of that name.
-
-    A lock on a removed file keeps nobody out.
-    """
+    """Return whether an open file is still the one at `path`: a removed file locks nothing."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:
@@ -49,15 +46,15 @@ def is_at(handle: int, path: Path) -> bool:
 
 
 def is_old(path: Path) -> bool:
-    """Return whether a file is too old to be part of a write that is still running."""
+    """Return whether a file is too old to belong to a write that is still running."""
     return time.time() - path.stat().st_mtime > OLD_SECONDS
 
 
 @contextmanager
 def one_writer(folder: Path) -> Iterator[bool]:
-    """Wait until no other process writes to a folder, and keep others waiting meanwhile.
+    """Wait until no other process writes to a folder, and make others wait during the block.
 
-    Yields whether others are kept out: False where the file system has no locks.
+    Yields False where the file system has no locks, so that others are not kept out.
     """
     path = folder / SAVING
     handle, alone = _acquire(path)
@@ -69,7 +66,7 @@ def one_writer(folder: Path) -> Iterator[bool]:
                 path.unlink(missing_ok=True)
         finally:
             if alone:
-                # a forked child has the handle, too: closing ours would not end the lock
+                # a forked child has a copy of the handle: closing ours would not release the lock
                 fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
 
@@ -81,7 +78,7 @@ def _acquire(path: Path) -> tuple[int, bool]:
             locked = lock(handle)
             if locked is False:
                 locked = _wait(handle, path.parent)
-            # the last writer removes the file
+            # the last writer removes the file: a lock on a removed one keeps nobody out
             if locked is None or is_at(handle, path):
                 return handle, locked is not None
         except BaseException:

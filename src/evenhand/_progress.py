@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, silence in a pipe."""
+"""Progress bars on terminals; nothing is shown in a pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def progress(
     description: str, total: int, *, enabled: bool = True
 ) -> Iterator[Callable[[int, str], None]]:
-    """Show a bar on standard error while the block runs, if that is a terminal.
+    """Show a bar while the block runs, if standard error is a terminal.
 
     Yields
     ------
@@ -46,16 +46,16 @@ def progress(
 def part_progress(
     description: str, n_parts: int, n_rows: int | None, *, enabled: bool = True
 ) -> Iterator[Callable[[int, int], None]]:
-    """Show how many parts of a table are done, how many rows a second that is, and how long it will take.
+    """Show how many parts of a table are done, the speed in rows and the time that remains.
 
     Parameters
     ----------
     description : str
-        What is done to them.
+        Text before the bar.
     n_parts : int
         Parts in all.
     n_rows : int or None
-        Rows in all; where they are not known the bar counts parts.
+        Rows in all; if they are unknown the bar counts parts.
     enabled : bool, default True
         Whether to show anything.
 
@@ -97,7 +97,7 @@ def part_progress(
 
 @contextmanager
 def waiting(description: str, *, enabled: bool = True) -> Iterator[None]:
-    """Show on standard error that something without steps goes on while the block runs, if that is a terminal.
+    """Show a spinner while the block runs, if standard error is a terminal.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def waiting(description: str, *, enabled: bool = True) -> Iterator[None]:
 
 @contextmanager
 def _bar(columns: Any, *, enabled: bool) -> Iterator[Progress | None]:
-    """A bar with a description before it and some columns behind, or None where nobody would see it."""
+    """Yield a bar with a description before it and columns after it, or None without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 

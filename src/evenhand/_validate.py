@@ -1,4 +1,4 @@
-"""Input validation. Every message gives the parameter or cell, the rule, the value and the remedy."""
+"""Input validation. Every message gives the parameter, the rule, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -30,16 +30,9 @@ MILD_ATOM = 0.02
 """Share of rows with one and the same outcome from which a warning is given and PITs are
 jittered."""
 
-NEAR = 0.7
-"""Least likeness of names that are taken for one misspelt: at 0.6, `nope` would be near
-`income`."""
-
-MOST_LISTED = 20
-"""Columns that a complaint lists."""
-
 
 class InputError(ValueError):
-    """Input that cannot be used. The message is one line: what, where, and what to do."""
+    """Input that cannot be used. The message is one line: place, rule, value and remedy."""
 
 
 class NotKeptError(InputError, AttributeError):
@@ -51,7 +44,7 @@ class MissingExtraError(ImportError):
 
 
 class DiscreteOutcomeWarning(UserWarning):
-    """The outcome is not continuous enough for PITs to be taken at face value."""
+    """The outcome is discrete in part, so PITs of a true forecast are not uniform."""
 
 
 def bad_input(parameter: str, rule: str, got: Any, remedy: str = "") -> InputError:
@@ -67,7 +60,7 @@ def bad_input(parameter: str, rule: str, got: Any, remedy: str = "") -> InputErr
 
 @contextmanager
 def about(source: str) -> Iterator[None]:
-    """Name the table in complaints about its columns."""
+    """Name the table in messages about its columns."""
     try:
         yield
     except InputError as error:
@@ -89,7 +82,7 @@ def require_extra(module: str, extra: str) -> ModuleType:
 def check_fraction(
     name: str, value: float, *, low_open: bool = True, high_open: bool = True
 ) -> float:
-    """Return `value` as a float if it lies between 0 and 1, the ends included as asked."""
+    """Return `value` as a float if it lies between 0 and 1, with or without the ends."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -130,27 +123,26 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def check_column(name: str, columns: Iterable[Any], source: str) -> str:
-    """Return `name` if a table has such a column.
-
-    InputError lists the columns and names similar ones.
+    """Return `name` if a table has such a column; the error names similar ones.
 
     Examples
     --------
-    >>> check_column("incme", ["age", "income"], "a.csv")
+    >>> check_column("ag", ["age"], "t.csv")
     Traceback (most recent call last):
-    evenhand._validate.InputError: a.csv must have a column 'incme', got the columns age, income; did you mean 'income'?
+    evenhand._validate.InputError: t.csv must have a column 'ag', got ... did you mean 'age'?
     """
     present = [str(column) for column in columns]
     if name in present:
         return name
     lowered = {column.lower(): column for column in present}
-    near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=NEAR)
+    # at the default likeness of 0.6, `nope` would be similar to `income`
+    near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.7)
     remedy = (
         f"did you mean {' or '.join(repr(lowered[one]) for one in near)}?"
         if near
         else "name one of these"
     )
-    listed = ", ".join(present[:MOST_LISTED]) + (", ..." if len(present) > MOST_LISTED else "")
+    listed = ", ".join(present[:20]) + (", ..." if len(present) > 20 else "")
     raise bad_input(source, f"have a column {name!r}", f"the columns {listed}", remedy)
 
 
@@ -217,18 +209,15 @@ def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
 
 
 def check_indices(values: ArrayLike, n: int, what: str) -> None:
-    """Refuse whole numbers that are no indices of `n` things; `what` names them in the message."""
+    """Raise if integers are no indices from 0 to `n - 1`; `what` names them in the message."""
     indices = np.asarray(values).astype(np.int64)
     if not np.all((indices >= 0) & (indices < n)):
         raise InputError(f"{what} is out of range")
 
 
 def coded(values: Any, place: str) -> tuple[NDArray[np.intp], Any]:
-    """Return a code per row, -1 where missing, and the value of each code.
-
-    InputError of lists, structs and maps.
-    """
-    import pandas as pd  # slow to import, and seldom needed here
+    """Return a code per row, -1 where missing, and the value of each code."""
+    import pandas as pd  # slow to import, and rarely needed here
 
     try:
         codes, distinct = pd.factorize(values)
@@ -253,7 +242,7 @@ def largest_atom(y: Floats) -> tuple[float, float]:
 
 
 def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "raise") -> None:
-    """Refuse or warn about an outcome that is not continuous.
+    """Refuse an outcome that is not continuous, or warn about it.
 
     A PIT is uniform for the true forecast only if the outcome is continuous. Fewer than 20 rows or
     distinct values, or one value in more than 10% of the rows, are refused (`"raise"`) or
@@ -290,7 +279,7 @@ def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "r
             " outcome; model that value apart"
         )
     else:
-        # among fewer than 50 rows every value holds more than 2%: only a repeated one is an atom
+        # a single row is more than 2% of fewer than 50 rows: only a repeated value is an atom
         if share > MILD_ATOM and n_distinct < y.size:
             warnings.warn(
                 f"{name} is {value:g} in {percent(share, 'up')} of the rows: their PITs pile up; an"

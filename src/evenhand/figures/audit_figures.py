@@ -1,4 +1,4 @@
-"""Figures of what an audit found."""
+"""Figures of an audit: worst groups, named groups, calibration."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from evenhand.figures.style import (
     finish,
     plain_label,
     tidy,
+    whiskers,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def plot_worst_group(
     Returns
     -------
     matplotlib Axes
-        A certified bound holds for every group of at least its mass, so it is drawn as steps to the
-        next.
+        A certified bound holds for every group of at least its mass, so it is drawn as a step up to
+        the next mass.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        Groups that are too small to tell, or that the outcome may define, are grey and say so.
+        Groups that are too small to tell, or that the outcome may define, are grey and labelled so.
 
     Raises
     ------
@@ -106,7 +107,8 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> ax = plot_groups([{"group": "women", "n": 400, "error": 0.1, "error_low": 0.06, "error_high": 0.14}])
+    >>> women = {"group": "women", "n": 400, "error": 0.1, "error_low": 0.06, "error_high": 0.14}
+    >>> ax = plot_groups([women])
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['women (400 rows)']
     """
@@ -116,23 +118,12 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.1 + 0.32 * len(rows)))
     error = column(rows, "error")
     places = np.arange(len(rows), dtype=np.float64)
-    # an unknown end of a band is drawn as no whisker
-    reach = np.nan_to_num(
-        [error - column(rows, "error_low"), column(rows, "error_high") - error]
-    ).clip(0)
+    reach = whiskers(error, column(rows, "error_low"), column(rows, "error_high"))
     small = np.array([bool(row.get("too_small") or row.get("possible_leak")) for row in rows])
     for part, color, marker in ((~small, BLUE, "o"), (small, GREY, "s")):
         if part.any():
-            whiskers = reach[:, part]
-            axes.errorbar(
-                error[part],
-                places[part],
-                xerr=whiskers,
-                fmt=marker,
-                color=color,
-                elinewidth=2,
-                markersize=6,
-            )
+            style: Any = {"fmt": marker, "color": color, "elinewidth": 2, "markersize": 6}
+            axes.errorbar(error[part], places[part], xerr=reach[:, part], **style)
     axes.set_yticks(places, labels)
     for label, is_small in zip(axes.get_yticklabels(), small, strict=True):
         label.set_color(GREY if is_small else "black")
@@ -184,20 +175,13 @@ def plot_calibration(
     n_bins = share.size
     axes = axes_of(ax, (7.0, 3.6))
     edges = np.linspace(0.0, 1.0, n_bins + 1)
-    bars = axes.bar(
-        edges[:-1],
-        share * n_bins,
-        width=1 / n_bins,
-        align="edge",
-        color=BLUE,
-        alpha=0.75,
-        edgecolor="w",
-    )
+    style: Any = {"align": "edge", "color": BLUE, "alpha": 0.75, "edgecolor": "w"}
+    bars = axes.bar(edges[:-1], share * n_bins, width=1 / n_bins, **style)
     for bar, is_outside in zip(bars, (share < low) | (share > high), strict=True):
         if is_outside:
             bar.set(facecolor=RED, hatch="//")
     label = f"{stated_confidence(HISTOGRAM_CONFIDENCE)} band under calibration, all bars at once"
-    style: Any = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0}
+    style = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0}
     axes.stairs(high * n_bins, edges, baseline=low * n_bins, label=label, **style)
     axes.axhline(1, color=GREY, linestyle="--", linewidth=1.2)
     axes.set(xlim=(0, 1), xlabel="PIT: stated chance of an outcome this low", ylabel="Density")
@@ -209,27 +193,16 @@ def plot_calibration(
 
 def _draw_learned(axes: Axes, rows: list[Mapping[str, Any]]) -> None:
     mass, error, low = (column(rows, key) for key in ("mass", "error", "low"))
-    # an estimate without bias may fall below its bound
-    reach = np.stack([np.nan_to_num(error - low).clip(0), np.zeros_like(error)])
     label = "Learned from features, bar down to its lower bound"
-    axes.errorbar(
-        mass,
-        error,
-        yerr=reach,
-        fmt="D",
-        color=ORANGE,
-        markeredgecolor="black",
-        capsize=4,
-        label=label,
-    )
+    style: Any = {"fmt": "D", "color": ORANGE, "markeredgecolor": "black", "capsize": 4}
+    # an unbiased estimate may lie below its bound, and then has no bar
+    axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=label, **style)
 
 
 def _group_label(row: Mapping[str, Any]) -> str:
     n = row.get("n")
-    count = "unknown" if n is None else f"{n:,}"
-    rows = (
-        f"too few rows: {count}" if row.get("too_small") else f"{count} row{'' if n == 1 else 's'}"
-    )
-    if row.get("possible_leak"):
-        rows += ", possible leak"
-    return f"{plain_label(row.get('group'))} ({rows})"
+    size = "unknown" if n is None else f"{n:,}"
+    noun = "row" if n == 1 else "rows"
+    label = f"too few rows: {size}" if row.get("too_small") else f"{size} {noun}"
+    leak = ", possible leak" if row.get("possible_leak") else ""
+    return f"{plain_label(row.get('group'))} ({label}{leak})"

@@ -1,4 +1,4 @@
-"""Sharpness against the worst group's error: what several forecasters offer."""
+"""Figure of sharpness against the error of the worst group, of several forecasters."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from evenhand.figures.style import (
     column,
     plain_label,
     tidy,
+    whiskers,
 )
 
 if TYPE_CHECKING:
@@ -36,17 +37,9 @@ STYLES = (
 )
 """Colour, marker and line of each series in turn."""
 
-NAMED_ALPHA = 0.1
-"""The default alpha, which is named beside the ends of a series."""
-
-MOST_NAMED = 2
-"""Series whose alphas are named; of more than so many, only the first's."""
-
 
 def plot_front(records: Records, ax: Axes | None = None) -> Axes:
-    """Draw sharpness against the error of the worst group.
-
-    One point per forecaster and alpha (method: front).
+    """Draw sharpness against the error of the worst group, by forecaster and alpha (method: front).
 
     Parameters
     ----------
@@ -60,9 +53,9 @@ def plot_front(records: Records, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        Points of one label are joined, by their alpha; the ends and alpha = 0.1 are named, on the
-        first series only if there are more than two. A point with an unknown error or score is left
-        out. Forecasters to the lower left are better in both respects.
+        Points of one label are joined in the order of alpha; the ends and alpha = 0.1 are named, on
+        the first series only if there are more than two. A point with an unknown error or score is
+        left out. Forecasters to the lower left are better in both respects.
 
     Raises
     ------
@@ -71,7 +64,8 @@ def plot_front(records: Records, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> ax = plot_front([{"error": 0.3, "score": 1.2, "alpha": 1.0}, {"error": 0.1, "score": 2.0, "alpha": 0.1}])
+    >>> base = {"error": 0.3, "score": 1.2, "alpha": 1.0}
+    >>> ax = plot_front([base, {"error": 0.1, "score": 2.0, "alpha": 0.1}])
     >>> [text.get_text() for text in ax.texts]
     ['α = 0.1', 'α = 1']
     """
@@ -97,10 +91,8 @@ def plot_front(records: Records, ax: Axes | None = None) -> Axes:
         axes.legend(loc="best", edgecolor="none", framealpha=1, fontsize="small")
     tidy(axes, "y")
     points = list(zip(error.tolist(), score.tolist(), strict=True))
-    # the names of many series would hide what they name
-    shown = [
-        i for members in named[: len(named) if len(named) <= MOST_NAMED else 1] for i in members
-    ]
+    # the names of more than two series would hide the points
+    shown = [i for members in (named if len(named) <= 2 else named[:1]) for i in members]
     others = [points[i] for i in np.flatnonzero(known) if i not in shown]
     lines += [
         _dense(np.stack([[error[i], error[i]], ends[:, i]], axis=-1)) for i in np.flatnonzero(known)
@@ -118,7 +110,7 @@ def plot_front(records: Records, ax: Axes | None = None) -> Axes:
 def _series(
     rows: list[Mapping[str, Any]], known: NDArray[np.bool_]
 ) -> dict[str | None, NDArray[np.intp]]:
-    """Rows of each label, in the order in which they come."""
+    """Return the rows of each label, in order of appearance."""
     members: dict[str | None, list[int]] = {}
     for i in np.flatnonzero(known):
         label = rows[i].get("label")
@@ -132,22 +124,22 @@ def _draw_series(
     axes: Axes, error: Floats, score: Floats, ends: Floats, label: str | None, number: int
 ) -> None:
     color, marker, line = STYLES[number % len(STYLES)]
-    # an unknown end of an interval is drawn as no whisker
-    reach = np.nan_to_num([score - ends[0], ends[1] - score]).clip(0)
+    reach = whiskers(score, *ends)
     style: Any = {"yerr": reach, "elinewidth": 1.2, "capsize": 3} if reach.any() else {}
-    if number >= len(STYLES):  # the colours come again, with hollow markers
+    if number >= len(STYLES):
+        # beyond the last colour markers are hollow
         style["markerfacecolor"] = "white"
     style["linestyle"] = line if error.size > 1 else "none"
     axes.errorbar(error, score, color=color, marker=marker, markersize=5.5, label=label, **style)
 
 
 def _named(order: NDArray[np.intp], alpha: Floats) -> list[int]:
-    """Rows of a series whose alpha is written beside them."""
+    """Return the rows of a series whose alpha is named: both ends and the default, 0.1."""
     known = [int(i) for i in order if np.isfinite(alpha[i])]
-    return [i for i in known if i in (known[0], known[-1]) or np.isclose(alpha[i], NAMED_ALPHA)]
+    return [i for i in known if i in (known[0], known[-1]) or np.isclose(alpha[i], 0.1)]
 
 
 def _dense(path: Floats) -> Floats:
-    """Points along a path of straight pieces."""
+    """Return close points along a path of straight pieces."""
     at = np.linspace(0, len(path) - 1, 40 * len(path))
     return np.stack([np.interp(at, np.arange(len(path)), path[:, k]) for k in (0, 1)], axis=-1)

@@ -1,7 +1,8 @@
-"""Names beside points, where they cover neither each other nor the points."""
+"""Placement of names beside points, so that they cover neither each other nor the points."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,29 +14,18 @@ from evenhand.figures.style import GREY
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MARKER = 9.0
-"""Side of the square that a marker takes, in points of print."""
-
-PAD = 2.0
-"""Room around a name, in points of print."""
+PAD_POINTS = 2.0
+"""Room around a name, in points of print (1/72 inch)."""
 
 NEAR = [(7.0, 4.0), (7.0, -12.0), (-7.0, 4.0), (-7.0, -12.0)]
-"""Where a name stands from its point, in points of print, the best place first; farther off a
-line leads to it."""
-
-_AWAY = (16.0, 28.0, 42.0, 58.0, 76.0, 96.0, 118.0)
 FAR = [
-    (x, y) for away in _AWAY for x in (14.0, -14.0, 40.0, -40.0, 80.0) for y in (away, -away - 8.0)
+    (x, y)
+    for away in (16.0, 28.0, 42.0, 58.0, 76.0, 96.0, 118.0)
+    for x in (14.0, -14.0, 40.0, -40.0, 80.0)
+    for y in (away, -away - 8.0)
 ]
-
-CLASH = 300.0
-PASSING = 30.0
-CROSSING = 5.0
-MOST_CROSSING = 30.0
-OUTSIDE = 900.0
-STEP = 1.0
-"""What it costs to cover a name or a marker, to lead a line through one, to cover a point of a line and all of it,
-to leave the axes, and to stand one place worse."""
+"""Offsets of a name from its point, in points of print, the best first; a line leads to the names
+of `FAR`."""
 
 Box = tuple[float, float, float, float]
 
@@ -53,41 +43,40 @@ def place_names(
     Parameters
     ----------
     axes : Axes
-        With its limits, texts and legend as they will stay.
+        Axes with their final limits, texts and legend.
     points : list of (x, y)
         One per name, finite.
     names : list of str
-        As they are to be shown.
+        Names as they are shown.
     markers : list of (x, y)
         Other points that names should not cover.
     lines : list of ndarray of shape (q, 2)
-        Lines that names should not cover, by points close to each other.
+        Lines that names should not cover, as points close to each other.
     """
     if not names:
         return
     figure = axes.get_figure(root=True)
     assert figure is not None
-    figure.draw_without_rendering()  # the layout decides how far apart things are
+    # distances between artists are known after the layout only
+    figure.draw_without_rendering()
     unit = figure.dpi / 72
     inside = _box(axes.patch)
     spots = axes.transData.transform(np.array([*points, *markers], dtype=np.float64))
-    reach = MARKER * unit / 2
+    # a marker takes a square of 9 points of print
+    reach = 9 * unit / 2
     taken: list[Box] = [(x - reach, y - reach, x + reach, y + reach) for x, y in spots]
     taken += [_box(part) for part in (*axes.texts, axes.get_legend()) if part is not None]
-    # a panel's title and numbers belong to it
-    taken += [
-        box.extents
-        for box in (panel.get_tightbbox() for panel in axes.child_axes)
-        if box is not None
-    ]
+    # the tight box of a panel includes its title and numbers
+    panels = (panel.get_tightbbox() for panel in axes.child_axes)
+    taken += [box.extents for box in panels if box is not None]
     paths = np.concatenate([np.empty((0, 2)), *(axes.transData.transform(line) for line in lines)])
     for point, (x, y), name in zip(points, spots, names, strict=False):
-        width, height = _size(axes, name, PAD * unit)
+        width, height = _size(axes, name, PAD_POINTS * unit)
         others = [box for box, spot in zip(taken, spots, strict=False) if tuple(spot) != (x, y)]
         offsets = NEAR + FAR
-        # NEAR is meant for the text itself, not for the room around it
+        # offsets are those of the text, not of the room around it
         shifts = [
-            (x + unit * (right + (PAD if right < 0 else -PAD)), y + unit * (up - PAD))
+            (x + unit * (right - math.copysign(PAD_POINTS, right)), y + unit * (up - PAD_POINTS))
             for right, up in offsets
         ]
         boxes = [
@@ -95,7 +84,7 @@ def place_names(
             for shift, offset in zip(shifts, offsets, strict=True)
         ]
         costs = [
-            STEP * rank
+            rank
             + _cost(box, taken, paths, inside)
             + _leading_cost((x, y), shift, taken[len(spots) :] + others)
             for rank, (box, shift) in enumerate(zip(boxes, shifts, strict=True))
@@ -108,13 +97,10 @@ def place_names(
 def _leading_cost(
     spot: tuple[float, float], end: tuple[float, float], others: Sequence[Box]
 ) -> float:
-    """What the line from a point to its name costs.
-
-    PASSING for each name or other marker that it passes through.
-    """
+    """Return the cost of the line from a point to its name: 30 for each box that it crosses."""
     path = np.linspace(spot, end, 30)
     passed = sum(bool(((path > box[:2]) & (path < box[2:])).all(axis=-1).any()) for box in others)
-    return PASSING * passed
+    return 30.0 * passed
 
 
 def _write(axes: Axes, name: str, point: tuple[float, float], offset: tuple[float, float]) -> None:
@@ -138,7 +124,7 @@ def _write(axes: Axes, name: str, point: tuple[float, float], offset: tuple[floa
 
 
 def _size(axes: Axes, name: str, pad: float) -> tuple[float, float]:
-    """Width and height of a name with some room around it, in dots."""
+    """Return width and height of a name with some room around it, in dots."""
     probe = axes.text(0.5, 0.5, name, fontsize="small", transform=axes.transAxes)
     box = _box(probe)
     probe.remove()
@@ -156,8 +142,14 @@ def _box(artist: Any) -> Box:
 
 
 def _cost(box: Box, taken: Sequence[Box], paths: Floats, inside: Box) -> float:
+    """Return the cost of a place; one place down the list of offsets costs 1.
+
+    A name that covers another name or a marker cannot be read, one that leaves the axes is cut off,
+    and one on a line is only less tidy: 300 for each box, 900 for leaving, and 5 for each point of
+    a line, up to 30.
+    """
     left, low, right, high = box
     clashes = sum(left < b[2] and b[0] < right and low < b[3] and b[1] < high for b in taken)
     crossed = ((paths > (left, low)) & (paths < (right, high))).all(axis=-1).sum()
     is_outside = left < inside[0] or low < inside[1] or right > inside[2] or high > inside[3]
-    return CLASH * clashes + min(CROSSING * float(crossed), MOST_CROSSING) + OUTSIDE * is_outside
+    return 300.0 * clashes + min(5.0 * float(crossed), 30.0) + 900.0 * is_outside

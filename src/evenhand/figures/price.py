@@ -1,4 +1,4 @@
-"""The price of proof and forecasters beside it."""
+"""Figure of the price of proof, with forecasters beside it (method: links)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from evenhand.figures.style import (
     column,
     plain_label,
     tidy,
+    whiskers,
 )
 from evenhand.links import Laplace, price_of_proof
 
@@ -28,16 +29,11 @@ if TYPE_CHECKING:
 
     from evenhand.figures.style import Records
 
-LEGEND_LEFT = 0.11
-LEGEND_ROOM = 1.3
-"""Error from which a forecaster stands below the legend, and how much higher than it the axes
-then reach."""
-
 MARKED_ALPHAS = {0.05: "0.05", 0.1: "0.1", 0.2: "0.2", 1 / 3: "1/3", 0.5: "0.5", 1.0: "1"}
 
 
 def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None) -> Axes:
-    """Draw what proof of calibration must cost, and forecasters beside it (method: links).
+    """Draw the least price of proof of calibration, with forecasters beside it (method: links).
 
     Parameters
     ----------
@@ -54,7 +50,7 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     matplotlib Axes
         The limit for all forecasters, with the alphas of `Laplace` that attain it; the limit for
         those that are calibrated on average; and in a small panel the difference of the two, which
-        is too small to be seen.
+        is too small to see.
 
     Raises
     ------
@@ -77,27 +73,21 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     axes.fill_between(
         np.append(0.0, curve), np.append(every[0], every), color=GREY, alpha=0.15, linewidth=0
     )
-    axes.plot(
-        curve, every, color=BLUE, linewidth=2, label="Limit of all forecasters, attained by laplace"
-    )
-    axes.plot(
-        curve,
-        exact,
-        "--",
-        color=ORANGE,
-        label="Limit of those calibrated on average, attained by entropic",
-    )
+    label = "Limit of all forecasters, attained by laplace"
+    axes.plot(curve, every, color=BLUE, linewidth=2, label=label)
+    label = "Limit of those calibrated on average, attained by entropic"
+    axes.plot(curve, exact, "--", color=ORANGE, label=label)
     _mark_alphas(axes)
     _draw_gap(axes, curve, exact - every)
     if rows:
         _draw_forecasters(axes, rows, error, price)
-    # errors end at 1/2; the limit leaves at the top, where its price is that of an error of 0.02
+    # the limit has no upper end: it leaves at the top, at the price of an error of 0.02
     axes.set_xlim(0, max(0.36, 1.04 * float(np.nanmax(error, initial=0.0))))
     low = np.nanmin(price, initial=0.0)
     high = np.nanmax(price, initial=float(price_of_proof(0.02)))
-    # the legend stands at the upper right, over no forecaster
-    beside = price[(error > LEGEND_LEFT) & np.isfinite(price)]
-    top = max(1.05 * high, LEGEND_ROOM * float(beside.max(initial=0.0)))
+    # the legend spans errors above 0.11 at the top: forecasters there get 30% of room above them
+    beside = price[(error > 0.11) & np.isfinite(price)]
+    top = max(1.05 * high, 1.3 * float(beside.max(initial=0.0)))
     axes.set_ylim(low - 0.05 * (high - low), top)
     axes.set(
         xlabel="Mean pathwise error (percentage points)", ylabel="Price: log score given up (nats)"
@@ -114,24 +104,16 @@ def _mark_alphas(axes: Axes) -> None:
         link = Laplace(alpha)
         place = (link.mean_error, link.price)
         axes.plot(*place, "o", color=BLUE, markersize=5, zorder=3)
-        # below the limit, where no forecaster's name can be in the way
-        axes.annotate(
-            f"α = {name}",
-            place,
-            (-4, -4),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize="small",
-        )
+        # below the limit there is no forecaster, and so no other name
+        style: Any = {"ha": "right", "va": "top", "fontsize": "small"}
+        axes.annotate(f"α = {name}", place, (-4, -4), textcoords="offset points", **style)
     axes.text(0.055, 0.35, "no forecaster", color="#505050", style="italic", ha="center")
 
 
 def _draw_gap(axes: Axes, error: Floats, gap: Floats) -> None:
     """Draw the difference of the two limits in a panel of its own, in thousandths of a nat."""
-    panel = axes.inset_axes(
-        (0.58, 0.42, 0.38, 0.26), zorder=1
-    )  # behind the forecasters, should one be there
+    # behind the forecasters, in case one lies there
+    panel = axes.inset_axes((0.58, 0.42, 0.38, 0.26), zorder=1)
     panel.plot(error, 1000 * gap, "--", color=ORANGE)
     panel.set(xlim=(0, 0.36), ylim=(0, 7))
     panel.set_title("Dashed − solid (0.001 nats)", fontsize="small")
@@ -143,10 +125,7 @@ def _draw_gap(axes: Axes, error: Floats, gap: Floats) -> None:
 def _draw_forecasters(
     axes: Axes, rows: list[Mapping[str, Any]], error: Floats, price: Floats
 ) -> None:
-    # an unknown end of an interval is drawn as no whisker
-    reach = np.nan_to_num(
-        [price - column(rows, "price_low"), column(rows, "price_high") - price]
-    ).clip(0)
+    reach = whiskers(price, column(rows, "price_low"), column(rows, "price_high"))
     style: Any = {"fmt": "D", "color": RED, "markeredgecolor": "black", "capsize": 4, "zorder": 4}
     axes.errorbar(error, price, yerr=reach, label="Forecasters", **style)
 
@@ -161,8 +140,8 @@ def _name_forecasters(
     marks = [(Laplace(alpha).mean_error, Laplace(alpha).price) for alpha in MARKED_ALPHAS]
     others = [points[i] for i in known if i not in named] + marks
     ends = [column(rows, key) for key in ("price_low", "price_high")]
-    whiskers = [
+    intervals = [
         np.stack([np.full(25, error[i]), np.linspace(ends[0][i], ends[1][i], 25)], axis=-1)
         for i in known
     ]
-    place_names(axes, [points[i] for i in named], names, markers=others, lines=[limit, *whiskers])
+    place_names(axes, [points[i] for i in named], names, markers=others, lines=[limit, *intervals])

@@ -1,10 +1,10 @@
-"""What all figures share: colours, axes, labels and how tables come in."""
+"""Style of all figures: colours, axes, labels, and tables as lists of rows."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
     Records = Sequence[Mapping[str, Any]] | pd.DataFrame
 
 BLUE, ORANGE, RED, GREY = "#0072b2", "#e69f00", "#d55e00", "#757575"
-"""Told apart by people with any kind of colour vision (Okabe and Ito), and by their markers and
-dashes."""
+"""Colours that people with any kind of colour vision can distinguish (Okabe and Ito); series differ
+in markers and dashes, too."""
 
 LABEL_LENGTH = 40
+"""Most characters of a label."""
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that neither XML nor HTML may hold."""
 
 
 def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
-    r"""Make a label of a name from data.
-
-    One line, not longer than `length`, and never read as mathematics.
+    r"""Return a name from data as a label: one line of at most `length` characters, no mathematics.
 
     Examples
     --------
@@ -46,15 +45,16 @@ def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
 
 
 def printable(text: Any) -> str:
-    """Return a text from data without characters that neither XML nor HTML may hold, and format characters escaped."""
+    """Return a text from data as XML and HTML may hold it, with format characters escaped."""
     return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")
 
 
 def finish(axes: Axes, *, x: str, y: str) -> None:
+    """Label axes of a share of people and an error, and put the legend above the curves."""
     from matplotlib.ticker import PercentFormatter
 
     axes.set(xlabel=x, ylabel=y, xlim=(0, 1.02))
-    # room for the legend above the highest error there is
+    # an error is at most 1/2: above it there is room for the legend
     axes.set_ylim(min(axes.get_ylim()[0], 0.0), 0.66)
     axes.set_yticks(np.arange(0.0, 0.51, 0.1))
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -63,17 +63,20 @@ def finish(axes: Axes, *, x: str, y: str) -> None:
     tidy(axes, "y")
 
 
-def tidy(axes: Axes, grid: str) -> None:
+def tidy(axes: Axes, grid: Literal["x", "y"]) -> None:
+    """Remove the frame at the top and right, and draw grid lines along the `"x"` or `"y"` axis."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x" if grid == "x" else "y", color="#dddddd", linewidth=0.8)
+    axes.grid(axis=grid, color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
 def as_points(value: float, _: float) -> str:
+    """Return a fraction in percentage points, as matplotlib calls formatters of ticks."""
     return stated_points(value)
 
 
 def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:
+    """Return the rows of a table; InputError if there are none."""
     rows: list[Any] = list(records) if isinstance(records, Sequence) else records.to_dict("records")
     if not rows:
         raise bad_input(name, "hold at least one row", "none")
@@ -81,6 +84,7 @@ def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:
 
 
 def column(rows: list[Mapping[str, Any]], key: str) -> Floats:
+    """Return one column of numbers, NaN where it is missing."""
     return np.array([np.nan if row.get(key) is None else float(row[key]) for row in rows])
 
 
@@ -95,6 +99,10 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    if ax is not None:
-        return ax
-    return new_figure(size).add_subplot()
+    """Return the axes given, or those of a new figure, whose size is in inches."""
+    return new_figure(size).add_subplot() if ax is None else ax
+
+
+def whiskers(middle: Floats, low: Floats, high: Floats) -> Floats:
+    """Return the lengths of both arms of error bars, shape (2, n); 0 where an end is unknown."""
+    return np.nan_to_num(np.stack([middle - low, high - middle])).clip(0)

@@ -18,21 +18,22 @@ if TYPE_CHECKING:
 
 
 def inline_svg(draw: Callable[[], Axes], alt: str, prefix: str) -> str:
-    """Draw a figure in matplotlib's default style, whatever the user's is, and return it as SVG for inside a page.
+    """Return a figure as SVG to stand inside a page, in matplotlib's default style.
 
     Parameters
     ----------
     draw : callable
         Makes the figure and returns its axes.
     alt : str
-        What people hear who do not see it.
+        Text for people who do not see it.
     prefix : str
-        Of its ids, which have to occur once in a page.
+        Prefix of its ids, which must be unique in a page.
 
     Examples
     --------
     >>> from evenhand.figures import plot_worst_group
-    >>> svg = inline_svg(lambda: plot_worst_group([{"mass": 1.0, "error": 0.0}]), "a curve", "first")
+    >>> curve = [{"mass": 1.0, "error": 0.0}]
+    >>> svg = inline_svg(lambda: plot_worst_group(curve), "a curve", "first")
     >>> svg.startswith("<svg"), 'aria-label="a curve"' in svg
     (True, True)
     """
@@ -51,10 +52,7 @@ def inline_svg(draw: Callable[[], Axes], alt: str, prefix: str) -> str:
 
 
 def _make_inline(root: ElementTree.Element, prefix: str) -> None:
-    """Make an SVG part of a page.
-
-    No namespaces, no style sheet of its own, no fixed size, ids that occur once.
-    """
+    """Remove namespaces, the style sheet and the fixed size, and make ids unique in a page."""
     for element in list(root.iter()):
         for child in list(element):
             if child.tag.endswith(("}metadata", "}style")):
@@ -81,7 +79,7 @@ def save_figure(draw: Callable[[], Axes], stem: Path) -> None:
     draw : callable
         Makes the figure and returns one of its axes.
     stem : Path
-        Of the files; their folder has to be there.
+        Path of both files without an ending, in an existing folder.
     """
     with _own_style():
         figure = _figure_of(draw)
