@@ -16,8 +16,9 @@ from scipy.special import ndtr, ndtri
 
 from evenhand import InputError
 from evenhand._format import at_least, at_most
-from evenhand.calibration.bands import SurvivalBand, cvar, local_levels_band
-from evenhand.certificates.link_certificate import LEAST_ALPHA, _errors_at, certify_link
+from evenhand.calibration import SurvivalBand, cvar, local_levels_band
+from evenhand.certificates import Certificate, LinkCertificate, certify_link
+from evenhand.certificates.least_alpha import LEAST_ALPHA, approximate_errors
 from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 
@@ -107,6 +108,69 @@ def test_coverage_is_at_most_that_of_the_worst_groups(family: type[Link]) -> Non
     proof = certify_link(u, link)
     for mass in (0.1, 0.2, 0.5, 1.0):
         assert 0 < 1 - cvar(missed, mass) - proof.coverage(0.8, mass)[0] < 0.06
+
+
+def far_at(link: Link, u: np.ndarray, error: float, n_draws: int = 4000) -> np.ndarray:
+    """Probability over draws that the randomized PIT is at least `error` from the draw."""
+    r = (np.arange(n_draws) + 0.5) / n_draws
+    return (np.abs(link.ppf(u[:, None], r) - r) >= error).mean(axis=-1)
+
+
+@EVERY_LINK
+@pytest.mark.parametrize(("alpha", "error"), [(0.02, 0.1), (0.1, 0.05), (0.3, 0.2), (1.0, 0.3)])
+def test_mpaic_takes_the_largest_probability_up_to_each_distance(
+    family: type[Link], alpha: float, error: float
+) -> None:
+    # steps far apart, as for the coverage
+    u = np.concatenate([np.full(300, 0.5), np.full(60, 0.8), np.full(40, 0.999)])
+    proof, link = certify_link(u, family(alpha)), family(alpha)
+    finely = np.linspace(0, 0.5, 2001)
+    far = far_at(link, 0.5 + finely, error)
+    # PITs below the middle are as far from the draw as those above
+    np.testing.assert_allclose(far_at(link, 0.5 - finely[::100], error), far[::100], atol=2 / 4000)
+    worst = np.array([far[finely <= start + 1e-12].max() for start in proof.band.starts])
+    steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.band.upper), 1.0)
+    # the brute force is exact to 1 of 4000 draws at each end of both kinds; on a cell of 512 the
+    # threshold and the draw move by a cell each
+    slack = far_at(link, 0.5 + finely, error - 3 / 512) - far
+    assert -4 / 4000 <= proof.mpaic(error) - steps.cvar(1.0) < slack.max() + 4 / 512
+
+
+@EVERY_LINK
+def test_mpaic_of_a_link_bounds_the_true_one_and_comes_near(family: type[Link]) -> None:
+    link = family(0.12)
+    u = np.random.default_rng(1).uniform(size=4000)
+    proof = certify_link(u, link)
+    for error in (0.05, 0.15, 0.3):
+        true = far_at(link, scores(0, 1, 2000), error, 400).mean()
+        assert true < proof.mpaic(error) < true + 0.07
+    assert proof.mpaic(0.0) == 1.0
+    assert proof.mpaic(1.0) < 2 / 512  # a cell of draws at either end
+    with pytest.raises(InputError, match="0 <= error <= 1"):
+        proof.mpaic(1.5)
+
+
+def test_the_bound_on_mpaic_fails_in_at_most_one_data_set_of_twenty() -> None:
+    link, rng, n_sets = Laplace(0.12), np.random.default_rng(4), 200
+    at = np.linspace(0, 0.5, 200)
+    for shift, scale in ((0.0, 1.0), (0.4, 1.0)):
+        distances = np.abs(scores(shift, scale) - 0.5)
+        true = np.interp(distances, at, far_at(link, 0.5 + at, 0.15)).mean()
+        broken = sum(
+            certify_link(ndtr(shift + scale * rng.normal(size=100)), link).mpaic(0.15) < true - 1e-3
+            for _ in range(n_sets)
+        )
+        assert broken <= stats.binom.isf(1e-6, n_sets, 0.05)
+
+
+def test_a_certificate_of_links_answers_what_every_certificate_does() -> None:
+    proof = certify_link(np.random.default_rng(8).uniform(size=400), Entropic(0.1))
+    assert isinstance(proof, Certificate)
+    assert isinstance(proof, LinkCertificate)
+    assert proof.named_table().empty
+    assert list(proof.named_table()) == ["group", "n", "error", "low", "high"]
+    with pytest.raises(InputError, match=r"group must be one of \[\], got 'a'; name groups in"):
+        proof.named("a")
 
 
 WORLDS = [(0.0, 1.0), (0.4, 1.0), (0.0, 1.5), (0.2, 0.7)]
@@ -210,7 +274,7 @@ def test_errors_between_knots_are_those_of_the_link(family: type[Link], alpha: f
         rng.beta(0.1, 0.1, 999),
     ):
         distances, link = np.abs(u - 0.5), family(alpha)
-        gap = np.abs(_errors_at(link, distances) - link.pathwise_error(0.5 + distances))
+        gap = np.abs(approximate_errors(link, distances) - link.pathwise_error(0.5 + distances))
         assert gap.max() < 2.5e-3
         assert gap.mean() < 1e-4
 

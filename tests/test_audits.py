@@ -1411,11 +1411,13 @@ def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:
     X, y = table(1000)
     proof = certify(Stub(0.8), X, y, groups=["region"], random_state=0)
     assert (proof.n_samples, proof.n_draws, proof.is_randomized) == (1000, 64, True)
-    assert proof.r is not None
+    pits = proof.evidence.pits
+    assert pits.draws is not None
     # h = Normal(a - b rho z / s, b / s) at y: Phi(s e + rho z), e the standardized residual
     e, rho = (y - X["score"].to_numpy()) / STD, 0.8
     np.testing.assert_allclose(
-        proof.pit, special.ndtr(np.sqrt(1 - rho**2) * e[:, None] + rho * special.ndtri(proof.r))
+        pits.matrix,
+        special.ndtr(np.sqrt(1 - rho**2) * e[:, None] + rho * special.ndtri(pits.draws)),
     )
     assert proof.named("region = north") > proof.named("region = south")
     assert (
@@ -1441,7 +1443,7 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
     assert parts.score("log score") == pytest.approx(whole.score("log score"), abs=3 * spread)
     randomized = audit(Stub(0.8), X, y, random_state=0)
     assert randomized.n_draws == 64
-    assert np.unique(randomized.certificate.r).size == 900 * 64  # type: ignore[union-attr, arg-type]
+    assert np.unique(randomized.certificate.evidence.pits.draws).size == 900 * 64  # type: ignore[union-attr, arg-type]
 
 
 def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() -> None:

@@ -18,11 +18,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import integrate, optimize, stats
 
-from evenhand.calibration.bands import (
+from evenhand.calibration import (
     SurvivalBand,
-    _bets,
-    _local_levels,
-    _probability_within,
     betting_cvar,
     cvar,
     dkw_band,
@@ -31,6 +28,8 @@ from evenhand.calibration.bands import (
     share_bound,
     share_interval,
 )
+from evenhand.calibration.bands import _local_levels, _probability_within
+from evenhand.calibration.betting import _bets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -22,9 +22,8 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from evenhand._validate import InputError
-from evenhand.calibration.bands import cvar, local_levels_band
-from evenhand.calibration.errors import calibration_error, pathwise_errors
-from evenhand.certificates import Certificate, certify_pit
+from evenhand.calibration import calibration_error, cvar, local_levels_band, pathwise_errors
+from evenhand.certificates import PITCertificate, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 
@@ -173,18 +172,22 @@ FEW_MASSES = (0.02, 0.1, 0.2, 0.5, 1.0)
 THRESHOLDS = (0.05, 0.15, 0.3)
 
 
-def certify(world: World, n: int, m: int, rng: np.random.Generator, **options: Any) -> Certificate:
+def certify(
+    world: World, n: int, m: int, rng: np.random.Generator, **options: Any
+) -> PITCertificate:
     pit, r, first = world.sample(n, m, rng)
     return certify_pit(
         pit, r, groups={"first": first, "second": ~first}, random_state=rng, **options
     )
 
 
-def group_errors(certificate: Certificate, masses: Floats) -> Floats:
+def group_errors(certificate: PITCertificate, masses: Floats) -> Floats:
     return np.array([certificate.group_error(mass) for mass in masses])
 
 
-def false_statements(world: World, certificate: Certificate, threshold: float) -> dict[str, bool]:
+def false_statements(
+    world: World, certificate: PITCertificate, threshold: float
+) -> dict[str, bool]:
     """Say for each statement that a certificate makes whether it is false."""
     named = certificate.named_table()
     halves = np.array(world.half_errors[:2])
@@ -639,10 +642,10 @@ def test_clusters_keep_one_row_of_each_person() -> None:
     person = np.repeat(np.arange(5), 4)
     certificate = certify_pit(R, R, cluster=person, groups={"half": HALF}, random_state=0)
     assert certificate.n_samples == 5
-    assert certificate.pit.shape == (5, 4)
-    rows = [np.flatnonzero((row == R).all(axis=-1))[0] for row in certificate.pit]
+    assert certificate.evidence.pits.matrix.shape == (5, 4)
+    rows = [np.flatnonzero((row == R).all(axis=-1))[0] for row in certificate.evidence.pits.matrix]
     assert sorted(person[rows]) == [0, 1, 2, 3, 4]
-    np.testing.assert_array_equal(certificate.groups["half"], HALF[rows])
+    np.testing.assert_array_equal(certificate.evidence.masks["half"], HALF[rows])
 
 
 def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
@@ -687,7 +690,7 @@ def test_statements_that_hold_together_share_the_risk() -> None:
     certificate = certify_pit(pit, r, confidence=0.9, groups=groups, random_state=0)
     # Bonferroni: a third of the risk for each of three groups
     for name, mask in groups.items():
-        alone = certify_pit(certificate.one_draw[mask], confidence=1 - 0.1 / 3)
+        alone = certify_pit(certificate.evidence.one_draw[mask], confidence=1 - 0.1 / 3)
         assert certificate.named(name) == pytest.approx(alone.average_error())
     # both sides of the coverage, a tenth of the risk for the upper; the errors leave some to the
     # average
@@ -726,8 +729,8 @@ def test_draws_that_were_not_given_are_an_assumption() -> None:
 
 def test_the_draw_of_each_row_is_one_of_its_own() -> None:
     certificate = certify_pit(R, R, random_state=0)
-    assert (certificate.one_draw[:, None] == R).any(axis=-1).all()
-    np.testing.assert_array_equal(certificate.gaps, np.zeros(20))
+    assert (certificate.evidence.one_draw[:, None] == R).any(axis=-1).all()
+    np.testing.assert_array_equal(certificate.evidence.gap, np.zeros(20))
 
 
 def test_one_seed_gives_one_certificate_and_the_input_stays() -> None:

@@ -25,25 +25,23 @@ from scipy.special import betainccinv, ndtr
 
 from evenhand._validate import InputError
 from evenhand.calibration import (
+    ERROR_BINS,
+    GAP_BINS,
     PITCounts,
+    SurvivalBand,
     binned_error,
+    binned_error_interval,
     calibration_error,
     count_pits,
     covered,
-    pathwise_errors,
-)
-from evenhand.calibration.bands import (
-    SurvivalBand,
-    _local_levels,
-    _probability_within,
-    binned_error_interval,
     dkw_band,
     error_interval,
     local_levels_band,
+    pathwise_errors,
 )
-from evenhand.calibration.counts import ERROR_BINS, GAP_BINS
-from evenhand.calibration.counts import PIT_BINS as BINS
-from evenhand.certificates import Certificate, certify_counts, certify_pit
+from evenhand.calibration import PIT_BINS as BINS
+from evenhand.calibration.bands import _local_levels, _probability_within
+from evenhand.certificates import PITCertificate, certify_counts, certify_pit
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian, Laplace
 
@@ -88,9 +86,7 @@ def at_or_below(values: Floats, n_bins: int, top: float) -> NDArray[np.int64]:
 @settings(max_examples=100, deadline=None)
 def test_counts_are_those_of_brute_force(pit: Floats, seed: int) -> None:
     n, m = pit.shape
-    counts, by_group = count_pits(
-        pit, levels=LEVELS, groups={"first": np.arange(n) < 1}, random_state=seed
-    )
+    counts = count_pits(pit, levels=LEVELS, groups={"first": np.arange(n) < 1}, random_state=seed)
     np.testing.assert_array_equal(np.cumsum(counts.pit), at_or_below(pit, BINS, 1.0))
     np.testing.assert_array_equal(
         np.cumsum(counts.error), at_or_below(pathwise_errors(pit), ERROR_BINS, 0.5)
@@ -104,13 +100,15 @@ def test_counts_are_those_of_brute_force(pit: Floats, seed: int) -> None:
     np.testing.assert_array_equal(
         np.cumsum(counts.one_draw), at_or_below(pit[np.arange(n), column], BINS, 1.0)
     )
-    assert by_group["first"].n_samples == 1
-    np.testing.assert_array_equal(np.cumsum(by_group["first"].pit), at_or_below(pit[:1], BINS, 1.0))
+    assert counts.groups["first"].n_samples == 1
+    np.testing.assert_array_equal(
+        np.cumsum(counts.groups["first"].pit), at_or_below(pit[:1], BINS, 1.0)
+    )
 
 
 def test_every_edge_of_a_bin_belongs_to_the_bin_below_it() -> None:
     edges = np.arange(1, BINS) / BINS
-    on, above = (count_pits(values)[0].pit for values in (edges, np.nextafter(edges, 1)))
+    on, above = (count_pits(values).pit for values in (edges, np.nextafter(edges, 1)))
     np.testing.assert_array_equal(on, np.append(np.ones(BINS - 1), 0))
     np.testing.assert_array_equal(above, np.append(0, np.ones(BINS - 1)))
 
@@ -118,7 +116,7 @@ def test_every_edge_of_a_bin_belongs_to_the_bin_below_it() -> None:
 @pytest.mark.parametrize("edge", [0.05, 0.1, 0.9, 0.95, *(k / 64 for k in range(1, 64))])
 def test_quantile_edges_are_edges_of_bins(edge: float) -> None:
     k = round(edge * BINS)
-    counts = count_pits([np.nextafter(edge, 0), edge, np.nextafter(edge, 1)])[0]
+    counts = count_pits([np.nextafter(edge, 0), edge, np.nextafter(edge, 1)])
     assert counts.pit[:k].sum() == 2
     assert counts.pit[k] == 1
 
@@ -128,26 +126,30 @@ def test_quantile_edges_are_edges_of_bins(edge: float) -> None:
 def test_gaps_are_those_of_the_one_draw(n: int, m: int, seed: int) -> None:
     r = jittered(n, m, seed)
     pit = np.random.default_rng(seed).uniform(size=(n, m))
-    counts = count_pits(pit, r, random_state=seed)[0]
+    counts = count_pits(pit, r, random_state=seed)
     rows = certify_pit(pit, r, random_state=seed)
     assert counts.gap is not None
-    assert rows.gaps is not None
-    np.testing.assert_array_equal(np.cumsum(counts.gap), at_or_below(rows.gaps, GAP_BINS, 1.0))
-    np.testing.assert_array_equal(np.cumsum(counts.one_draw), at_or_below(rows.one_draw, BINS, 1.0))
+    assert rows.evidence.gap is not None
+    np.testing.assert_array_equal(
+        np.cumsum(counts.gap), at_or_below(rows.evidence.gap, GAP_BINS, 1.0)
+    )
+    np.testing.assert_array_equal(
+        np.cumsum(counts.one_draw), at_or_below(rows.evidence.one_draw, BINS, 1.0)
+    )
 
 
 def test_pits_that_do_not_rise_with_the_draw_are_sorted_first() -> None:
     rng = np.random.default_rng(0)
     rising = np.sort(rng.uniform(size=(2000, 64)), axis=-1)
     mixed = np.where((np.arange(2000) < 1000)[:, None], rising, rng.permuted(rising, axis=-1))
-    np.testing.assert_array_equal(count_pits(mixed)[0].error, count_pits(rising)[0].error)
+    np.testing.assert_array_equal(count_pits(mixed).error, count_pits(rising).error)
 
 
 def test_input_stays_as_it_is_and_counts_travel() -> None:
     r = jittered(50, 4, 0)
     pit, mask = r[:, ::-1].copy(), np.arange(50) < 20
     before = pit.copy(), r.copy(), mask.copy()
-    counts = count_pits(pit, r, groups={"some": mask}, random_state=0)[0]
+    counts = count_pits(pit, r, groups={"some": mask}, random_state=0)
     for mine, theirs in zip(before, (pit, r, mask), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert pickle.loads(pickle.dumps(counts)) == counts
@@ -164,7 +166,7 @@ def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data: st.DataObject
     r = jittered(n, m, data.draw(st.integers(0, 100))) if data.draw(st.booleans()) else None
     groups = {name: data.draw(hnp.arrays(np.bool_, n)) for name in "ab"}
     cuts = [*sorted(data.draw(st.sets(st.integers(1, n)))), n]
-    whole, whole_groups = count_pits(pit, r, groups=groups, random_state=7)
+    whole = count_pits(pit, r, groups=groups, random_state=7)
     random, parts, start = np.random.default_rng(7), [], 0
     for stop in cuts:
         if stop > start:
@@ -177,27 +179,27 @@ def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data: st.DataObject
             )
             start = stop
     parts = data.draw(st.permutations(parts))
-    assert PITCounts.merged(everybody for everybody, _ in parts) == whole
+    assert PITCounts.merged(parts) == whole
     for name, mask in groups.items():
-        assert PITCounts.merged(by_group[name] for _, by_group in parts) == whole_groups[name]
-        assert whole_groups[name].n_samples == mask.sum()
+        assert PITCounts.merged(part.groups[name] for part in parts) == whole.groups[name]
+        assert whole.groups[name].n_samples == mask.sum()
 
 
 @given(pits(4), pits(4), pits(4))
 @settings(max_examples=50, deadline=None)
 def test_merging_is_associative_and_free_of_order(a: Floats, b: Floats, c: Floats) -> None:
-    one, two, three = (count_pits(pit[:, :1], random_state=0)[0] for pit in (a, b, c))
+    one, two, three = (count_pits(pit[:, :1], random_state=0) for pit in (a, b, c))
     assert (one + two) + three == one + (two + three)
     assert one + two == two + one
     assert PITCounts.merged([three, one, two]) == PITCounts.merged([one, two, three])
 
 
 def test_counts_are_equal_by_value() -> None:
-    counts = count_pits([0.2, 0.7])[0]
-    assert counts == count_pits([0.7, 0.2])[0]
-    assert counts != count_pits([0.2, 0.8])[0]
-    assert counts != count_pits([0.2, 0.7], levels=(0.8,))[0]
-    assert counts != count_pits([0.2, 0.7], [0.1, 0.4])[0]
+    counts = count_pits([0.2, 0.7])
+    assert counts == count_pits([0.7, 0.2])
+    assert counts != count_pits([0.2, 0.8])
+    assert counts != count_pits([0.2, 0.7], levels=(0.8,))
+    assert counts != count_pits([0.2, 0.7], [0.1, 0.4])
     assert counts != "counts"
     with pytest.raises(TypeError):
         hash(counts)
@@ -209,7 +211,7 @@ def test_counts_are_equal_by_value() -> None:
 @given(pits(40))
 @settings(max_examples=100, deadline=None)
 def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit: Floats) -> None:
-    error = binned_error(count_pits(pit)[0])
+    error = binned_error(count_pits(pit))
     assert abs(error - calibration_error(pit)) <= S / 2 + ROUNDING
     assert 0 <= error <= 0.5
 
@@ -222,15 +224,15 @@ def test_binned_error_of_atoms_within_bins_is_within_half_a_bin(m: int, place: f
     for n in (1, 2, 50, 3000):
         bins = rng.integers(BINS, size=(n, m))
         pit = np.clip((bins + place) / BINS, 0, 1)
-        assert abs(binned_error(count_pits(pit)[0]) - calibration_error(pit)) <= S / 2 + ROUNDING
+        assert abs(binned_error(count_pits(pit)) - calibration_error(pit)) <= S / 2 + ROUNDING
 
 
 def test_the_bound_of_the_binned_error_is_attained() -> None:
     # all at 1: half, and in the last bin half less half its width
-    assert binned_error(count_pits([1.0, 1.0])[0]) == pytest.approx(0.5 - S / 2, abs=ROUNDING)
+    assert binned_error(count_pits([1.0, 1.0])) == pytest.approx(0.5 - S / 2, abs=ROUNDING)
     # one PIT in the middle of each bin: 1/4 of a bin's width, and the binned law is uniform
     middles = (np.arange(BINS) + 0.5) / BINS
-    assert binned_error(count_pits(middles)[0]) == pytest.approx(0, abs=ROUNDING)
+    assert binned_error(count_pits(middles)) == pytest.approx(0, abs=ROUNDING)
     assert calibration_error(middles) == pytest.approx(S / 4)
 
 
@@ -243,7 +245,7 @@ def test_error_interval_from_bins_holds_that_from_rows_and_is_a_bin_wider(
     # most S in all
     one_draw = pit[:, 0]
     low, high = error_interval(one_draw, confidence)
-    binned_low, binned_high = binned_error_interval(count_pits(one_draw)[0].one_draw, confidence)
+    binned_low, binned_high = binned_error_interval(count_pits(one_draw).one_draw, confidence)
     assert low - S - ROUNDING <= binned_low <= low + ROUNDING
     assert high - ROUNDING <= binned_high <= high + S + ROUNDING
 
@@ -318,7 +320,7 @@ SIZES = ((1, 16), (3, 2), (40, 1), (300, 8), (2000, 64))
 
 def both(
     name: str, n: int, m: int, *, known: bool = True, **options: Any
-) -> tuple[Certificate, Certificate]:
+) -> tuple[PITCertificate, PITCertificate]:
     """Certify from rows and from counts, the same draw chosen per row."""
     rng = np.random.default_rng(n + m)
     r = jittered(n, m, rng)
@@ -326,12 +328,8 @@ def both(
     half = np.arange(n) % 2 == 0
     groups = {"even": half, "odd": ~half} if n > 1 else {"all": half}
     rows = certify_pit(pit, r if known else None, groups=groups, random_state=3, **options)
-    counts, by_group = count_pits(
-        pit, r if known else None, groups=groups, levels=LEVELS, random_state=3
-    )
-    return rows, certify_counts(
-        counts, groups=by_group, is_randomized=rows.is_randomized, **options
-    )
+    counts = count_pits(pit, r if known else None, groups=groups, levels=LEVELS, random_state=3)
+    return rows, certify_counts(counts, is_randomized=rows.is_randomized, **options)
 
 
 @pytest.mark.parametrize("method", ["local-levels", "dkw"])
@@ -390,7 +388,7 @@ def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(
 def test_a_deterministic_forecaster_is_certified_alike(n: int) -> None:
     u = np.random.default_rng(n).beta(2, 2, size=n)
     rows = certify_pit(u, random_state=0)
-    counts = certify_counts(count_pits(u, random_state=0)[0], is_randomized=False)
+    counts = certify_counts(count_pits(u, random_state=0), is_randomized=False)
     assert 0 <= counts.average_error() - rows.average_error() + ROUNDING <= S + 2 * ROUNDING
     for mass in (0.1, 0.5):
         assert (
@@ -406,12 +404,7 @@ def test_a_deterministic_forecaster_is_certified_alike(n: int) -> None:
 def test_a_certificate_from_counts_says_what_it_keeps_and_assumes() -> None:
     rows, counts = both("laplace", 300, 8)
     for certificate in (counts, both("laplace", 300, 8, known=False)[1]):
-        assert certificate.r is None
-        assert certificate.gaps is None
-        for name in ("pit", "one_draw"):
-            with pytest.raises(InputError, match="keep no PITs"):
-                getattr(certificate, name)
-        assert certificate.groups["even"].n_samples == 150
+        assert certificate.evidence.counts.groups["even"].n_samples == 150
     assert counts.assumptions[:-1] == rows.assumptions
     assert f"1/{2 * ERROR_BINS} and 1/{GAP_BINS}" in counts.assumptions[-1]
     # without draws: the assumption about them too, no chain and no mPAIC
@@ -427,9 +420,7 @@ def test_a_certificate_from_counts_says_what_it_keeps_and_assumes() -> None:
 
 def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None:
     r = jittered(50, 4, 0)
-    counts = certify_counts(
-        count_pits(r, r, levels=(0.5, 0.9), random_state=0)[0], is_randomized=True
-    )
+    counts = certify_counts(count_pits(r, r, levels=(0.5, 0.9), random_state=0), is_randomized=True)
     with pytest.raises(
         InputError, match=r"level must be one that was counted \(0.5, 0.9\), got 0.8; .*levels"
     ):
@@ -441,8 +432,8 @@ def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None
 
 def test_a_group_without_people_is_not_known() -> None:
     r = jittered(20, 4, 0)
-    counts, by_group = count_pits(r, r, groups={"nobody": np.zeros(20, bool)}, random_state=0)
-    row = certify_counts(counts, groups=by_group, is_randomized=True).named_table().iloc[0]
+    counts = count_pits(r, r, groups={"nobody": np.zeros(20, bool)}, random_state=0)
+    row = certify_counts(counts, is_randomized=True).named_table().iloc[0]
     assert (row["n"], row["low"], row["high"]) == (0, 0, 0.5)
     assert np.isnan(row["error"])
 
@@ -531,7 +522,7 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
 
 R = jittered(20, 4, random_state=0)
 COUNTS = count_pits(R, R, groups={"some": np.arange(20) < 5}, random_state=0)
-ONE = count_pits(R[:, 0])[0]
+ONE = count_pits(R[:, 0])
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "NaN": (lambda: count_pits([0.2, np.nan]), r"pit\[1, 0\] must lie between 0 and 1"),
@@ -560,12 +551,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "name of its own",
     ),  # type: ignore[dict-item]
     "seed": (lambda: count_pits(R, random_state="a"), "random_state"),  # type: ignore[arg-type]
-    "other draws": (lambda: COUNTS[0] + count_pits(R[:, :2])[0], "n_draws must be the same"),
+    "other draws": (lambda: COUNTS + count_pits(R[:, :2]), "n_draws must be the same"),
     "other levels": (
-        lambda: ONE + count_pits(R[:, 0], levels=(0.5,))[0],
+        lambda: ONE + count_pits(R[:, 0], levels=(0.5,)),
         "levels must be the same",
     ),
-    "without draws": (lambda: COUNTS[0] + count_pits(R)[0], "known draws must be the same"),
+    "without draws": (lambda: COUNTS + count_pits(R), "known draws must be the same"),
     "nothing to merge": (lambda: PITCounts.merged([]), "at least one block"),
     "other bins": (lambda: replace(ONE, pit=np.ones(10, np.int64)), "pit must be 6400 counts"),
     "not whole": (lambda: replace(ONE, pit=ONE.pit / 2), "int64"),
@@ -579,17 +570,17 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no draws": (lambda: replace(ONE, n_draws=0), "n_draws"),
     "error of nobody": (
-        lambda: binned_error(count_pits(R, groups={"a": R[:, 0] > 1})[1]["a"]),
+        lambda: binned_error(count_pits(R, groups={"a": R[:, 0] > 1}).groups["a"]),
         "at least one person",
     ),
     "nobody": (
         lambda: certify_counts(
-            count_pits(R, groups={"a": R[:, 0] > 1})[1]["a"], is_randomized=True
+            count_pits(R, groups={"a": R[:, 0] > 1}).groups["a"], is_randomized=True
         ),
         "person",
     ),
     "not randomized": (
-        lambda: certify_counts(COUNTS[0], is_randomized=False),
+        lambda: certify_counts(COUNTS, is_randomized=False),
         "is_randomized must be True",
     ),
     "bets": (
@@ -601,11 +592,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "fractions everywhere",
     ),
     "groups of others": (
-        lambda: certify_counts(COUNTS[1]["some"], groups={"all": COUNTS[0]}, is_randomized=True),
+        lambda: replace(COUNTS.groups["some"], groups={"all": COUNTS}),
         r"groups\['all'\] must count some of the same people",
     ),
     "unknown group": (
-        lambda: certify_counts(*COUNTS[:1], groups=COUNTS[1], is_randomized=True).named("x"),
+        lambda: certify_counts(COUNTS, is_randomized=True).named("x"),
         "some",
     ),
     "level": (

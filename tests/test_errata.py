@@ -7,8 +7,7 @@ import pytest
 from scipy import special
 from scipy.stats import binom
 
-from evenhand.calibration import calibration_error, pathwise_errors
-from evenhand.calibration.bands import share_bound
+from evenhand.calibration import calibration_error, pathwise_errors, share_bound
 from evenhand.distributions import Normal
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast

@@ -204,7 +204,7 @@ def proven(proof: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]:
             for mass in sorted({masses[0], masses[-1]})
         },
     }
-    if hasattr(proof, "named_table"):
+    if hasattr(proof, "evidence"):
         said |= {
             "n_draws": proof.n_draws,
             "is_randomized": proof.is_randomized,
@@ -482,8 +482,7 @@ def certificates_of_counts(folder: Path) -> Any:
             masks = {group: mask[part] for group, mask in groups.items()}
             some = None if draws is None else draws[part]
             blocks.append(count_pits(matrix[part], some, groups=masks, random_state=random))
-        total = PITCounts.merged([everybody for everybody, _ in blocks])
-        named = {group: blocks[0][1][group] + blocks[1][1][group] for group in groups}
+        total = PITCounts.merged(blocks)
         said[name] = {
             "n_samples": total.n_samples,
             "levels": total.levels,
@@ -495,7 +494,7 @@ def certificates_of_counts(folder: Path) -> Any:
             "gap": None if total.gap is None else total.gap.reshape(64, -1).sum(axis=1),
         }
         for method in ("local-levels", "dkw"):
-            proof = certify_counts(total, groups=named, is_randomized=True, method=method)
+            proof = certify_counts(total, is_randomized=True, method=method)
             said[name][method] = proven(proof)
     return said
 

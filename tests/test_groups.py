@@ -117,8 +117,8 @@ def test_a_table_of_masks_is_audited_and_not_columns_of_its_names() -> None:
 
 
 def test_blocks_of_counts_take_masks_alone() -> None:
-    _, by_group = count_pits(PIT, groups=pd.DataFrame({"old": OLD}), random_state=0)
-    assert by_group["old"].n_samples == OLD.sum()
+    counts = count_pits(PIT, groups=pd.DataFrame({"old": OLD}), random_state=0)
+    assert counts.groups["old"].n_samples == OLD.sum()
     with pytest.raises(
         InputError, match=r"groups\['sex'\] must be 240 booleans, got .* labels of a block may lack"
     ):

@@ -22,7 +22,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 
 from evenhand._validate import InputError
-from evenhand.calibration.errors import pathwise_errors
+from evenhand.calibration import pathwise_errors
 from evenhand.distributions import Normal
 from evenhand.draws import KeyedDraws, as_draws, fresh, jittered, nodes
 from evenhand.forecast import Forecast

@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 from sklearn.linear_model import BayesianRidge
 
 import evenhand
-from evenhand import Forecast, InputError, RandomizedRegressor, audit, audit_pit, certify, randomize
+from evenhand import Forecast, RandomizedRegressor, audit, audit_pit, certify, randomize
 from evenhand.audits import compare
-from evenhand.calibration import count_pits
-from evenhand.calibration.bands import local_levels_band
+from evenhand.calibration import as_pits, count_pits, local_levels_band
 from evenhand.certificates import certify_counts, certify_link, certify_pit
 from evenhand.datasets import load_diabetes
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
@@ -46,7 +44,7 @@ def results() -> dict[str, Any]:
     r = jittered(N, 16, rng)
     served, half = stated.randomized(0.2, r=r), {"<half>": np.arange(N) < N // 2}
     pit = served.pit(y)
-    counts, by_group = count_pits(pit, r, groups=half, random_state=0)
+    counts = count_pits(pit, r, groups=half, random_state=0)
     first = audit(stated, X, y, groups=half, random_state=0, name=HOSTILE)
     second = audit(served, X, y, groups=half, random_state=0, name="served")
     bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
@@ -59,11 +57,12 @@ def results() -> dict[str, Any]:
         "certificate": certify(served, y=y, groups=half, random_state=0),
         "certificate of one forecast": certify_pit(pit[:, 0], random_state=0),
         "certificate by bets": certify_pit(pit, r, method="betting", mass=0.3, random_state=0),
-        "certificate of counts": certify_counts(counts, is_randomized=True, groups=by_group),
+        "certificate of counts": certify_counts(counts, is_randomized=True),
         "certificate of links": certify_link(stated.pit(y), Entropic(0.2)),
         "selection": randomize(BayesianRidge(), X, y, max_group_error=0.45, random_state=0),
         "loss guarantee": loss_guarantee(bank, served, y, k=2, masses=0.5, random_state=0),
         "decisions": bank.decide(served),
+        "PITs": as_pits(pit, r),
         "counts": counts,
         "evidence": certify_counts(counts, is_randomized=True).evidence,
         "evidence of rows": certify_pit(pit, r).evidence,
@@ -119,20 +118,13 @@ def test_asking_for_an_attribute_never_raises() -> None:
             assert hasattr(result, attribute) in {True, False}, (name, attribute)
 
 
-def test_what_counts_do_not_keep_is_an_input_error_all_the_same() -> None:
-    certificate = results()["certificate of counts"]
-    assert not hasattr(certificate, "pit")
-    with pytest.raises(InputError, match="counts keep no PITs of each person"):
-        _ = certificate.pit
-
-
 def test_the_line_of_an_audit_and_of_a_certificate_holds_what_matters() -> None:
     found, proof = results()["audit of draws"], results()["certificate"]
     assert repr(found).startswith(
         "Audit(name='served', n_samples=400, n_draws=16, average_error=0."
     )
     assert repr(proof).startswith(
-        "Certificate(method='local-levels', n_samples=400, n_draws=16, confidence=0.95"
+        "PITCertificate(method='local-levels', n_samples=400, n_draws=16, confidence=0.95"
     )
     assert f"group_error={proof.group_error(0.2):.4g}, group_mass=0.2" in repr(proof)
 

@@ -35,10 +35,6 @@ class InputError(ValueError):
     """Input that cannot be used. The message is one line: place, rule, value and remedy."""
 
 
-class NotKeptError(InputError, AttributeError):
-    """An attribute that this object does not keep; `hasattr` is then False."""
-
-
 class MissingExtraError(ImportError):
     """An optional dependency is not installed. The message names the extra that brings it."""
 

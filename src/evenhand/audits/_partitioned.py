@@ -51,12 +51,11 @@ def audit_of(
         Fewest rows of a scanned group.
     """
     n = tally.counts.n_samples
-    groups = {name: counts for name, counts in tally.groups.items() if counts.n_samples}
+    groups = {name: counts for name, counts in tally.counts.groups.items() if counts.n_samples}
     proof = None
     if found.certificate is not None:
         proof = certificates.certify_counts(
-            tally.counts,
-            groups=groups,
+            replace(tally.counts, groups=groups),
             is_randomized=tally.counts.gap is not None,
             confidence=confidence,
         )
@@ -95,12 +94,12 @@ def _notes(tally: Tally, groups: Container[str], searched: int, *, has_leaks: bo
         f"{', '.join(of_some)} are of {searched:,} rows chosen at random",
     ]
     return notes + [
-        f"no row of group {name!r} is left" for name in tally.groups if name not in groups
+        f"no row of group {name!r} is left" for name in tally.counts.groups if name not in groups
     ]
 
 
 def _worst_groups(
-    some: pd.DataFrame, everyone: pd.Series[Any], proof: certificates.Certificate | None
+    some: pd.DataFrame, everyone: pd.Series[Any], proof: certificates.PITCertificate | None
 ) -> pd.DataFrame:
     """Worst groups of some rows, with what is certified of all.
 

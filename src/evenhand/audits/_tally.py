@@ -70,9 +70,7 @@ class Tally:
     Parameters
     ----------
     counts : PITCounts
-        PITs of everybody.
-    groups : dict of str to PITCounts
-        PITs of the named groups.
+        PITs of everybody and of the named groups.
     moments : dict of str to ndarray of whole numbers, shape (3,)
         Of everybody, under "everyone", and of the named groups: exact sums of the mean PIT of each
         row, of the residual and of its square.
@@ -83,18 +81,16 @@ class Tally:
     """
 
     counts: PITCounts
-    groups: dict[str, PITCounts]
     moments: dict[str, Wholes]
     bars: NDArray[np.int64]
     scan: ScanCounts | None
 
     def __repr__(self) -> str:
-        return one_line(self, n_samples=self.counts.n_samples, groups=len(self.groups))
+        return one_line(self, n_samples=self.counts.n_samples, groups=len(self.counts.groups))
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             self.counts + other.counts,
-            {name: counts + other.groups[name] for name, counts in self.groups.items()},
             {name: sums + other.moments[name] for name, sums in self.moments.items()},
             self.bars + other.bars,
             None if self.scan is None or other.scan is None else self.scan + other.scan,
@@ -134,7 +130,7 @@ def tally(
         raise bad_input("outcomes", rule, f"{np.abs(residual).max():g}", "take a larger unit")
     parted = {part.column: part.masks(table[part.column]) for part in plan.partitions}
     masks = {name: mask for part in plan.groups for name, mask in parted[part.column].items()}
-    counts, groups = count_pits(pit, r, levels=plan.levels, groups=masks, random_state=random)
+    counts = count_pits(pit, r, levels=plan.levels, groups=masks, random_state=random)
     values = np.column_stack(
         (pit.mean(axis=-1), residual - plan.centre, (residual - plan.centre) ** 2)
     )
@@ -144,7 +140,6 @@ def tally(
         scan = ScanCounts.count(plan.layout.of(parted, y.size), pit, residual, random)
     return Tally(
         counts,
-        groups,
         {"everyone": exact(values.sum(axis=0))}
         | {name: exact(values[mask].sum(axis=0)) for name, mask in masks.items()},
         np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0))),

@@ -15,7 +15,7 @@ from evenhand._format import stated
 from evenhand._validate import InputError, bad_input, check_fraction
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import NO_CERTIFICATE, unlearned
-from evenhand.certificates import Certificate
+from evenhand.certificates import PITCertificate
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -162,7 +162,7 @@ def _learned(audit: Audit, mass: float) -> float:
     return audit.learned_group_error(mass)
 
 
-def _proof(audit: Audit, mass: float) -> Certificate:
+def _proof(audit: Audit, mass: float) -> PITCertificate:
     """Return the certificate if the rows can answer for every group of a mass.
 
     A group of all is everybody.

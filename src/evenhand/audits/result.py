@@ -107,7 +107,7 @@ class Audit(Summarized):
     scan: pd.DataFrame
     learned: pd.DataFrame
     worst_groups: pd.DataFrame
-    certificate: certificates.Certificate | None
+    certificate: certificates.PITCertificate | None
     notes: tuple[str, ...] = field(default=())
     histogram: pd.DataFrame = field(default_factory=pd.DataFrame)
     calibration: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -232,10 +232,10 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _plain_certificate(certificate: certificates.Certificate) -> dict[str, Any]:
+def _plain_certificate(certificate: certificates.PITCertificate) -> dict[str, Any]:
     return {
         "confidence": certificate.confidence,
-        "method": certificate.method if certificate.choice is None else certificate.choice.method,
+        "method": certificate.method,
         "n_samples": certificate.n_samples,
         "n_draws": certificate.n_draws,
         "average_error": certificate.average_error(),

@@ -24,7 +24,7 @@ from evenhand._validate import (
 )
 from evenhand.audits import tables as _tables
 from evenhand.audits.forecasts import Subject
-from evenhand.certificates import Certificate, certify_pit
+from evenhand.certificates import PITCertificate, certify_pit
 from evenhand.columns import Groups, TableEncoder, as_table, check_groups
 from evenhand.draws import one_row_each
 from evenhand.search import LEAK_COLUMNS, GroupSearch, find_leaks
@@ -202,7 +202,7 @@ def certificate(
     held: HeldOut,
     confidence: float,
     random: np.random.Generator,
-) -> Certificate | None:
+) -> PITCertificate | None:
     if held.is_weighted:
         held.notes.append(f"{NO_CERTIFICATE}: rows with weights are not a sample of the people")
         return None

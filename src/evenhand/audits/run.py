@@ -274,7 +274,7 @@ def certify(
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,
-) -> certificates.Certificate:
+) -> certificates.PITCertificate:
     """Certify a forecaster, or anybody's forecasts, on rows that it, and whatever chose it, has not seen.
 
     Parameters

@@ -215,7 +215,7 @@ def group_row(
 def worst_group_table(
     pit: Floats,
     masses: Sequence[float],
-    certificate: certificates.Certificate | None,
+    certificate: certificates.PITCertificate | None,
     n_simulations: int,
     random: np.random.Generator,
 ) -> pd.DataFrame:

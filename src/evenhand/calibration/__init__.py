@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from evenhand.calibration.bands import (
-    SurvivalBand,
-    betting_cvar,
-    binned_distance,
-    binned_error_interval,
-    cvar,
-    dkw_band,
-    error_interval,
-    local_levels_band,
-    share_bound,
-    share_interval,
+from evenhand.calibration.bands import SurvivalBand, cvar, dkw_band, local_levels_band
+from evenhand.calibration.betting import betting_cvar
+from evenhand.calibration.binning import count_pits
+from evenhand.calibration.counts import (
+    ERROR_BINS,
+    GAP_BINS,
+    PIT_BINS,
+    PITCounts,
+    binned_error,
 )
-from evenhand.calibration.counts import PIT_BINS, PITCounts, binned_error, count_pits
+from evenhand.calibration.distances import binned_distance, quantile_distance
 from evenhand.calibration.errors import (
     calibration_error,
     error_band,
     error_with_band,
     n_effective,
     pathwise_errors,
-    quantile_distance,
 )
 from evenhand.calibration.histogram import (
     HISTOGRAM_BINS,
@@ -30,6 +27,12 @@ from evenhand.calibration.histogram import (
     histogram_band,
     histogram_bins,
     pit_histogram,
+)
+from evenhand.calibration.intervals import (
+    binned_error_interval,
+    error_interval,
+    share_bound,
+    share_interval,
 )
 from evenhand.calibration.pits import PITs, as_pits, check_own_draws
 from evenhand.calibration.scores import (
@@ -45,6 +48,8 @@ from evenhand.calibration.scores import (
 )
 
 __all__ = [
+    "ERROR_BINS",
+    "GAP_BINS",
     "HISTOGRAM_BINS",
     "HISTOGRAM_CONFIDENCE",
     "PIT_BINS",

@@ -1,6 +1,4 @@
-"""What an audit keeps of PITs that do not fit into memory.
-
-Integer counts in bins, which add up (method: proof).
+"""Counts of PITs in bins, which add up, for tables that do not fit into memory (method: proof).
 
 Bins are open to the left and closed to the right, and the first also holds 0: the count at or below
 an edge is exact.
@@ -8,45 +6,37 @@ an edge is exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, InputError, bad_input, check_count, check_fraction
-from evenhand.calibration.bands import binned_distance
-from evenhand.calibration.pits import PITs, as_pits, check_own_draws
-from evenhand.columns import check_groups
-from evenhand.draws import RandomState, generator
+from evenhand._validate import InputError, bad_input, check_count
+from evenhand.calibration.distances import binned_distance
 
-__all__ = ["ERROR_BINS", "GAP_BINS", "PIT_BINS", "PITCounts", "binned_error", "count_pits"]
+__all__ = ["ERROR_BINS", "GAP_BINS", "PIT_BINS", "PITCounts", "binned_error"]
 
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Whole = TypeVar("Whole", np.int32, np.intp)
 
 PIT_BINS = 6400
-"""Bins of [0, 1] for PITs: a multiple of 20 and of 64, so that levels such as 0.05 and 0.9 are
-edges."""
+"""Bins of [0, 1] for PITs: a multiple of 20 and of 64, so that levels such as 0.05 are edges."""
 
 ERROR_BINS = 8192
-"""Bins of [0, 1/2] for pathwise errors that are counted."""
+"""Bins of [0, 1/2] for pathwise errors."""
 
 GAP_BINS = 8192
-"""Bins of [0, 1] for `|h[x, r](y) - r|` that are counted."""
-
-BLOCK_PITS = 1 << 15
-"""PITs worked on at once: these and what is made of them stay in the cache."""
+"""Bins of [0, 1] for `|h[x, r](y) - r|`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PITCounts:
-    """Counts of the PITs of some people; those of two blocks of people add up to those of both.
+    """Counts of the PITs of some people and of groups of them.
+
+    Counts of two blocks of people add up to those of both, group by group.
 
     Parameters
     ----------
@@ -61,19 +51,22 @@ class PITCounts:
     gap : ndarray of int64, shape (8192,), or None
         People by `|h[x, r](y) - r|` of the same one draw, in equal bins of [0, 1]; None if draws
         are not known.
-    inside : dict of float to ndarray of int64, shape (n_draws + 1,)
+    inside : mapping of float to ndarray of int64, shape (n_draws + 1,)
         For each level, people by how many of their draws' central intervals hold the outcome.
+    groups : mapping of str to PITCounts, optional
+        Of named groups of the same people; there may be nobody in a group.
 
     Raises
     ------
     InputError
-        If the arrays are not counts of one and the same people.
+        If the arrays are not counts of one and the same people, or a group has other people.
 
     Examples
     --------
-    >>> first, _ = count_pits([[0.2, 0.6]], levels=(0.5,))
-    >>> second, _ = count_pits([[0.3, 0.7]], levels=(0.5,))
-    >>> (first + second).n_samples, (first + second).inside[0.5]  # one of two draws, and both
+    >>> from evenhand.calibration import count_pits
+    >>> first = count_pits([[0.2, 0.6]], levels=(0.5,))
+    >>> both = first + count_pits([[0.3, 0.7]], levels=(0.5,))
+    >>> both.n_samples, both.inside[0.5]  # one of two draws, and both
     (2, array([0, 1, 1]))
     """
 
@@ -82,23 +75,37 @@ class PITCounts:
     one_draw: Ints
     error: Ints
     gap: Ints | None
-    inside: dict[float, Ints]
+    inside: Mapping[float, Ints]
+    groups: Mapping[str, PITCounts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_count("n_draws", self.n_draws)
         n = self.n_samples
-        for name, counts, bins, total in self._named():
+        for name, counts, bins, total in self._arrays():
             if counts.shape != (bins,) or counts.dtype != np.int64:
-                raise bad_input(
-                    name,
-                    f"be {bins} counts of type int64",
-                    f"{counts.dtype} of shape {counts.shape}",
-                )
+                got = f"{counts.dtype} of shape {counts.shape}"
+                raise bad_input(name, f"be {bins} counts of type int64", got)
             if counts.min() < 0 or counts.sum() != total * n:
                 rule = f"hold counts that add up to {total * n}, of {n} people"
-                raise bad_input(
-                    name, rule, f"a sum of {counts.sum()} and a least one of {counts.min()}"
-                )
+                got = f"a sum of {counts.sum()} and a least one of {counts.min()}"
+                raise bad_input(name, rule, got)
+        for name, group in self.groups.items():
+            if not self._holds(group):
+                remedy = "take both from the same calls of count_pits"
+                rule = "count some of the same people"
+                raise bad_input(f"groups[{name!r}]", rule, "others", remedy)
+
+    def _holds(self, group: PITCounts) -> bool:
+        """Whether other counts may be those of some of the same people."""
+        return self._kind == group._kind and all(
+            (part <= whole).all()
+            for (_, part, *_), (_, whole, *_) in zip(group._arrays(), self._arrays(), strict=True)
+        )
+
+    @property
+    def _kind(self) -> tuple[int, tuple[float, ...], bool]:
+        """What is counted of each person."""
+        return self.n_draws, self.levels, self.gap is not None
 
     def __repr__(self) -> str:
         return one_line(
@@ -107,6 +114,7 @@ class PITCounts:
             n_draws=self.n_draws,
             levels=self.levels,
             has_draws=self.gap is not None,
+            groups=len(self.groups) or None,
         )
 
     @property
@@ -127,30 +135,27 @@ class PITCounts:
             ("n_draws", self.n_draws, other.n_draws),
             ("levels", self.levels, other.levels),
             ("known draws", self.gap is not None, other.gap is not None),
+            ("groups", sorted(self.groups), sorted(other.groups)),
         ):
             if mine != others:
-                raise bad_input(
-                    what, "be the same in all counts that are added", f"{mine} and {others}"
-                )
+                rule = "be the same in all counts that are added"
+                raise bad_input(what, rule, f"{mine} and {others}")
         return PITCounts(
             self.n_draws,
             self.pit + other.pit,
             self.one_draw + other.one_draw,
             self.error + other.error,
             None if self.gap is None or other.gap is None else self.gap + other.gap,
-            {level: self.inside[level] + other.inside[level] for level in self.inside},
+            {level: counts + other.inside[level] for level, counts in self.inside.items()},
+            {name: counts + other.groups[name] for name, counts in self.groups.items()},
         )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PITCounts):
             return NotImplemented
-        if (self.n_draws, self.levels, self.gap is None) != (
-            other.n_draws,
-            other.levels,
-            other.gap is None,
-        ):
+        if self._kind != other._kind or self.groups != other.groups:
             return False
-        pairs = zip(sorted(self._named()), sorted(other._named()), strict=True)
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
         return all(np.array_equal(mine, others) for (_, mine, *_), (_, others, *_) in pairs)
 
     __hash__ = None  # type: ignore[assignment]
@@ -166,88 +171,24 @@ class PITCounts:
             raise InputError("there are no counts to merge; give those of at least one block")
         return reduce(add, several)
 
-    def _named(self) -> Iterator[tuple[str, Ints, int, int]]:
-        """Yield the name of each array, the array, its length and how often it counts each person."""
+    def _arrays(self) -> Iterator[tuple[str, Ints, int, int]]:
+        """Yield each array with its name, its length and how often it counts each person."""
         yield "pit", self.pit, PIT_BINS, self.n_draws
         yield "one_draw", self.one_draw, PIT_BINS, 1
         yield "error", self.error, ERROR_BINS, 1
         if self.gap is not None:
             yield "gap", self.gap, GAP_BINS, 1
-        for level, counts in self.inside.items():
-            yield f"inside[{level}]", counts, self.n_draws + 1, 1
-
-
-def count_pits(
-    pit: ArrayLike | PITs,
-    r: ArrayLike | None = None,
-    *,
-    levels: Iterable[float] = (0.8, 0.9),
-    groups: Any = None,
-    random_state: RandomState = None,
-) -> tuple[PITCounts, dict[str, PITCounts]]:
-    """Count the PITs of a block of people, and of each group among them.
-
-    Parameters
-    ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws.
-    r : array-like of shape (n,) or (n, m), optional
-        The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
-        Draws that people share are refused; those of people in different blocks are not compared.
-    levels : iterable of float, default (0.8, 0.9)
-        Levels of central intervals whose coverage will be asked for.
-    groups : DataFrame, Series, or dict of name to mask of shape (n,), optional
-        Groups named before the rows were seen. In one block a group may have no rows: its counts
-        are zeros.
-    random_state : int, generator or None
-        Of the draw chosen per person. Give one and the same generator to all blocks: with it they
-        choose as the whole table at once would; with one and the same number people in different
-        blocks would depend on each other.
-
-    Returns
-    -------
-    everybody : PITCounts
-        Of all rows.
-    by_group : dict of str to PITCounts
-        Of the groups, in their order.
-
-    Raises
-    ------
-    InputError
-        If the input does not fit, or could not carry a guarantee.
-
-    Examples
-    --------
-    >>> everybody, by_group = count_pits([0.1, 0.2, 0.95], groups={"first two": np.array([True, True, False])})
-    >>> everybody.pit[:640].sum(), everybody.inside[0.8]  # one PIT of at most 0.1; one outside of [0.1, 0.9]
-    (np.int64(1), array([1, 2]))
-    >>> by_group["first two"].n_samples
-    2
-    """
-    pits = as_pits(pit, r)
-    matrix = pits.matrix
-    draws = pits.draws
-    n, m = matrix.shape
-    masks = check_groups(groups, n, is_block=True)  # other blocks may have some
-    shares = [check_fraction("level", level) for level in levels]
-    if draws is not None:
-        check_own_draws(draws)
-    place = np.arange(n), generator(random_state).integers(m, size=n)
-    bins, error, inside = _binned(matrix, shares)
-    gap = None if draws is None else _bin(np.abs(matrix[place] - draws[place]), GAP_BINS, 1.0)
-    rows = _Rows(bins, bins[place], error, gap, inside)
-    return rows.counts(), {name: rows.take(mask).counts() for name, mask in masks.items()}
+        for level in self.levels:
+            yield f"inside[{level}]", self.inside[level], self.n_draws + 1, 1
 
 
 def binned_error(counts: PITCounts) -> float:
-    """W1 calibration error from counts.
+    """W1 calibration error from counts, within 1/12800 of the exact `calibration_error`.
 
-    That of the law that is exact at the edges of bins and linear between them.
-
-    It differs from the exact `calibration_error` of the same PITs by at most half the width of a
-    bin, 1/12800. Where PITs lie within their bin changes the error by no more than the distance
-    between the two laws (triangle inequality). That is at most the sum, over bins, of the share in
-    the bin times the distance of a law on the bin to the uniform law on it; the latter is convex,
+    It is that of the distribution that is exact at the edges of bins and uniform within each. Where
+    PITs lie within their bin changes the error by no more than the distance between the two
+    distributions (triangle inequality). That is at most the sum, over bins, of the share in the bin
+    times the distance of a distribution on the bin to the uniform one on it; the latter is convex,
     so it is largest for an atom, at an end: half of the width.
 
     Parameters
@@ -262,99 +203,10 @@ def binned_error(counts: PITCounts) -> float:
 
     Examples
     --------
-    >>> abs(binned_error(count_pits([0.5])[0]) - 0.25) <= 1 / 12800
+    >>> from evenhand.calibration import count_pits
+    >>> abs(binned_error(count_pits([0.5])) - 0.25) <= 1 / 12800
     True
     """
     if counts.n_samples == 0:
         raise bad_input("counts", "hold at least one person", "none")
     return binned_distance(counts.pit)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """What is counted of each person: bins of PITs, of one PIT, of the error and the gap.
-
-    Draws inside, by level.
-    """
-
-    pit: NDArray[np.int32]
-    one_draw: NDArray[np.int32]
-    error: NDArray[np.int32]
-    gap: NDArray[np.int32] | None
-    inside: dict[float, NDArray[np.intp]]
-
-    def take(self, mask: Bools) -> _Rows:
-        """Return some people."""
-        rows = np.flatnonzero(mask)
-        gap = None if self.gap is None else self.gap[rows]
-        inside = {level: counts[rows] for level, counts in self.inside.items()}
-        return _Rows(
-            self.pit.take(rows, axis=0), self.one_draw[rows], self.error[rows], gap, inside
-        )
-
-    def counts(self) -> PITCounts:
-        """Count them."""
-        m = self.pit.shape[1]
-        return PITCounts(
-            m,
-            _count(self.pit.ravel(), PIT_BINS),
-            _count(self.one_draw, PIT_BINS),
-            _count(self.error, ERROR_BINS),
-            None if self.gap is None else _count(self.gap, GAP_BINS),
-            {level: _count(inside, m + 1) for level, inside in self.inside.items()},
-        )
-
-
-def _binned(
-    matrix: Floats, levels: list[float]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], dict[float, NDArray[np.intp]]]:
-    """Bins of PITs, shape (n, m), and of pathwise errors, shape (n,), and draws inside of each level, shape (n,)."""
-    n, m = matrix.shape
-    bins = np.empty((n, m), dtype=np.int32)
-    error = np.empty(n)
-    inside = {level: np.empty(n, dtype=np.intp) for level in levels}
-    edges = np.arange(PIT_BINS + 1) / PIT_BINS
-    ends = np.linspace(0.0, 1.0, m + 1)
-    edges[0] = -1.0  # a PIT of 0 belongs to the first bin
-    size = max(1, BLOCK_PITS // m)
-    for start in range(0, n, size):
-        part = slice(start, start + size)
-        block = matrix[part]
-        _bin_exactly(block, edges, bins[part])
-        error[part] = _errors(block, ends)
-        for level, count in inside.items():
-            # the ends are those of `covered`
-            held = block >= (1 - level) / 2
-            held &= block <= (1 + level) / 2
-            count[part] = held.sum(axis=-1)
-    return bins, _bin(error, ERROR_BINS, 0.5), inside
-
-
-def _bin_exactly(values: Floats, edges: Floats, out: NDArray[np.int32]) -> None:
-    """Bins of PITs, right at every edge.
-
-    Products such as `PIT_BINS * (k / PIT_BINS)` are rounded to either side of `k`.
-    """
-    out[...] = values * PIT_BINS
-    out -= values <= edges.take(out)
-
-
-def _bin(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:
-    """Bins of [0, top] where the number of bins is a power of two, so that the product is exact."""
-    return np.asarray(np.clip(np.ceil(values * (n_bins / top)) - 1, 0, n_bins - 1), dtype=np.int32)
-
-
-def _errors(block: Floats, ends: Floats) -> Floats:
-    """Exactly `pathwise_errors`, in place; a PIT that rises with its draw comes sorted."""
-    rising = block if (block[:, 1:] >= block[:, :-1]).all() else np.sort(block, axis=-1)
-    right = ends[1:] - rising
-    left = ends[:-1] - rising
-    size = np.abs(right)
-    right *= size
-    left *= np.abs(left, out=size)
-    right -= left
-    return np.asarray(right.sum(axis=-1) / 2)
-
-
-def _count(bins: NDArray[Whole], n_bins: int) -> Ints:
-    return np.bincount(bins, minlength=n_bins).astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""How far PITs are from uniform: on average, for each person, with bands (method: objects)."""
+"""Calibration errors of PITs: on average and for each person, with bands (method: objects)."""
 
 from __future__ import annotations
 
@@ -6,24 +6,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, bad_input, check_fraction
-from evenhand.calibration.bands import error_interval
-from evenhand.calibration.pits import PITs, as_pits
+from evenhand.calibration.distances import quantile_distance, row_distances
+from evenhand.calibration.intervals import error_interval
+from evenhand.calibration.pits import BLOCK_ROWS, PITs, as_pits
 from evenhand.draws import RandomState, generator
 
-BAND_GRID = 200
-BAND_ROWS = 20_000
-LEAST_ROWS = 30
-"""Fewest rows, less if weights differ, from which a bootstrap tells how a sample varies."""
+__all__ = [
+    "calibration_error",
+    "error_band",
+    "error_with_band",
+    "n_effective",
+    "pathwise_errors",
+]
 
-BLOCK = 10_000
 BLOCK_PITS = 1 << 20
-"""Rows, and PITs, worked on at once, so that memory stays that of the PITs."""
+"""PITs worked on at once, so that memory stays that of the PITs."""
+
+GRID_POINTS = 200
+"""Levels at which resampled distributions are compared."""
+
+MOST_RESAMPLED_ROWS = 20_000
+
+LEAST_ROWS = 30
+"""Fewest rows, in effect, whose bootstrap shows how a sample varies."""
 
 
 def calibration_error(
     pit: ArrayLike | PITs, p: float = 1.0, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Exact Wasserstein-`p` distance between the law of PITs and the uniform law.
+    """Exact Wasserstein-`p` distance between the distribution of PITs and the uniform one.
 
     For `p = 1` it is the expected calibration error over all probability levels,
     `integral_0^1 |P(PIT <= c) - c| dc`: 0 is perfect, 1/2 the worst.
@@ -58,22 +69,19 @@ def calibration_error(
 
 
 def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> float:
-    """`W_p^p`; one sort, all else in blocks.
-
-    A million people by 64 draws are half a gigabyte each time.
-    """
+    """`W_p^p` of all PITs, a row's weight for each of its draws; one sort, all else in blocks."""
+    # in blocks, because a million people by 64 draws are half a gigabyte for each temporary
     count = matrix.size
     m = matrix.shape[1]
-    total = 0.0
-    done = 0.0
     values = np.sort(matrix, axis=None) if weights is None else matrix.ravel()
     order = None if weights is None else np.argsort(values, kind="stable")
+    total = 0.0
+    done = 0.0
     for start in range(0, count, BLOCK_PITS):
         stop = min(start + BLOCK_PITS, count)
         if weights is None or order is None:
-            total += float(
-                quantile_distance(values[start:stop], np.arange(start, stop + 1) / count, p)
-            )
+            ends = np.arange(start, stop + 1) / count
+            total += float(quantile_distance(values[start:stop], ends, p))
             continue
         places = order[start:stop]
         ends = np.concatenate(([done], done + np.cumsum(weights[places // m]) / count))
@@ -93,25 +101,8 @@ def pathwise_errors(pit: ArrayLike | PITs) -> Floats:
     array([0.125, 0.25 ])
     """
     matrix = as_pits(pit).matrix
-    ends = np.linspace(0.0, 1.0, matrix.shape[1] + 1)
-    blocks = (matrix[start : start + BLOCK] for start in range(0, matrix.shape[0], BLOCK))
-    return np.concatenate(
-        [quantile_distance(np.sort(block, axis=-1), ends, 1.0) for block in blocks]
-    )
-
-
-def quantile_distance(values: Floats, ends: Floats, p: float) -> Floats:
-    """Sum over cells of the integral of `|value - t|^p`, in closed form.
-
-    Cells run between `ends`.
-    """
-
-    def antiderivative(s: Floats) -> Floats:
-        return np.asarray(np.sign(s) * np.abs(s) ** (p + 1) / (p + 1))
-
-    return np.asarray(
-        (antiderivative(ends[1:] - values) - antiderivative(ends[:-1] - values)).sum(axis=-1)
-    )
+    starts = range(0, matrix.shape[0], BLOCK_ROWS)
+    return np.concatenate([row_distances(matrix[start : start + BLOCK_ROWS]) for start in starts])
 
 
 def error_band(
@@ -125,10 +116,10 @@ def error_band(
     """Approximate confidence band of the W1 calibration error, from resampled people.
 
     By the triangle inequality the error of a sample differs from the true one by at most the
-    distance between the two laws of PITs; the bootstrap estimates that distance's quantile. The
-    band is a little wide near a true error of 0 and approximate; for a bound that holds at any n
-    use a certificate. Of fewer than 30 rows a bootstrap knows too little: then the band is the
-    certificate's, from one draw of each row, or with weights 0 and 1/2.
+    distance between the two distributions of PITs; the bootstrap estimates that distance's
+    quantile. The band is a little wide near a true error of 0 and approximate; for a bound that
+    holds at any n use a certificate. Fewer than 30 rows are too few for a bootstrap: then the band
+    is the certificate's, from one draw of each row, or with weights 0 and 1/2.
 
     Parameters
     ----------
@@ -165,9 +156,13 @@ def error_with_band(
     n_resamples: int = 400,
     random_state: RandomState = None,
 ) -> tuple[float, float, float]:
-    """Return `calibration_error` and its `error_band`.
+    """Return `calibration_error` with its `error_band`, by one sort of the PITs for both.
 
-    The band needs the error, and a sort of all PITs is slow.
+    Parameters are those of `error_band`.
+
+    Returns
+    -------
+    error, low, high : float
     """
     pits = as_pits(pit, sample_weight=sample_weight)
     check_fraction("confidence", confidence)
@@ -184,30 +179,53 @@ def error_with_band(
             return error, 0.0, 0.5
         one_draw = matrix[np.arange(n), random.integers(matrix.shape[1], size=n)]
         return error, *error_interval(one_draw, confidence)
-    # beyond so many rows a subset tells the spread, which shrinks as 1 / sqrt(n)
-    rows = np.arange(n) if n <= BAND_ROWS else random.choice(n, BAND_ROWS, replace=False)
-    shares = _grid_cdf(matrix[rows])
-    w = weights[rows] / weights[rows].mean()
-    centre = (w[:, None] * shares).mean(axis=0)
-    distances = np.empty(n_resamples)
-    for start in range(0, n_resamples, 50):
-        count = min(50, n_resamples - start)
-        counts = random.multinomial(rows.size, np.full(rows.size, 1 / rows.size), size=count) * w
-        resampled = counts @ shares / counts.sum(axis=-1, keepdims=True)
-        distances[start : start + count] = np.abs(resampled - centre).mean(axis=-1)
+    # of more rows a random subset shows the spread, which shrinks as 1 / sqrt(n)
+    rows = np.arange(n)
+    if n > MOST_RESAMPLED_ROWS:
+        rows = random.choice(n, MOST_RESAMPLED_ROWS, replace=False)
+    distances = _resampled_distances(matrix[rows], weights[rows], n_resamples, random)
     margin = float(np.quantile(distances, confidence) * np.sqrt(rows.size / n))
     return error, max(error - margin, 0.0), min(error + margin, 0.5)
 
 
+def _resampled_distances(
+    matrix: Floats, weights: Floats, n_resamples: int, random: np.random.Generator
+) -> Floats:
+    """W1 between the distribution of PITs and those of bootstrap samples, (n_resamples,)."""
+    n = matrix.shape[0]
+    shares = _grid_cdf(matrix)
+    w = weights / weights.mean()
+    centre = (w[:, None] * shares).mean(axis=0)
+    distances = np.empty(n_resamples)
+    for start in range(0, n_resamples, 50):  # a matrix of 50 resamples by 20,000 rows at a time
+        count = min(50, n_resamples - start)
+        counts = random.multinomial(n, np.full(n, 1 / n), size=count) * w
+        resampled = counts @ shares / counts.sum(axis=-1, keepdims=True)
+        distances[start : start + count] = np.abs(resampled - centre).mean(axis=-1)
+    return distances
+
+
 def n_effective(weights: Floats) -> float:
-    """Rows of equal weight that would say as much about a mean (Kish)."""
+    """Number of rows of equal weight that give a mean the same variance (Kish 1965).
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        At least 0, not all 0.
+
+    Examples
+    --------
+    >>> n_effective(np.array([1.0, 1.0, 0.0]))
+    2.0
+    """
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def _grid_cdf(matrix: Floats) -> Floats:
-    """Each person's share of PITs at or below the midpoints of an even grid, shape (n, BAND_GRID)."""
+    """Each person's share of PITs at or below midpoints of a grid, shape (n, GRID_POINTS)."""
     n, m = matrix.shape
-    cell = np.minimum(np.ceil(matrix * BAND_GRID - 0.5).clip(0), BAND_GRID).astype(np.intp)
-    flat = cell + np.arange(n)[:, None] * (BAND_GRID + 1)
-    counts = np.bincount(flat.ravel(), minlength=n * (BAND_GRID + 1)).reshape(n, BAND_GRID + 1)
-    return np.asarray(np.cumsum(counts[:, :BAND_GRID], axis=-1) / m)
+    cell = np.minimum(np.ceil(matrix * GRID_POINTS - 0.5).clip(0), GRID_POINTS).astype(np.intp)
+    flat = cell + np.arange(n)[:, None] * (GRID_POINTS + 1)
+    counts = np.bincount(flat.ravel(), minlength=n * (GRID_POINTS + 1))
+    counts = counts.reshape(n, GRID_POINTS + 1)
+    return np.asarray(np.cumsum(counts[:, :GRID_POINTS], axis=-1) / m)

@@ -99,13 +99,25 @@ class PITs:
             The people; there may be none.
         """
         matrix = self.matrix[rows]
-        weights = None if self.weights is None else self.weights[rows]
-        some = object.__new__(PITs)  # parts of what was checked are not checked again
-        some._set(
-            matrix,
-            None if self.draws is None else self.draws[rows],
-            _weights(weights, matrix.shape[0]) if matrix.size else None,
-        )
+        draws = None if self.draws is None else self.draws[rows]
+        weights = None if self.weights is None or not matrix.size else self.weights[rows]
+        return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]))
+
+    def without_copies(self) -> PITs:
+        """Return one column where no draws are known and all columns are the same.
+
+        Such PITs are those of one deterministic forecast each, repeated.
+        """
+        first = self.matrix[:, :1]
+        if self.draws is not None or self.n_draws == 1 or not (self.matrix == first).all():
+            return self
+        return self._unchecked(first, None, self.weights)
+
+    @classmethod
+    def _unchecked(cls, matrix: Floats, draws: Floats | None, weights: Floats | None) -> PITs:
+        """Make a PITs of parts of what was checked already."""
+        some = object.__new__(cls)
+        some._set(matrix, draws, weights)
         return some
 
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, check_finite, check_fraction
 from evenhand.calibration.pits import PITs, as_pits
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
 
-BLOCK = 1000
-
 __all__ = [
     "cell_log_score",
     "covered",
     "crps",
+    "crps_and_spread",
+    "grid_step",
     "interval_width",
+    "is_inside",
     "log_score",
     "rounding_step",
     "spread",
 ]
+
+BLOCK_ROWS = 1000
+"""Forecasts scored at once: a randomized one is tabulated, draws by some 300 knots."""
 
 
 def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
@@ -31,9 +35,9 @@ def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
 
 
 def cell_log_score(forecast: Forecast, y: ArrayLike, step: float) -> Floats:
-    """Negative log of the probability of each outcome's rounding cell over `step`, mean over draws, in nats.
+    """Negative log of the probability of each outcome's rounding cell over `step`, in nats.
 
-    On rounded outcomes a log density can be raised without end by spikes on the grid; the
+    Mean over draws. On rounded outcomes a log density can be raised without end by spikes on the grid; the
     probability of the cell cannot. The cells of the least and the greatest outcome are open. For a
     fine step it is the log score.
     """
@@ -52,7 +56,7 @@ def spread(forecast: Forecast) -> Floats:
 
 
 def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
-    """Return `crps` and `spread`, which rest on one table of each forecast, in half the time."""
+    """Return `crps` and `spread`, in half the time: both need a table of each forecast."""
     outcomes = check_finite("y", y)
     scores, spreads = _in_blocks(
         forecast, lambda part, rows: (part.crps(outcomes[rows]), part.std())
@@ -75,10 +79,14 @@ def covered(pit: ArrayLike | PITs, level: float = 0.9) -> Floats:
     array([0.5, 1. ])
     """
     check_fraction("level", level)
-    matrix = as_pits(pit).matrix
-    low = (1 - level) / 2
-    high = (1 + level) / 2
-    return np.asarray(((matrix >= low) & (matrix <= high)).mean(axis=-1))
+    return np.asarray(is_inside(as_pits(pit).matrix, level).mean(axis=-1))
+
+
+def is_inside(matrix: Floats, level: float) -> NDArray[np.bool_]:
+    """Whether the central interval of a level holds the outcome, for each PIT."""
+    held = matrix >= (1 - level) / 2
+    held &= matrix <= (1 + level) / 2
+    return held
 
 
 def rounding_step(y: ArrayLike) -> float | None:
@@ -96,7 +104,13 @@ def rounding_step(y: ArrayLike) -> float | None:
 
 
 def grid_step(values: Floats, n: int) -> float | None:
-    """Find the step of the grid that `n` outcomes lie on, from the distinct ones in rising order."""
+    """Find the step of the grid that `n` outcomes lie on, from the distinct ones, rising.
+
+    Examples
+    --------
+    >>> grid_step(np.array([0.1, 0.3, 0.5]), 4)
+    0.2
+    """
     # 0.3 and 0.1 + 0.2 are one value of the grid
     values = values[np.diff(values, prepend=-np.inf) > 1e-9 * (values[-1] - values[0])]
     if values.size < 2 or values.size > 0.9 * n:
@@ -114,10 +128,11 @@ def grid_step(values: Floats, n: int) -> float | None:
 def _in_blocks(
     forecast: Forecast, measure: Callable[[Forecast, slice], tuple[Floats, ...]]
 ) -> list[Floats]:
-    """Measure block by block: a randomized forecast is tabulated for it, rows by draws by some 300 knots."""
-    if forecast.n_samples <= BLOCK:
+    """Mean over draws of some measures, block by block."""
+    if forecast.n_samples <= BLOCK_ROWS:
         return [_over_draws(values) for values in measure(forecast, slice(None))]
-    blocks = [measure(forecast[rows], rows) for rows in row_blocks(forecast.n_samples, BLOCK)]
+    parts = row_blocks(forecast.n_samples, BLOCK_ROWS)
+    blocks = [measure(forecast[rows], rows) for rows in parts]
     return [
         np.concatenate([_over_draws(values) for values in each])
         for each in zip(*blocks, strict=True)

@@ -1,27 +1,26 @@
-"""Certificates: bounds on the calibration of a forecaster, from PITs, from counts of them, or for links."""
+"""Certificates: bounds on the calibration of a forecaster, from PITs, from counts, or for links."""
 
 from __future__ import annotations
 
-from evenhand.certificates.certificate import (
-    ASSUMPTIONS,
-    ONE_ROW_EACH,
-    WORST,
-    Certificate,
-    ChoiceBounds,
-    Method,
-)
-from evenhand.certificates.count_certificate import certify_counts
+from evenhand.certificates.assumptions import ASSUMPTIONS, ONE_ROW_EACH
+from evenhand.certificates.certificate import WORST, Certificate, Method
+from evenhand.certificates.certification import certify_counts, certify_pit
+from evenhand.certificates.evidence import CountEvidence, RowEvidence
+from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
 from evenhand.certificates.link_certificate import LinkCertificate, certify_link
-from evenhand.certificates.pit_certificate import certify_pit
+from evenhand.certificates.pit_certificate import PITCertificate
 
 __all__ = [
     "ASSUMPTIONS",
     "ONE_ROW_EACH",
     "WORST",
     "Certificate",
-    "ChoiceBounds",
+    "CountEvidence",
+    "FixedSequenceCertificate",
     "LinkCertificate",
     "Method",
+    "PITCertificate",
+    "RowEvidence",
     "certify_counts",
     "certify_link",
     "certify_pit",

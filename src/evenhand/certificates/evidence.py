@@ -1,137 +1,61 @@
-"""What a certificate asks of the people it rests on, answered by their PITs or by counts of them (method: proof)."""
+"""People on whom a certificate rests: their PITs, or counts of them (method: proof)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, NotKeptError, bad_input
-from evenhand.calibration.bands import (
-    SurvivalBand,
-    betting_cvar,
+from evenhand._validate import Floats, bad_input
+from evenhand.calibration import (
+    ERROR_BINS,
+    GAP_BINS,
+    PITCounts,
+    PITs,
     binned_distance,
     binned_error_interval,
-    dkw_band,
+    calibration_error,
+    check_own_draws,
+    covered,
     error_interval,
-    local_levels_band,
+    pathwise_errors,
 )
-from evenhand.calibration.counts import ERROR_BINS, GAP_BINS
-from evenhand.calibration.errors import calibration_error, pathwise_errors
-from evenhand.calibration.pits import PITs, check_own_draws
-from evenhand.calibration.scores import covered
+from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
+from evenhand.certificates.certificate import WORST
+from evenhand.certificates.values import Values
 from evenhand.columns import check_groups
 from evenhand.draws import one_row_each
 
-if TYPE_CHECKING:
-    from evenhand.calibration.counts import PITCounts
+__all__ = ["CountEvidence", "RowEvidence"]
 
-Method = Literal["local-levels", "betting", "dkw"]
-
-WORST = 0.5
-"""Largest W1 error there is."""
-
-ASSUMPTIONS = (
-    (
-        "the rows are a sample of the people the statement is about, exchangeable and independent"
-        " of each other"
-    ),
-    (
-        "the forecaster, its recalibration and its randomization were fixed before these rows were"
-        " seen"
-    ),
-    "each draw is uniform, independent of the person and of other people's draws",
-)
-NOT_COVERED = (
-    "a shift in time or population after these rows",
-    "groups formed after seeing the draws, such as the people who were approved",
-    "groups smaller than the stated mass",
-    "outcomes that are not continuous",
-)
-SHARES_OF_ROWS = (
-    "groups by their share of the rows: one row of each person was used, so sizes are shares of"
-    " people"
-)
-"""What a certificate of people who have several rows does not cover."""
-
-ONE_ROW_EACH = "One row of each person was used: group sizes are shares of people, not of rows."
-
-OWN_DRAWS = (
-    "the draws, which were not given, are each person's own, one in each of as many equal cells of"
-    " [0, 1]"
-)
-ROUNDED = (
-    "errors and gaps were rounded up to bins of 1/{error} and 1/{gap}, which only widens bounds"
-)
-
-
-def not_covered(one_row_each: bool) -> tuple[str, ...]:
-    """Return what no certificate covers, with what a certificate of one row per person does not."""
-    return (*NOT_COVERED, SHARES_OF_ROWS) if one_row_each else NOT_COVERED
-
-
-class Values(NamedTuple):
-    """One value per person: `values` themselves, or where there are `counts`, each for so many people."""
-
-    values: Floats
-    counts: NDArray[np.int64] | None = None
-
-    def complement(self) -> Values:
-        """Return 1 less each value."""
-        return Values(1 - self.values, self.counts)
-
-    def band(self, method: Method, top: float, confidence: float) -> SurvivalBand:
-        """Upper band for the law of the values."""
-        make = dkw_band if method == "dkw" else local_levels_band
-        return make(self.values, top, confidence, self.counts)
-
-    def worst_mean(
-        self, method: Method, mass: float, top: float, confidence: float, seed: int
-    ) -> float:
-        """Upper bound for the mean of the worst `mass`; bets need a row each."""
-        if method == "betting":
-            return betting_cvar(self.values, mass, top, confidence, seed)
-        return self.band(method, top, confidence).cvar(mass)
-
-    def total(self) -> int:
-        """Return the number of people."""
-        return self.values.size if self.counts is None else int(self.counts.sum())
-
-    def at_least(self, threshold: float) -> int:
-        """Return the number of people whose value is at least this."""
-        hits = self.values >= threshold
-        return int(hits.sum() if self.counts is None else self.counts[hits].sum())
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowEvidence:
-    """The PITs themselves.
+    """The PITs of each person.
 
     Parameters
     ----------
-    pit : ndarray of shape (n, m)
-        PITs: rows are people, columns draws.
-    r : ndarray of shape (n, m) or None
-        Their draws, where known.
+    pits : PITs
+        PITs, with their draws where known.
     one_draw : ndarray of shape (n,)
         One PIT per person, its draw chosen at random.
     gap : ndarray of shape (n,) or None
-        `|h[x, r](y) - r|` of the same draw.
-    masks : dict of str to ndarray of bool
+        `|h[x, r](y) - r|` of the same draw, where draws are known.
+    masks : mapping of str to ndarray of bool
         The named groups.
     """
 
-    pit: Floats
-    r: Floats | None
+    pits: PITs
     one_draw: Floats
     gap: Floats | None
-    masks: Mapping[str, NDArray[np.bool_]]
+    masks: Mapping[str, Mask]
 
     def __repr__(self) -> str:
         return one_line(
@@ -140,63 +64,44 @@ class RowEvidence:
 
     @classmethod
     def of(
-        cls,
-        pits: PITs,
-        groups: Any,
-        cluster: ArrayLike | None,
-        random: np.random.Generator,
+        cls, pits: PITs, groups: Any, cluster: ArrayLike | None, random: np.random.Generator
     ) -> RowEvidence:
         """Check the draws, take one row of each person, and choose one draw per row."""
-        matrix = pits.matrix
-        draws = pits.draws
-        if draws is None and (matrix == matrix[:, :1]).all():
-            matrix = matrix[:, :1]  # one forecast each, repeated
-        n, m = matrix.shape
-        masks: Mapping[str, NDArray[np.bool_]] = check_groups(groups, n)
-        rows = None if cluster is None else one_row_each(cluster, n, random)
-        if draws is not None:
-            check_own_draws(draws, rows)
+        pits = pits.without_copies()
+        masks: Mapping[str, Mask] = check_groups(groups, pits.n_samples)
+        rows = None if cluster is None else one_row_each(cluster, pits.n_samples, random)
+        if pits.draws is not None:
+            check_own_draws(pits.draws, rows)
         if rows is not None:
-            matrix = matrix[rows]
-            draws = None if draws is None else draws[rows]
+            pits = pits.take(rows)
             masks = {name: mask[rows] for name, mask in masks.items()}
-            n = rows.size
-        place = np.arange(n), random.integers(m, size=n)
-        one_draw = matrix[place]
-        return cls(
-            matrix,
-            draws,
-            one_draw,
-            None if draws is None else np.abs(one_draw - draws[place]),
-            masks,
-        )
+        n = pits.n_samples
+        place = np.arange(n), random.integers(pits.n_draws, size=n)
+        one_draw = pits.matrix[place]
+        gap = None if pits.draws is None else np.abs(one_draw - pits.draws[place])
+        return cls(pits, one_draw, gap, masks)
 
     @property
     def n_samples(self) -> int:
         """People."""
-        return int(self.pit.shape[0])
+        return self.pits.n_samples
 
     @property
     def n_draws(self) -> int:
         """Draws per person."""
-        return int(self.pit.shape[1])
-
-    @property
-    def is_randomized(self) -> bool:
-        """Whether a draw stands behind the forecasts."""
-        return self.r is not None or self.n_draws > 1
+        return self.pits.n_draws
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Draws that were not given."""
-        return () if self.n_draws == 1 or self.r is not None else (OWN_DRAWS,)
+        return () if self.n_draws == 1 or self.pits.draws is not None else (OWN_DRAWS,)
 
     @cached_property
     def errors(self) -> Values:
         """Pathwise errors."""
         # from draws spread over cells the exact W1 of a row never understates in expectation
         # (convexity)
-        return Values(pathwise_errors(self.pit))
+        return Values(pathwise_errors(self.pits))
 
     @property
     def gaps(self) -> Values | None:
@@ -204,93 +109,47 @@ class RowEvidence:
         return None if self.gap is None else Values(self.gap)
 
     @property
-    def named(self) -> Mapping[str, NDArray[np.bool_]]:
-        """The named groups, as masks."""
-        return self.masks
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return tuple(self.masks)
 
-    @property
-    def groups(self) -> dict[str, Evidence]:
-        """The rows of each named group."""
-        return {
-            name: RowEvidence(self.pit[mask], None, self.one_draw[mask], None, {})
-            for name, mask in self.masks.items()
-        }
+    def group(self, name: str) -> RowEvidence:
+        """Return the rows of a named group."""
+        mask = self.masks[name]
+        return RowEvidence(self.pits.take(mask), self.one_draw[mask], None, {})
 
     def knows(self, level: float) -> bool:
-        """Whether the central intervals of this level were counted: all are."""
+        """Whether the coverage at this level can be found: at any."""
         return True
 
     def inside(self, level: float) -> Values:
         """Shares of draws whose central interval holds the outcome."""
-        return Values(covered(self.pit, level))
+        return Values(covered(self.pits, level))
 
     def error(self) -> float:
         """Exact W1 error."""
-        return calibration_error(self.pit) if self.n_samples else np.nan
+        return calibration_error(self.pits) if self.n_samples else np.nan
 
     def error_interval(self, confidence: float) -> tuple[float, float]:
-        """Interval from one PIT per row."""
+        """Interval for the W1 error from one PIT per row."""
         return error_interval(self.one_draw, confidence) if self.n_samples else (0.0, WORST)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CountEvidence:
-    """Counts of PITs in bins: values stand at the upper ends of their bins, so that no bound is understated.
+    """Counts of PITs in bins: values stand at the upper ends of their bins, which widens bounds.
 
     Parameters
     ----------
     counts : PITCounts
-        Of everybody.
-    by_group : dict of str to PITCounts
-        Of the named groups.
+        Of everybody, with those of the named groups.
     """
 
     counts: PITCounts
-    by_group: Mapping[str, PITCounts]
 
     def __repr__(self) -> str:
-        return one_line(
-            self, n_samples=self.n_samples, n_draws=self.n_draws, groups=len(self.by_group)
-        )
-
-    @classmethod
-    def of(
-        cls, counts: PITCounts, by_group: Mapping[str, PITCounts], is_randomized: bool
-    ) -> CountEvidence:
-        """Check that there is somebody and that the groups are of these people and this kind of forecaster."""
-        if counts.n_samples == 0:
-            raise bad_input("counts", "hold at least one person", "none")
-        if not is_randomized and (counts.n_draws > 1 or counts.gap is not None):
-            remedy = "count the one column of a deterministic forecaster, without r"
-            raise bad_input(
-                "is_randomized", "be True of several draws or known ones", is_randomized, remedy
-            )
-        for name, group in by_group.items():
-            pairs = [(group.one_draw, counts.one_draw), (group.error, counts.error)]
-            if group.n_draws != counts.n_draws or any(
-                (part > whole).any() for part, whole in pairs
-            ):
-                remedy = "take both from the same calls of count_pits"
-                raise bad_input(
-                    f"groups[{name!r}]", "count some of the same people", "others", remedy
-                )
-        return cls(counts, dict(by_group))
-
-    r = gap = None  # of each person: not kept
-
-    @property
-    def pit(self) -> Floats:
-        """Not kept: raises InputError."""
-        raise NotKeptError(
-            "counts keep no PITs of each person; read evidence.counts, or use certify_pit"
-        )
-
-    one_draw = pit
-
-    @property
-    def named(self) -> Mapping[str, PITCounts]:
-        """The named groups, as counts."""
-        return self.by_group
+        groups = len(self.counts.groups)
+        return one_line(self, n_samples=self.n_samples, n_draws=self.n_draws, groups=groups)
 
     @cached_property
     def n_samples(self) -> int:
@@ -306,9 +165,8 @@ class CountEvidence:
     def assumptions(self) -> tuple[str, ...]:
         """Draws that were not given, and what binning does."""
         rounded = ROUNDED.format(error=2 * ERROR_BINS, gap=GAP_BINS)
-        return (
-            (rounded,) if self.n_draws == 1 or self.counts.gap is not None else (OWN_DRAWS, rounded)
-        )
+        has_draws = self.n_draws == 1 or self.counts.gap is not None
+        return (rounded,) if has_draws else (OWN_DRAWS, rounded)
 
     @property
     def errors(self) -> Values:
@@ -318,16 +176,18 @@ class CountEvidence:
     @property
     def gaps(self) -> Values | None:
         """`|h[x, r](y) - r|` of one draw each, rounded up."""
-        return (
-            None
-            if self.counts.gap is None
-            else Values(np.arange(1, GAP_BINS + 1) / GAP_BINS, self.counts.gap)
-        )
+        if self.counts.gap is None:
+            return None
+        return Values(np.arange(1, GAP_BINS + 1) / GAP_BINS, self.counts.gap)
 
     @property
-    def groups(self) -> dict[str, Evidence]:
-        """The counts of each named group."""
-        return {name: CountEvidence(counts, {}) for name, counts in self.by_group.items()}
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return tuple(self.counts.groups)
+
+    def group(self, name: str) -> CountEvidence:
+        """Return the counts of a named group."""
+        return CountEvidence(self.counts.groups[name])
 
     def knows(self, level: float) -> bool:
         """Whether the central intervals of this level were counted."""
@@ -346,54 +206,7 @@ class CountEvidence:
         return binned_distance(self.counts.pit) if self.n_samples else np.nan
 
     def error_interval(self, confidence: float) -> tuple[float, float]:
-        """Interval from the bins of one PIT per person."""
-        return (
-            binned_error_interval(self.counts.one_draw, confidence)
-            if self.n_samples
-            else (0.0, WORST)
-        )
-
-
-Evidence = RowEvidence | CountEvidence
-
-
-def named_table(groups: Mapping[str, Evidence], confidence: float) -> pd.DataFrame:
-    """W1 errors of named groups and intervals for all of them at once, by Bonferroni."""
-    rows = [
-        (
-            name,
-            group.n_samples,
-            group.error(),
-            *group.error_interval(1 - (1 - confidence) / len(groups)),
-        )
-        for name, group in groups.items()
-    ]
-    return pd.DataFrame(rows, columns=["group", "n", "error", "low", "high"])
-
-
-def questions(n_draws: int, is_randomized: bool) -> pd.DataFrame:
-    """What people can answer about this kind of forecaster: `question`, `answered`, `why`."""
-    single = n_draws == 1
-    proof = "with several draws per person the error of each person's own forecasts is seen"
-    if not is_randomized:
-        proof = (
-            "one forecast per person: even the true distribution has pathwise error 1/4 or more,"
-            " and whatever is calibrated for one population is off by as much for another with the"
-            " same rows (1/8 in the paper)"
-        )
-    elif single:
-        proof = (
-            "only one draw per person is known: give PITs over several draws of the same forecaster"
-        )
-    rows = [
-        ("is it calibrated on average", True, "one PIT per person suffices, for any forecaster"),
-        ("is it calibrated for groups named beforehand", True, "the same, group by group"),
-        ("is it calibrated for every group of a given size", not single, proof),
-        ("do intervals hold as often as stated in every group of a given size", not single, proof),
-        (
-            "is it calibrated for groups formed after the draws",
-            False,
-            "such groups can single out lucky draws",
-        ),
-    ]
-    return pd.DataFrame(rows, columns=["question", "answered", "why"])
+        """Interval for the W1 error from the bins of one PIT per person."""
+        if self.n_samples == 0:
+            return 0.0, WORST
+        return binned_error_interval(self.counts.one_draw, confidence)

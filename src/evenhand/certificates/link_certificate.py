@@ -1,4 +1,4 @@
-"""What the PITs of a deterministic forecaster prove about every link around it, at once (method: proof)."""
+"""Certificates of every link around a deterministic forecaster, at once (method: proof)."""
 
 from __future__ import annotations
 
@@ -7,69 +7,51 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.interpolate import PchipInterpolator
-from scipy.special import expit
 
-from evenhand._format import Summarized, at_least, at_most, one_line, stated, stated_confidence
+from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
-from evenhand.calibration.bands import SurvivalBand, local_levels_band
-from evenhand.calibration.pits import PITs, as_pits
-from evenhand.certificates.certificate import ASSUMPTIONS, MASS, ONE_ROW_EACH, WORST, not_covered
+from evenhand.calibration import PITs, SurvivalBand, as_pits, local_levels_band
+from evenhand.certificates.assumptions import ASSUMPTIONS
+from evenhand.certificates.certificate import SHOWN_MASS, WORST, Certificate
+from evenhand.certificates.least_alpha import (
+    LEAST_ALPHA,
+    SEARCH_SLACK,
+    approximate_errors,
+    enough_rows,
+    search_alpha,
+)
 from evenhand.draws import RandomState, nodes, one_row_each
 from evenhand.links import Link
 
 __all__ = ["LinkCertificate", "certify_link"]
 
-LEAST_ALPHA = 0.005
-"""Least alpha that is searched: at it a calibrated base pays 3.6 nats."""
-
-KNOTS = 30
-"""Half of the distances at which a link's error is computed while one is searched for."""
-
-CALIBRATED_SLOPE = 1.35
-CALIBRATED_PLACE = -2.1
-"""Around a calibrated forecaster the bound's logit, of its share of the bound without randomization, rises 1.1 to 1.7
-times as fast as that of alpha, and alpha's is -3.2 to -1.5 where the bound is half of it (300 to
-100,000 people, masses 0.1 to 1, all links). The search begins there; where it ends does not hang
-on it."""
-
-SEARCH_SLACK = 2e-3
-"""How far below the largest alpha the search may end, on the logit scale."""
-
-MOST_STEPS = 50
-"""Steps of the search, of which three or four are taken; halving its range alone needs no more."""
-
 CELLS = 512
-"""Draws over which the probability that an interval misses is averaged."""
+"""Cells of draws over which probabilities are averaged."""
 
-GRID = 257
-"""Distances, beside those where the band steps, at which that probability is computed."""
+GRID_POINTS = 257
+"""Distances, beside those where the band steps, at which such probabilities are computed."""
 
-EXACT_PEOPLE = 1000
-"""Most people whose errors are computed one by one; of more, as many at equal steps in rank."""
+THINNED_PEOPLE = 1000
+"""People, at equal steps in rank, over whom means are taken where there are more."""
 
 MOST_ROWS = 200_000
-"""Most rows that are reckoned with where more would be needed, unless there are more already."""
+"""Most rows that are proposed where more are needed, unless there are more already."""
 
-ROOM = 1.1
-"""Factor on the rows that it takes on the average, so that they will do nine times in ten."""
-
-PRICED = 1000
-"""People, at equal steps in rank, over whom the price of a number of rows is averaged."""
+SAFE_ROWS = 1.1
+"""Factor on the rows that are enough on average, so that they are nine times in ten."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinkCertificate(Summarized):
+class LinkCertificate(Certificate):
     """Bounds for every link around one deterministic forecaster.
 
-    They hold together, so the link may be chosen freely.
+    They hold together, so the link may be chosen freely on the same people.
 
     A person's error under a link grows with the distance of the forecaster's own PIT from 1/2. One
-    upper band for the law of that distance therefore bounds the errors under every link, at every
-    `alpha`, in every group of every mass, all at once with the stated confidence: the least
-    randomization that meets a target may be picked on the same rows.
+    upper band for the distribution of that distance therefore bounds the errors under every link,
+    at every `alpha`, in every group of every mass, all at once with the stated confidence: the
+    least randomization that meets a target may be picked on the same rows.
 
     Parameters
     ----------
@@ -77,12 +59,10 @@ class LinkCertificate(Summarized):
         Probability, over the rows, that all of the bounds hold.
     link : Link
         The randomization that the bounds are read for.
-    n_samples : int
-        Rows, one per person.
     distances : ndarray of shape (n,)
         `|U - 1/2|` of each person's PIT `U` under the deterministic forecaster.
     band : SurvivalBand
-        Upper band for the law of the distances.
+        Upper band for the distribution of the distances.
     one_row_each : bool
         Whether one row of each person was taken, of several: shares are then of people, not of
         rows.
@@ -90,12 +70,12 @@ class LinkCertificate(Summarized):
 
     confidence: float
     link: Link
-    n_samples: int
     distances: Floats
     band: SurvivalBand
     one_row_each: bool = False
 
     method = "local-levels"
+    mass = None
     assumptions = (
         ASSUMPTIONS[0],
         "the deterministic forecaster was fixed before these rows were seen",
@@ -108,28 +88,38 @@ class LinkCertificate(Summarized):
             link=self.link,
             n_samples=self.n_samples,
             confidence=self.confidence,
-            group_error=self.group_error(MASS),
-            group_mass=MASS,
+            group_error=self.group_error(SHOWN_MASS),
+            group_mass=SHOWN_MASS,
         )
 
     @property
-    def not_covered(self) -> tuple[str, ...]:
-        """What the bounds say nothing about."""
-        return not_covered(self.one_row_each)
+    def n_samples(self) -> int:
+        """People."""
+        return self.distances.size
 
     def with_link(self, link: Link) -> LinkCertificate:
         """Read the same bounds for another link."""
         return replace(self, link=link)
 
+    def average_error(self) -> float:
+        """Upper bound for the W1 error over everybody, 0 to 1/2: that of the group of all."""
+        return self.group_error(1.0)
+
     def group_error(self, mass: float) -> float:
-        """Upper bound for the W1 error of every group of at least this share of people, 0 to 1/2."""
+        """Upper bound for the W1 error of every group of at least this share, 0 to 1/2."""
         check_fraction("mass", mass, high_open=False)
-        if mass not in self._bounds:
-            band = self._needed(mass)
-            self._bounds[mass] = self._bound(
-                band, self.link.pathwise_error(0.5 + band.starts), mass
-            )
-        return self._bounds[mass]
+        return self._worst_mean(self._errors, mass, WORST)
+
+    @cached_property
+    def _errors(self) -> Floats:
+        """Pathwise errors at the steps of the band."""
+        return self.link.pathwise_error(0.5 + self.band.starts)
+
+    def _worst_mean(self, values: Floats, mass: float, top: float) -> float:
+        """Mean of the worst `mass` of a quantity that rises with the distance, under the band."""
+        # the band for the distance is one for the quantity, its steps moved to the values there
+        steps = np.append(0.0, np.minimum(values, top))
+        return SurvivalBand(steps, np.append(1.0, self.band.upper), top).cvar(mass)
 
     def mean_error(self) -> float:
         """Mean pathwise error of these people under the link: what `price_of_proof` asks for.
@@ -138,80 +128,96 @@ class LinkCertificate(Summarized):
         """
         # errors rise with the distance, from 0 or more to 1/2 or less: 1,000 steps in rank are off
         # by half of one
-        return float(self.link.pathwise_error(0.5 + _thinned(self.distances, EXACT_PEOPLE)).mean())
-
-    def average_error(self) -> float:
-        """Upper bound for the W1 error over everybody, 0 to 1/2: that of the group of all."""
-        return self.group_error(1.0)
+        return float(self.link.pathwise_error(0.5 + _thinned(self.distances)).mean())
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
-        """Bounds for the share of outcomes that a central interval holds, in every group of a mass.
+        """Bounds for the share of outcomes that central intervals hold, in every group of a size.
 
-        (low, high).
+        Parameters
+        ----------
+        level : float
+            Stated probability of the interval, such as 0.8.
+        mass : float
+            Least share of people in the group, 0 < mass <= 1.
 
-        The high one is that of the person whose interval holds most often, whoever that is.
+        Returns
+        -------
+        low, high : float
+            The coverage of every such group lies between them. The high one is that of the person
+            whose interval holds most often, whoever that is.
         """
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
-        # Unlike the error, the probability of a miss may fall while the distance grows: misses on
-        # the near side, at draws that carry the interval past the middle, grow rarer before those
-        # on the far side grow frequent. What only grows is the largest up to a distance. Between
-        # two grid points each kind lies between its values there
-        distances = np.union1d(self.band.starts, np.linspace(0, 0.5, GRID))
-        near, far = self._missed(distances, level)
-        worst = np.maximum.accumulate(np.append(near[0], near[:-1]) + far)[
-            np.searchsorted(distances, self.band.starts)
-        ]
-        least = float((near[1:] + far[:-1]).min())
+        distances = self._grid
+        u = 0.5 + distances[:, None]
+        r = nodes(CELLS)
+        near = (u < self.link.cdf((1 - level) / 2, r)).mean(axis=-1)
+        far = (u > self.link.cdf((1 + level) / 2, r)).mean(axis=-1)
         # an average over cells of draws is exact to half a cell, for either kind
-        worst = np.minimum(worst + 1 / CELLS, 1.0)
-        low = 1 - SurvivalBand(np.append(0.0, worst), np.append(1.0, self.band.upper), 1.0).cvar(
-            mass
-        )
-        return low, 1 - max(least - 1 / CELLS, 0.0)
+        worst = self._largest_so_far(near, far) + 1 / CELLS
+        least = float((near[1:] + far[:-1]).min()) - 1 / CELLS
+        return 1 - self._worst_mean(worst, mass, 1.0), 1 - max(least, 0.0)
 
-    def table(self, masses: ArrayLike = (0.1, 0.2, 0.5, 1.0)) -> pd.DataFrame:
-        """Return the bounds for some masses.
+    def mpaic(self, error: float) -> float:
+        """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
 
-        `mass`, `group_error`, `coverage_80_low`, `coverage_80_high`.
+        For all thresholds, links and alphas at once.
+
+        Parameters
+        ----------
+        error : float
+            Threshold, 0 to 1.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
         """
-        rows = [
-            (mass, self.group_error(mass), *self.coverage(0.8, mass))
-            for mass in np.atleast_1d(masses).tolist()
-        ]
-        return pd.DataFrame(
-            rows, columns=["mass", "group_error", "coverage_80_low", "coverage_80_high"]
-        )
+        check_fraction("error", error, low_open=False, high_open=False)
+        # H(u; r) <= r - e where u <= K(r - e; r), H(u; r) >= r + e where u >= K(r + e; r). K(c; r)
+        # rises with c and falls with r, so on a cell of draws its value at opposite ends is an
+        # upper bound of the one, a lower bound of the other. No draw lies within 2^-60 of an end
+        ends = np.clip(np.linspace(0.0, 1.0, CELLS + 1), 2.0**-60, 1 - 2.0**-53)
+        left = ends[:-1]
+        right = ends[1:]
+        u = 0.5 + self._grid[:, None]
+        below = self.link.cdf(np.maximum(right - error, 0.0), left)
+        above = self.link.cdf(np.minimum(left + error, 1.0), right)
+        near = ((u <= below) & (right >= error)).mean(axis=-1)
+        far = ((u >= above) & (left + error <= 1)).mean(axis=-1)
+        return self._worst_mean(self._largest_so_far(near, far), 1.0, 1.0)
 
-    def summary(self) -> str:
-        """Return the bounds as text, with what they assume and what they do not cover."""
-        lines = [
-            f"With {stated_confidence(self.confidence)} confidence, from {self.n_samples:,} people,"
-            f" under {self.link!r}:"
-        ]
-        lines += [
-            f"- for every group of at least {stated(row['mass'])} of people, stated chances are off"
-            f" by at most {at_most(row['group_error'])} points; the 80% interval holds"
-            f" {at_least(row['coverage_80_low'])}% to {at_most(row['coverage_80_high'])}% there"
-            for row in self.table((0.1, 0.2, 0.5)).to_dict("records")
-        ]
-        lines.append(
-            f"- over everybody, stated chances are off by at most {at_most(self.average_error())}"
-            " points"
-        )
-        lines += [ONE_ROW_EACH] if self.one_row_each else []
-        lines.append(
+    @property
+    def _grid(self) -> Floats:
+        """Distances at which probabilities over the draw are computed."""
+        return np.union1d(self.band.starts, np.linspace(0, 0.5, GRID_POINTS))
+
+    def _largest_so_far(self, near: Floats, far: Floats) -> Floats:
+        """Largest probability over the draw up to each step of the band, of two kinds together.
+
+        The one on the near side of the PIT falls with the distance, the one on the far side rises.
+        Links are symmetric, so PITs above the middle stand for those below.
+        """
+        # Unlike the error, the sum of both may fall while the distance grows: draws that carry the
+        # interval past the middle grow rarer before those on the far side grow frequent. What only
+        # grows is the largest up to a distance. Between two grid points each kind lies between its
+        # values there
+        sums = np.append(near[0], near[:-1]) + far
+        return np.maximum.accumulate(sums)[np.searchsorted(self._grid, self.band.starts)]
+
+    def _forecasts(self) -> str:
+        return f"under {self.link!r}"
+
+    def _remarks(self) -> list[str]:
+        return [
             "All of this holds together, for every link and alpha: they may be chosen on the same"
             " people."
-        )
-        lines.append("Assumes: " + "; ".join(self.assumptions) + ".")
-        lines.append("Does not cover: " + "; ".join(self.not_covered) + ".")
-        return "\n".join(lines)
+        ]
 
     def least_randomized(
         self, max_group_error: float, mass: float, *, certify_share: float | None = None
     ) -> LinkCertificate:
-        """Return the certificate of the largest `alpha` of this family of links that meets a target.
+        """Return the certificate of the largest `alpha` of this family that meets a target.
 
         Parameters
         ----------
@@ -220,24 +226,33 @@ class LinkCertificate(Summarized):
         mass : float
             Least share of people in a group.
         certify_share : float, optional
-            Share of all rows that these are, of which a complaint about too few of them tells.
+            Share of all rows that these are; a complaint about too few rows then gives both.
 
         Raises
         ------
         InputError
-            If none does; the message says how many rows would do, about nine times in ten, and at
-            what price.
+            If none does; the message gives the number of rows that are enough, about nine times in
+            ten, and the price.
         """
         check_fraction("max_group_error", max_group_error)
         check_fraction("mass", mass, high_open=False)
         family = type(self.link)
         found = self.with_link(family(1.0))
-        if found.group_error(mass) <= max_group_error:
+        most = found.group_error(mass)
+        if most <= max_group_error:
             return found
-        alpha = self._search(max_group_error, mass, found.group_error(mass))
+        # farther in, all that counts is where the steps begin that a bound for this mass depends on
+        needed = self.band.starts[self.band.upper < mass]
+        inner = np.zeros(self.band.starts.size - needed.size)
+
+        def bound_at(alpha: float) -> float:
+            errors = approximate_errors(family(alpha), needed)
+            return self._worst_mean(np.append(inner, errors), mass, WORST)
+
+        alpha = search_alpha(bound_at, max_group_error, most)
         step = SEARCH_SLACK
         found = self.with_link(family(alpha))
-        # the search went by a table of errors: the bound itself decides
+        # the search used approximate errors: the bound itself decides
         while found.group_error(mass) > max_group_error:
             if found.link.alpha <= LEAST_ALPHA:
                 raise InputError(self._too_few_rows(max_group_error, mass, certify_share))
@@ -245,72 +260,6 @@ class LinkCertificate(Summarized):
             step = min(2 * step, 0.5)
             found = self.with_link(family(alpha))
         return found
-
-    def _search(self, target: float, mass: float, most: float) -> float:
-        """Alpha whose bound, by a table, lies just below the target.
-
-        The least that is searched if none does.
-
-        `most` is the bound without randomization. On the logit scale of both, bound and alpha lie
-        nearly on a line.
-        """
-        family = type(self.link)
-        band = self._needed(mass)
-
-        def logit(bound: float) -> float:
-            return float(np.log(bound / max(most - bound, 1e-9)))
-
-        low = float(np.log(LEAST_ALPHA / (1 - LEAST_ALPHA)))
-        high = 12.0
-        slope = CALIBRATED_SLOPE
-        goal = logit(target)
-        place = float(np.clip(goal / slope + CALIBRATED_PLACE, low, high))
-        last = (np.nan, np.nan)
-        for _ in range(MOST_STEPS):
-            alpha = float(expit(place))
-            bound = self._bound(band, _errors_at(family(alpha), band.starts), mass)
-            gap = logit(bound) - goal
-            if np.isfinite(last[1]) and place != last[0]:
-                slope = max((gap - last[1]) / (place - last[0]), 0.01)
-            if -SEARCH_SLACK <= gap / slope <= 0:
-                return alpha
-            low, high = (place, high) if gap < 0 else (low, place)
-            last = (place, gap)
-            place = place - gap / slope - SEARCH_SLACK / 2
-            if not low < place < high:
-                place = (low + high) / 2
-            if high - low < SEARCH_SLACK:
-                break
-        return max(float(expit(low)), LEAST_ALPHA)
-
-    @cached_property
-    def _bounds(self) -> dict[float, float]:
-        """Bounds for the masses that were asked."""
-        return {}
-
-    def _needed(self, mass: float) -> SurvivalBand:
-        """Steps that a bound for this mass hangs on.
-
-        Farther in, all that counts is where they begin.
-        """
-        keep = self.band.upper < mass
-        return SurvivalBand(self.band.starts[keep], self.band.upper[keep], self.band.top)
-
-    def _bound(self, band: SurvivalBand, errors: Floats, mass: float) -> float:
-        return SurvivalBand(np.append(0.0, errors), np.append(1.0, band.upper), WORST).cvar(mass)
-
-    def _missed(self, distances: Floats, level: float) -> tuple[Floats, Floats]:
-        """Probabilities over draws that a PIT at each distance is missed.
-
-        On the near and on the far side of it.
-
-        Links are symmetric, so PITs above the middle stand for those below.
-        """
-        u = 0.5 + distances[:, None]
-        r = nodes(CELLS)
-        low = self.link.cdf((1 - level) / 2, r)
-        high = self.link.cdf((1 + level) / 2, r)
-        return np.asarray((u < low).mean(axis=-1)), np.asarray((u > high).mean(axis=-1))
 
     def _too_few_rows(
         self, max_group_error: float, mass: float, certify_share: float | None
@@ -320,29 +269,17 @@ class LinkCertificate(Summarized):
             f"a group error of at most {max_group_error:g} cannot be certified for mass {mass:g} on"
             f" {n:,} rows"
         )
-
-        def is_enough(rows: int) -> bool:
-            return (
-                self._as_if(rows).with_link(type(self.link)(LEAST_ALPHA)).group_error(mass)
-                <= max_group_error
-            )
-
+        least = self.with_link(type(self.link)(LEAST_ALPHA))
         most = max(MOST_ROWS, 2 * n)
-        few = n
-        enough = min(4 * n, most)
-        while not is_enough(enough):
-            if enough == most:
-                remedy = (
-                    "allow a larger error, or recalibrate the model first (in Python:"
-                    " recalibrate=True)"
-                )
-                return f"{start}, nor on {most:,} of the kind: {remedy}"
-            few = enough
-            enough = min(4 * enough, most)
-        while enough - few > max(1, few // 20):
-            middle = (few + enough) // 2
-            few, enough = (few, middle) if is_enough(middle) else (middle, enough)
-        needed = _two_digits(math.ceil(ROOM * enough))
+        enough = enough_rows(
+            lambda rows: least._as_if(rows).group_error(mass) <= max_group_error, n, most
+        )
+        if enough is None:
+            remedy = (
+                "allow a larger error, or recalibrate the model first (in Python: recalibrate=True)"
+            )
+            return f"{start}, nor on {most:,} of the kind: {remedy}"
+        needed = _two_digits(math.ceil(SAFE_ROWS * enough))
         found = self._as_if(needed).least_randomized(max_group_error, mass)
         in_all = ""
         if certify_share is not None:
@@ -355,14 +292,14 @@ class LinkCertificate(Summarized):
         )
 
     def _as_if(self, rows: int) -> LinkCertificate:
-        """Return what another number of people of the same kind would prove, on the average."""
+        """Return what another number of people of the same kind would prove, on average."""
         alike = np.quantile(self.distances, (np.arange(rows) + 0.5) / rows)
         band = local_levels_band(alike, WORST, self.confidence)
-        return replace(self, n_samples=rows, distances=alike, band=band)
+        return replace(self, distances=alike, band=band)
 
     def _mean_price(self) -> float:
         """Mean loss of log score to the link, nats."""
-        u = 0.5 - _thinned(self.distances, PRICED)[:, None]
+        u = 0.5 - _thinned(self.distances)[:, None]
         r = nodes(16)
         return float(self.link.logpdf(self.link.ppf(u, r), r).mean())
 
@@ -405,7 +342,8 @@ def certify_link(
     >>> from evenhand.links import Entropic
     >>> u = np.random.default_rng(0).uniform(size=2000)  # a calibrated forecaster
     >>> proof = certify_link(u, Entropic(0.1))
-    >>> Entropic(0.1).group_error(0.2) < proof.group_error(0.2) < Entropic(0.1).group_error(0.2) + 0.04
+    >>> true = Entropic(0.1).group_error(0.2)
+    >>> true < proof.group_error(0.2) < true + 0.04
     True
     >>> least = proof.least_randomized(max_group_error=0.3, mass=0.2)
     >>> least.group_error(0.2) <= 0.3, 0.1 < least.link.alpha < 0.2
@@ -423,42 +361,18 @@ def certify_link(
         u = u[one_row_each(cluster, u.size, random_state)]
     distances = np.abs(u - 0.5)
     band = local_levels_band(distances, WORST, confidence)
-    return LinkCertificate(float(confidence), link, u.size, distances, band, cluster is not None)
+    return LinkCertificate(float(confidence), link, distances, band, cluster is not None)
 
 
-def _errors_at(link: Link, distances: Floats) -> Floats:
-    """Errors at many distances, to about 0.002 and on average to 0.0001.
-
-    Computed at some, interpolated between.
-
-    They are smooth in the logarithm of what is left to the end. Knots lie evenly in it, and evenly
-    in rank. The end itself, where the logarithm has none, is computed apart.
-    """
-    left = 1 - (0.5 + distances)
-    errors = np.full(distances.shape, float(link.pathwise_error(1.0)))
-    is_inside = left > 0
-    place = np.log(left[is_inside])
-    knots = np.unique(place)
-    if knots.size < 3:
-        return link.pathwise_error(0.5 + distances)
-    if knots.size > 2 * KNOTS:
-        ranks = np.linspace(0, knots.size - 1, KNOTS).astype(np.intp)
-        knots = np.union1d(np.linspace(knots[0], knots[-1], KNOTS), knots[ranks])
-    # a person's error is that of the mirrored PIT, which has the digits near the end
-    errors[is_inside] = PchipInterpolator(
-        knots, link.pathwise_error(np.minimum(np.exp(knots), 0.5))
-    )(place)
-    return errors
-
-
-def _thinned(values: Floats, most: int) -> Floats:
-    """At most so many of the values, those in the middle of equal steps in rank."""
-    if values.size <= most:
+def _thinned(values: Floats) -> Floats:
+    """Values in the middle of equal steps in rank, where there are very many."""
+    if values.size <= THINNED_PEOPLE:
         return values
-    ranks = ((np.arange(most) + 0.5) * values.size / most).astype(np.intp)
+    ranks = ((np.arange(THINNED_PEOPLE) + 0.5) * values.size / THINNED_PEOPLE).astype(np.intp)
     return np.asarray(np.sort(values)[ranks])
 
 
 def _two_digits(n: int) -> int:
+    """Round up to two digits."""
     scale: int = 10 ** max(len(str(n)) - 2, 0)
     return -(-n // scale) * scale

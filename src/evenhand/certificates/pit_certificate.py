@@ -1,102 +1,313 @@
-"""Certificates from the PITs of each person (method: proof)."""
+"""Certificates from PITs, or from counts of them (method: proof)."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
 
+import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._validate import InputError, bad_input, check_choice, check_fraction
-from evenhand.calibration.pits import PITs, as_pits
-from evenhand.certificates.certificate import Certificate
-from evenhand.certificates.evidence import Method, RowEvidence
-from evenhand.draws import RandomState, generator
+from evenhand._format import one_line
+from evenhand._validate import Floats, InputError, bad_input, check_fraction
+from evenhand.calibration import SurvivalBand, share_bound
+from evenhand.certificates.assumptions import ASSUMPTIONS, CHOSEN
+from evenhand.certificates.certificate import (
+    MASSES,
+    NAMED_COLUMNS,
+    SHOWN_MASS,
+    WORST,
+    Certificate,
+    Method,
+)
+from evenhand.certificates.evidence import CountEvidence, RowEvidence
+from evenhand.certificates.questions import questions
+from evenhand.certificates.values import Values
 
-__all__ = ["certify_pit"]
+__all__ = ["PITCertificate"]
+
+AVERAGE_SHARE = 0.1
+"""Share of the risk of `group_error` that is spent on the error over everybody.
+
+It helps at large masses.
+"""
+
+LOW_SHARE = 0.9
+"""Share of the risk of coverage that is spent on the lower bound: too little coverage does harm."""
 
 
-def certify_pit(
-    pit: ArrayLike | PITs,
-    r: ArrayLike | None = None,
-    *,
-    confidence: float = 0.95,
-    groups: Any = None,
-    method: Method = "local-levels",
-    mass: float | None = None,
-    cluster: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    random_state: RandomState = None,
-) -> Certificate:
-    """Certify a forecaster from its PITs on rows that it, and whatever chose it, has not seen.
+@dataclass(frozen=True, eq=False, repr=False)
+class PITCertificate(Certificate):
+    """Bounds on the calibration of a forecaster from its PITs on held-out rows, or counts of them.
+
+    Each method states one thing with `confidence`: `group_error` all masses at once, `named` all
+    named groups at once, `coverage` all masses at once for one level, `mpaic` one threshold,
+    `mpaic_curve` all of them. To hold `k` of them together use `confidence = 1 - (1 - confidence) /
+    k`.
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws. One column without `r` is a
-        deterministic forecaster.
-    r : array-like of shape (n,) or (n, m), optional
-        The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
-        Draws shared by all people, such as midpoints, are refused: they understate errors. Where
-        PITs with several columns come without `r`, such draws are assumed.
-    confidence : float, default 0.95
-        Probability that a statement is true.
-    groups : DataFrame, Series, or dict of name to values, optional
-        Groups named before the rows were seen, by features known before the outcome: booleans are
-        masks, other values labels, as in `evenhand.audit`.
-    method : {"local-levels", "betting", "dkw"}, default "local-levels"
-        Bounds for every group: equal local levels hold for all masses at once; bets are tighter,
-        for one mass; DKW is the baseline.
-    mass : float, optional
-        The one mass of `method="betting"`.
-    cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row of each, chosen at random, is used, and the
-        sizes of groups are shares of people, not of rows. Rows with the same draws are refused
-        without it.
-    sample_weight : None
-        Refused: rows with weights are not a sample of the people. If the weights are known and at
-        most `W` times their mean, certify without weights and read `group_error(mass / W)`.
-    random_state : int, generator or None
-        Of the draw and the row chosen per person, and of the order of bets.
-
-    Returns
-    -------
-    Certificate
-
-    Raises
-    ------
-    InputError
-        If the input does not fit, or could not carry a guarantee.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from evenhand.draws import jittered
-    >>> r = jittered(1000, 64, random_state=0)  # a forecaster that says r, whatever the person
-    >>> certificate = certify_pit(r, r, random_state=0)
-    >>> certificate.group_error(0.2) < 0.05, certificate.mpaic(0.0) == 1.0
-    (True, True)
-
-    A deterministic forecaster, even the true one, cannot be certified for every group:
-
-    >>> certify_pit(np.random.default_rng(0).uniform(size=1000)).group_error(0.2) > 0.25
-    True
+    confidence : float
+        Probability, over the rows and draws, that a statement is true.
+    method : {"local-levels", "betting", "dkw"}
+        How the bounds for every group are made.
+    mass : float or None
+        The one mass that bets are laid for; None where all masses are covered.
+    is_randomized : bool
+        Whether a draw stands behind the forecasts.
+    evidence : RowEvidence or CountEvidence
+        PITs of each person, or counts of them.
+    seed : int
+        Of the order of the rows in bets.
+    one_row_each : bool
+        Whether one row of each person was taken, of several: shares are then of people, not of
+        rows.
+    choice : Certificate or None
+        Where the randomization was chosen on these people: bounds that account for that.
+        `average_error`, `group_error` and `coverage` are then read from them; other bounds do not
+        account for the choice.
     """
-    pits = as_pits(pit, r)
-    if sample_weight is not None or pits.weights is not None:
-        raise InputError(
-            "a certificate takes no sample_weight: rows with weights are not a sample of the"
-            " people; if the weights are known and at most W times their mean, certify without them"
-            " and read the bounds at mass / W"
+
+    confidence: float
+    method: Method
+    mass: float | None
+    is_randomized: bool
+    evidence: RowEvidence | CountEvidence
+    seed: int = 0
+    one_row_each: bool = False
+    choice: Certificate | None = None
+
+    def __repr__(self) -> str:
+        mass = SHOWN_MASS if self.mass is None else self.mass
+        return one_line(
+            self,
+            method=self.method,
+            n_samples=self.n_samples,
+            n_draws=self.n_draws,
+            confidence=self.confidence,
+            average_error=self.average_error(),
+            group_error=self.group_error(mass) if self.n_draws > 1 else None,
+            group_mass=mass if self.n_draws > 1 else None,
+            groups=len(self.evidence.group_names),
         )
-    check_fraction("confidence", confidence)
-    check_choice("method", method, ("local-levels", "betting", "dkw"))
-    if (method == "betting") != (mass is not None):
-        raise bad_input("mass", "be given with method='betting', and only then", mass)
-    if mass is not None:
+
+    @property
+    def n_samples(self) -> int:
+        """People."""
+        return self.evidence.n_samples
+
+    @property
+    def n_draws(self) -> int:
+        """Draws per person."""
+        return self.evidence.n_draws
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the statements rest on."""
+        assumed = ASSUMPTIONS if self.choice is None else self.choice.assumptions
+        return assumed + self.evidence.assumptions
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What they say nothing about."""
+        is_partly_chosen = self.choice is not None and self.evidence.group_names
+        return super().not_covered + ((CHOSEN,) if is_partly_chosen else ())
+
+    def accounting_for(self, choice: Certificate) -> PITCertificate:
+        """Return the certificate with bounds that account for a choice made on the same people.
+
+        Parameters
+        ----------
+        choice : Certificate
+            What is proven whatever was chosen, for every group.
+
+        Raises
+        ------
+        InputError
+            If they are made at another confidence.
+        """
+        if choice.confidence != self.confidence:
+            rule = f"have the confidence of the certificate ({self.confidence:g})"
+            raise bad_input("choice", rule, choice.confidence)
+        return replace(
+            self,
+            choice=choice,
+            method=choice.method,
+            mass=choice.mass,
+            one_row_each=choice.one_row_each,
+        )
+
+    def average_error(self) -> float:
+        """Upper bound for the W1 error over everybody, 0 to 1/2; for any forecaster."""
+        if self.choice is not None:
+            return self.choice.average_error()
+        return self.evidence.error_interval(self.confidence)[1]
+
+    def named_table(self) -> pd.DataFrame:
+        """Bounds for the W1 errors of the named groups, all at once (Bonferroni).
+
+        Columns: `group`, `n`, `error`, `low`, `high`. A group without rows has the bounds 0 and
+        1/2: nothing is known.
+        """
+        return self._named.copy()
+
+    @cached_property
+    def _named(self) -> pd.DataFrame:
+        names = self.evidence.group_names
+        rows = []
+        for name in names:
+            group = self.evidence.group(name)
+            interval = group.error_interval(1 - (1 - self.confidence) / len(names))
+            rows.append((name, group.n_samples, group.error(), *interval))
+        return pd.DataFrame(rows, columns=NAMED_COLUMNS)
+
+    def group_error(self, mass: float) -> float:
+        """Upper bound for the W1 error of every group of at least this share of people, 0 to 1/2.
+
+        For a deterministic forecaster it is never below 1/4 for groups of up to half of the people:
+        what is bounded there is the pathwise error, and no other quantity can be. See `questions`.
+        """
         check_fraction("mass", mass, high_open=False)
-    random = generator(random_state)
-    rows = RowEvidence.of(pits, groups, cluster, random)
-    seed = int(random.integers(2**31))
-    return Certificate(
-        float(confidence), method, mass, rows.is_randomized, rows, seed, cluster is not None
-    )
+        if self.choice is not None:
+            return self.choice.group_error(mass)
+        if self.method == "betting":
+            return self._worst_mean(self.evidence.errors, mass, WORST, self.confidence)
+        everybody = self.evidence.error_interval(1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
+        if mass == 1:
+            return min(self._band.cvar(1.0), everybody)
+        # a group's distance from uniform is at most that of everybody and of its complement
+        # together, by share: d(S) <= (d(all) + (1 - mass) CVaR_(1 - mass)) / mass
+        rest = (everybody + (1 - mass) * self._band.cvar(1 - mass)) / mass
+        return min(self._band.cvar(mass), rest, WORST)
+
+    @cached_property
+    def _band(self) -> SurvivalBand:
+        confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)
+        return self.evidence.errors.band(self.method, WORST, confidence)
+
+    def coverage(self, level: float, mass: float) -> tuple[float, float]:
+        """Bounds for the share of outcomes that central intervals hold, in every group of a size.
+
+        Parameters
+        ----------
+        level : float
+            Stated probability of the interval, such as 0.8.
+        mass : float
+            Least share of people in the group, 0 < mass <= 1.
+
+        Returns
+        -------
+        low, high : float
+            The coverage of every such group lies between them.
+        """
+        check_fraction("level", level)
+        check_fraction("mass", mass, high_open=False)
+        if self.choice is not None:
+            return self.choice.coverage(level, mass)
+        inside = self.evidence.inside(level)
+        risk = 1 - self.confidence
+        missed = self._worst_mean(inside.complement(), mass, 1.0, 1 - risk * LOW_SHARE)
+        return 1 - missed, self._worst_mean(inside, mass, 1.0, 1 - risk * (1 - LOW_SHARE))
+
+    def _worst_mean(self, values: Values, mass: float, top: float, confidence: float) -> float:
+        if self.mass is not None and mass != self.mass:
+            remedy = "use method='local-levels' for all masses"
+            rule = f"be {self.mass}, the one mass that bets were laid for"
+            raise bad_input("mass", rule, mass, remedy)
+        return values.worst_mean(self.method, mass, top, confidence, self.seed)
+
+    def mpaic(self, error: float) -> float:
+        """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
+
+        Clopper-Pearson on one draw per row, for one threshold. Needs the draws.
+
+        Raises
+        ------
+        InputError
+            If the draws are not known.
+        """
+        check_fraction("error", error, low_open=False, high_open=False)
+        gaps = self._known_gaps()
+        return share_bound(gaps.at_least(error), gaps.total(), self.confidence)
+
+    def mpaic_curve(self, errors: ArrayLike) -> Floats:
+        """Upper bounds for `P(|h[X, R](Y) - R| >= error)` at all thresholds at once, by DKW.
+
+        Shape as `errors`. Looser at each one than `mpaic`, which holds for a single threshold
+        chosen beforehand. Needs the draws.
+        """
+        thresholds = np.asarray(errors, dtype=np.float64)
+        for error in thresholds.ravel():
+            check_fraction("error", error, low_open=False, high_open=False)
+        band = self._known_gaps().band("dkw", 1.0, self.confidence)
+        # P(gap >= e) is at most the band just below e
+        before = np.searchsorted(band.starts, thresholds, side="left") - 1
+        return np.where(before < 0, 1.0, band.upper[np.maximum(before, 0)])
+
+    def chain(self, mass: float) -> float:
+        """Return the bound for every group that the paper's own results give, 0 to 1/2.
+
+        Looser than `group_error`: a bound on mPAIC at all thresholds at once (the concentration
+        proposition, in the direction that a certificate needs), then PAIC, then groups, the two
+        thresholds chosen best. Needs the draws.
+        """
+        check_fraction("mass", mass, high_open=False)
+        threshold = np.linspace(0.0, WORST, 201)
+        delta = self.mpaic_curve(threshold)
+        e = threshold[:, None]
+        target = threshold[None, :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            outside = np.where(target > e, delta[:, None] * (1 - e) / (target - e), np.inf)
+        bounds = np.where(outside < mass, target + outside / mass, WORST)
+        return min(float(bounds.min()), WORST)
+
+    def _known_gaps(self) -> Values:
+        if self.evidence.gaps is None:
+            raise InputError(
+                "mPAIC compares PITs with their draws, which are not known here; give r"
+            )
+        return self.evidence.gaps
+
+    @cached_property
+    def questions(self) -> pd.DataFrame:
+        """What the rows can answer for this kind of forecaster: `question`, `answered`, `why`."""
+        return questions(self.n_draws, self.is_randomized)
+
+    def table(self, masses: ArrayLike = MASSES) -> pd.DataFrame:
+        """Return the bounds for every group of some sizes, with the paper's chain.
+
+        Columns: `mass`, `group_error`, `chain` (NaN where the draws are not known, and where the
+        randomization was chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN where
+        counts do not know that level).
+        """
+        table = super().table(masses)
+        has_chain = self.evidence.gaps is not None and self.choice is None
+        chain = [self.chain(mass) if has_chain else np.nan for mass in table["mass"]]
+        table.insert(2, "chain", chain)
+        return table
+
+    def _coverage_80(self, mass: float) -> tuple[float, float]:
+        is_known = self.choice is not None or self.evidence.knows(0.8)
+        return self.coverage(0.8, mass) if is_known else (np.nan, np.nan)
+
+    def _forecasts(self) -> str:
+        draws = f"{self.n_draws} draw{'' if self.n_draws == 1 else 's'}"
+        return f"{draws if self.is_randomized else 'one deterministic forecast'} each"
+
+    def _group_lines(self) -> list[str]:
+        # one forecast per person proves nothing that is worth a line: 1/4 at least
+        lines = super()._group_lines() if self.n_draws > 1 else []
+        if self.choice is not None:
+            lines.append(
+                "Bounds for every group account for the randomization having been chosen on these"
+                " people."
+            )
+        return lines
+
+    def _remarks(self) -> list[str]:
+        return [
+            f"Cannot be answered: {row['question']}? {row['why']}."
+            for row in self.questions.to_dict("records")
+            if not row["answered"]
+        ]

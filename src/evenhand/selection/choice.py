@@ -22,7 +22,13 @@ from evenhand._validate import (
 )
 from evenhand.audits.forecasts import BLOCK, PIT_DRAWS
 from evenhand.calibration import calibration_error, interval_width, pathwise_errors
-from evenhand.certificates import Certificate, certify_link, certify_pit
+from evenhand.certificates import (
+    FixedSequenceCertificate,
+    PITCertificate,
+    RowEvidence,
+    certify_link,
+    certify_pit,
+)
 from evenhand.columns import unreported
 from evenhand.draws import RandomState, fresh, generator, jittered
 from evenhand.forecast import Forecast, cell_ends
@@ -44,7 +50,7 @@ from evenhand.selection.estimators import (
     is_prefit,
     without_outcome_checks,
 )
-from evenhand.selection.result import FixedSequenceBounds, Selection
+from evenhand.selection.result import Selection
 from evenhand.selection.rows import SplitRows, naming_the_split, split_rows
 from evenhand.tables import take_rows
 
@@ -346,15 +352,21 @@ def fixed_sequence_test(
     else:
         models = [thawed(model) for model in estimator]
     X, y = rows.certifying()
-    passed: tuple[Any, Certificate] | None = None
+    passed: tuple[Any, PITCertificate] | None = None
     for model in models:
         proof = _certify_model(model, X, y, target, random)
         if proof is None or proof.group_error(target.group_mass) > target.max_group_error:
             break
         # the chain of tests proves the target of each model that passes, not the bound that it
         # passes with
-        bounds = FixedSequenceBounds(target.max_group_error, target.group_mass, target.confidence)
-        passed = model, replace(proof, one_row_each=rows.one_row_each).accounting_for(bounds)
+        bounds = FixedSequenceCertificate(
+            target.max_group_error,
+            target.group_mass,
+            target.confidence,
+            proof.n_samples,
+            rows.one_row_each,
+        )
+        passed = model, proof.accounting_for(bounds)
     if passed is None:
         raise InputError(
             f"a group error of at most {target.max_group_error:g} is not certified for mass"
@@ -366,15 +378,17 @@ def fixed_sequence_test(
 
 def _selection_of_randomized(
     model: Any,
-    proof: Certificate,
+    proof: PITCertificate,
     rows: SplitRows,
     target: Target,
     random: np.random.Generator,
 ) -> Selection:
     X, y = rows.certifying()
+    assert isinstance(proof.evidence, RowEvidence)
+    pits = proof.evidence.pits
     held = HeldOutScores(y, None, random)
     forecast = model.forecast(X, jittered(y.size, COMPARED_DRAWS, random))
-    line = held.line("randomized", forecast, proof.pit) | {
+    line = held.line("randomized", forecast, pits.matrix) | {
         "certified_group_error": target.max_group_error
     }
     return Selection(
@@ -384,7 +398,7 @@ def _selection_of_randomized(
         group_mass=target.group_mass,
         confidence=target.confidence,
         price=np.nan,
-        limit=_limit(float(pathwise_errors(proof.pit).mean())),
+        limit=_limit(float(pathwise_errors(pits).mean())),
         wider=np.nan,
         alternative=None,
         comparison=pd.DataFrame([line]),
@@ -396,7 +410,7 @@ def _selection_of_randomized(
 
 def _certify_model(
     model: Any, X: Any, y: Floats, target: Target, random: np.random.Generator
-) -> Certificate | None:
+) -> PITCertificate | None:
     """What a model's PITs prove for the one mass that is asked; None if it takes no draw."""
     draws = jittered(y.size, PIT_DRAWS, random)
     share = fresh((y.size, 1), random)

@@ -20,12 +20,10 @@ from evenhand._format import (
     whole_percent,
 )
 from evenhand.certificates import (
-    ASSUMPTIONS,
     ONE_ROW_EACH,
-    WORST,
     Certificate,
-    ChoiceBounds,
     LinkCertificate,
+    PITCertificate,
 )
 from evenhand.forecasters import RecalibratedRegressor
 
@@ -36,49 +34,6 @@ FAR_OFF = 0.05
 """Average error from which mending a model before it is randomized is worth a try."""
 
 
-@dataclass(frozen=True)
-class FixedSequenceBounds:
-    """Bounds for the last model that passed a fixed sequence of tests: the target, none tighter.
-
-    The first test that fails ends the sequence, so the probability that a model passes whose group
-    error is above the target is at most `1 - confidence` (fixed-sequence testing; method: proof).
-    The bound with which a model passed was looked at along with those of the models before it, and
-    is not proven at that confidence.
-
-    Parameters
-    ----------
-    target : float
-        Group error that was tested.
-    mass : float
-        Least share of people in a group.
-    confidence : float
-        Probability that the target holds.
-    """
-
-    target: float
-    mass: float
-    confidence: float
-
-    method = "betting"
-    assumptions = (
-        ASSUMPTIONS[0],
-        "the models and their order were fixed before these rows were seen",
-        ASSUMPTIONS[2],
-    )
-
-    def group_error(self, mass: float) -> float:
-        """Return the target for groups of at least the tested mass, 1/2, the worst, for others."""
-        return self.target if mass >= self.mass else WORST
-
-    def coverage(self, level: float, mass: float) -> tuple[float, float]:
-        """Return 0 and 1: coverage was not tested."""
-        return 0.0, 1.0
-
-    def average_error(self) -> float:
-        """Return the target: everybody is such a group."""
-        return self.target
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Summarized):
     """A model with the least randomization that is certified, what proves it and what it costs.
@@ -87,7 +42,7 @@ class Selection(Summarized):
     ----------
     model : forecaster
         Fitted, with the randomization that was chosen.
-    certificate : LinkCertificate or Certificate
+    certificate : LinkCertificate or PITCertificate
         What is proven, with the choice accounted for. Of links all bounds hold; of models tested
         one after the other only that the error of every group of `group_mass` is at most
         `max_group_error`, which is what it then gives.
@@ -133,7 +88,7 @@ class Selection(Summarized):
     """
 
     model: Any
-    certificate: LinkCertificate | Certificate
+    certificate: LinkCertificate | PITCertificate
     max_group_error: float
     group_mass: float
     confidence: float
@@ -182,19 +137,16 @@ class Selection(Summarized):
         if found.certificate is None:
             return replace(found, caveat=self.caveat)
         proof = found.certificate.accounting_for(self._bounds)
-        proof = replace(proof, one_row_each=self.certificate.one_row_each)
-        if isinstance(self._bounds, FixedSequenceBounds):
-            proof = replace(proof, mass=self.group_mass)  # nothing is proven for smaller groups
         certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]
         worst = found.worst_groups.assign(certified=certified)
         return replace(found, certificate=proof, worst_groups=worst, caveat=self.caveat)
 
     @property
-    def _bounds(self) -> ChoiceBounds:
-        if isinstance(self.certificate, LinkCertificate):
-            return self.certificate
-        assert self.certificate.choice is not None
-        return self.certificate.choice
+    def _bounds(self) -> Certificate:
+        """Bounds that account for the choice."""
+        if isinstance(self.certificate, PITCertificate) and self.certificate.choice is not None:
+            return self.certificate.choice
+        return self.certificate
 
     @property
     def statement(self) -> str:

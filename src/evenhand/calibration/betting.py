@@ -1,0 +1,85 @@
+"""Upper bound for the mean of the worst share of people, by betting (method: proof)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._validate import Floats
+from evenhand.draws import RandomState, generator
+
+__all__ = ["betting_cvar"]
+
+BATCH_GROWTH = 1.05
+"""Bets are set anew whenever the rows seen have grown by this factor."""
+
+
+def betting_cvar(
+    values: Floats, mass: float, top: float, confidence: float, random_state: RandomState = None
+) -> float:
+    """Upper bound for the mean of the worst `mass`, for one mass, by betting against larger means.
+
+    A bettor stakes on `(V - q)_+` staying under `mass * (tau - q)`, where `q` and the stakes depend
+    on rows already seen. If the mean of the worst `mass` were `tau` or more, no stakes could be
+    expected to gain, whatever `q` (Rockafellar & Uryasev 2000); so where the capital ever reaches
+    `1 / (1 - confidence)`, `tau` is refuted (Ville).
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Independent values between 0 and `top`.
+    mass : float
+        The one share of people, 0 < mass <= 1.
+    top : float
+        Largest possible value.
+    confidence : float
+        Probability that the bound holds.
+    random_state : int, generator or None
+        Of the order of the rows, which must not depend on the values.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(0).uniform(size=1000)  # the true mean is 1/2
+    >>> 0.5 < betting_cvar(values, 1.0, 1.0, 0.95, random_state=0) < 0.55
+    True
+    """
+    order = generator(random_state).permutation(values)
+    pivots, stakes = _bets(order, mass, top, confidence)
+    excess = np.maximum(order - pivots, 0.0)
+    goal = -np.log1p(-confidence)
+
+    def is_refuted(tau: float) -> bool:
+        gains = np.log1p(-stakes * (excess - mass * (tau - pivots)))
+        return bool(np.cumsum(gains).max() >= goal)
+
+    # stakes do not depend on tau, so the capital rises with it: bisection finds the least tau that
+    # is refuted
+    low = 0.0
+    high = top
+    if not is_refuted(high):
+        return top
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_refuted(middle) else (middle, high)
+    return high
+
+
+def _bets(order: Floats, mass: float, top: float, confidence: float) -> tuple[Floats, Floats]:
+    """Pivot and stake of each row, shape (n,), from the rows before it."""
+    n = order.size
+    # the stake at which capital is expected to grow most by row n, were the excess normal
+    unit = np.sqrt(-2 * np.log1p(-confidence) / n)
+    pivots = np.empty(n)
+    stakes = np.empty(n)
+    start = 0
+    while start < n:
+        stop = min(n, max(start + 1, int(start * BATCH_GROWTH)))
+        # two rows at the ends stand in for what is not known at the start
+        seen = np.concatenate(([0.0, top], order[:start]))
+        pivot = 0.0 if mass == 1 else float(np.quantile(seen, 1 - mass))
+        spread = float(np.maximum(seen - pivot, 0.0).std())
+        # the capital stays positive for every tau in [0, top]
+        most = 0.9 / (top - pivot + mass * pivot)
+        pivots[start:stop] = pivot
+        stakes[start:stop] = min(unit / spread, most) if spread > 0 else most
+        start = stop
+    return pivots, stakes

@@ -1,0 +1,152 @@
+"""Bins of the PITs of a block of people (method: proof)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._validate import Floats, check_fraction
+from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts
+from evenhand.calibration.distances import row_distances
+from evenhand.calibration.pits import PITs, as_pits, check_own_draws
+from evenhand.calibration.scores import is_inside
+from evenhand.columns import check_groups
+from evenhand.draws import RandomState, generator
+
+__all__ = ["count_pits"]
+
+Whole = TypeVar("Whole", np.int32, np.intp)
+
+BLOCK_PITS = 1 << 15
+"""PITs binned at once: these and their temporaries stay in the cache of the processor."""
+
+
+def count_pits(
+    pit: ArrayLike | PITs,
+    r: ArrayLike | None = None,
+    *,
+    levels: Iterable[float] = (0.8, 0.9),
+    groups: Any = None,
+    random_state: RandomState = None,
+) -> PITCounts:
+    """Count the PITs of a block of people, and of each group among them.
+
+    Parameters
+    ----------
+    pit : PITs or array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws.
+    r : array-like of shape (n,) or (n, m), optional
+        The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
+        Draws that people share are refused; those of people in different blocks are not compared.
+    levels : iterable of float, default (0.8, 0.9)
+        Levels of central intervals whose coverage will be asked for.
+    groups : DataFrame, Series, or dict of name to mask of shape (n,), optional
+        Groups named before the rows were seen. In one block a group may have no rows: its counts
+        are zeros.
+    random_state : int, generator or None
+        Of the draw chosen per person. Give one and the same generator to all blocks: with it they
+        choose as the whole table at once would; with one and the same number people in different
+        blocks would depend on each other.
+
+    Returns
+    -------
+    PITCounts
+        Of all rows, with those of the groups in `groups`, in their order.
+
+    Raises
+    ------
+    InputError
+        If the input does not fit, or could not carry a guarantee.
+
+    Examples
+    --------
+    >>> counts = count_pits([0.1, 0.2, 0.95], groups={"first two": np.array([True, True, False])})
+    >>> counts.pit[:640].sum(), counts.inside[0.8]  # one PIT of at most 0.1; one beyond 0.9
+    (np.int64(1), array([1, 2]))
+    >>> counts.groups["first two"].n_samples
+    2
+    """
+    pits = as_pits(pit, r)
+    n = pits.n_samples
+    m = pits.n_draws
+    masks = check_groups(groups, n, is_block=True)  # other blocks may have some
+    shares = [check_fraction("level", level) for level in levels]
+    if pits.draws is not None:
+        check_own_draws(pits.draws)
+    place = np.arange(n), generator(random_state).integers(m, size=n)
+    bins, error, inside = _binned(pits.matrix, shares)
+    gap = None
+    if pits.draws is not None:
+        gap = _bins_of(np.abs(pits.matrix[place] - pits.draws[place]), GAP_BINS, 1.0)
+    rows = _BinnedRows(bins, bins[place], error, gap, inside)
+    by_group = {name: rows.take(mask).counts() for name, mask in masks.items()}
+    return replace(rows.counts(), groups=by_group)
+
+
+@dataclass(frozen=True)
+class _BinnedRows:
+    """The bin of each PIT, of each person's one PIT, error and gap; draws inside, by level."""
+
+    pit: NDArray[np.int32]
+    one_draw: NDArray[np.int32]
+    error: NDArray[np.int32]
+    gap: NDArray[np.int32] | None
+    inside: Mapping[float, NDArray[np.intp]]
+
+    def take(self, mask: NDArray[np.bool_]) -> _BinnedRows:
+        """Return some people."""
+        rows = np.flatnonzero(mask)
+        gap = None if self.gap is None else self.gap[rows]
+        inside = {level: counts[rows] for level, counts in self.inside.items()}
+        pit = self.pit.take(rows, axis=0)
+        return _BinnedRows(pit, self.one_draw[rows], self.error[rows], gap, inside)
+
+    def counts(self) -> PITCounts:
+        """Count them."""
+        m = self.pit.shape[1]
+        return PITCounts(
+            m,
+            _count(self.pit.ravel(), PIT_BINS),
+            _count(self.one_draw, PIT_BINS),
+            _count(self.error, ERROR_BINS),
+            None if self.gap is None else _count(self.gap, GAP_BINS),
+            {level: _count(inside, m + 1) for level, inside in self.inside.items()},
+        )
+
+
+def _binned(
+    matrix: Floats, levels: list[float]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], dict[float, NDArray[np.intp]]]:
+    """Bins of PITs, (n, m), and of pathwise errors, (n,), and draws inside each level, (n,)."""
+    n, m = matrix.shape
+    bins = np.empty((n, m), dtype=np.int32)
+    error = np.empty(n)
+    inside = {level: np.empty(n, dtype=np.intp) for level in levels}
+    edges = np.arange(PIT_BINS + 1) / PIT_BINS
+    edges[0] = -1.0  # a PIT of 0 belongs to the first bin
+    size = max(1, BLOCK_PITS // m)
+    for start in range(0, n, size):
+        part = slice(start, start + size)
+        block = matrix[part]
+        # products such as PIT_BINS * (k / PIT_BINS) are rounded to either side of k: a PIT at or
+        # below the lower edge of its bin goes one bin down
+        own = bins[part]
+        own[...] = block * PIT_BINS
+        own -= block <= edges.take(own)
+        error[part] = row_distances(block)
+        for level, count in inside.items():
+            count[part] = is_inside(block, level).sum(axis=-1)
+    return bins, _bins_of(error, ERROR_BINS, 0.5), inside
+
+
+def _bins_of(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:
+    """Bins of [0, top] where their number is a power of two, so that the product is exact."""
+    return np.asarray(np.clip(np.ceil(values * (n_bins / top)) - 1, 0, n_bins - 1), dtype=np.int32)
+
+
+def _count(bins: NDArray[Whole], n_bins: int) -> NDArray[np.int64]:
+    return np.bincount(bins, minlength=n_bins).astype(np.int64, copy=False)

@@ -1,0 +1,98 @@
+"""Confidence intervals for probabilities and for the calibration error (method: proof)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from evenhand._validate import Floats
+from evenhand.calibration.distances import quantile_distance
+
+__all__ = ["binned_error_interval", "error_interval", "share_bound", "share_interval"]
+
+
+def share_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
+    """Two-sided Clopper-Pearson interval for a probability from `hits` of `n` trials.
+
+    Examples
+    --------
+    >>> low, high = share_interval(0, 10, 0.95)
+    >>> low, round(high, 3)
+    (0.0, 0.308)
+    """
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits > 0 else 0.0
+    return low, share_bound(hits, n, 1 - tail)
+
+
+def share_bound(hits: int, n: int, confidence: float) -> float:
+    """Upper Clopper-Pearson bound for a probability from `hits` of `n` trials.
+
+    Examples
+    --------
+    >>> round(share_bound(0, 10, 0.95), 3)
+    0.259
+    """
+    return float(beta.ppf(confidence, hits + 1, n - hits)) if hits < n else 1.0
+
+
+def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
+    """Interval for the W1 calibration error from one independent PIT per row, shape (n,).
+
+    The true CDF lies in a two-sided DKW band with the stated confidence; the interval holds the
+    least and the largest distance to uniform that any CDF in the band can have.
+
+    Examples
+    --------
+    >>> low, high = error_interval((np.arange(1000) + 0.5) / 1000, 0.95)
+    >>> low, round(high, 2)
+    (0.0, 0.04)
+    """
+    n = pit.size
+    share = np.arange(n + 1) / n
+    ends = np.concatenate(([0.0], np.sort(pit), [1.0]))
+    return _band_interval(ends, share, share, n, confidence)
+
+
+def binned_error_interval(counts: NDArray[np.int64], confidence: float) -> tuple[float, float]:
+    """`error_interval` from counts of PITs in equal bins of [0, 1], closed to the right.
+
+    Within a bin the share of PITs at or below a point lies between the shares at the ends of the
+    bin: the band is that much higher. A bin that holds a share `p` moves either end of the interval
+    by at most `p` times its width, so all bins together move it outwards by at most the width of
+    one.
+
+    Examples
+    --------
+    >>> low, high = binned_error_interval(np.full(100, 10), 0.95)
+    >>> low, round(high, 2)
+    (0.0, 0.05)
+    """
+    n = int(counts.sum())
+    ends = np.linspace(0.0, 1.0, counts.size + 1)
+    share = np.append(0, np.cumsum(counts)) / n
+    return _band_interval(ends, share[:-1], share[1:], n, confidence)
+
+
+def _band_interval(
+    ends: Floats, least: Floats, most: Floats, n: int, confidence: float
+) -> tuple[float, float]:
+    """Interval from the least and the largest share of `n` PITs at or below points between ends."""
+    margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
+    lower = np.maximum(least - margin, 0.0)
+    upper = np.minimum(most + margin, 1.0)
+    left = ends[:-1]
+    right = ends[1:]
+
+    def squares(x: Floats) -> Floats:
+        return np.maximum(x, 0.0) ** 2
+
+    # on a step the band is [lower, upper]. The least distance is that from the diagonal to the
+    # band: integrals of (lower - c)_+ and (c - upper)_+, whose antiderivatives are squares
+    nearest = squares(lower - left) - squares(lower - right)
+    nearest += squares(right - upper) - squares(left - upper)
+    # the largest is that to the far side of the band: half of its width beyond its middle
+    farthest = ((upper - lower) * (right - left)).sum() / 2
+    farthest += quantile_distance((lower + upper) / 2, ends, 1.0)
+    return float(nearest.sum()) / 2, min(float(farthest), 0.5)
