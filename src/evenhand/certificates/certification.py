@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from evenhand._validate import InputError, bad_input, check_choice, check_fraction
 from evenhand.calibration import PITCounts, PITs, as_pits
 from evenhand.certificates.certificate import Method
-from evenhand.certificates.evidence import CountEvidence, RowEvidence
+from evenhand.certificates.evidence import CountEvidence, row_evidence
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.draws import RandomState, generator
 
@@ -96,7 +96,7 @@ def certify_pit(
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
     random = generator(random_state)
-    rows = RowEvidence.of(pits, groups, cluster, random)
+    rows = row_evidence(pits, groups, cluster, random)
     return PITCertificate(
         confidence=float(confidence),
         method=method,

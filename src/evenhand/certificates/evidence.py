@@ -31,7 +31,7 @@ from evenhand.certificates.values import Values
 from evenhand.columns import check_groups
 from evenhand.draws import one_row_each
 
-__all__ = ["CountEvidence", "RowEvidence"]
+__all__ = ["CountEvidence", "RowEvidence", "row_evidence"]
 
 Mask = NDArray[np.bool_]
 
@@ -61,25 +61,6 @@ class RowEvidence:
         return one_line(
             self, n_samples=self.n_samples, n_draws=self.n_draws, groups=len(self.masks)
         )
-
-    @classmethod
-    def of(
-        cls, pits: PITs, groups: Any, cluster: ArrayLike | None, random: np.random.Generator
-    ) -> RowEvidence:
-        """Check the draws, take one row of each person, and choose one draw per row."""
-        pits = pits.without_copies()
-        masks: Mapping[str, Mask] = check_groups(groups, pits.n_samples)
-        rows = None if cluster is None else one_row_each(cluster, pits.n_samples, random)
-        if pits.draws is not None:
-            check_own_draws(pits.draws, rows)
-        if rows is not None:
-            pits = pits.take(rows)
-            masks = {name: mask[rows] for name, mask in masks.items()}
-        n = pits.n_samples
-        place = np.arange(n), random.integers(pits.n_draws, size=n)
-        one_draw = pits.matrix[place]
-        gap = None if pits.draws is None else np.abs(one_draw - pits.draws[place])
-        return cls(pits, one_draw, gap, masks)
 
     @property
     def n_samples(self) -> int:
@@ -133,6 +114,25 @@ class RowEvidence:
     def error_interval(self, confidence: float) -> tuple[float, float]:
         """Interval for the W1 error from one PIT per row."""
         return error_interval(self.one_draw, confidence) if self.n_samples else (0.0, WORST)
+
+
+def row_evidence(
+    pits: PITs, groups: Any, cluster: ArrayLike | None, random: np.random.Generator
+) -> RowEvidence:
+    """Check the draws, take one row of each person, and choose one draw per row."""
+    pits = pits.without_copies()
+    masks: Mapping[str, Mask] = check_groups(groups, pits.n_samples)
+    rows = None if cluster is None else one_row_each(cluster, pits.n_samples, random)
+    if pits.draws is not None:
+        check_own_draws(pits.draws, rows)
+    if rows is not None:
+        pits = pits.take(rows)
+        masks = {name: mask[rows] for name, mask in masks.items()}
+    n = pits.n_samples
+    place = np.arange(n), random.integers(pits.n_draws, size=n)
+    one_draw = pits.matrix[place]
+    gap = None if pits.draws is None else np.abs(one_draw - pits.draws[place])
+    return RowEvidence(pits, one_draw, gap, masks)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
