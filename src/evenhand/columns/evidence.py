@@ -15,8 +15,8 @@ from evenhand.columns.values import Kind, kind_of, missing, text_dates, text_fla
 from evenhand.tables import as_mask, missing_words, parse_text_numbers, text_array
 
 CODE = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"
-"""Text that is a code although it can be read as a number: a plus sign, a leading zero or more than 15 digits, which
-floats do not keep."""
+"""Text that is a code although it can be read as a number: a plus sign, a leading zero or more than
+15 digits, which floats do not keep."""
 
 MOSTLY = 0.9
 """Share of numbers in a column of text from which it is reported that some cells are none."""
@@ -41,8 +41,8 @@ class Evidence:
 
     Examples
     --------
-    >>> zips, sizes = Evidence.of_text(pd.Series(["01234", "5"])), Evidence.of_text(pd.Series(["1.5", "NA"]))
-    >>> zips.kind, sizes.kind
+    >>> zips, sizes = pd.Series(["01234", "5"]), pd.Series(["1.5", "NA"])
+    >>> Evidence.of_text(zips).kind, Evidence.of_text(sizes).kind
     ('category', 'number')
     """
 
@@ -63,17 +63,15 @@ class Evidence:
         is_code = as_mask(compute.match_substring_regex(text, CODE))
         is_number = there & ~parse_text_numbers(text)[1] & ~is_code
         odd = np.flatnonzero(there & ~is_number)
-        if odd.size == 0:
-            return cls(int(there.sum() + is_word.sum()), int(is_word.sum()), int(is_number.sum()))
-        is_true, is_false = text_flags(values)
-        return cls(
-            int(there.sum() + is_word.sum()),
-            int(is_word.sum()),
-            int(is_number.sum()),
-            int((is_true | is_false).sum()),
-            int((~missing(text_dates(values)[0])).sum()),
-            odd=(start + int(odd[0]), str(values.iloc[int(odd[0])])),
-        )
+        n_words = int(is_word.sum())
+        n_values = int(there.sum()) + n_words
+        if odd.size == 0:  # most columns are numbers: no search for other kinds
+            return cls(n_values, n_words, int(is_number.sum()))
+        n_booleans = int(np.logical_or(*text_flags(values)).sum())
+        n_dates = int((~missing(text_dates(values)[0])).sum())
+        first = int(odd[0])
+        shown = (start + first, str(values.iloc[first]))
+        return cls(n_values, n_words, int(is_number.sum()), n_booleans, n_dates, odd=shown)
 
     @classmethod
     def of_typed(cls, values: pd.Series[Any]) -> Self:
@@ -120,11 +118,8 @@ class Evidence:
     def remark(self, name: str) -> str | None:
         """Return a warning if nearly all cells of a column of text are numbers; None otherwise."""
         n_odd = self.n_values - self.n_words - self.n_numbers
-        if (
-            self.kind != "category"
-            or self.odd is None
-            or self.n_numbers < MOSTLY * (self.n_numbers + n_odd)
-        ):
+        is_mostly_numbers = self.n_numbers >= MOSTLY * (self.n_numbers + n_odd)
+        if self.kind != "category" or self.odd is None or not is_mostly_numbers:
             return None
         row, value = self.odd
         return (

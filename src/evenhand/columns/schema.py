@@ -1,7 +1,4 @@
-"""The columns of a model's training table.
-
-Their kinds, levels and ranges, and tables read by them.
-"""
+"""Schema of a training table: kinds, levels and ranges of its columns, by which tables are read."""
 
 from __future__ import annotations
 
@@ -81,58 +78,38 @@ class Column:
         if kind in ("number", "date"):
             found = as_numbers(values, kind)
             finite = found[np.isfinite(found)]
-            least, greatest = (
-                (float(finite.min()), float(finite.max())) if finite.size else (None, None)
-            )
+            least = float(finite.min()) if finite.size else None
+            greatest = float(finite.max()) if finite.size else None
             return cls(name, kind, n, n_missing, least, greatest, dtype=_held_as(values, kind))
         if kind == "other":
             return cls(name, kind, n, n_missing)
-        is_categorical = isinstance(values.dtype, pd.CategoricalDtype)
-        dtype = (
-            str(values.dtype)
-            if is_categorical or isinstance(values.dtype, pd.StringDtype)
-            else "object"
-        )
+        has_own_type = isinstance(values.dtype, pd.CategoricalDtype | pd.StringDtype)
+        dtype = str(values.dtype) if has_own_type else "object"
         codes, levels = factorized(values, f"column {name!r}")
         distinct = sorted({*levels} - {""})
         kept = tuple(distinct) if len(distinct) <= MAX_LEVELS else None
+        # empty text is missing too, as in a csv file
         n_missing = int(np.append([not shown for shown in levels], True)[codes].sum())
-        return cls(
-            name,
-            kind,
-            n,
-            n_missing,
-            levels=kept,
-            dtype=dtype,
-            categories=_categories(values, dtype),
-        )
+        categories = _categories(values, dtype)
+        return cls(name, kind, n, n_missing, levels=kept, dtype=dtype, categories=categories)
 
     def read(self, values: pd.Series[Any], place: str, start: int = 0) -> pd.Series[Any]:
         """Return a column with values of this kind; those that have it already stay as they are."""
         if self.kind in ("number", "boolean", "date"):
             values = unpacked(values)
         if self.kind == "number":
-            found = (
-                values if is_plain_number(values) else _like(numbers(values, place, start), values)
-            )
-            return (
-                rounded(found, place, start, self.dtype)
-                if self.dtype.startswith("float")
-                else found
-            )
+            if not is_plain_number(values):
+                found = numbers(values, place, start)
+                values = pd.Series(found, index=values.index, name=values.name)
+            # more digits than in training would put values at a cut on its other side
+            has_digits = self.dtype.startswith("float")
+            return rounded(values, place, start, self.dtype) if has_digits else values
         if self.kind == "boolean":
-            return (
-                values
-                if values.dtype in (np.bool_, pd.BooleanDtype())
-                else booleans(values, place, start)
-            )
+            is_read = values.dtype in (np.bool_, pd.BooleanDtype())
+            return values if is_read else booleans(values, place, start)
         if self.kind == "date":
-            return dates(
-                values,
-                place,
-                start,
-                dtype=self.dtype if self.dtype.startswith("datetime64") else None,
-            )
+            dtype = self.dtype if self.dtype.startswith("datetime64") else None
+            return dates(values, place, start, dtype=dtype)
         if self.kind == "category":
             return self._read_levels(values, place)
         return values
@@ -149,15 +126,12 @@ class Column:
             return _as(found, self.dtype)
         known = {level(value): value for value in self.categories or ()}
         of_text = {value: _category(value, known) for value in found.dropna().unique()}
-        held = pd.Series(
-            [of_text.get(value, value) for value in found], index=values.index, dtype=object
-        )
+        held = pd.Series([of_text.get(value, value) for value in found], dtype=object)
         # new values stay values: they are not missing
         old = set(known.values())
         new = [value for value in dict.fromkeys(held.dropna()) if value not in old]
-        return pd.Series(
-            pd.Categorical(held, [*known.values(), *new]), index=values.index, name=values.name
-        )
+        categories = pd.Categorical(held, [*known.values(), *new])
+        return pd.Series(categories, index=values.index, name=values.name)
 
     def to_state(self) -> dict[str, Any]:
         """Return the column as JSON can hold it."""
@@ -177,10 +151,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns of a table: whatever reads rows for a model reads them by the schema of its training table.
+    """Columns of a training table, by which all rows for its model are read.
 
-    So a value means the same alone, in a batch, in csv, in parquet and in Python; a value that does
-    not fit its column is refused with its row.
+    A value then means the same alone, in a batch, in csv, in parquet and in Python; a value that
+    does not fit its column is refused with its row.
 
     Parameters
     ----------
@@ -224,7 +198,7 @@ class Schema:
         return Schema(tuple(column for column in self.columns if column.name not in names))
 
     def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
-        """Return a table with the columns of the schema, as far as it has them, read by their kinds.
+        """Return a table with its columns of the schema read by their kinds.
 
         Parameters
         ----------
@@ -270,10 +244,7 @@ class Schema:
 
 
 def _held_as(values: pd.Series[Any], kind: Kind) -> str:
-    """Return the type that models are given numbers or dates of a training table in.
-
-    "object" if any does.
-    """
+    """Return the type in which models get numbers or dates; "object" if any does."""
     if kind == "number":
         return str(values.dtype) if values.dtype in (np.float32, np.float16) else "object"
     return str(values.dtype) if str(values.dtype).startswith("datetime64") else "datetime64[us]"
@@ -289,7 +260,7 @@ def _categories(values: pd.Series[Any], dtype: str) -> tuple[Any, ...] | None:
 
 
 def _category(text: str, known: Mapping[str, Any]) -> Any:
-    """Return the category that a text names, the text itself if none does, NaN for a missing number."""
+    """Return the category that a text names, else the text, or NaN for a missing number."""
     if text in known or all(isinstance(one, str) for one in known.values()):
         return known.get(text, text)
     (number,), (is_wrong,) = parse_numbers(pd.Series([text]))
@@ -303,7 +274,3 @@ def _as(values: pd.Series[Any], dtype: str) -> pd.Series[Any]:
         return values
     types: dict[str, Any] = {"string": "string", "str": pd.StringDtype(na_value=np.nan)}
     return values.astype(types.get(dtype, object))
-
-
-def _like(found: Any, values: pd.Series[Any]) -> pd.Series[Any]:
-    return pd.Series(found, index=values.index, name=values.name)

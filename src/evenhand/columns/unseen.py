@@ -19,10 +19,7 @@ from evenhand.columns.schema import Column, Schema
 from evenhand.columns.values import Kind, as_numbers, factorized, missing
 
 SURPRISING = 1e-3
-"""Probability, for rows like those of training, below which a count is reported: of values outside the range of
-training (beta-binomial: the share outside the range of n values is Beta(2, n - 1), whatever the
-distribution), of one as far outside as the farthest is (where tails fall with the square of the
-distance, or faster), and that all values are missing."""
+"""Probability, for rows like those of training, below which a count is reported."""
 
 MOST_SHOWN = 5
 """Levels of training that a warning lists."""
@@ -100,7 +97,7 @@ class UnseenValues:
     >>> for line in found.lines():
     ...     print(line)
     column 'sex': 1 of 2 values never occurred in training, such as 'F'; training had 'f', 'm'
-    column 'age': 1 of 2 values lie outside the range of training, 30 to 60, up to 45000; check the units
+    column 'age': 1 of 2 values lie outside the range of training, 30 to 60, up to 45000; check ...
     """
 
     columns: tuple[Column, ...] = ()
@@ -108,31 +105,30 @@ class UnseenValues:
 
     @classmethod
     def of(cls, schema: Schema, X: Any) -> Self:
-        """Count the values of a table that was read by the schema, in the columns that both have."""
+        """Count the values of a table that was read by the schema, in columns that both have."""
         table = as_pandas(X)
         # names may be numbers, as those of a table made of an array
         position = {str(name): i for i, name in enumerate(table.columns)}
         columns = tuple(column for column in schema.columns if column.n and column.name in position)
-        return cls(
-            columns,
-            tuple(Tally.of(column, table.iloc[:, position[column.name]]) for column in columns),
-        )
+        values = (table.iloc[:, position[column.name]] for column in columns)
+        return cls(columns, tuple(map(Tally.of, columns, values)))
 
     def __add__(self, other: UnseenValues) -> UnseenValues:
         pairs = zip(self.tallies, other.tallies, strict=True)
         return UnseenValues(self.columns, tuple(one + another for one, another in pairs))
 
     def lines(self) -> list[str]:
-        """Return a sentence for each column with values that should be looked at."""
-        found = zip(self.columns, self.tallies, strict=True)
-        return [
-            f"column {column.name!r}: {line}"
-            for column, tally in found
-            for line in _lines(column, tally)
-        ]
+        """Return one or two sentences for each column with values that should be looked at."""
+        found = []
+        for column, tally in zip(self.columns, self.tallies, strict=True):
+            if _has_unusual_gaps(column, tally):
+                found.append(f"column {column.name!r}: {_missing_line(column, tally)}")
+            if _has_unusual_values(column, tally):
+                found.append(f"column {column.name!r}: {_unseen_line(column, tally)}")
+        return found
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the counts of each column with values that should be looked at, as JSON can hold them."""
+        """Return counts of each column that should be looked at, as JSON can hold them."""
         return [
             {
                 "column": column.name,
@@ -148,7 +144,7 @@ class UnseenValues:
                 "training_missing": column.n_missing / column.n,
             }
             for column, tally in zip(self.columns, self.tallies, strict=True)
-            if _lines(column, tally)
+            if _has_unusual_gaps(column, tally) or _has_unusual_values(column, tally)
         ]
 
 
@@ -159,66 +155,65 @@ def shown(value: float | None, kind: Kind) -> float | str | None:
     return value if kind == "number" else str(np.datetime64(int(np.floor(value)), "D"))
 
 
-def _lines(column: Column, tally: Tally) -> list[str]:
-    return [line for line in (_missing_line(column, tally), _unseen_line(column, tally)) if line]
+def _has_unusual_gaps(column: Column, tally: Tally) -> bool:
+    """Whether missing values are none that rows like those of training would have."""
+    if tally.n_missing == 0 or column.n_missing == 0:
+        return tally.n_missing > 0
+    share = column.n_missing / column.n
+    return tally.n_missing == tally.n and share**tally.n < SURPRISING
+
+
+def _has_unusual_values(column: Column, tally: Tally) -> bool:
+    """Whether values are none that rows like those of training would have."""
+    if column.least is None or column.greatest is None:  # levels, or nothing was there in training
+        return tally.n_unseen > 0
+    if tally.n_unseen == 0:
+        return False
+    n = column.n - column.n_missing
+    # two ways to be rare: so many values outside the range, or one of them so far outside
+    as_far = _chance_as_far(column.least, column.greatest, tally, n)
+    return min(_chance_outside(tally, n), as_far) < SURPRISING
 
 
 def _missing_line(column: Column, tally: Tally) -> str:
-    if tally.n_missing == 0:
-        return ""
     if column.n_missing == 0:
-        return (
-            f"{tally.n_missing:,} of {tally.n:,} values are missing; training had no missing ones"
-        )
+        count = f"{tally.n_missing:,} of {tally.n:,} values are missing"
+        return f"{count}; training had no missing ones"
     share = column.n_missing / column.n
-    if tally.n_missing == tally.n and share**tally.n < SURPRISING:
-        return f"all {tally.n:,} values are missing; in training {percent(share)} were"
-    return ""
+    return f"all {tally.n:,} values are missing; in training {percent(share)} were"
 
 
 def _unseen_line(column: Column, tally: Tally) -> str:
-    if tally.n_unseen == 0:
-        return ""
     count = f"{tally.n_unseen:,} of {tally.n:,} values"
     if column.kind in ("category", "boolean"):
-        listed = ", ".join(repr(level) for level in (column.levels or ())[:MOST_SHOWN])
-        more = (
-            f" and {len(column.levels or ()) - MOST_SHOWN:,} more"
-            if len(column.levels or ()) > MOST_SHOWN
-            else ""
-        )
-        return (
-            f"{count} never occurred in training, such as {tally.example!r}; training had"
-            f" {listed or 'none'}{more}"
-        )
+        levels = column.levels or ()
+        listed = ", ".join(map(repr, levels[:MOST_SHOWN])) or "none"
+        more = f" and {len(levels) - MOST_SHOWN:,} more" * (len(levels) > MOST_SHOWN)
+        example = f"such as {tally.example!r}"
+        return f"{count} never occurred in training, {example}; training had {listed}{more}"
     if column.least is None or column.greatest is None:
         return f"{count} are there; in training all were missing"
-    n = column.n - column.n_missing
-    if (
-        min(_chance_outside(tally, n), _chance_as_far(column.least, column.greatest, tally, n))
-        >= SURPRISING
-    ):
-        return ""
     ends = " to ".join(_text(end, column.kind) for end in (column.least, column.greatest))
     low = f"down to {_text(tally.least, column.kind)}" if tally.least < column.least else ""
     high = f"up to {_text(tally.greatest, column.kind)}" if tally.greatest > column.greatest else ""
-    reach = " and ".join(one for one in (low, high) if one)
+    reach = " and ".join(filter(None, (low, high)))
     return f"{count} lie outside the range of training, {ends}, {reach}; check the units"
 
 
 def _chance_outside(tally: Tally, n: int) -> float:
-    """Probability of so many values outside the range of n others, all of one continuous distribution."""
+    """Probability of so many values outside the range of n others of one distribution."""
     from scipy.stats import betabinom  # slow to import
 
+    # whatever the distribution, the share outside the range of n values is Beta(2, n - 1)
     present = tally.n - tally.n_missing
     return float(betabinom.sf(tally.n_unseen - 1, present, 2, n - 1)) if n > 1 else 1.0
 
 
 def _chance_as_far(least: float, greatest: float, tally: Tally, n: int) -> float:
-    """Bound on the probability of a value as far outside the range of n others, where tails fall as 1 / distance^2.
+    """Bound the probability of a value as far outside the range of n others.
 
-    Each of the values is outside with probability 2 / n at most, and is then twice as far out in 1
-    of 4 cases at most.
+    Tails are taken to fall as 1 / distance^2 or faster: each of the values is outside with
+    probability 2 / n at most, and is then twice as far out in 1 of 4 cases at most.
     """
     width = greatest - least
     present = tally.n - tally.n_missing
@@ -237,10 +232,7 @@ _REPORTED: ContextVar[bool] = ContextVar("reports_unseen", default=True)
 
 @contextmanager
 def unreported() -> Iterator[None]:
-    """Give no warnings of unseen values.
-
-    A model inside another one, or rows that are counted elsewhere.
-    """
+    """Give no warnings of unseen values: rows of a model inside another, or counted elsewhere."""
     token = _REPORTED.set(False)
     try:
         yield
@@ -249,14 +241,14 @@ def unreported() -> Iterator[None]:
 
 
 def warn_unseen(schema: Schema, X: Any) -> None:
-    """Warn of values that training never had, one warning for each column, where our code was called."""
+    """Warn of values that training never had, in the name of the code that called this package."""
     if _REPORTED.get():
         for line in UnseenValues.of(schema, X).lines():
             warnings.warn(line, UnseenValuesWarning, stacklevel=_callers_level())
 
 
 def _callers_level() -> int:
-    """Return the stack level, for the function that asks, of the first frame outside this package."""
+    """Return the stack level of the first frame outside this package, for the calling function."""
     level = 0
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("evenhand."):

@@ -32,6 +32,8 @@ ISO = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?("
     r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?))?)?$"
 )
+"""Dates in ISO form, with a time and a zone or without."""
+
 REMEDY = "correct it or leave it empty"
 TRUE = ("true", "True", "TRUE")
 FALSE = ("false", "False", "FALSE")
@@ -97,21 +99,16 @@ def rounded(values: Values[Any], place: str, start: int, dtype: str) -> Values[A
     with np.errstate(over="ignore"):
         found: Values[Any] = values.astype(dtype)  # type: ignore[call-overload]
     too_large = np.isinf(found.to_numpy()) & np.isfinite(values.to_numpy())
-    refuse_row(
-        too_large,
-        values,
-        place,
-        f"be a number that {dtype}, the type in training, holds",
-        REMEDY,
-        start,
-    )
+    rule = f"be a number that {dtype}, the type in training, holds"
+    refuse_row(too_large, values, place, rule, REMEDY, start)
     return found
 
 
 def text_flags(values: Values[Any]) -> tuple[Mask, Mask]:
     """Return which texts are true, and which are false."""
     text = text_array(values)
-    return tuple(as_mask(compute.is_in(text, value_set=pa.array(words))) for words in (TRUE, FALSE))  # type: ignore[return-value]
+    is_true, is_false = (compute.is_in(text, value_set=pa.array(words)) for words in (TRUE, FALSE))
+    return as_mask(is_true), as_mask(is_false)
 
 
 def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
@@ -124,14 +121,8 @@ def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
     else:
         flags, wrong = parse_numbers(values)
     is_missing = np.isnan(flags) & ~wrong
-    refuse_row(
-        wrong | ~(np.isin(flags, (0.0, 1.0)) | is_missing),
-        values,
-        place,
-        "be true or false",
-        REMEDY,
-        start,
-    )
+    wrong |= ~(np.isin(flags, (0.0, 1.0)) | is_missing)
+    refuse_row(wrong, values, place, "be true or false", REMEDY, start)
     if not is_missing.any():
         return pd.Series(flags == 1.0, index=values.index, name=values.name)
     held = pd.array(flags == 1.0, dtype="boolean")
@@ -146,11 +137,9 @@ def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
     """
     text = text_array(values)
     is_iso = as_mask(compute.match_substring_regex(text, ISO))
-    plain = pd.Series(
-        np.where(is_iso, text.to_numpy(zero_copy_only=False), None),
-        index=values.index,
-        dtype=object,
-    )
+    # text in other forms would be guessed at by pandas, day and month alike
+    iso = np.where(is_iso, text.to_numpy(zero_copy_only=False), None)
+    plain = pd.Series(iso, index=values.index, dtype=object)
     stamps = pd.to_datetime(plain, utc=True, errors="coerce", format="ISO8601").dt.tz_localize(None)
     there = as_mask(compute.is_valid(text)) & ~missing_words(text)
     return stamps.astype("datetime64[us]"), there & missing(stamps)
@@ -180,42 +169,28 @@ def _dates_as(
 ) -> Values[Any]:
     """Return dates in UTC and without a zone as those of a type, with the zone that it has."""
     wanted: Any = pd.api.types.pandas_dtype(dtype)
-    unit: Any = (
-        wanted.unit if isinstance(wanted, pd.DatetimeTZDtype) else np.datetime_data(wanted)[0]
-    )
+    has_zone = isinstance(wanted, pd.DatetimeTZDtype)
+    unit: Any = wanted.unit if has_zone else np.datetime_data(wanted)[0]
+    # the ends of 64 bits in this unit; the least of all means a missing date
     least, greatest = (np.datetime64(end, unit) for end in (-(2**63) + 1, 2**63 - 1))
     outside = ((found < least) | (found > greatest)).to_numpy(dtype=bool)
-    refuse_row(
-        outside,
-        values,
-        place,
-        f"be a date that {dtype}, the type in training, holds",
-        REMEDY,
-        start,
-    )
+    rule = f"be a date that {dtype}, the type in training, holds"
+    refuse_row(outside, values, place, rule, REMEDY, start)
     plain: Values[Any] = found.astype(f"datetime64[{unit}]")  # type: ignore[call-overload]
-    return (
-        plain.dt.tz_localize("UTC").astype(wanted)
-        if isinstance(wanted, pd.DatetimeTZDtype)
-        else plain
-    )
+    return plain.dt.tz_localize("UTC").astype(wanted) if has_zone else plain
 
 
 def unpacked(values: Values[Any]) -> Values[Any]:
     """Return the values of a column of categories; other columns stay as they are."""
-    return (
-        values.astype(values.cat.categories.dtype)
-        if isinstance(values.dtype, pd.CategoricalDtype)
-        else values
-    )
+    is_packed = isinstance(values.dtype, pd.CategoricalDtype)
+    return values.astype(values.cat.categories.dtype) if is_packed else values
 
 
 def moments(values: Values[Any]) -> NDArray[np.datetime64]:
     """Return dates in microseconds, in UTC where they have a zone, NaT where missing."""
     plain = unpacked(values)
-    if (
-        pd.api.types.infer_dtype(plain, skipna=True) == "date"
-    ):  # pandas 2 reads them as nanoseconds, until 2262
+    if pd.api.types.infer_dtype(plain, skipna=True) == "date":
+        # pandas 2 would read them as nanoseconds, which end in 2262
         held = plain.astype(object)
         plain = pd.Series(held.where(held.notna(), None).to_numpy().astype("datetime64[s]"))
     stamps = pd.to_datetime(plain, utc=True, errors="coerce")
@@ -264,9 +239,8 @@ def texts(values: Values[Any], place: str) -> Values[Any]:
         found = values
     else:
         codes, levels = factorized(values, place)
-        found = pd.Series(
-            np.array([*levels, None], dtype=object)[codes], index=values.index, name=values.name
-        )
+        shown = np.array([*levels, None], dtype=object)[codes]  # code -1, missing, is the last
+        found = pd.Series(shown, index=values.index, name=values.name)
     is_missing = missing(found) | (found == "").to_numpy(dtype=bool)
     if not is_missing.any():
         return found

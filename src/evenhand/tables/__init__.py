@@ -1,8 +1,6 @@
-"""Tables in csv and parquet files.
+"""Tables in csv and parquet files: read whole or in blocks, their columns, written.
 
-Read whole or in blocks, typed columns taken out of them, written.
-
-Complaints are one line: file, column, row, value, what to do. Rows are data rows counted from 1;
+Error messages are one line: file, column, row, value and remedy. Rows are data rows counted from 1;
 empty lines are none.
 """
 

@@ -38,8 +38,8 @@ INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 """Infinite numbers: number columns refuse them, which is clearer than a column that turns into
 text."""
 
-
 LONGEST_SHOWN = 60
+"""Characters of a value in a message."""
 
 
 def short(value: Any) -> str:
@@ -94,10 +94,10 @@ def missing_words(text: pa.Array) -> Mask:
 
 
 def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
-    """Return the numbers in texts, NaN where there is none, and which texts are neither number nor missing.
+    """Return the numbers in texts, NaN where there is none, and which texts are wrong.
 
-    Numbers are rounded correctly, as Python's `float` does, so that a number is the same from any
-    kind of file.
+    Wrong are texts that are neither a number nor a word for a missing value. Numbers are rounded
+    correctly, as Python's `float` does, so that a number is the same from any kind of file.
 
     Examples
     --------
@@ -116,9 +116,10 @@ def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
 
 
 def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
-    """Return a column as numbers, NaN where there is none, and which values are neither a number nor missing.
+    """Return a column as numbers, NaN where there is none, and which values are wrong.
 
-    Text is read as `parse_text_numbers` does, booleans are 0 and 1, dates are no numbers.
+    Wrong are values that are neither a number nor missing. Text is read as `parse_text_numbers`
+    does, booleans are 0 and 1, dates are no numbers.
 
     Examples
     --------
@@ -141,6 +142,7 @@ def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
 
 def _parse_mixed(values: pd.Series[Any]) -> tuple[Floats, Mask]:
     """Read text among other values."""
+    # each type by its own rule: a text with a blank is a number too
     text = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
     numbers = np.empty(len(values))
     wrong = np.empty(len(values), dtype=np.bool_)

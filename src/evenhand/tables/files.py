@@ -22,12 +22,8 @@ def ending_of(path: Path, endings: Sequence[str]) -> str:
     """Return the longest of `endings` that the name has."""
     fitting = [ending for ending in endings if path.name.lower().endswith(ending)]
     if not fitting:
-        raise bad_input(
-            str(path),
-            f"end in {', '.join(endings)}",
-            repr(path.suffix),
-            "save it in one of these formats",
-        )
+        rule = f"end in {', '.join(endings)}"
+        raise bad_input(str(path), rule, repr(path.suffix), "save it in one of these formats")
     return max(fitting, key=len)
 
 
@@ -40,6 +36,7 @@ def cast_columns(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
 
     Name the column whose values do not fit.
     """
+    # column by column: Arrow's message on a whole table names no column
     for i, field in enumerate(schema):
         if table.schema.field(i) == field:
             continue
@@ -161,8 +158,9 @@ def _read_csv(path: Path) -> pa.Table:
     for i, name in enumerate(table.column_names):
         place = f"{path}: column {name!r}"
         values = _decode(table.column(i), place)
-        _refuse_cell(compute.match_substring(values, "\0"), values, place, "hold text without NUL characters",
-                     "write the file again")  # fmt: skip
+        has_nul = compute.match_substring(values, "\0")
+        rule = "hold text without NUL characters"
+        _refuse_cell(has_nul, values, place, rule, "write the file again")
         _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
         values = compute.if_else(compute.equal(values, ""), pa.scalar(None, pa.string()), values)
         table = table.set_column(i, name, values)
@@ -204,33 +202,24 @@ def _refuse_ragged_row(path: Path) -> None:
         place = f"{path}: row {row.number - 1}"
         got = f"{row.actual_columns} ({short(row.text)})"
         rule = f"have {row.expected_columns} value(s) as the header has"
-        raise bad_input(
-            place,
-            rule,
-            got,
-            "quote values that contain commas; the first line must name all columns",
-        )
+        remedy = "quote values that contain commas; the first line must name all columns"
+        raise bad_input(place, rule, got, remedy)
 
 
 def _without_ragged_rows(path: Path) -> tuple[pa.Table, list[Any]]:
-    """Return a csv file without its rows of the wrong length, and these.
-
-    On one thread, so that they have numbers.
-    """
+    """Return a csv file without its rows of the wrong length, and these."""
     found: list[Any] = []
 
     def keep(row: Any) -> str:
         found.append(row)
         return "skip"
 
-    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
-    table = _parse_csv(
-        path,
-        parse_options=parse,
-        read_options=csv.ReadOptions(use_threads=False),
-        convert_options=csv.ConvertOptions(check_utf8=False),
-    )
-    return table, found
+    options = {
+        "parse_options": csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep),
+        "read_options": csv.ReadOptions(use_threads=False),  # only then do rows have numbers
+        "convert_options": csv.ConvertOptions(check_utf8=False),
+    }
+    return _parse_csv(path, **options), found
 
 
 def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
@@ -238,12 +227,10 @@ def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
         return values.cast(pa.string())
     except pa.ArrowInvalid as error:
         rows = enumerate(values.to_pylist(), start=1)
-        row, value = next(
-            (row, value) for row, value in rows if value.decode("utf-8", "ignore").encode() != value
-        )
-        raise bad_input(
-            f"{place}, row {row}", "be UTF-8 text", short(value), "save the file as UTF-8"
-        ) from error
+        broken = (pair for pair in rows if pair[1].decode("utf-8", "ignore").encode() != pair[1])
+        row, value = next(broken)
+        place = f"{place}, row {row}"
+        raise bad_input(place, "be UTF-8 text", short(value), "save the file as UTF-8") from error
 
 
 def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
@@ -254,18 +241,12 @@ def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
         remedy = f"rename one, or {remedy} if there is none" if is_csv else "rename one"
         raise bad_input(f"{path}: column {name!r}", "appear once", f"{count} times", remedy)
     if is_csv and len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        raise bad_input(
-            str(path),
-            "separate values by commas",
-            short(names[0]),
-            "save it as comma-separated csv",
-        )
+        rule = "separate values by commas"
+        raise bad_input(str(path), rule, short(names[0]), "save it as comma-separated csv")
     # 0, 1, 2, ... is what pandas writes for an array without names; other all-number headers are a
     # row of data.
-    numbers = pd.notna(pd.to_numeric(names, errors="coerce")).all() and names != [
-        str(i) for i in range(len(names))
-    ]
-    if is_csv and numbers:
-        raise bad_input(
-            f"{path}: the first line", "name the columns", short(",".join(names)), remedy
-        )
+    is_counted = names == [str(i) for i in range(len(names))]
+    is_data = not is_counted and pd.notna(pd.to_numeric(names, errors="coerce")).all()
+    if is_csv and is_data:
+        place = f"{path}: the first line"
+        raise bad_input(place, "name the columns", short(",".join(names)), remedy)

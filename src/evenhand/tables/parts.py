@@ -71,9 +71,11 @@ class Parts:
     >>> import tempfile
     >>> from evenhand.tables import write_table
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_table(pd.DataFrame({"id": ["a", "b", "c"], "income": [1, 2, 3]}), Path(folder, "part-1.parquet"))
+    ...     table = pd.DataFrame({"id": ["a", "b", "c"], "income": [1, 2, 3]})
+    ...     write_table(table, Path(folder, "part-1.parquet"))
     ...     parts = open_parts(folder)
-    ...     [(start, block["income"].tolist()) for start, block in parts.blocks(0, ["income"], size=2)]
+    ...     blocks = parts.blocks(0, ["income"], size=2)
+    ...     [(start, block["income"].tolist()) for start, block in blocks]
     [(0, [1, 2]), (2, [3])]
     >>> parts.names, parts.columns, parts.total_rows
     (('part-1.parquet',), ('id', 'income'), 3)
@@ -157,10 +159,8 @@ class Parts:
         self, i: int, blocks: Iterator[tuple[int, pd.DataFrame]]
     ) -> Iterator[tuple[int, pd.DataFrame]]:
         for start, block in blocks:
-            yield (
-                start,
-                block if self.kinds is None else self.kinds.apply(block, self.names[i], start),
-            )
+            name = self.names[i]
+            yield start, block if self.kinds is None else self.kinds.apply(block, name, start)
 
     def _csv_blocks(
         self, i: int, wanted: list[str], size: int
@@ -181,20 +181,15 @@ class Parts:
         schema = pa.schema([self.schema.field(name) for name in wanted])
         # pre_buffer would hold whole row groups in memory
         with readable(path), open_parquet(path, pre_buffer=False, buffer_size=STREAM_BYTES) as file:
-            check_same_columns(
-                plain_schema(file.schema_arrow).names, self.columns, str(path), self.names[0]
-            )
+            names = plain_schema(file.schema_arrow).names
+            check_same_columns(names, self.columns, str(path), self.names[0])
+            # another process may have written the part anew since it was opened
             if file.metadata.num_rows != self.counts[i]:
                 rule = f"have {self.counts[i]} rows as when it was opened"
-                raise bad_input(
-                    str(path),
-                    rule,
-                    file.metadata.num_rows,
-                    "leave parts as they are until they are read",
-                )
-            batches = file.iter_batches(
-                size, columns=list(dict.fromkeys(wanted)), use_threads=False
-            )
+                remedy = "leave parts as they are until they are read"
+                raise bad_input(str(path), rule, file.metadata.num_rows, remedy)
+            distinct = list(dict.fromkeys(wanted))
+            batches = file.iter_batches(size, columns=distinct, use_threads=False)
             for table in _in_blocks(batches, size):
                 # older readers keep the order of the file, and take `x.y` along with `x`
                 block = cast_columns(table.select(wanted), schema, str(path))
@@ -203,7 +198,7 @@ class Parts:
 
 
 def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """Cut batches of any lengths anew: `size` rows each, but for the last."""
+    """Cut batches of any lengths into tables of `size` rows each, but for the last."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -277,11 +272,9 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
         else:
             good[part] = head
     if not good:
+        got = f"none of {len(skipped)}"
         raise bad_input(
-            str(place),
-            "hold at least one good part",
-            f"none of {len(skipped)}",
-            next(iter(skipped.values())),
+            str(place), "hold at least one good part", got, next(iter(skipped.values()))
         )
     if not any(head.has_rows for head in good.values()):
         raise no_rows(place)
@@ -291,7 +284,7 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
 
 @dataclass(frozen=True)
 class _Head:
-    """What a part says of itself before its rows are read.
+    """Columns, types and number of rows of a part, known before its rows are read.
 
     `schema` and `n_rows` are None for csv.
     """
@@ -310,7 +303,7 @@ class _Head:
         return head
 
     def unified(self, schema: Any, columns: list[str], path: Path) -> Any:
-        """Return types, in the order of `columns`, that hold this part's and those of the parquet parts before it."""
+        """Return types, in the order of `columns`, that hold this part's and those before it."""
         # a part without rows tells nothing of the types: pandas gives its columns any
         if not self.n_rows:
             return schema

@@ -1,4 +1,4 @@
-"""Reading whole tables, and what the parts of one table must have in common."""
+"""Whole tables read from files, and the columns and types that their parts must share."""
 
 from __future__ import annotations
 
@@ -64,19 +64,14 @@ def table_paths(path: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     """Return a path and the files to read there: itself, or the parts of a folder by name."""
     place = Path(path)
     if not place.exists():
-        raise bad_input(
-            str(place),
-            "be an existing file or folder",
-            "no such path",
-            "check its spelling and folder",
-        )
+        remedy = "check its spelling and folder"
+        raise bad_input(str(place), "be an existing file or folder", "no such path", remedy)
     if not place.is_dir():
         return place, [place]
     paths = sorted(part for part in place.iterdir() if part.is_file() and part.name[0] not in "._")
     if not paths:
-        raise bad_input(
-            str(place), "hold at least one part", "none", f"parts end in {', '.join(TABLE_ENDINGS)}"
-        )
+        remedy = f"parts end in {', '.join(TABLE_ENDINGS)}"
+        raise bad_input(str(place), "hold at least one part", "none", remedy)
     return place, paths
 
 
@@ -100,40 +95,39 @@ def _read_parts(paths: list[Path]) -> pa.Table:
     for path, part in parts.items():
         check_same_columns(part.column_names, first.column_names, str(path), paths[0].name)
     # a part without rows tells nothing of the types: pandas gives its columns any
-    filled = {
-        path: part.select(first.column_names) for path, part in parts.items() if part.num_rows
-    }
+    names = first.column_names
+    filled = {path: part.select(names) for path, part in parts.items() if part.num_rows}
     # csv holds text; beside parquet it takes the types that are found there
     typed = {path: part for path, part in filled.items() if path.suffix.lower() == ".parquet"}
     schema = None
     for path, part in (typed or filled).items():
         schema = unify_types(schema, part.schema, path)
-    return pa.concat_tables(
-        [cast_columns(part, schema, str(path)) for path, part in filled.items()] or [first]
-    )
+    typed_parts = [cast_columns(part, schema, str(path)) for path, part in filled.items()]
+    return pa.concat_tables(typed_parts or [first])
 
 
 def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, first: str) -> None:
-    """Refuse columns other than those of the first part, in whatever order, and say how they differ."""
+    """Refuse columns other than those of the first part, in any order, and name the differences."""
     differ = [f"no {name!r}" for name in wanted if name not in names]
     differ += [f"{name!r} besides" for name in names if name not in wanted]
     differ += [f"{name!r} more than once" for name in wanted if list(names).count(name) > 1]
     if differ:
-        raise bad_input(
-            place, f"have the columns of {first}", ", ".join(differ[:4]), "mend or remove that part"
-        )
+        got = ", ".join(differ[:4])
+        raise bad_input(place, f"have the columns of {first}", got, "mend or remove that part")
 
 
 def unify_types(schema: pa.Schema | None, part: pa.Schema, path: Path) -> pa.Schema:
-    """Return types that hold those of the parts before, if any, and of this one, or say which column does not fit."""
+    """Return types that hold those of a part and of the parts before it, if any.
+
+    InputError names the column whose types do not go together.
+    """
     if schema is None:
         return part
     fields = []
     for ours, theirs in zip(schema, part, strict=True):
+        both = [pa.schema([ours]), pa.schema([theirs])]
         try:
-            fields += pa.unify_schemas(
-                [pa.schema([ours]), pa.schema([theirs])], promote_options="permissive"
-            )
+            fields += pa.unify_schemas(both, promote_options="permissive")
         except pa.ArrowException as error:
             place = f"{path}: column {ours.name!r}"
             rule = f"hold {ours.type} as the parts before it do"

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""How a cell begins that a spreadsheet may run, also in full-width characters; or the written
+"""Beginning of a cell that a spreadsheet may run, also in full-width characters; or of the written
 form of such a cell."""
 
 NEGATIVE = re.compile("-[0-9]+")
+"""Negative whole numbers, which a spreadsheet shows as they are."""
 
 
 def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
@@ -19,7 +20,8 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> spreadsheet_safe(pd.DataFrame({"id": ["@ada", "-5", "ben"], "mean": [-0.5, 1.0, 2.0]}))["id"].tolist()
+    >>> table = pd.DataFrame({"id": ["@ada", "-5", "ben"], "mean": [-0.5, 1.0, 2.0]})
+    >>> spreadsheet_safe(table)["id"].tolist()
     ["'@ada", '-5', 'ben']
     """
     named = frame.rename(columns=guarded)
@@ -30,9 +32,7 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def guarded(value: Any) -> Any:
-    """Return a text as it is written to csv.
-
-    With an apostrophe before it if a spreadsheet might run it.
+    """Return a text as it is written to csv, with an apostrophe if a spreadsheet might run it.
 
     A text that has such an apostrophe already is given another, so no two texts are written alike
     and `unguarded` undoes it. Negative integers stay as they are: a spreadsheet shows their value.
@@ -48,7 +48,7 @@ def guarded(value: Any) -> Any:
 
 
 def unguarded(text: str) -> str:
-    """Return the text that is written so.
+    """Return the text that `guarded` wrote.
 
     Examples
     --------

@@ -31,7 +31,7 @@ def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path
     --------
     >>> check_writable("report.docx", (".html", ".json"))
     Traceback (most recent call last):
-    evenhand._validate.InputError: report.docx must end in .html, .json, got '.docx'; save it in one of these formats
+    evenhand._validate.InputError: report.docx must end in .html, .json, got '.docx'; save it in ...
     """
     target = Path(path)
     ending_of(target, endings)
@@ -41,13 +41,11 @@ def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path
         raise bad_input(str(target), "be a plain file", "a device, pipe or socket", "name another")
     folder = link_target(target).parent if target.is_symlink() else target.parent
     if not folder.is_dir():
-        raise bad_input(
-            str(target), "lie in an existing folder", f"no folder {folder}", "make it first"
-        )
+        rule = "lie in an existing folder"
+        raise bad_input(str(target), rule, f"no folder {folder}", "make it first")
     if not os.access(folder, os.W_OK):
-        raise bad_input(
-            str(target), "lie in a folder that can be written to", str(folder), "choose another"
-        )
+        rule = "lie in a folder that can be written to"
+        raise bad_input(str(target), rule, str(folder), "choose another")
     return target
 
 
@@ -119,9 +117,8 @@ class TableWriter:
         """
         if self._file is None:
             remedy = "write inside one `with` block, and start anew after an error"
-            raise bad_input(
-                str(self.path), "be open for writing", "a writer that is closed", remedy
-            )
+            got = "a writer that is closed"
+            raise bad_input(str(self.path), "be open for writing", got, remedy)
         try:
             self._append(frame)
         except BaseException:
@@ -146,9 +143,8 @@ class TableWriter:
     def _append_parquet(self, table: pa.Table, is_first: bool) -> None:
         if is_first:
             # With checksums, damage in the middle of the file is noticed when it is read.
-            self._sink = parquet.ParquetWriter(
-                self._file, _roomy(table.schema), write_page_checksum=True
-            )
+            schema = _roomy(table.schema)
+            self._sink = parquet.ParquetWriter(self._file, schema, write_page_checksum=True)
             self._encoders.callback(self._sink.close)
         place = f"{self.path}: the block after row {self.n_rows}"
         self._sink.write_table(cast_columns(table, self._sink.schema, place))
@@ -187,9 +183,10 @@ class TableWriter:
 
 
 def _roomy(schema: pa.Schema) -> pa.Schema:
-    """Return types that also hold later blocks with more categories than the index type of the first can number."""
+    """Return types that also hold later blocks with more categories than the first has."""
     for i, field in enumerate(schema):
         if pa.types.is_dictionary(field.type):
+            # pandas numbers few categories in 8 bits
             wide = pa.dictionary(pa.int32(), field.type.value_type, ordered=field.type.ordered)
             schema = schema.set(i, field.with_type(wide))
     return schema
