@@ -10,6 +10,7 @@ import importlib
 import re
 import runpy
 import shlex
+import tomllib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,14 @@ def test_every_page_is_reachable() -> None:
     for page in TEXTS:
         if page.stem != "index":
             assert re.search(rf"^    {page.stem}$", linked, re.MULTILINE), page.stem
+
+
+def test_the_drawing_of_the_rooms_follows_the_contract_on_imports() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    floors = next(part["layers"] for part in contracts["contracts"] if part["type"] == "layers")
+    drawing = (PAGES / "developers.rst").read_text().partition("code-block:: text\n\n")[2]
+    drawn = drawing.partition("\n\n")[0].splitlines()
+    assert [re.split(r" {2,}", line.strip())[0] for line in drawn] == floors
 
 
 def test_there_are_enough_examples_to_look_at() -> None:
