@@ -12,7 +12,12 @@ from evenhand.calibration.counts import (
     PITCounts,
     binned_error,
 )
-from evenhand.calibration.distances import binned_distance, quantile_distance
+from evenhand.calibration.distances import (
+    binned_distance,
+    line_distance,
+    quantile_distance,
+    row_distances,
+)
 from evenhand.calibration.errors import (
     calibration_error,
     error_band,
@@ -78,6 +83,7 @@ __all__ = [
     "histogram_band",
     "histogram_bins",
     "interval_width",
+    "line_distance",
     "local_levels_band",
     "log_score",
     "n_effective",
@@ -85,6 +91,7 @@ __all__ = [
     "pit_histogram",
     "quantile_distance",
     "rounding_step",
+    "row_distances",
     "share_bound",
     "share_interval",
     "spread",

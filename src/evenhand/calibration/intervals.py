@@ -94,5 +94,5 @@ def _band_interval(
     nearest += squares(right - upper) - squares(left - upper)
     # the largest is that to the far side of the band: half of its width beyond its middle
     farthest = ((upper - lower) * (right - left)).sum() / 2
-    farthest += quantile_distance((lower + upper) / 2, ends, 1.0)
+    farthest += quantile_distance((lower + upper) / 2, ends)
     return float(nearest.sum()) / 2, min(float(farthest), 0.5)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
+from evenhand.calibration import quantile_distance
 from evenhand.tables import row_blocks
 
 Mask = NDArray[np.bool_]
@@ -74,11 +75,7 @@ class Cells:
 
     def errors(self, means: Floats) -> Floats:
         """Return the integral of `|F - c|` of groups with mean CDFs of shape (..., cells)."""
-        low = self.edges[:-1]
-        high = self.edges[1:]
-        nearest = np.clip(means, low, high)
-        inside = ((nearest - low) ** 2 + (high - nearest) ** 2) / 2
-        return np.asarray((inside + np.abs(means - nearest) * (high - low)).sum(axis=-1))
+        return quantile_distance(means, self.edges)
 
     def slopes(self, means: Floats) -> Floats:
         """Return the derivative of `errors` in the mean of each cell.

@@ -82,7 +82,9 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     table = None if features is None else as_table(features, y.size)
     by_column: dict[str, tuple[float, float, float]] = {}
     for j, (name, made) in enumerate(() if table is None else feature_groups(table)):
-        apart = [] if isinstance(made, LeftOut) else [_apart(mask, *ranges) for mask in made.values()]
+        apart = (
+            [] if isinstance(made, LeftOut) else [_apart(mask, *ranges) for mask in made.values()]
+        )
         least = np.nanmin(apart) if apart and not np.isnan(apart).all() else np.nan
         found = (np.nan, np.nan) if table is None else ranks.of(table.iloc[:, j])
         if not np.isnan([least, found[0]]).all():

@@ -77,7 +77,7 @@ def mean_lower_bound(
         )
 
     p_value = math.exp(-max(log_capital(0.0), 0.0))
-    # decided by the capital, in which `brentq` needs a change of sign: a rounded p-value may disagree
+    # decided by the capital, as `brentq` needs a change of sign: a rounded p-value may disagree
     if log_capital(0.0) <= level:
         return 0.0, p_value
     return float(brentq(lambda theta: log_capital(theta) - level, 0.0, 0.5)), p_value

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input, check_count, check_masses
-from evenhand.calibration import PITs, as_pits, pathwise_errors, quantile_distance
+from evenhand.calibration import PITs, as_pits, pathwise_errors, row_distances
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.links import Entropic, Link
 from evenhand.search.oracle_group import group_sizes, worst_groups
@@ -155,7 +155,8 @@ def _oracle_errors(pit: Floats, masses: Floats, random: np.random.Generator) -> 
 
 def _fixed_errors(pit: Floats, masses: Floats, random: np.random.Generator) -> Floats:
     # rows are exchangeable: the first are as good as any
-    return np.array([_error(pit[:k].ravel()) for k in group_sizes(masses, pit.shape[0])])
+    groups = [pit[:k].reshape(1, -1) for k in group_sizes(masses, pit.shape[0])]
+    return np.concatenate([row_distances(group) for group in groups])
 
 
 SEARCHES: dict[str, Callable[[Floats, Floats, np.random.Generator], Floats]] = {
@@ -185,12 +186,6 @@ def _calibrated(n: int, m: int, link: Link | None, random: np.random.Generator) 
     return base if link is None else link.ppf(base, jittered(n, m, random))
 
 
-def _error(values: Floats) -> Floats:
-    """Return the W1 distance to uniform of the PITs on the last axis."""
-    size = values.shape[-1]
-    return quantile_distance(np.sort(values, axis=-1), np.arange(size + 1) / size, 1.0)
-
-
 def _matching_link(pits: PITs) -> Link:
     """Return the entropic link under which calibrated PITs have the mean pathwise error given.
 
@@ -204,7 +199,7 @@ def _matching_link(pits: PITs) -> Link:
     r = jittered(MATCHING_ROWS, pits.n_draws, 0)
 
     def excess(alpha: float) -> float:
-        return float(_error(Entropic(alpha).ppf(base, r)).mean()) - wanted
+        return float(row_distances(Entropic(alpha).ppf(base, r)).mean()) - wanted
 
     if excess(1.0) <= 0:
         return Entropic(1.0)

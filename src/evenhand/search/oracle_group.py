@@ -338,7 +338,7 @@ def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
                 errors[i] += abs(float(values @ inside) / counts[i] - (last**2 - first**2) / 2)
             else:
                 ends = np.arange(done[i], done[i] + size + 1) / counts[i]
-                errors[i] += quantile_distance(values[inside], ends, 1.0)
+                errors[i] += quantile_distance(values[inside], ends)
             done[i] += size
     return errors
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
+from evenhand.calibration import line_distance
 from evenhand.search.masks import Bools, Ints, Masks
 
 BINS = 64
@@ -201,7 +202,7 @@ def _areas(
         theirs = singles.take(b[part], axis=-1)
         for sign, usable in chosen.items():
             if usable[part].any():
-                areas[sign][part] = _area(_signed(singles[:, :1], ours, theirs, both, sign))
+                areas[sign][part] = line_distance(_signed(singles[:, :1], ours, theirs, both, sign))
     return areas
 
 
@@ -210,20 +211,6 @@ def _deviations(below: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
     deviations: NDArray[Any] = below * np.array(BINS, dtype=below.dtype)
     deviations -= np.arange(BINS, dtype=below.dtype)[:, None] * total
     return deviations
-
-
-def _area(deviations: NDArray[Any]) -> Floats:
-    """Integrate the absolute value of lines through deviations at the edges, and 0 at 1."""
-    size = np.abs(deviations)
-    # from a to b with s = |a| + |b| and t = |a + b| the area is (s + t^2 / s) / 4, whether the line
-    # crosses 0 or not. Deviations are whole numbers of rows, so 1e-30 only prevents 0 / 0
-    s = size[:-1] + size[1:]
-    s += 1e-30
-    t = deviations[:-1] + deviations[1:]
-    t *= t
-    t /= s
-    area = 2 * size.sum(axis=0) - size[0] + size[-1] + t.sum(axis=0)
-    return np.asarray(area, dtype=np.float64) / (4 * BINS)
 
 
 def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
