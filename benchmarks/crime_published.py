@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from evenhand.studies.crime import MAX_STEPS
-from evenhand.studies.crime_split import MASSES, one_split
+from evenhand.studies.crime_split import MASSES, measure_split
+from evenhand.studies.sweep import MAX_STEPS
 
 ALPHAS = [0.1, 0.4, 1.0]
 SHOWN = (0.1, 0.2, 0.5, 1.0)
@@ -41,7 +41,7 @@ def figures(
 
 def ours(seed: int, data: str | None) -> list[dict]:
     """Our figures of one split."""
-    found = one_split(seed, "published", ALPHAS, [], MAX_STEPS, data=data)["rows"]
+    found = measure_split(seed, "published", ALPHAS, [], MAX_STEPS, data=data)["rows"]
     return [
         figures(
             row["alpha"],

@@ -20,18 +20,12 @@ from evenhand.distributions import Normal
 from evenhand.lending import LendingGame
 from evenhand.links import make_link
 from evenhand.studies import credit, study
-from evenhand.studies.credit_claims import advantages, claims, confirmed, settled
-from evenhand.studies.credit_world import (
-    LINKED,
-    NETWORK,
-    NOISE,
-    SHARE_UNQUALIFIED,
-    Rollout,
-    _beside,
-    _best_cut,
-    _earned,
-    world,
-)
+from evenhand.studies.credit_banks import LINKED, bank_earnings, deterministic_banks
+from evenhand.studies.credit_banks import best_cut as hindsight_cut
+from evenhand.studies.credit_claims import advantages, choose_cells, claims, judge_chosen
+from evenhand.studies.credit_people import NOISE, SHARE_UNQUALIFIED, Rollout, load_people
+from evenhand.studies.sweep import NETWORK
+from evenhand.studies.verdicts import judge
 
 GAME = LendingGame(threshold=0.0)
 
@@ -93,7 +87,7 @@ def test_where_stated_chances_are_right_no_link_earns_more_than_no_link(
 def test_a_deterministic_bank_earns_the_same_from_people_who_know_it_as_from_everybody() -> None:
     random = np.random.default_rng(0)
     chance, y = (random.uniform(size=1000) < 0.5).astype(float), random.normal(size=1000)
-    row = _earned(GAME, chance, y)
+    row = bank_earnings(GAME, chance, y)
     assert row["utility_informed"] == row["utility_random"] != 0
     assert row["lost_to_exploiters"] == 0
 
@@ -101,7 +95,7 @@ def test_a_deterministic_bank_earns_the_same_from_people_who_know_it_as_from_eve
 def test_earnings_are_what_comes_from_all_and_what_goes_to_exploiters() -> None:
     random = np.random.default_rng(1)
     chance, y = random.uniform(size=1000), random.normal(size=1000)
-    row = _earned(GAME, chance, y)
+    row = bank_earnings(GAME, chance, y)
     assert row["earned_from_all"] + row["lost_to_exploiters"] == pytest.approx(
         row["utility_informed"], abs=1e-12
     )
@@ -117,20 +111,20 @@ def test_the_best_cut_is_the_best_of_all_cuts() -> None:
     random = np.random.default_rng(2)
     base = random.choice(np.linspace(0, 1, 30), size=500)  # many people with one forecast
     y = random.normal(size=500) + 1 - 2 * base
-    found = _best_cut(GAME, base, y)
+    found = hindsight_cut(GAME, base, y)
     gains = {
         cut: float(np.where(base <= cut, np.where(y >= 0, 1, -3), 0).mean())
         for cut in np.unique(base)
     }
     assert found["utility_best_cut"] == pytest.approx(max(gains.values()))
     assert gains[found["best_cut"]] == pytest.approx(max(gains.values()))
-    assert _best_cut(GAME, base, -np.ones(500)) == {"best_cut": 0.0, "utility_best_cut": 0.0}
+    assert hindsight_cut(GAME, base, -np.ones(500)) == {"best_cut": 0.0, "utility_best_cut": 0.0}
 
 
 def test_deterministic_banks_beside_randomized_ones() -> None:
     risk, chance = np.array([0.1, 0.2, 0.25, 0.3, 0.9]), np.array([0.9, 0.5, 0.71, 0.6, 0.0])
     y, pit = np.array([1.0, -1.0, 1.0, 1.0, -1.0]), np.full(5, 0.5)
-    row = _beside(GAME, risk, chance, y, pit)
+    row = deterministic_banks(GAME, risk, chance, y, pit)
     assert row["utility_plain"] == pytest.approx((1 - 3 + 1) / 5)
     assert row["plain_bad_share"] == pytest.approx(1 / 3)
     # a chance of 5/7 = 0.714 is not worth it: two of the three it says yes to, one of them
@@ -168,7 +162,7 @@ def planted_games(n: int, gain: float) -> pd.DataFrame:
 
 def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
     for gain, verdict in ((0.1, "holds"), (-0.1, "does not hold")):
-        found = claims(planted_games(8, gain)).set_index("claim")["verdict"]
+        found = judge(claims(planted_games(8, gain))).set_index("claim")["verdict"]
         rational = found.index.str.startswith("With rational")
         assert rational.sum() == 8
         assert set(found[rational]) == {verdict}
@@ -215,12 +209,12 @@ def test_the_search_settles_on_the_cell_where_randomization_pays() -> None:
     # a million
     assert own["more"] == pytest.approx(0.1, abs=0.0032)
     assert own["low"] < own["more"] < own["high"]
-    assert settled(found) == {LINKED: {"wrong": 1.0, "selected": 0.3, "alpha": 0.1}}
+    assert choose_cells(found) == {LINKED: {"wrong": 1.0, "selected": 0.3, "alpha": 0.1}}
     fresh = planted_cells({(1.0, 0.3): 0.1}, range(100, 120))
-    proofs = confirmed(fresh[fresh["alpha"] == 0.1])
+    proofs = judge_chosen(fresh[fresh["alpha"] == 0.1])
     assert proofs["verdict"].tolist() == ["holds", "holds", "holds", "does not hold"]
     fresh = planted_cells({(1.0, 0.3): -0.1}, range(100, 120))
-    refuted = confirmed(fresh[fresh["alpha"] == 0.1])
+    refuted = judge_chosen(fresh[fresh["alpha"] == 0.1])
     assert refuted["verdict"].tolist() == [
         "does not hold",
         "holds",
@@ -232,8 +226,8 @@ def test_the_search_settles_on_the_cell_where_randomization_pays() -> None:
 def test_to_lose_less_than_a_losing_bank_is_no_gain_if_another_earns() -> None:
     losing = planted_cells({(2.0, 0.3): 0.5}, range(5), level=-1.0)
     earning = planted_cells({(1.0, 0.0): 0.05}, range(5))
-    assert settled(advantages(pd.concat([losing, earning])))[LINKED]["wrong"] == 1.0
-    assert settled(advantages(losing))[LINKED]["wrong"] == 2.0
+    assert choose_cells(advantages(pd.concat([losing, earning])))[LINKED]["wrong"] == 1.0
+    assert choose_cells(advantages(losing))[LINKED]["wrong"] == 2.0
 
 
 # --- with the data
@@ -326,7 +320,7 @@ def test_people_of_a_rollout_are_drawn_apart(has_data: None) -> None:
     assert np.array_equal(plain.customers, bent.customers)
     assert np.array_equal(plain.worth, bent.worth)
     assert np.array_equal(plain.labels, plain.worth)
-    _, chances, age = world(None)
+    _, chances, age = load_people(None)
     raised = bent.labels - bent.worth
     is_raised = raised > 1e-9
     # the sum and its difference from the worth are rounded

@@ -17,7 +17,8 @@ from evenhand.calibration import calibration_error
 from evenhand.datasets import load_crime
 from evenhand.studies import crime, study
 from evenhand.studies.crime_claims import claims, kinds_of
-from evenhand.studies.crime_split import MASSES, NETWORK, _as_published, _Split
+from evenhand.studies.crime_split import MASSES, Split, errors_as_published
+from evenhand.studies.sweep import NETWORK
 from evenhand.studies.verdicts import interval
 
 try:
@@ -97,7 +98,7 @@ def test_a_folder_of_another_study_is_refused(finished: tuple[Path, str], tmp_pa
 def test_published_groups_are_scored_on_one_draw() -> None:
     random = np.random.default_rng(0)
     pit = random.uniform(size=(500, 64))
-    errors = _as_published(pit, pit[:, 0])
+    errors = errors_as_published(pit, pit[:, 0])
     order = np.argsort(pit.mean(axis=1))
     low, high = order[:100], order[-100:]
     expected = max(calibration_error(pit[low, 0]), calibration_error(pit[high, 0]))
@@ -107,7 +108,7 @@ def test_published_groups_are_scored_on_one_draw() -> None:
 
 @pytest.mark.parametrize("protocol", ["published", "apart"])
 def test_rows_of_a_split(protocol: Any) -> None:
-    split = _Split(3, protocol, None)
+    split = Split(3, protocol, None)
     n = len(split.y)
     assert len(split.test) == 500
     assert not set(split.test) & set(split.learn)

@@ -459,7 +459,7 @@ def reproduce(
 ) -> None:
     """Rerun an experiment of the paper, with figures, tables and a verdict on each claim."""
     from evenhand._validate import check_choice, check_count
-    from evenhand.studies import credit, crime, study, toy
+    from evenhand.studies import check_folder, run_credit, run_crime, run_toy
 
     check_choice("STUDY", name, ("toy", "crime", "credit"))
     _check_seed(seed)
@@ -479,11 +479,12 @@ def reproduce(
         raise bad_input("--data", f"be the data file of {name}", data)
     out = folder_to_write(out)
     check_not_among("--data", data, out)
-    study.check_folder(out, name)
+    check_folder(out, name)
     if name == "toy":
-        show(toy.run(out, seed, say))
+        show(run_toy(out, seed, say))
     else:
-        show((crime if name == "crime" else credit).run(out, seed, say, **options))
+        run = run_crime if name == "crime" else run_credit
+        show(run(out, seed, say, **options))
 
 
 def main() -> None:

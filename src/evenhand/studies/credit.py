@@ -1,7 +1,4 @@
-"""Give Me Some Credit, the paper's second application.
-
-A bank and its customers, and where randomization pays.
-"""
+"""Give Me Some Credit, the paper's second application: where randomization pays for a bank."""
 
 from __future__ import annotations
 
@@ -14,21 +11,19 @@ import pandas as pd
 
 from evenhand import __version__
 from evenhand._format import at_most
-from evenhand.studies.credit_claims import LIKELIHOOD, PAIC, advantages, claims, confirmed, settled
+from evenhand.studies.credit_banks import measure_cell, measure_rollout
+from evenhand.studies.credit_claims import advantages, choose_cells, claims, judge_chosen
 from evenhand.studies.credit_exhibits import exhibits
-from evenhand.studies.credit_world import (
+from evenhand.studies.credit_people import (
     N_CUSTOMERS,
     N_TRAIN,
     N_VALIDATION,
-    NETWORK,
     SHARE_UNQUALIFIED,
-    Row,
-    one_cell,
-    one_rollout,
-    people_of,
+    fingerprint_people,
 )
-from evenhand.studies.study import compute_parts, rows_of, told, write_study
-from evenhand.studies.verdicts import spread_text, tally
+from evenhand.studies.study import closing_message, compute_parts, rows_of, write_study
+from evenhand.studies.sweep import LIKELIHOOD, MAX_STEPS, NETWORK, PAIC, Row, counted
+from evenhand.studies.verdicts import judge, spread_text, tally
 
 __all__ = ["run"]
 
@@ -46,8 +41,6 @@ PLACE = ("wrong", "selected")
 CLOSED = 0.1
 """Utility per person, everybody applying, under which a bank is as good as closed: the others
 earn 0.4 to 0.7."""
-
-MAX_STEPS = 1100
 
 
 def run(
@@ -100,7 +93,7 @@ def run(
     # about
     common: dict[str, Any] = {
         "max_steps": max_steps,
-        "people": people_of(table),
+        "people": fingerprint_people(table),
         "version": __version__,
     }
 
@@ -110,10 +103,12 @@ def run(
         )
         return pd.DataFrame(rows_of(tasks, parts, keep))
 
-    of = f"{splits} roll-out{'s' * (splits > 1)}"
-    say(f"credit: {of} of the game; what is done already is not done again ...")
+    say(
+        f"credit: {counted(splits, 'roll-out')} of the game; what is done already is not done"
+        " again ..."
+    )
     games = compute(
-        one_rollout,
+        measure_rollout,
         [{"seed": seed + i, "alphas": list(alphas)} | common for i in range(splits)],
         ("seed",),
     )
@@ -128,9 +123,9 @@ def run(
         for w, s in places
         for i in range(map_rollouts)
     ]
-    cells = compute(one_cell, tasks, ("seed", *PLACE))
+    cells = compute(measure_cell, tasks, ("seed", *PLACE))
     found = advantages(cells)
-    chosen = settled(found)
+    chosen = choose_cells(found)
 
     say(f"credit: the settled cells on {confirm_rollouts} fresh roll-outs ...")
     tasks = [
@@ -138,11 +133,13 @@ def run(
         for bank in chosen
         for i in range(confirm_rollouts)
     ]
-    fresh = compute(one_cell, tasks, ("seed", *PLACE))
+    fresh = compute(measure_cell, tasks, ("seed", *PLACE))
 
-    verdicts = claims(games)
-    proofs = confirmed(fresh)
-    lead = _lead(verdicts, proofs, games, splits)
+    listed = claims(games)
+    verdicts = judge(listed)
+    proofs = judge_chosen(fresh)
+    headlines = verdicts[[claim.is_headline for claim in listed]]
+    lead = _lead(verdicts, headlines, proofs, games, splits)
     settings = common | {
         "alphas": list(alphas),
         "wrong": list(wrong),
@@ -165,20 +162,24 @@ def run(
     results |= {name: rows.to_dict("records") for name, rows in tables.items()}
     shown = exhibits(games, cells, fresh, verdicts, proofs, found, chosen)
     write_study(out, "Give Me Some Credit", lead, shown, results)
-    return told(out, lead)
+    return closing_message(out, lead)
 
 
 def _fresh_task(seed: int, bank: str, place: dict[str, Any]) -> Row:
-    """What confirms a settled cell: one kind of bank at one alpha."""
+    """Task that confirms a chosen cell: one kind of bank at one alpha."""
     task: Row = {"seed": seed} | {name: place[name] for name in PLACE}
     own, other = ("alphas", "link_alphas") if bank == NETWORK else ("link_alphas", "alphas")
     return task | {own: [place["alpha"]], other: []}
 
 
 def _lead(
-    verdicts: pd.DataFrame, proofs: pd.DataFrame, games: pd.DataFrame, splits: int
+    verdicts: pd.DataFrame,
+    headlines: pd.DataFrame,
+    proofs: pd.DataFrame,
+    games: pd.DataFrame,
+    splits: int,
 ) -> list[str]:
-    """What came out, in sentences."""
+    """Sentences on the results."""
     drawn = games[games["share_unqualified"] == SHARE_UNQUALIFIED]
     trained = drawn[~drawn["recalibrated"]]
     certified = trained[trained["alpha"] == PAIC]["certified_error"].mean()
@@ -186,17 +187,14 @@ def _lead(
     closed = (plain["utility_random"] < CLOSED).groupby(plain["recalibrated"]).sum()
     sentences = [
         (
-            f"{splits} roll-out{'s' * (splits > 1)}: in each a bank learns from"
+            f"{counted(splits, 'roll-out')}: in each a bank learns from"
             f" {N_TRAIN + N_VALIDATION:,} people and meets {N_CUSTOMERS:,} others. Intervals are"
             " 95% t intervals over roll-outs, each claim by itself; all roll-outs draw from one"
             " table, and a person may come in several."
         ),
         f"{tally(verdicts).capitalize()}.",
     ]
-    told = verdicts["claim"].str.startswith("With rational") & verdicts["measured"].str.contains(
-        "per person"
-    )
-    for row in (*verdicts[told].itertuples(), *proofs.itertuples()):
+    for row in (*headlines.itertuples(), *proofs.itertuples()):
         sentences.append(f"{row.claim}: {row.verdict} ({row.measured}: {spread_text(row)}).")
     if closed[False]:
         sentences.append(

@@ -1,4 +1,4 @@
-"""What the paper says of the lending game, claim by claim, and where randomization pays, with our numbers."""
+"""Claims of the paper about the lending game, and cells of the map where randomization pays."""
 
 from __future__ import annotations
 
@@ -9,98 +9,71 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats
-from evenhand.studies.credit_world import SHARE_UNQUALIFIED
-from evenhand.studies.verdicts import NEGLIGIBLE, Claim, interval, judged
-
-PAIC = 0.1
-LIKELIHOOD = 1.0
-"""The alphas that the paper compares: nearly all weight on individual calibration, and none."""
+from evenhand.studies.credit_people import SHARE_UNQUALIFIED
+from evenhand.studies.sweep import LIKELIHOOD, PAIC, recalibration_claim, values_at
+from evenhand.studies.verdicts import Claim, interval, judge
 
 CELL = ["bank", "wrong", "selected"]
 
+RATIONAL = {"learning": "who learned from earlier ones", "informed": "who know the bank"}
+"""Kinds of rational customers."""
 
-def claims(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every claim as a row: what is claimed, what was measured, its 95% interval over roll-outs, and its verdict.
+
+def claims(rows: pd.DataFrame) -> list[Claim]:
+    """List the paper's claims about the game.
 
     Parameters
     ----------
     rows : DataFrame
-        What `one_rollout` measures, with `seed`.
+        Measures of `measure_rollout`, with `seed`.
     """
-    return judged(_measured(rows[rows["share_unqualified"] == SHARE_UNQUALIFIED]))
+    drawn = rows[rows["share_unqualified"] == SHARE_UNQUALIFIED]
+    return [
+        *_claims_of_alphas(drawn, True, ", recalibrated"),
+        *_claims_of_alphas(drawn, False, ""),
+        *(recalibration_claim(drawn, alpha) for alpha in (PAIC, LIKELIHOOD)),
+    ]
 
 
-def _measured(rows: pd.DataFrame) -> Iterator[Claim]:
+def _claims_of_alphas(rows: pd.DataFrame, recalibrated: bool, how: str) -> Iterator[Claim]:
+    """Claims that compare banks of the two alphas, as trained or recalibrated."""
     small = f"alpha {PAIC:g}"
     large = f"alpha {LIKELIHOOD:g}"
-    for recalibrated, how in ((True, ", recalibrated"), (False, "")):
 
-        def more(column: str, own: bool = recalibrated) -> Floats:
-            """What the smaller alpha has more than the larger one, by roll-out."""
-            return _of(rows, column, PAIC, own) - _of(rows, column, LIKELIHOOD, own)
+    def more(column: str) -> Floats:
+        """Measure at the smaller alpha less that at the larger one, by roll-out."""
+        at_paic = values_at(rows, column, PAIC, recalibrated)
+        return at_paic - values_at(rows, column, LIKELIHOOD, recalibrated)
 
-        claim = f"With random customers the individually calibrated bank earns less{how}"
-        yield (
-            claim,
-            f"utility per person at {small} less that at {large}",
-            more("utility_random"),
-            0.0,
-            False,
-        )
-        claim = f"With rational customers it earns more{how}"
-        for who, which in (
-            ("learning", "who learned from earlier ones"),
-            ("informed", "who know the bank"),
-        ):
-            for column, unit in (("utility", "person"), ("per_applicant", "applicant")):
-                measured = f"utility per {unit} at {small} less that at {large}, customers {which}"
-                yield claim, measured, more(f"{column}_{who}"), 0.0, True
-        claim = f"It has fewer exploitative customers{how}"
-        for who, which in (
-            ("learning", "who learned from earlier ones"),
-            ("informed", "who know the bank"),
-        ):
-            measured = (
-                f"share of people, {which}, who are unqualified and apply: {small} less {large}"
-            )
-            yield claim, measured, more(f"exploiting_{who}"), 0.0, False
-        claim = (
-            f"Of the people it says yes to at most 25% are unqualified, {small}, random"
-            f" customers{how}"
-        )
-        yield (
-            claim,
-            "share of its yes",
-            _of(rows, "bad_share_of_yes", PAIC, recalibrated),
-            0.25,
-            False,
-        )
-    for alpha in (PAIC, LIKELIHOOD):
-        before, after = (_of(rows, "worst_error", alpha, own) for own in (False, True))
-        claim = f"Recalibration does not improve adversarial groups, alpha {alpha:g}"
-        yield (
-            claim,
-            f"worst fifth: error before less after, {NEGLIGIBLE:g} at most",
-            before - after,
-            NEGLIGIBLE,
-            False,
-        )
-
-
-def _of(rows: pd.DataFrame, column: str, alpha: float, recalibrated: bool) -> Floats:
-    own = rows[(rows["alpha"] == alpha) & (rows["recalibrated"] == recalibrated)].sort_values(
-        "seed"
+    claim = f"With random customers the individually calibrated bank earns less{how}"
+    measured = f"utility per person at {small} less that at {large}"
+    yield Claim(claim, measured, more("utility_random"), is_above=False)
+    claim = f"With rational customers it earns more{how}"
+    for who, which in RATIONAL.items():
+        for column, unit in (("utility", "person"), ("per_applicant", "applicant")):
+            measured = f"utility per {unit} at {small} less that at {large}, customers {which}"
+            values = more(f"{column}_{who}")
+            yield Claim(claim, measured, values, is_headline=column == "utility")
+    claim = f"It has fewer exploitative customers{how}"
+    for who, which in RATIONAL.items():
+        measured = f"share of people, {which}, who are unqualified and apply: {small} less {large}"
+        yield Claim(claim, measured, more(f"exploiting_{who}"), is_above=False)
+    claim = (
+        f"Of the people it says yes to at most 25% are unqualified, {small}, random customers{how}"
     )
-    return own[column].to_numpy(dtype=np.float64)
+    share = values_at(rows, "bad_share_of_yes", PAIC, recalibrated)
+    yield Claim(claim, "share of its yes", share, 0.25, is_above=False)
 
 
 def advantages(cells: pd.DataFrame) -> pd.DataFrame:
-    """What each randomized bank earns more than a deterministic one with the same forecasts, from who knows them.
+    """Gains of each randomized bank over a deterministic one with the same forecasts.
+
+    Both meet customers who know the bank.
 
     Parameters
     ----------
     cells : DataFrame
-        What `one_cell` measures, with `seed`, `wrong` and `selected`.
+        Measures of `measure_cell`, with `seed`, `wrong` and `selected`.
 
     Returns
     -------
@@ -135,12 +108,11 @@ def advantages(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def settled(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Of each kind of bank the cell and alpha to confirm.
+def choose_cells(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Choose the cell and alpha to confirm for each kind of bank, by the lower end of the gain.
 
-    Surest to earn more, of those that earn anything at all.
-
-    A bank that stays closed earns 0: to earn more than a bank that loses money is no art.
+    Only cells with positive earnings count: a bank that stays closed earns 0, which is more than
+    the earnings of a bank that loses money.
     """
     chosen = {}
     for bank, own in found.groupby("bank", sort=False):
@@ -151,22 +123,19 @@ def settled(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
     return chosen
 
 
-def confirmed(cells: pd.DataFrame) -> pd.DataFrame:
-    """The settled cells on fresh roll-outs.
-
-    That randomization earns more there, and how that comes about.
+def judge_chosen(cells: pd.DataFrame) -> pd.DataFrame:
+    """Judge the chosen cells on fresh roll-outs: whether randomization earns more there, and why.
 
     Parameters
     ----------
     cells : DataFrame
-        What `one_cell` measures in the settled cells, with `seed`, `wrong` and `selected`.
+        Measures of `measure_cell` in the chosen cells, with `seed`, `wrong` and `selected`.
     """
-    return judged(
-        claim for _, own in cells.groupby([*CELL, "alpha"], sort=False) for claim in _of_cell(own)
-    )
+    groups = cells.groupby([*CELL, "alpha"], sort=False)
+    return judge(claim for _, own in groups for claim in _claims_of_cell(own))
 
 
-def _of_cell(own: pd.DataFrame) -> Iterator[Claim]:
+def _claims_of_cell(own: pd.DataFrame) -> Iterator[Claim]:
     place = own.iloc[0]
     earned, plain, everybody, best = (
         own[name].to_numpy(dtype=np.float64)
@@ -178,24 +147,14 @@ def _of_cell(own: pd.DataFrame) -> Iterator[Claim]:
     )
     where = f"{place['bank']}, alpha {place['alpha']:g}"
     claim = f"A randomized bank earns more from rational customers ({where}; {labels})"
-    yield (
-        claim,
-        "utility per person less that of the deterministic bank, fresh roll-outs",
-        earned - plain,
-        0.0,
-        True,
-    )
-    yield f"... and more than nothing ({where})", "utility per person", earned, 0.0, True
+    measured = "utility per person less that of the deterministic bank, fresh roll-outs"
+    yield Claim(claim, measured, earned - plain)
+    yield Claim(f"... and more than nothing ({where})", "utility per person", earned)
     claim = f"... and gains more from them than if everybody applied ({where})"
-    yield (
-        claim,
-        "the gain by randomization less that with random customers",
-        earned - everybody,
-        0.0,
-        True,
-    )
+    measured = "the gain by randomization less that with random customers"
+    yield Claim(claim, measured, earned - everybody)
     claim = (
         "... and earns more than the best deterministic cut on the same forecasts, in hindsight"
         f" ({where})"
     )
-    yield claim, "utility per person less that of the best cut", earned - best, 0.0, True
+    yield Claim(claim, "utility per person less that of the best cut", earned - best)

@@ -1,17 +1,23 @@
-"""Tables and figures of the credit study, with what they show."""
+"""Exhibits of the credit study: tables and figures with their texts."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import pandas as pd
 
-from evenhand.studies.credit_claims import LIKELIHOOD, PAIC
+from evenhand.studies.credit_banks import LINKED, OTHER_SHARES
 from evenhand.studies.credit_figures import plot_customers, plot_map, plot_strengths
-from evenhand.studies.credit_world import LINKED, OTHER_SHARES, SHARE_UNQUALIFIED
+from evenhand.studies.credit_people import SHARE_UNQUALIFIED
 from evenhand.studies.study import Exhibit
-from evenhand.studies.verdicts import interval, spread_text
+from evenhand.studies.sweep import (
+    LIKELIHOOD,
+    PAIC,
+    claims_text,
+    means_with_ends,
+    yes_or_no,
+)
+from evenhand.studies.verdicts import spread_text
 
 
 def exhibits(
@@ -28,9 +34,10 @@ def exhibits(
         Exhibit(
             "claims",
             "The paper's claims",
-            "A claim holds if all of its interval lies on its side, and does not if all of it lies"
-            f" on the other. The threshold is the worthiness that {100 * SHARE_UNQUALIFIED:g}% of"
-            " people fall short of.",
+            claims_text(
+                f" The threshold is the worthiness that {100 * SHARE_UNQUALIFIED:g}% of people fall"
+                " short of."
+            ),
             table=verdicts,
         ),
         _customers(games, recalibrated=True),
@@ -71,14 +78,9 @@ def _customers(games: pd.DataFrame, *, recalibrated: bool) -> Exhibit:
 
 def _means(rows: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Means along the alphas with the ends of their 95% t intervals."""
-    table = []
-    for alpha, own in rows.groupby("alpha"):
-        row: dict[str, Any] = {"alpha": alpha}
-        for column in columns:
-            mean, low, high = interval(own[column].to_numpy(dtype="float64"))
-            row |= {column: mean, f"{column}_low": low, f"{column}_high": high}
-        table.append(row)
-    return pd.DataFrame(table)
+    return pd.DataFrame(
+        {"alpha": alpha} | means_with_ends(own, columns) for alpha, own in rows.groupby("alpha")
+    )
 
 
 def _thresholds(games: pd.DataFrame) -> Exhibit:
@@ -91,7 +93,7 @@ def _thresholds(games: pd.DataFrame) -> Exhibit:
     ]
     ends = games[games["alpha"].isin((PAIC, LIKELIHOOD))]
     table = ends.groupby(["share_unqualified", "recalibrated", "alpha"])[names].mean().reset_index()
-    table["recalibrated"] = table["recalibrated"].map({True: "yes", False: "no"})
+    table["recalibrated"] = table["recalibrated"].map(yes_or_no)
     others = ", ".join(f"{100 * share:g}%" for share in OTHER_SHARES)
     return Exhibit(
         "thresholds",

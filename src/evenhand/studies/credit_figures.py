@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from evenhand.figures import BLUE, GREY, ORANGE, RED, new_figure, tidy
-from evenhand.studies.credit_claims import LIKELIHOOD, PAIC
-from evenhand.studies.credit_world import LINKED, NETWORK
+from evenhand.studies.credit_banks import LINKED
+from evenhand.studies.panels import plot_dots, share_legend
+from evenhand.studies.sweep import LIKELIHOOD, NETWORK, PAIC
 from evenhand.studies.verdicts import interval
 
 if TYPE_CHECKING:
@@ -28,12 +30,12 @@ MEASURES = {
 
 
 def plot_customers(rows: pd.DataFrame) -> Axes:
-    """Draw what the bank earns along the alphas, and how many unqualified people apply.
+    """Draw the bank's earnings along the alphas, and the unqualified people who apply.
 
     Parameters
     ----------
     rows : DataFrame
-        What `one_rollout` measures, at one threshold, with or without recalibration.
+        Measures of `measure_rollout`, at one threshold, with or without recalibration.
     """
     figure = new_figure((11.0, 4.0))
     panels = figure.subplots(1, len(MEASURES))
@@ -41,10 +43,7 @@ def plot_customers(rows: pd.DataFrame) -> Axes:
         for shift, (who, (name, color, marker)) in enumerate(WHO.items()):
             column = f"{measure}_{who}"
             # beside each other, so that one does not hide the other
-            at = rows["alpha"] + 0.012 * (shift - 1)
-            axes.plot(
-                at, rows[column], marker, color=color, alpha=0.25, markersize=3, markeredgewidth=0
-            )
+            plot_dots(axes, rows["alpha"] + 0.012 * (shift - 1), rows[column], marker, color)
             ends = [
                 interval(own.to_numpy(dtype=np.float64)) for _, own in rows.groupby("alpha")[column]
             ]
@@ -56,14 +55,11 @@ def plot_customers(rows: pd.DataFrame) -> Axes:
             )
         axes.set(xlabel="α (1: likelihood only)", ylabel=label)
         tidy(axes, "y")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-    first: Axes = panels[0]
-    return first
+    return share_legend(panels, panels[0], 3)
 
 
 def plot_map(found: pd.DataFrame, alphas: dict[str, float]) -> Axes:
-    """Draw, for each cell, what the randomized bank earns more than the deterministic one.
+    """Draw the gain of the randomized bank over the deterministic one, for each cell.
 
     Parameters
     ----------
@@ -83,20 +79,7 @@ def plot_map(found: pd.DataFrame, alphas: dict[str, float]) -> Axes:
         rows = list(table.index)
         columns = list(table.columns)
         for row in own[own["bank"] == kind].to_dict("records"):
-            i = rows.index(row["wrong"])
-            j = columns.index(row["selected"])
-            sure = "*" if row["low"] > 0 or row["high"] < 0 else ""
-            text = f"{row['more']:+.2f}{sure}\n{row['earned']:.2f} / {row['deterministic']:.2f}"
-            dark = abs(row["more"]) > 0.65 * limit
-            axes.text(
-                j,
-                i,
-                text,
-                ha="center",
-                va="center",
-                fontsize="small",
-                color="white" if dark else "black",
-            )
+            _write_cell(axes, columns.index(row["selected"]), rows.index(row["wrong"]), row, limit)
         axes.set_xticks(range(table.shape[1]), [f"{100 * value:g}%" for value in columns])
         axes.set_yticks(range(table.shape[0]), [f"{value:g}" for value in rows])
         axes.set(
@@ -115,13 +98,21 @@ def plot_map(found: pd.DataFrame, alphas: dict[str, float]) -> Axes:
     return first
 
 
+def _write_cell(axes: Axes, x: int, y: int, row: dict[Hashable, Any], limit: float) -> None:
+    """Write the gain, starred where its interval leaves out 0, above the earnings of both banks."""
+    star = "*" if row["low"] > 0 or row["high"] < 0 else ""
+    text = f"{row['more']:+.2f}{star}\n{row['earned']:.2f} / {row['deterministic']:.2f}"
+    color = "white" if abs(row["more"]) > 0.65 * limit else "black"
+    axes.text(x, y, text, ha="center", va="center", fontsize="small", color=color)
+
+
 def plot_strengths(cells: pd.DataFrame, places: list[tuple[float, float]]) -> Axes:
-    """Draw what a link around one deterministic bank earns along its alphas, in some cells.
+    """Draw the earnings of a link around one deterministic bank along its alphas, in some cells.
 
     Parameters
     ----------
     cells : DataFrame
-        What `one_cell` measures, with `seed`, `wrong` and `selected`.
+        Measures of `measure_cell`, with `seed`, `wrong` and `selected`.
     places : list of (wrong, selected)
         The cells.
     """
@@ -133,15 +124,7 @@ def plot_strengths(cells: pd.DataFrame, places: list[tuple[float, float]]) -> Ax
         means = own.groupby("alpha")[
             ["utility_random", "utility_informed", "utility_best_cut"]
         ].mean()
-        axes.plot(
-            own["alpha"],
-            own["utility_informed"],
-            "s",
-            color=BLUE,
-            alpha=0.25,
-            markersize=3,
-            markeredgewidth=0,
-        )
+        plot_dots(axes, own["alpha"], own["utility_informed"], "s", BLUE)
         axes.plot(
             means.index, means["utility_informed"], "s-", color=BLUE, label="Rational customers"
         )
@@ -169,7 +152,4 @@ def plot_strengths(cells: pd.DataFrame, places: list[tuple[float, float]]) -> Ax
         )
         tidy(axes, "y")
     panels[0].set_ylabel("Bank's utility per person")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-    first: Axes = panels[0]
-    return first
+    return share_legend(panels, panels[0], 3)

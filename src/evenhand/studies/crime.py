@@ -1,7 +1,4 @@
-"""Communities and Crime, the paper's first application.
-
-Rerun as published and with all rows kept apart, and beyond.
-"""
+"""Communities and Crime, the paper's first application, as published and with rows held out."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from evenhand import __version__
@@ -19,29 +15,36 @@ from evenhand.datasets import load_crime
 from evenhand.studies.crime_claims import at_mass, claims, kinds_of
 from evenhand.studies.crime_figures import plot_sharpness, plot_sizes
 from evenhand.studies.crime_split import (
-    LIKELIHOOD,
-    MASS,
     MASSES,
-    NETWORK,
-    PAIC,
     PROTOCOLS,
     Protocol,
-    one_null,
-    one_split,
+    measure_split,
+    simulate_null,
 )
-from evenhand.studies.study import Exhibit, compute_parts, rows_of, told, write_study
-from evenhand.studies.verdicts import interval, spread_text, tally
+from evenhand.studies.study import (
+    Exhibit,
+    closing_message,
+    compute_parts,
+    rows_of,
+    write_study,
+)
+from evenhand.studies.sweep import (
+    LIKELIHOOD,
+    MASS,
+    MAX_STEPS,
+    NETWORK,
+    PAIC,
+    claims_text,
+    counted,
+    means_with_ends,
+    yes_or_no,
+)
+from evenhand.studies.verdicts import spread_text, tally
 
 __all__ = ["run"]
 
 ALPHAS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 LINK_ALPHAS = (0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
-MAX_STEPS = 1100
-"""Those of `PAICRegressor`, under which the published figures come out
-(benchmarks/crime_published.py)."""
-
-GROUPS_SHOWN = 5
-
 NAMES: dict[str, str] = {"published": "as published", "apart": "rows kept apart"}
 LEADS: dict[str, str] = {
     "published": "As published: the 500 rows of the figures also stopped the training.",
@@ -96,14 +99,16 @@ def run(
     nulls: list[dict[str, Any]] = [
         {"alpha": alpha, "seed": seed, "version": __version__} for alpha in (PAIC, LIKELIHOOD)
     ]
-    of = f"{splits} split{'s' * (splits > 1)}"
-    say(f"crime: {of} under {len(PROTOCOLS)} protocols; what is done already is not done again ...")
+    say(
+        f"crime: {counted(splits, 'split')} under {len(PROTOCOLS)} protocols; what is done already"
+        " is not done again ..."
+    )
     null = {
         part["alpha"]: dict(part)
-        for part in compute_parts(one_null, nulls, out / "parts", jobs=jobs)
+        for part in compute_parts(simulate_null, nulls, out / "parts", jobs=jobs)
     }
     # the data are pinned by their checksum: where they lie is no part of a task
-    work = partial(one_split, data=None if data is None else str(data))
+    work = partial(measure_split, data=None if data is None else str(data))
     parts = compute_parts(work, tasks, out / "parts", jobs=jobs, verbose=True)
     rows = pd.DataFrame(rows_of(tasks, parts, ("protocol", "seed")))
     rows["worst_error"] = [at_mass(errors) for errors in rows["worst_errors"]]
@@ -123,13 +128,13 @@ def run(
         "null": {str(alpha): part for alpha, part in null.items()},
     }
     write_study(out, "Communities and Crime", lead, list(_exhibits(rows, found, null)), results)
-    return told(out, lead)
+    return closing_message(out, lead)
 
 
 def _lead(found: pd.DataFrame, splits: int) -> list[str]:
-    """What came out, in sentences."""
+    """Sentences on the results."""
     sentences = [
-        f"{splits} random split{'s' * (splits > 1)} of the same 1,994 communities; intervals are"
+        f"{counted(splits, 'random split')} of the same 1,994 communities; intervals are"
         " 95% t intervals over them, of shares of splits exact ones, and speak of other splits,"
         " not of other communities."
     ]
@@ -151,8 +156,7 @@ def _exhibits(
         Exhibit(
             "claims",
             "The paper's claims",
-            "A claim holds if all of its interval lies on its side, and does not if all of it lies"
-            " on the other.",
+            claims_text(),
             table=found[["protocol", "claim", "measured", "value", "low", "high", "verdict"]],
         )
     ]
@@ -210,14 +214,10 @@ def _groups(rows: pd.DataFrame, protocol: Protocol) -> Exhibit:
     for alpha in (PAIC, LIKELIHOOD):
         for recalibrated in (False, True):
             own = network[(network["alpha"] == alpha) & (network["recalibrated"] == recalibrated)]
-            for row in (
-                own.sort_values("interpretable_error", ascending=False)
-                .head(GROUPS_SHOWN)
-                .itertuples()
-            ):
+            for row in own.sort_values("interpretable_error", ascending=False).head(5).itertuples():
                 line: dict[str, Any] = {
                     "alpha": alpha,
-                    "recalibrated": "yes" if recalibrated else "no",
+                    "recalibrated": yes_or_no(recalibrated),
                 }
                 line |= {"least calibrated group": row.interpretable_group, "split": row.seed}
                 line |= {"kinds": ", ".join(kinds_of(str(row.interpretable_group))) or "other"}
@@ -234,7 +234,7 @@ def _groups(rows: pd.DataFrame, protocol: Protocol) -> Exhibit:
 
 
 def _proofs(rows: pd.DataFrame) -> Exhibit:
-    """What is proven, what is found and what a learner finds, beside each other."""
+    """Errors that are certified, found by the oracle, learned and scanned, side by side."""
     own = rows[(rows["protocol"] == "apart") & ~rows["recalibrated"]]
     table = []
     for (forecaster, alpha), part in own.groupby(["forecaster", "alpha"], sort=False):
@@ -278,11 +278,8 @@ def _all(rows: pd.DataFrame) -> Exhibit:
             "forecaster": forecaster,
             "alpha": alpha,
         }
-        row["recalibrated"] = "yes" if recalibrated else "no"
-        for name in names:
-            mean, low, high = interval(part[name].to_numpy(dtype=np.float64))
-            row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
-        table.append(row)
+        row["recalibrated"] = yes_or_no(bool(recalibrated))
+        table.append(row | means_with_ends(part, names))
     return Exhibit(
         "scores",
         "All scores",

@@ -1,4 +1,4 @@
-"""What the paper says of Communities and Crime, claim by claim, with our numbers."""
+"""Claims of the paper about Communities and Crime, with our numbers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats
-from evenhand.studies.crime_split import LIKELIHOOD, MASS, MASSES, NETWORK, PAIC
-from evenhand.studies.verdicts import NEGLIGIBLE, Claim, interval, judged
+from evenhand.studies.crime_split import MASSES
+from evenhand.studies.sweep import (
+    LIKELIHOOD,
+    MASS,
+    NETWORK,
+    PAIC,
+    recalibration_claim,
+    values_at,
+)
+from evenhand.studies.verdicts import Claim, interval, judge
 
 MOSTLY = 0.9
 """What "almost always" asks of the pairs of alphas, at least."""
@@ -37,7 +45,7 @@ KINDS = {
 
 
 def claims(rows: pd.DataFrame, features: list[str]) -> pd.DataFrame:
-    """Every claim as a row: what is claimed, what was measured, its 95% interval over splits, and whether it holds.
+    """Judge the paper's claims, each by its 95% interval over splits.
 
     Parameters
     ----------
@@ -47,7 +55,7 @@ def claims(rows: pd.DataFrame, features: list[str]) -> pd.DataFrame:
         Features that groups are made of.
     """
     network = rows[rows["forecaster"] == NETWORK]
-    return judged(_measured(network, features))
+    return judge(_claims(network, features))
 
 
 def at_mass(row_errors: list[float]) -> float:
@@ -55,55 +63,14 @@ def at_mass(row_errors: list[float]) -> float:
     return float(np.interp(MASS, MASSES, row_errors))
 
 
-def _measured(network: pd.DataFrame, features: list[str]) -> Iterator[Claim]:
-    def gap(column: str, recalibrated: bool) -> Floats:
-        """What alpha 1 has more than alpha 0.1, by split."""
-        return _of(network, column, LIKELIHOOD, recalibrated) - _of(
-            network, column, PAIC, recalibrated
-        )
-
+def _claims(network: pd.DataFrame, features: list[str]) -> Iterator[Claim]:
     for recalibrated, how in ((False, ""), (True, ", recalibrated")):
-        claim = f"A smaller alpha calibrates adversarial groups better{how}"
-        measured = f"worst fifth: error at alpha {LIKELIHOOD:g} less that at {PAIC:g}"
-        yield claim, measured, gap("worst_error", recalibrated), 0.0, True
-        measured = f"share of pairs of alphas in this order, {MOSTLY:g} at least"
-        yield (
-            f"... and does so almost always{how}",
-            measured,
-            _ordered(network, recalibrated),
-            MOSTLY,
-            True,
-        )
-        claim = f"A smaller alpha calibrates interpretable groups better{how}"
-        yield (
-            claim,
-            "worst of the scan: the same difference",
-            gap("interpretable_error", recalibrated),
-            0.0,
-            True,
-        )
-        for column, name in (
-            ("nll", "log score"),
-            ("cell_log_score", "cell log score"),
-            ("mean_std", "mean std"),
-        ):
-            claim = f"A smaller alpha is less sharp{how}"
-            measured = f"{name} at alpha {PAIC:g} less that at {LIKELIHOOD:g}"
-            yield claim, measured, -gap(column, recalibrated), 0.0, True
-        yield (
-            f"A smaller alpha is better at every group size{how}",
-            *_least_gap(network, recalibrated),
-            0.0,
-            True,
-        )
+        yield from _claims_of_alphas(network, recalibrated, how)
     for alpha in (PAIC, LIKELIHOOD):
-        before, after = (_of(network, "average_error", alpha, given) for given in (False, True))
+        before, after = (values_at(network, "average_error", alpha, own) for own in (False, True))
         claim = f"Recalibration improves average calibration, alpha {alpha:g}"
-        yield claim, "error before less after", before - after, 0.0, True
-        before, after = (_of(network, "worst_error", alpha, given) for given in (False, True))
-        claim = f"Recalibration does not improve adversarial groups, alpha {alpha:g}"
-        measured = f"worst fifth: error before less after, {NEGLIGIBLE:g} at most"
-        yield claim, measured, before - after, NEGLIGIBLE, False
+        yield Claim(claim, "error before less after", before - after)
+        yield recalibration_claim(network, alpha)
     usual = usual_share(features)
     measured = (
         "share of splits whose worst group is of a kind in the paper's table; of pairs of features"
@@ -112,25 +79,39 @@ def _measured(network: pd.DataFrame, features: list[str]) -> Iterator[Claim]:
     for alpha in (PAIC, LIKELIHOOD):
         own = network[(network["alpha"] == alpha) & ~network["recalibrated"]]
         named = np.array([bool(kinds_of(group)) for group in own["interpretable_group"]])
-        yield (
-            f"The least calibrated groups are ones to protect, alpha {alpha:g}",
-            measured,
-            named,
-            usual,
-            True,
-        )
+        claim = f"The least calibrated groups are ones to protect, alpha {alpha:g}"
+        yield Claim(claim, measured, named, usual)
 
 
-def _of(network: pd.DataFrame, column: str, alpha: float, recalibrated: bool) -> Floats:
-    """A measure at one alpha, by split."""
-    own = network[
-        (network["alpha"] == alpha) & (network["recalibrated"] == recalibrated)
-    ].sort_values("seed")
-    return own[column].to_numpy(dtype=np.float64)
+def _claims_of_alphas(network: pd.DataFrame, recalibrated: bool, how: str) -> Iterator[Claim]:
+    """Claims that compare the two alphas, of networks as trained or recalibrated."""
+
+    def gap(column: str) -> Floats:
+        """Measure at alpha 1 less that at alpha 0.1, by split."""
+        at_likelihood = values_at(network, column, LIKELIHOOD, recalibrated)
+        return at_likelihood - values_at(network, column, PAIC, recalibrated)
+
+    claim = f"A smaller alpha calibrates adversarial groups better{how}"
+    measured = f"worst fifth: error at alpha {LIKELIHOOD:g} less that at {PAIC:g}"
+    yield Claim(claim, measured, gap("worst_error"))
+    measured = f"share of pairs of alphas in this order, {MOSTLY:g} at least"
+    claim = f"... and does so almost always{how}"
+    yield Claim(claim, measured, _ordered(network, recalibrated), MOSTLY)
+    claim = f"A smaller alpha calibrates interpretable groups better{how}"
+    yield Claim(claim, "worst of the scan: the same difference", gap("interpretable_error"))
+    for column, name in (
+        ("nll", "log score"),
+        ("cell_log_score", "cell log score"),
+        ("mean_std", "mean std"),
+    ):
+        measured = f"{name} at alpha {PAIC:g} less that at {LIKELIHOOD:g}"
+        yield Claim(f"A smaller alpha is less sharp{how}", measured, -gap(column))
+    claim = f"A smaller alpha is better at every group size{how}"
+    yield Claim(claim, *_least_gap(network, recalibrated))
 
 
 def _ordered(network: pd.DataFrame, recalibrated: bool) -> Floats:
-    """Share of pairs of alphas of which the smaller one has the smaller worst-group error, by split."""
+    """Share of pairs of alphas whose smaller one has the smaller worst-group error, by split."""
     shares = []
     for _, own in network[network["recalibrated"] == recalibrated].groupby("seed"):
         errors = own.sort_values("alpha")["worst_error"]
@@ -147,11 +128,8 @@ def _least_gap(network: pd.DataFrame, recalibrated: bool) -> tuple[str, Floats]:
         ].sort_values("seed")
         curves.append(np.array(own["worst_errors"].tolist()))
     gaps = curves[0] - curves[1]
-    at = (
-        int(np.argmin([interval(gap)[1] for gap in gaps.T]))
-        if len(gaps) > 1
-        else int(gaps.argmin())
-    )
+    lower_ends = [interval(gap)[1] for gap in gaps.T] if len(gaps) > 1 else gaps[0]
+    at = int(np.argmin(lower_ends))
     return (
         f"the same difference at the size where it is surest to be least, {MASSES[at]:g}",
         gaps[:, at],
@@ -159,7 +137,7 @@ def _least_gap(network: pd.DataFrame, recalibrated: bool) -> tuple[str, Floats]:
 
 
 def kinds_of(group: str) -> list[str]:
-    """Kinds of the paper's table that a group's name speaks of."""
+    """Kinds of the paper's table whose features are in a group."""
     text = group.lower()
     return [kind for kind, parts in KINDS.items() if any(part in text for part in parts)]
 

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand.figures import BLUE, GREY, ORANGE, as_points, new_figure, tidy
-from evenhand.studies.crime_split import LINKED, MASSES, NETWORK
+from evenhand.studies.crime_split import LINKED, MASSES
+from evenhand.studies.panels import plot_dots, share_legend
+from evenhand.studies.sweep import LIKELIHOOD, NETWORK, PAIC
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,25 +59,20 @@ def plot_sharpness(rows: pd.DataFrame, *, recalibrated: bool) -> Axes:
             axes.xaxis.set_major_formatter(as_points)
             tidy(axes, "y")
     _mark_alphas(panels[0, 0], network)
-    handles, labels = panels[0, 1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-    first: Axes = panels[0, 0]
-    return first
+    return share_legend(panels, panels[0, 1], 3)
 
 
 def _front(
     axes: Axes, rows: pd.DataFrame, error: str, score: str, color: str, marker: str, label: str
 ) -> None:
-    axes.plot(
-        rows[error], rows[score], marker, color=color, alpha=0.25, markersize=3, markeredgewidth=0
-    )
+    plot_dots(axes, rows[error], rows[score], marker, color)
     means = rows.groupby("alpha")[[error, score]].mean()
     axes.plot(means[error], means[score], f"{marker}-", color=color, markersize=5.5, label=label)
 
 
 def _mark_alphas(axes: Axes, rows: pd.DataFrame) -> None:
     means = rows.groupby("alpha")[["worst_error", "nll"]].mean()
-    for alpha in (means.index.min(), 0.1, means.index.max()):
+    for alpha in (means.index.min(), PAIC, means.index.max()):
         if alpha in means.index:
             at = tuple(means.loc[alpha].to_numpy(dtype=np.float64).tolist())
             axes.annotate(
@@ -84,7 +81,7 @@ def _mark_alphas(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) -> Axes:
-    """Draw the worst group's error against its size at the ends of the path, without and with recalibration.
+    """Draw the worst group's error against its size, as trained and recalibrated.
 
     Parameters
     ----------
@@ -101,27 +98,8 @@ def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) ->
     for axes, recalibrated in zip(panels, (False, True), strict=True):
         for alpha, (color, marker) in styles.items():
             own = network[(network["alpha"] == alpha) & (network["recalibrated"] == recalibrated)]
-            curves = np.array(own["worst_errors"].tolist())
-            mean = curves.mean(axis=0)
-            spread = curves.std(axis=0, ddof=1 if len(curves) > 1 else 0)
-            axes.fill_between(
-                MASSES, mean - spread, mean + spread, color=color, alpha=0.2, linewidth=0
-            )
-            label = f"α = {alpha:g} ({'likelihood' if alpha == 1 else 'PAIC'})"
-            axes.plot(
-                MASSES, mean, color=color, marker=marker, markevery=4, markersize=5, label=label
-            )
-            name = "deterministic" if alpha == 1 else f"entropic link, α = {alpha:g}"
-            ends = null[alpha]["low"], null[alpha]["high"]
-            axes.fill_between(
-                MASSES,
-                *ends,
-                facecolor="none",
-                edgecolor=color,
-                hatch="////",
-                linewidth=0.5,
-                label=f"Calibrated, {name}",
-            )
+            _size_curve(axes, own, alpha, color, marker)
+            _null_band(axes, null[alpha], alpha, color)
         axes.set_title("Recalibrated" if recalibrated else "As trained", fontsize="medium")
         axes.set(xlabel="Share of the test rows in the group", xlim=(0, 1.02), ylim=(0, 0.52))
         axes.xaxis.set_major_formatter(_as_percent)
@@ -132,6 +110,31 @@ def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) ->
     panels[1].axhline(0, color=GREY, linewidth=0.8)
     first: Axes = panels[0]
     return first
+
+
+def _size_curve(axes: Axes, rows: pd.DataFrame, alpha: float, color: str, marker: str) -> None:
+    """Mean error over splits with a band of one standard deviation."""
+    curves = np.array(rows["worst_errors"].tolist())
+    mean = curves.mean(axis=0)
+    spread = curves.std(axis=0, ddof=1 if len(curves) > 1 else 0)
+    axes.fill_between(MASSES, mean - spread, mean + spread, color=color, alpha=0.2, linewidth=0)
+    label = f"α = {alpha:g} ({'likelihood' if alpha == LIKELIHOOD else 'PAIC'})"
+    axes.plot(MASSES, mean, color=color, marker=marker, markevery=4, markersize=5, label=label)
+
+
+def _null_band(axes: Axes, null: dict[str, list[float]], alpha: float, color: str) -> None:
+    """Band of errors that the search finds in calibrated forecasts."""
+    name = "deterministic" if alpha == LIKELIHOOD else f"entropic link, α = {alpha:g}"
+    axes.fill_between(
+        MASSES,
+        null["low"],
+        null["high"],
+        facecolor="none",
+        edgecolor=color,
+        hatch="////",
+        linewidth=0.5,
+        label=f"Calibrated, {name}",
+    )
 
 
 def _as_percent(value: float, _: float) -> str:

@@ -1,7 +1,4 @@
-"""One split of Communities and Crime.
-
-The network trained along the alphas, measured in every way of the paper.
-"""
+"""One split of Communities and Crime: the network along the alphas, with all measures."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evenhand._validate import DiscreteOutcomeWarning, Floats
 from evenhand.calibration import (
@@ -27,14 +23,14 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
 from evenhand.links import make_link
 from evenhand.search import find_group, null_curve, scan_groups, worst_group_curve
-from evenhand.studies.recalibration import learn_map, mended
+from evenhand.studies.recalibration import apply_map, learn_map
+from evenhand.studies.sweep import LIKELIHOOD, LINK, MASS, N_DRAWS, NETWORK, PAIC, Row
 
 Protocol = Literal["published", "apart"]
 
 PROTOCOLS: tuple[Protocol, ...] = ("published", "apart")
 N_TEST = 500
 N_VALIDATION = 220
-MASS = 0.2
 STEP = 0.01
 """The outcome is rounded to hundredths: PITs are spread over their cells, and sharpness is the
 cell log score too."""
@@ -42,24 +38,13 @@ cell log score too."""
 MASSES = tuple(np.linspace(0.04, 1.0, 25).round(2).tolist())
 """Group sizes of the figures."""
 
-PAIC = 0.1
-LIKELIHOOD = 1.0
-"""The alphas that the paper compares; at these alone a worst group is learned, as that takes as
-long as the rest."""
-
 NULL_SIMULATIONS = 20
 
-N_DRAWS = 64
 FEW_DRAWS = 4
-LINK = "entropic"
-NETWORK = "paper's network"
 LINKED = "link around an ensemble"
 
-Row = dict[str, Any]
-Ints = NDArray[np.intp]
 
-
-def one_split(
+def measure_split(
     seed: int,
     protocol: Protocol,
     alphas: list[float],
@@ -95,11 +80,11 @@ def one_split(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        return {"rows": list(_rows(_Split(seed, protocol, data), alphas, link_alphas, max_steps))}
+        return {"rows": list(_rows(Split(seed, protocol, data), alphas, link_alphas, max_steps))}
 
 
-class _Split:
-    """Rows of one split."""
+class Split:
+    """Rows of one split, and a stream of random numbers for each purpose."""
 
     def __init__(self, seed: int, protocol: Protocol, data: str | None) -> None:
         crime = load_crime(data)
@@ -108,25 +93,25 @@ class _Split:
         self.X, self.y = crime.X.to_numpy(dtype=np.float64), crime.y.to_numpy(dtype=np.float64)
         self.seed = seed
         self.protocol = protocol
-        # a stream of its own for each purpose
         self.random = {
             name: np.random.default_rng([seed, i])
-            for i, name in enumerate(("draws", "few", "mend", "spread"), start=1)
+            for i, name in enumerate(("draws", "few", "recalibrate", "spread"), start=1)
         }
         self.test = order[:N_TEST]
         if protocol == "published":
-            self.learn, self.stop, self.mend = order[N_TEST:], self.test, order[N_TEST:]
+            self.learn, self.stop, self.recalibrate = order[N_TEST:], self.test, order[N_TEST:]
         else:
-            self.stop = self.mend = order[N_TEST : N_TEST + N_VALIDATION]
+            self.stop = self.recalibrate = order[N_TEST : N_TEST + N_VALIDATION]
             self.learn = order[N_TEST + N_VALIDATION :]
 
     @property
     def features(self) -> pd.DataFrame:
+        """Features of the test rows."""
         return self.table.iloc[self.test]
 
 
 def _rows(
-    split: _Split, alphas: list[float], link_alphas: list[float], max_steps: int
+    split: Split, alphas: list[float], link_alphas: list[float], max_steps: int
 ) -> Iterator[Row]:
     X = split.X
     y = split.y
@@ -135,7 +120,7 @@ def _rows(
     random = split.random
     wide = jittered(N_TEST, N_DRAWS, random["draws"])
     few = jittered(N_TEST, FEW_DRAWS, random["few"])
-    mending = jittered(len(split.mend), N_DRAWS, random["mend"])
+    recalibration_draws = jittered(len(split.recalibrate), N_DRAWS, random["recalibrate"])
     networks = PAICRegressor.path(
         X[learn],
         y[learn],
@@ -148,15 +133,15 @@ def _rows(
     )
     for model in networks:
         seen = (
-            model.forecast(X[split.mend], mending)
-            .pit(y[split.mend], step=STEP, random_state=random["spread"])
+            model.forecast(X[split.recalibrate], recalibration_draws)
+            .pit(y[split.recalibrate], step=STEP, random_state=random["spread"])
             .ravel()
         )
         learned = learn_map(seen)
         for recalibrated in (False, True):
             many, some = (model.forecast(X[split.test], r) for r in (wide, few))
             if recalibrated:
-                many, some = (mended(forecast, learned) for forecast in (many, some))
+                many, some = (apply_map(forecast, learned) for forecast in (many, some))
             yield _about(NETWORK, model.alpha, recalibrated) | _measured(
                 split, model.alpha, many, some, wide
             )
@@ -165,10 +150,10 @@ def _rows(
     base = MixtureMLPRegressor(random_state=split.seed, max_steps=max_steps, device="cpu").fit(
         np.vstack([X[learn], X[stop]]), np.concatenate([y[learn], y[stop]])
     )
-    stated = base.forecast(X[split.test])
-    own = float(cell_log_score(stated, y[split.test], STEP).mean())
+    base_forecast = base.forecast(X[split.test])
+    own = float(cell_log_score(base_forecast, y[split.test], STEP).mean())
     for alpha in link_alphas:
-        many, some = (stated.randomized(alpha, LINK, r) for r in (wide, few))
+        many, some = (base_forecast.randomized(alpha, LINK, r) for r in (wide, few))
         about = _about(LINKED, alpha, False) | {
             "base_plus_price": own + make_link(LINK, alpha).price
         }
@@ -179,7 +164,7 @@ def _about(forecaster: str, alpha: float, recalibrated: bool) -> Row:
     return {"forecaster": forecaster, "alpha": float(alpha), "recalibrated": recalibrated}
 
 
-def _measured(split: _Split, alpha: float, wide: Forecast, few: Forecast, draws: Floats) -> Row:
+def _measured(split: Split, alpha: float, wide: Forecast, few: Forecast, draws: Floats) -> Row:
     """Everything that the figures and tables show of one forecaster at one alpha."""
     y = split.y[split.test]
     # the same spreading for every forecaster, so that they differ in themselves only
@@ -198,7 +183,7 @@ def _measured(split: _Split, alpha: float, wide: Forecast, few: Forecast, draws:
         "mean_std": spreads.mean(),
         "average_error": calibration_error(pit),
         "worst_errors": worst_group_curve(pit, MASSES, random_state=0).errors,
-        "as_published": _as_published(pit, once),
+        "as_published": errors_as_published(pit, once),
         "interpretable_error": worst["error"],
         "interpretable_group": worst["group"],
         "interpretable_direction": worst["direction"],
@@ -214,11 +199,8 @@ def _measured(split: _Split, alpha: float, wide: Forecast, few: Forecast, draws:
     return row
 
 
-def _as_published(pit: Floats, once: Floats) -> Floats:
-    """Worst-group errors as the published code finds them.
-
-    Picked by mean PIT, scored on one draw (method: errata).
-    """
+def errors_as_published(pit: Floats, once: Floats) -> Floats:
+    """Worst-group errors of the published code: by mean PIT, on one draw (method: errata)."""
     order = np.argsort(pit.mean(axis=1))
     sizes = [max(round(mass * len(pit)), 1) for mass in MASSES]
     return np.array(
@@ -229,11 +211,8 @@ def _as_published(pit: Floats, once: Floats) -> Floats:
     )
 
 
-def one_null(alpha: float, seed: int, version: str = "") -> dict[str, Any]:
-    """Worst-group errors that the same search finds in calibrated forecasts.
-
-    At alpha 1 in deterministic ones.
-    """
+def simulate_null(alpha: float, seed: int, version: str = "") -> dict[str, Any]:
+    """Worst-group errors that the same search finds in calibrated forecasts of this alpha."""
     if alpha < 1:
         pit = np.full((N_TEST, N_DRAWS), 0.5)
         link = make_link(LINK, alpha)

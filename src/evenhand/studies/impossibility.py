@@ -1,4 +1,4 @@
-"""Why no data can show that a deterministic forecaster is calibrated for each person (paper, section 3).
+"""Impossibility of proving individual calibration of deterministic forecasts (paper, section 3).
 
 Two worlds are built around a forecast. In the calibrated world each outcome is drawn from its
 forecast. In the sliced world the forecast's probability is cut into equal slices, and a person's
@@ -35,7 +35,7 @@ WORLDS: tuple[World, World] = ("calibrated", "sliced")
 
 @dataclass(frozen=True)
 class TwoWorlds:
-    """Two laws of outcomes for the same people, and data that come from either.
+    """Two distributions of outcomes for the same people, and data that come from either.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class TwoWorlds:
         return np.clip(cells, 0, self.slices - 1).astype(np.intp)
 
     def outcomes_at(self, world: World, share: Floats) -> Floats:
-        """Quantiles of each person's law of outcomes at `share`, shape (n, m) or (1, m), strictly within 0 and 1."""
+        """Quantiles of each person's outcomes at `share`, shape (n, m) or (1, m), within (0, 1)."""
         check_choice("world", world, WORLDS)
         if world == "sliced":
             share = (self.slice_of[:, None] + share) / self.slices
@@ -94,7 +94,7 @@ def two_worlds(
     slices: int = 1001,
     random_state: RandomState = None,
 ) -> TwoWorlds:
-    """Build a world that a deterministic forecast is calibrated for and one that it is not, with the same data.
+    """Build two worlds with the same data, one of which a deterministic forecast is calibrated for.
 
     Parameters
     ----------
@@ -125,7 +125,8 @@ def two_worlds(
     Examples
     --------
     >>> worlds = two_worlds(Forecast.from_normal([0.0, 5.0], [1.0, 2.0]), y=[0.1, 9.0])
-    >>> round(measure_floors(worlds).calibrated_error, 3), bool(measure_floors(worlds).least_error > 0.249)
+    >>> floors = measure_floors(worlds)
+    >>> round(floors.calibrated_error, 3), bool(floors.least_error > 0.249)
     (0.0, True)
     """
     if forecast.is_randomized:
@@ -171,7 +172,7 @@ class Floors:
 
 
 def measure_floors(worlds: TwoWorlds) -> Floors:
-    """Measure both worlds from the PITs of outcomes, as many of each person as there are slices and 200 at least.
+    """Measure both worlds from PITs, per person one for each slice and at least 200.
 
     The measured W1 of a uniform law is `1 / (4 m)` from `m` PITs, not 0.
 

@@ -21,6 +21,6 @@ def learn_map(pit: Floats) -> Map:
     return levels[0], values[0]
 
 
-def mended(forecast: Forecast, learned: Map) -> Forecast:
-    """Put the map on a forecast."""
+def apply_map(forecast: Forecast, learned: Map) -> Forecast:
+    """Recalibrate a forecast by the map."""
     return Forecast(Recalibrated(forecast.distribution, *learned), forecast.r)

@@ -1,4 +1,4 @@
-"""What an experiment leaves behind, and how a stopped one goes on.
+"""Folder of a study: parts that a stopped run continues from, tables, figures and a page.
 
 A study is a list of exhibits. Its folder holds `results.json`, a csv file for each table, an SVG
 and a PNG for each figure, and `index.html`, one page that shows them all and opens offline. The
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Exhibit", "check_folder", "compute_parts", "rows_of", "told", "write_study"]
+__all__ = ["Exhibit", "check_folder", "closing_message", "compute_parts", "rows_of", "write_study"]
 
 Values = Mapping[str, Any]
 
@@ -65,7 +65,7 @@ class Exhibit:
 
 
 def check_folder(out: Path, name: str) -> None:
-    """Refuse a folder that cannot be written to, or that holds another study, before anything is computed."""
+    """Refuse a folder that cannot be written to, or that holds another study."""
     store.check_folder(out)
     try:
         there = json.loads((out / RESULTS).read_text(encoding="utf-8")).get("study")
@@ -138,7 +138,7 @@ def _workers(jobs: int) -> Any:
     from joblib.parallel import get_active_backend
 
     backend, n_jobs = get_active_backend()
-    # dask brings all its workers, other back ends one unless told
+    # dask brings all its workers, other back ends one unless set
     is_set = n_jobs is not None or backend.default_n_jobs != 1
     return_as = "generator_unordered" if backend.supports_return_generator else "list"
     return Parallel(n_jobs=None if is_set else jobs, return_as=return_as)
@@ -197,8 +197,8 @@ def rows_of(
     ]
 
 
-def told(out: Path, lead: Sequence[str]) -> str:
-    """Say on the terminal what a study found and where it lies."""
+def closing_message(out: Path, lead: Sequence[str]) -> str:
+    """Summarize for the terminal what a study found and where its files are."""
     sentences = "\n".join(f"- {sentence}" for sentence in lead)
     return (
         f"{sentences}\n\nWritten to {out}: index.html, results.json, tables as csv, figures as SVG"
@@ -218,7 +218,7 @@ def write_study(
     title : str
         Heading of the page.
     lead : sequence of str
-        What the study found, in sentences.
+        Sentences on the results.
     exhibits : sequence of Exhibit
         In the order of the page.
     results : dict
@@ -233,9 +233,8 @@ def write_study(
         if exhibit.draw is not None:
             save_figure(exhibit.draw, out / exhibit.name)
         parts.append(_section(exhibit))
-    parts.append(
-        f"<footer>{paragraph('Made by evenhand. All digits are in results.json and the csv files.')}</footer>"
-    )
+    origin = paragraph("Made by evenhand. All digits are in results.json and the csv files.")
+    parts.append(f"<footer>{origin}</footer>")
     write_text(out / "index.html", page(title, "\n".join(parts)))
 
 

@@ -31,7 +31,7 @@ from evenhand.studies.impossibility import (
     two_worlds,
 )
 from evenhand.studies.study import compute_parts, write_study
-from evenhand.studies.toy_figures import exhibits, lead
+from evenhand.studies.toy_exhibits import exhibits, lead
 
 __all__ = ["run"]
 
@@ -39,14 +39,13 @@ NOISE = 0.1
 """Standard deviation of the outcome given x: small, as the paper supposes."""
 
 HIDDEN = (4,)
-"""Units of the deterministic network: too few for both bumps, so that it must take them for
-noise."""
+"""Units of the deterministic network: too few for both bumps, which it takes for noise."""
 
 ALPHA = 0.05
 MASS = 0.2
 LEVEL = 0.8
 N_TRAIN = 1500
-N_MEND = 3000
+N_RECALIBRATION = 3000
 N_PEOPLE = 50
 N_GROUPS = 5
 N_GRID = 400
@@ -56,8 +55,7 @@ N_SEEN = 200
 N_DATASETS = 1000
 SLICES = (1, 3, 11, 1001)
 WIDE = 100.0
-"""Standard deviation of the trivial forecaster, in units of y: its limit is a forecaster that
-says nothing."""
+"""Standard deviation of the trivial forecaster, in units of y: in the limit x has no effect."""
 
 
 def truth(x: Floats) -> Floats:
@@ -82,16 +80,16 @@ def group_of(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Models:
-    """What was trained: the small network, it mended on average and by group, and the paper's network."""
+    """The small network, as trained and recalibrated on average and by group, and the paper's."""
 
     small: Any
-    mended: Any
+    recalibrated: Any
     by_group: Any
     paic: Any
 
 
 def train(seed: int) -> Models:
-    """Train the networks and learn the recalibration maps on rows that the networks have not seen."""
+    """Train the networks, and learn the recalibration maps on rows that they have not seen."""
     from sklearn.frozen import FrozenEstimator
 
     random = np.random.default_rng([seed, 1])
@@ -109,14 +107,14 @@ def train(seed: int) -> Models:
         **shared,
     ).fit(X, y)
     paic = evenhand.PAICRegressor(ALPHA, dropout=0.0, **shared).fit(X, y)
-    X_mend, y_mend = draw_rows(N_MEND, random)
-    mended, by_group = (
+    X_held, y_held = draw_rows(N_RECALIBRATION, random)
+    recalibrated, by_group = (
         evenhand.RecalibratedRegressor(FrozenEstimator(small), by=by, random_state=seed).fit(
-            X_mend, y_mend
+            X_held, y_held
         )
         for by in (None, group_of)
     )
-    return Models(small, mended, by_group, paic)
+    return Models(small, recalibrated, by_group, paic)
 
 
 def forecasts(models: Models, X: Floats, r: Floats) -> dict[str, Forecast]:
@@ -134,7 +132,7 @@ def forecasts(models: Models, X: Floats, r: Floats) -> dict[str, Forecast]:
         "True conditional distribution": right,
         "Constant marginal distribution": Forecast(marginal),
         "Small network": small,
-        "Small network, recalibrated on average": models.mended.forecast(X),
+        "Small network, recalibrated on average": models.recalibrated.forecast(X),
         "Small network, recalibrated by group": models.by_group.forecast(X),
         "Small network, randomized": small.randomized(ALPHA, "entropic", r),
         "Paper's network": models.paic.forecast(X, r=r),
@@ -158,7 +156,7 @@ def pits_of(forecast: Forecast, x: Floats) -> tuple[Floats, float]:
 
 
 def measure(pit: Floats, groups: Any) -> dict[str, float]:
-    """Each notion of calibration, from the weakest to the strongest, as a W1 error between 0 and 1/2.
+    """Errors (W1) of each notion of calibration, from the weakest to the strongest.
 
     Parameters
     ----------
@@ -170,7 +168,7 @@ def measure(pit: Floats, groups: Any) -> dict[str, float]:
     n, _, m = pit.shape
     flat = pit.reshape(n, -1)
     own = pathwise_errors(flat)
-    # the law of each x by fewer quantiles for the search; the group found is judged by all
+    # fewer quantiles of each x for the search; the group found is judged by all
     step = flat.shape[1] // N_LEVELS
     rising = np.sort(flat, axis=-1)[:, step // 2 :: step]
     worst = worst_group_curve(rising, MASS, random_state=0).rows[0]
@@ -190,7 +188,7 @@ NOTIONS = ("average", "worst named group", "worst fifth of x", "mean over x", "w
 
 
 def introduction(models: Models, seed: int) -> dict[str, Any]:
-    """Intervals of a row of people from both forecasters, and how often each misses at every x."""
+    """Intervals of people from both forecasters, and the share of outcomes missed at every x."""
     random = np.random.default_rng([seed, 2])
     x = (np.arange(N_PEOPLE) + 0.5) / N_PEOPLE
     y = truth(x) + NOISE * random.normal(size=N_PEOPLE)
@@ -229,7 +227,7 @@ def miss_rate(forecast: Forecast, x: Floats) -> Floats:
 
 
 def compute_notions(models: Models) -> dict[str, Any]:
-    """Every notion of each forecaster; of the randomized ones also with the draws averaged away."""
+    """Errors of each forecaster; of randomized ones also with forecasts averaged over draws."""
     x = (np.arange(N_GRID) + 0.5) / N_GRID
     groups = group_of(x[:, None])
     rows = []
@@ -248,12 +246,12 @@ def compute_notions(models: Models) -> dict[str, Any]:
 
 
 def looks_calibrated(forecast: Forecast, y: Floats) -> bool:
-    """Verify as people do: the PITs pass a Kolmogorov-Smirnov test at the 5% level."""
+    """Verify as is usual: the PITs pass a Kolmogorov-Smirnov test at the 5% level."""
     return bool(stats.kstest(forecast.pit(y), "uniform").pvalue > 0.05)
 
 
 def compute_worlds(models: Models, seed: int) -> dict[str, Any]:
-    """Two worlds around the small network, at several numbers of slices, and what a verifier says of each."""
+    """Two worlds around the small network by number of slices, with a verifier's answers."""
     random = np.random.default_rng([seed, 3])
     x = np.sort(random.uniform(size=2000))
     forecast = models.small.forecast(x[:, None])
@@ -271,7 +269,7 @@ def compute_worlds(models: Models, seed: int) -> dict[str, Any]:
 
 
 def picture(models: Models, random: np.random.Generator) -> dict[str, Any]:
-    """Return people with where 80% of their outcomes would lie in each world, and the data of those seen."""
+    """People with the central 80% of their outcomes in each world, and the data of those seen."""
     x = (np.arange(64) + 0.5) / 64
     seen = np.arange(2, 64, 4)
     worlds = two_worlds(models.small.forecast(x[:, None]), slices=11, random_state=random)
@@ -299,7 +297,7 @@ def settings(seed: int) -> dict[str, Any]:
         "noise": NOISE,
         "hidden": HIDDEN[0],
         "n_train": N_TRAIN,
-        "n_recalibration": N_MEND,
+        "n_recalibration": N_RECALIBRATION,
         "n_groups": N_GROUPS,
         "grids": {"x": N_GRID, "outcomes": N_LEVELS, "draws": N_DRAWS},
         "n_seen": N_SEEN,

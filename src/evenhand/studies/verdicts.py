@@ -1,8 +1,9 @@
-"""Whether a claim holds over repetitions: splits or roll-outs."""
+"""Claims and their verdicts over repetitions, which are splits or roll-outs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,37 +14,60 @@ from scipy import stats
 from evenhand._validate import Floats
 
 CONFIDENCE = 0.95
-NEGLIGIBLE = 0.02
-"""An improvement by less than this counts as none: the errors that it is compared with are ten
-times as large."""
-
 Verdict = Literal["holds", "does not hold", "undecided"]
 
-Claim = tuple[str, str, Floats | NDArray[np.bool_], float, bool]
-"""What is claimed, what was measured, its values by split, the limit, and whether the mean is to
-be above it."""
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """A claim about a mean over repetitions.
+
+    Parameters
+    ----------
+    claim, measured : str
+        The claim, and the quantity by which it is judged.
+    values : ndarray
+        The quantity, one value per repetition; booleans for a share.
+    limit : float
+        The mean lies above it if the claim holds, or below it.
+    is_above : bool
+        Whether the claim holds above the limit.
+    is_headline : bool
+        Whether the study's summary names it whatever the verdict.
+    """
+
+    claim: str
+    measured: str
+    values: Floats | NDArray[np.bool_]
+    limit: float = 0.0
+    is_above: bool = True
+    is_headline: bool = False
 
 
-def judged(found: Iterable[Claim]) -> pd.DataFrame:
+def judge(claims: Iterable[Claim]) -> pd.DataFrame:
     """Claims as a table, each with its mean, its interval and its verdict."""
     columns = ["claim", "measured", "value", "low", "high", "verdict"]
-    return pd.DataFrame([_row(*each) for each in found], columns=columns)
+    return pd.DataFrame([_row(each) for each in claims], columns=columns)
 
 
-def _row(
-    claim: str, measured: str, values: Floats | NDArray[np.bool_], limit: float, above: bool
-) -> tuple[object, ...]:
-    mean, low, high = interval(values)
+def _row(claim: Claim) -> tuple[object, ...]:
+    mean, low, high = interval(claim.values)
+    # the distances of both ends from the limit, positive on the side of the claim
+    near, far = low - claim.limit, high - claim.limit
+    if not claim.is_above:
+        near, far = -far, -near
     verdict: Verdict = "undecided"
-    if (low > limit) if above else (high < limit):
+    if near > 0:
         verdict = "holds"
-    elif (high < limit) if above else (low > limit):
+    elif far < 0:
         verdict = "does not hold"
-    return claim, measured, mean, low, high, verdict
+    return claim.claim, claim.measured, mean, low, high, verdict
 
 
 def interval(values: Floats | NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Mean and ends of its 95% t interval (Clopper and Pearson's for answers yes or no), NaN for a single value."""
+    """Mean and ends of its 95% interval, NaN for a single value.
+
+    Student's t for numbers, Clopper and Pearson's for answers yes or no.
+    """
     mean = float(np.mean(values))
     n = len(values)
     if n < 2:
@@ -56,7 +80,7 @@ def interval(values: Floats | NDArray[np.bool_]) -> tuple[float, float, float]:
 
 
 def tally(found: pd.DataFrame) -> str:
-    """Say how many claims hold."""
+    """Write how many claims hold."""
     count = found["verdict"].value_counts()
     return (
         f"of {len(found)} claims {count.get('holds', 0)} hold, {count.get('does not hold', 0)} do"

@@ -1,4 +1,4 @@
-"""Who applies: people at random, people who know the bank, and people who learn from those before them."""
+"""Applicants of the lending game: at random, informed, or learning from earlier ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class RandomApplicants:
 
     Examples
     --------
-    >>> RandomApplicants().applies(LendingGame(threshold=0.5), None, np.zeros((3, 1)), [0.1, 0.5, 0.9])
+    >>> game = LendingGame(threshold=0.5)
+    >>> RandomApplicants().applies(game, None, np.zeros((3, 1)), [0.1, 0.5, 0.9])
     array([ True,  True,  True])
     """
 
@@ -82,7 +83,7 @@ class InformedApplicants:
 
 
 class LearningApplicants:
-    """People who predict what applying brings them by a network psi(x, y), trained on earlier applicants.
+    """People who predict their utility by a network psi(x, y) trained on earlier applicants.
 
     They apply where the prediction is at least 0. Before anything is learned everybody applies.
 
@@ -106,8 +107,9 @@ class LearningApplicants:
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(2000, 2)), rng.uniform(size=2000)
     >>> people = LearningApplicants(random_state=0)
-    >>> people.learn(X, y, np.where(X[:, 0] > 0, 1.0, -0.5))  # the bank approved those with a positive first feature
-    >>> people.applies(LendingGame(threshold=0.5), None, np.array([[2.0, 0.0], [-2.0, 0.0]]), [0.3, 0.3])
+    >>> people.learn(X, y, np.where(X[:, 0] > 0, 1.0, -0.5))  # yes for a positive first feature
+    >>> game = LendingGame(threshold=0.5)
+    >>> people.applies(game, None, np.array([[2.0, 0.0], [-2.0, 0.0]]), [0.3, 0.3])
     array([ True, False])
     """
 

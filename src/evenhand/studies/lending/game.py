@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from evenhand._validate import Floats, InputError, bad_input, check_count, check_finite
+from evenhand._validate import Floats, InputError, bad_input, check_finite
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import Distribution, Normal, Randomized
 from evenhand.draws import KeyedDraws, RandomState, fresh, generator, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.studies.lending.outcome import Round
+from evenhand.studies.lending.rules import LendingRules
 from evenhand.tables import row_blocks, take_rows
 
 __all__ = ["LendingGame"]
@@ -37,13 +37,13 @@ LINK_NODES = 2048
 SURE = 1e6
 """Normal scores beyond which all are alike."""
 
-BLOCK = 20_000
+BLOCK_ROWS = 20_000
 """People who are forecast at once."""
 
 
 @dataclass(frozen=True)
-class LendingGame:
-    """Who gains what: a bank that lends to the worthy, and applicants who know how worthy they are.
+class LendingGame(LendingRules):
+    """Lending game of a bank that sees features and applicants who know how worthy they are.
 
     A person is qualified if the worthiness `y` is at least `threshold`. The bank sees the features
     and forecasts `y`; it says yes where that gains more than no, in expectation under its forecast.
@@ -82,51 +82,14 @@ class LendingGame:
     array([False,  True, False,  True])
     """
 
-    threshold: float
-    bank_gain: float = 1.0
-    bank_loss: float = 3.0
-    gain_qualified: float = 0.2
-    gain_unqualified: float = 1.0
-    refusal_cost: float = 0.5
-    retry_cost: float = 0.0
-    max_tries: int = 1
-
-    def __post_init__(self) -> None:
-        amounts = (
-            "bank_gain",
-            "bank_loss",
-            "gain_qualified",
-            "gain_unqualified",
-            "refusal_cost",
-            "retry_cost",
-        )
-        for name in ("threshold", *amounts):
-            value = getattr(self, name)
-            is_number = (
-                isinstance(value, Real)
-                and not isinstance(value, bool)
-                and np.isfinite(float(value))
-            )
-            if (
-                not is_number
-                or (name in amounts and value < 0)
-                or (name in amounts[:-1] and value == 0)
-            ):
-                rule = {"threshold": "", "retry_cost": " of at least 0"}.get(name, " above 0")
-                raise bad_input(name, f"be a finite number{rule}", repr(value))
-        check_count("max_tries", self.max_tries)
-
     @property
     def risk(self) -> float:
-        """Largest chance of an unqualified person with which the bank says yes.
-
-        1/4 with the paper's amounts.
-        """
+        """Largest probability of an unqualified person with a yes, 1/4 by default."""
         return self.bank_gain / (self.bank_gain + self.bank_loss)
 
     @property
     def break_even(self) -> tuple[float, float]:
-        """Least chances of a yes, in all tries, at which a qualified and an unqualified person apply: 5/7 and 1/3."""
+        """Least probabilities of a yes at which qualified, unqualified people apply: 5/7, 1/3."""
         cost = self.refusal_cost
         return cost / (self.gain_qualified + cost), cost / (self.gain_unqualified + cost)
 
@@ -162,7 +125,7 @@ class LendingGame:
         if len(X) == 0:
             raise bad_input("X", "have at least one row", "0 rows")
         parts = []
-        for rows in row_blocks(len(X), BLOCK):
+        for rows in row_blocks(len(X), BLOCK_ROWS):
             people = take_rows(X, rows)
             one: Forecast = bank.forecast(people, 0.5)
             if isinstance(one.distribution, Randomized):
@@ -174,7 +137,7 @@ class LendingGame:
         return np.concatenate(parts)
 
     def chance_of_link(self, base: Distribution, link: Link) -> Floats:
-        """Probability of a yes under a link around deterministic forecasts, in closed form, shape (n,).
+        """Probability of a yes under a link around deterministic forecasts, shape (n,).
 
         The bank says yes where a forecast gives `y < threshold` at most `K(risk; r)`, which falls
         with the draw: the chance is the draw at which both are equal. All is compared in normal
@@ -225,7 +188,7 @@ class LendingGame:
         return np.asarray(yes * gain - (1 - yes) * self.refusal_cost - self.retry_cost * retries)
 
     def expected_bank_utility(self, chance: ArrayLike, y: ArrayLike) -> Floats:
-        """What the bank gains by each person who applies, in expectation over fresh draws, shape (n,)."""
+        """Expected gain of the bank by each person who applies, over fresh draws, shape (n,)."""
         one, qualified = self._of_people(chance, y)
         return np.asarray(
             self.chance_in_tries(one) * np.where(qualified, self.bank_gain, -self.bank_loss)
@@ -291,7 +254,7 @@ class LendingGame:
         random = generator(random_state)
         approved = np.zeros(n, dtype=np.bool_)
         tries = np.zeros(n, dtype=np.intp)
-        for block in row_blocks(n, BLOCK):
+        for block in row_blocks(n, BLOCK_ROWS):
             rows = block.start + np.flatnonzero(asks[block])
             if rows.size:
                 r = (

@@ -1,18 +1,16 @@
-"""What a round of the lending game brought to whom."""
+"""Outcome of a round of the lending game: answers, utilities and errors by person."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._format import Summarized
 from evenhand._validate import Floats
-
-if TYPE_CHECKING:
-    from evenhand.studies.lending.game import LendingGame
+from evenhand.studies.lending.rules import LendingRules
 
 __all__ = ["Round"]
 
@@ -35,7 +33,7 @@ class Round(Summarized):
         The bank that answered, as it was fitted then.
     """
 
-    game: LendingGame
+    game: LendingRules
     qualified: Mask
     applied: Mask
     approved: Mask
