@@ -14,6 +14,9 @@ from evenhand._validate import (
 from evenhand.calibration import calibration_error, crps, log_score, rounding_step
 from evenhand.forecast import Forecast
 
+COMPARED_DRAWS = 2
+"""Draws per person whose CRPS and widths are compared."""
+
 COMPARED = 250
 """Most people whose CRPS and widths are compared: both are slow without a closed form."""
 
