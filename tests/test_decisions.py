@@ -284,7 +284,7 @@ def test_blocks_of_people_give_what_one_piece_gives(
     decision = BayesDecision([0.0, 1.0], lambda y, a, rows: np.exp(0.3 * (y - a + rows[:, None])))
     outcomes = np.linspace(-2, 2, 9)
     whole, ways = decision.expected_loss(FORECASTS[key], x), decision.check_loss(outcomes, x)
-    monkeypatch.setattr(bayes, "BLOCK", 1)
+    monkeypatch.setattr(bayes, "BLOCK_NUMBERS", 1)
     np.testing.assert_allclose(decision.expected_loss(FORECASTS[key], x), whole, rtol=1e-14)
     np.testing.assert_array_equal(decision.check_loss(outcomes, x), ways)
 
@@ -425,7 +425,7 @@ def _one(loss: Any) -> BayesDecision:
         ),
         (
             lambda: _one(lambda y, x: y).decide(normals(), [1, 2]),
-            r"x must have one row per person \(3\), got 2 rows",
+            r"X must have one row per person \(3\), got 2 rows",
         ),
         (
             lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1.0]),

@@ -1,4 +1,4 @@
-"""Acting on forecasts: the action with the least expected loss, and how often its loss breaks its promise."""
+"""Decisions: actions of least expected loss, and how often their loss exceeds the promised one."""
 
 from evenhand.decisions.bayes import BayesDecision, Decisions
 from evenhand.decisions.guarantee import LossGuarantee, loss_guarantee

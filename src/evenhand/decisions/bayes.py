@@ -1,4 +1,4 @@
-"""The action that minimizes expected loss under a forecast (method: decisions)."""
+"""Actions of least expected loss under a forecast (method: decisions)."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ __all__ = ["BayesDecision", "Decisions"]
 Ints = NDArray[np.intp]
 Loss = Callable[..., ArrayLike]
 
-BLOCK = 1 << 22
-"""Numbers that an expectation holds at once."""
+BLOCK_NUMBERS = 1 << 22
+"""Losses computed at once, so that memory does not grow with the number of people."""
 
 NODES = 1024
-"""About so many outcomes stand for a forecast while its expectation is taken."""
+"""Outcomes, about, at which a function is computed for the expectation under one forecast."""
 
-NO_CHANGE = 1e-12
-"""Changes of a loss, as a share of its size, that are taken for rounding."""
+SHIFT = "add a constant to the losses of all actions: decisions stay the same"
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What was chosen for each forecast.
+    """Actions chosen under forecasts, with the expected loss that each forecast promised.
 
     Parameters
     ----------
     actions : tuple
-        The actions there were.
+        The actions to choose from.
     index : ndarray of int, shape of the batch
         Number of the chosen action.
     promised : ndarray, shape of the batch
@@ -79,7 +78,7 @@ class Decisions:
 
 
 class BayesDecision:
-    """Choose the action with the least expected loss under the forecast.
+    """Choice of the action with the least expected loss under the forecast.
 
     Parameters
     ----------
@@ -90,16 +89,16 @@ class BayesDecision:
         A mapping from each action to a `StepLoss`, a number (a constant loss) or a function of
         outcomes; or one function `loss(y, action)` for all. Functions are vectorized: an array of
         outcomes in, losses of the same shape out. Where losses differ between people by more than a
-        `StepLoss` per person says, pass `x` to the methods: functions are then called with the rows
-        of `x` as last argument and outcomes of shape (n, k).
+        `StepLoss` per person can hold, pass `X` to the methods: functions are then called with the
+        rows of `X` as last argument and outcomes of shape (n, k).
 
     Notes
     -----
     Step losses are integrated in closed form. Functions are integrated over the quantiles of the
     forecast, to about 3e-4 standard deviations where the function has a kink, to 1e-2 where the
-    forecast has a gap of many standard deviations. A function that jumps loses more: say it as a
-    `StepLoss`. Any losses may be decided by; it is `loss_guarantee` that needs them to be
-    non-negative and monotone.
+    forecast has a gap of many standard deviations. A function that jumps loses more: write it
+    as a `StepLoss`. Decisions take any losses; only `loss_guarantee` needs them to be non-negative
+    and monotone.
 
     References
     ----------
@@ -146,14 +145,14 @@ class BayesDecision:
         self.loss = loss
         self._losses = [_loss_of(loss, action) for action in self.actions]
 
-    def expected_loss(self, forecast: Forecast, x: Any = None) -> Floats:
+    def expected_loss(self, forecast: Forecast, X: Any = None) -> Floats:
         """Expected loss of each action under each forecast.
 
         Parameters
         ----------
         forecast : Forecast
             Of n people, over draws or not.
-        x : table or array with n rows, optional
+        X : table or array with n rows, optional
             What losses that are functions depend on besides the outcome.
 
         Returns
@@ -166,7 +165,7 @@ class BayesDecision:
             If a loss does not fit the outcomes it is given or is not finite.
         """
         check_forecast(forecast)
-        _check_people(x, len(forecast))
+        _check_people(X, len(forecast))
         expected = np.empty((*forecast.distribution.batch_shape, len(self.actions)))
         functions = []
         for j, loss in enumerate(self._losses):
@@ -175,18 +174,18 @@ class BayesDecision:
             else:
                 functions.append(j)
         if functions:
-            self._integrate(forecast, x, functions, expected)
+            self._integrate(forecast, X, functions, expected)
         return expected
 
-    def decide(self, forecast: Forecast, x: Any = None) -> Decisions:
+    def decide(self, forecast: Forecast, X: Any = None) -> Decisions:
         """Choose for each forecast; parameters and errors as for `expected_loss`."""
-        expected = self.expected_loss(forecast, x)
+        expected = self.expected_loss(forecast, X)
         index = expected.argmin(axis=-1)
         return Decisions(
             self.actions, index, np.take_along_axis(expected, index[..., None], axis=-1)[..., 0]
         )
 
-    def realized_loss(self, decisions: Decisions, y: ArrayLike, x: Any = None) -> Floats:
+    def realized_loss(self, decisions: Decisions, y: ArrayLike, X: Any = None) -> Floats:
         """Loss of the chosen actions at the outcomes.
 
         Parameters
@@ -195,7 +194,7 @@ class BayesDecision:
             For n people.
         y : array-like of shape (n,)
             Outcomes.
-        x : table or array with n rows, optional
+        X : table or array with n rows, optional
             As for `decide`.
 
         Returns
@@ -212,14 +211,14 @@ class BayesDecision:
             raise bad_input(
                 "decisions", f"choose among {list(self.actions)}", f"{list(decisions.actions)}"
             )
-        _check_people(x, n)
+        _check_people(X, n)
         losses = np.column_stack(
-            [self._at(j, outcomes[:, None], x)[:, 0] for j in range(len(self.actions))]
+            [self._at(j, outcomes[:, None], X)[:, 0] for j in range(len(self.actions))]
         )
         rows = np.arange(n) if decisions.index.ndim == 1 else np.arange(n)[:, None]
         return np.asarray(losses[rows, decisions.index])
 
-    def check_loss(self, y: ArrayLike, x: Any = None) -> Ints:
+    def check_loss(self, y: ArrayLike, X: Any = None) -> Ints:
         """Check that losses are non-negative and monotone in the outcome, as the guarantee needs.
 
         Step losses are checked as they are, functions at these outcomes.
@@ -228,7 +227,7 @@ class BayesDecision:
         ----------
         y : array-like of shape (k,)
             Outcomes that may occur.
-        x : table or array with n rows, optional
+        X : table or array with n rows, optional
             As for `decide`.
 
         Returns
@@ -246,11 +245,11 @@ class BayesDecision:
         outcomes = np.unique(check_finite("y", y))
         return np.column_stack(
             np.broadcast_arrays(
-                *(self._direction(j, outcomes, x) for j in range(len(self.actions)))
+                *(self._direction(j, outcomes, X) for j in range(len(self.actions)))
             )
         )
 
-    def _direction(self, j: int, y: Floats, x: Any) -> Ints:
+    def _direction(self, j: int, y: Floats, X: Any) -> Ints:
         """Direction of one action's loss, shape (1,) or (n,)."""
         loss = self._losses[j]
         name = f"the loss of action {self.actions[j]!r}"
@@ -261,33 +260,30 @@ class BayesDecision:
                 return np.atleast_1d(loss.direction()).astype(np.intp)
             except InputError as error:
                 raise InputError(f"{name} must be monotone in the outcome: {error}") from error
-        n = 1 if x is None else len(x)
+        n = 1 if X is None else len(X)
         parts = []
         for rows in _blocks(n, y.size):
             grid = np.broadcast_to(y, (rows.stop - rows.start, y.size))
-            parts.append(
-                _directions(self._at(j, grid, None if x is None else take_rows(x, rows)), y, name)
-            )
+            people = None if X is None else take_rows(X, rows)
+            parts.append(_directions(self._at(j, grid, people), y, name))
         return np.concatenate(parts)
 
-    def _at(self, j: int, y: Floats, x: Any) -> Floats:
+    def _at(self, j: int, y: Floats, X: Any) -> Floats:
         """Loss of one action at outcomes of shape (n, k)."""
         loss = self._losses[j]
         if isinstance(loss, StepLoss):
             return loss(y)
         name = f"the loss of action {self.actions[j]!r}"
         try:
-            values = np.asarray(loss(y) if x is None else loss(y, x), dtype=np.float64)
+            values = np.asarray(loss(y) if X is None else loss(y, X), dtype=np.float64)
         except Exception as error:  # whatever a function of the user's raises
-            with_x = (
-                ""
-                if x is None
-                else f" and {len(x)} rows of x (one column of them: x[...][:, None])"
-            )
+            rows = ""
+            remedy = "write it for arrays, and pass X if it depends on more than the outcome"
+            if X is not None:
+                rows = f" and {len(X)} rows of X (one column of them: X[...][:, None])"
+                remedy = "write it for arrays"
             raise InputError(
-                f"{name} cannot be computed at outcomes of shape {y.shape}{with_x}: {error}; write"
-                " it for arrays"
-                + (", and pass x if it depends on more than the outcome" if x is None else "")
+                f"{name} cannot be computed at outcomes of shape {y.shape}{rows}: {error}; {remedy}"
             ) from error
         if values.shape != y.shape:
             remedy = "write it for arrays of outcomes; a constant loss is a number"
@@ -300,12 +296,12 @@ class BayesDecision:
         return values
 
     def _integrate(
-        self, forecast: Forecast, x: Any, functions: list[int], expected: Floats
+        self, forecast: Forecast, X: Any, functions: list[int], expected: Floats
     ) -> None:
         """Fill in the expectations of losses that are functions, a block of people at a time."""
         for rows in _blocks(len(forecast), NODES * int(np.prod(expected.shape[1:-1]))):
             part = forecast[rows].distribution
-            people = None if x is None else take_rows(x, rows)
+            people = None if X is None else take_rows(X, rows)
             for j in functions:
 
                 def loss(y: Floats, j: int = j, people: Any = people) -> Floats:
@@ -317,11 +313,8 @@ class BayesDecision:
         return f"BayesDecision(actions={list(self.actions)})"
 
 
-SHIFT = "add a constant to the losses of all actions: decisions stay the same"
-
-
 def _loss_of(loss: Any, action: Hashable) -> Any:
-    """Loss of one action: a `StepLoss`, or a function of outcomes and, if given, of `x`."""
+    """Loss of one action: a `StepLoss`, or a function of outcomes and, if given, of `X`."""
     if not isinstance(loss, Mapping):
         if not callable(loss):
             raise bad_input(
@@ -343,20 +336,20 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
 
 
 def check_forecast(forecast: Any) -> None:
-    """Refuse what is no Forecast: most often the model itself."""
+    """Refuse what is not a Forecast, most often the model itself."""
     if not isinstance(forecast, Forecast):
         remedy = "ask the model for it: model.forecast(X)" if hasattr(forecast, "forecast") else ""
         raise bad_input("forecast", "be a Forecast", type(forecast).__name__, remedy)
 
 
-def _check_people(x: Any, n: int) -> None:
-    if x is not None and (not hasattr(x, "__len__") or len(x) != n):
-        got = f"{len(x)} rows" if hasattr(x, "__len__") else repr(x)
-        raise bad_input("x", f"have one row per person ({n})", got)
+def _check_people(X: Any, n: int) -> None:
+    if X is not None and (not hasattr(X, "__len__") or len(X) != n):
+        got = f"{len(X)} rows" if hasattr(X, "__len__") else repr(X)
+        raise bad_input("X", f"have one row per person ({n})", got)
 
 
 def _blocks(n: int, width: int) -> list[slice]:
-    return row_blocks(n, max(1, BLOCK // max(width, 1)))
+    return row_blocks(n, max(1, BLOCK_NUMBERS // max(width, 1)))
 
 
 def _directions(losses: Floats, y: Floats, name: str) -> Ints:
@@ -365,15 +358,14 @@ def _directions(losses: Floats, y: Floats, name: str) -> Ints:
         i, k = (int(place) for place in np.argwhere(losses < 0)[0])
         raise bad_input(name, "be at least 0", f"{losses[i, k]:g} at y = {y[k]:g}", SHIFT)
     steps = np.diff(losses, axis=-1)
-    least = NO_CHANGE * np.abs(losses).max(axis=-1, keepdims=True)
+    # smaller changes are rounding errors
+    least = 1e-12 * np.abs(losses).max(axis=-1, keepdims=True)
     rises = (steps > least).any(axis=-1)
     falls = (steps < -least).any(axis=-1)
     if (rises & falls).any():
         i = int(np.argmax(rises & falls))
-        k = int(
-            np.argmax(
-                steps[i] * (1 if steps[i][np.abs(steps[i]) > least[i]][0] < 0 else -1) > least[i]
-            )
-        )
+        # the first step against the direction of the first change
+        first = steps[i][np.abs(steps[i]) > least[i]][0]
+        k = int(np.argmax(-np.sign(first) * steps[i] > least[i]))
         raise bad_input(name, "rise or fall with the outcome", f"one that turns at y = {y[k]:g}")
     return np.asarray(rises.astype(np.intp) - falls.astype(np.intp))

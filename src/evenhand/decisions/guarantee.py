@@ -1,11 +1,11 @@
-"""How often a decision costs more than its forecast promised (method: decisions).
+"""How often the loss of a decision exceeds what its forecast promised (method: decisions).
 
 The forecast that chooses an action promises a loss, its expectation. If the loss is non-negative
 and rises with the outcome, it exceeds `k` times the promise only where the PIT is above `1 - 1/k`;
-if it falls, only where the PIT is below `1/k`. So the law of PITs bounds how often: by `1/k` if the
-direction of the chosen action is always the same, by `2/k` if not, over whatever the forecaster is
-calibrated for. For one person under an individually calibrated forecaster what counts is whether
-the direction depends on that person's draw.
+if it falls, only where the PIT is below `1/k` (Markov). So the distribution of PITs bounds how
+often: by `1/k` if the direction of the chosen action is always the same, by `2/k` if not, over
+whatever the forecaster is calibrated for. For one person under an individually calibrated
+forecaster what counts is whether the direction depends on that person's draw.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evenhand.calibration import check_own_draws
 from evenhand.certificates import ONE_ROW_EACH
 from evenhand.columns import check_groups
 from evenhand.decisions.bayes import BayesDecision, check_forecast
-from evenhand.decisions.realized_losses import Seen
+from evenhand.decisions.realized_losses import RealizedLosses
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 
@@ -54,10 +54,14 @@ COLUMNS = [
     "verdict",
 ]
 
-CHECKED = 200
-CHECKED_OUTCOMES = 257
+CHECKED_PEOPLE = 200
+"""People at quantiles of whose forecasts losses are checked."""
+
 CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
-"""Losses are checked at quantiles of so many people's forecasts, and at so many outcomes in all."""
+"""Levels of these quantiles."""
+
+CHECKED_OUTCOMES = 257
+"""Of these, and of the outcomes, so many each."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,7 +183,7 @@ def loss_guarantee(
     forecast: Forecast,
     y: ArrayLike,
     *,
-    x: Any = None,
+    X: Any = None,
     k: float | Sequence[float] = (2, 4, 10),
     groups: Any = None,
     masses: ArrayLike = (0.1, 0.2, 0.5),
@@ -187,30 +191,29 @@ def loss_guarantee(
     cluster: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> LossGuarantee:
-    """Measure how often a decision's loss exceeds k times what its forecast promised, beside the theorem's bound.
+    """Measure how often a decision's loss exceeds k times its promise, beside the theorem's bound.
 
     Parameters
     ----------
     decision : BayesDecision
         Its losses must be non-negative and monotone in the outcome.
     forecast : Forecast
-        Of n held-out people. Randomized: each person's own draws, best several (`draws.jittered(n,
-        64)`): they show whether the direction of the chosen action depends on the draw, and how
-        often each person is let down.
+        Of n held-out people. If randomized, with each person's own draws, best several
+        (`draws.jittered(n, 64)`): they show whether the direction of the chosen action depends on
+        the draw, and how often the promise to each person is broken.
     y : array-like of shape (n,)
         Outcomes.
-    x : table or array with n rows, optional
+    X : table or array with n rows, optional
         What losses depend on besides the outcome.
     k : float or list of float, default (2, 4, 10)
         Multiples of the promised loss, at least 1.
-    groups : DataFrame, Series, dict of name to values, or list of columns of `x`, optional
-        Groups named before the rows were seen, as in `evenhand.audit`. The theorem speaks of groups
-        by features; a group by outcomes may fare worse under any forecaster, and is measured all
-        the same.
+    groups : DataFrame, Series, dict of name to values, or list of columns of `X`, optional
+        Groups named before the rows were seen, as in `evenhand.audit`. The theorem is about groups
+        by features; a group by outcomes may fare worse under any forecaster, but is measured, too.
     masses : float or list of float
         Sizes of groups, as shares of the people, for which every group is bounded.
     confidence : float, default 0.95
-        Probability that a statement is true, for each k: that over everyone, those of all named
+        Probability that a statement is true, for each k: the one over everyone, those of all named
         groups together, those of every group of all masses together.
     cluster : array-like of shape (n,), optional
         Labels of people who have several rows: one row of each, chosen at random, is used.
@@ -244,7 +247,8 @@ def loss_guarantee(
     >>> from evenhand.decisions import StepLoss
     >>> from evenhand.draws import jittered
     >>> y = np.random.default_rng(0).normal(size=2000)
-    >>> forecast = Forecast.from_normal(np.zeros(2000), np.ones(2000)).randomized(0.1, r=jittered(2000, 32, 0))
+    >>> stated = Forecast.from_normal(np.zeros(2000), np.ones(2000))
+    >>> forecast = stated.randomized(0.1, r=jittered(2000, 32, 0))
     >>> bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
     >>> found = loss_guarantee(bank, forecast, y, k=2, masses=0.5, random_state=0)
     >>> found.factor, found.table["verdict"].tolist()
@@ -258,14 +262,14 @@ def loss_guarantee(
     multiples = _check_multiples(k)
     shares = check_masses(masses)
     check_fraction("confidence", confidence)
-    masks = check_groups(groups, n, y if x is None else x)
+    masks = check_groups(groups, n, y if X is None else X)
     random = generator(random_state)
     rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
     _check_draws(forecast, rows)
-    ways = decision.check_loss(_likely(forecast, outcomes), x)
-    made = decision.decide(forecast, x)
-    seen = Seen.of(
-        made, decision.realized_loss(made, outcomes, x), ways, forecast.is_randomized
+    ways = decision.check_loss(_likely(forecast, outcomes), X)
+    made = decision.decide(forecast, X)
+    seen = RealizedLosses.of(
+        made, decision.realized_loss(made, outcomes, X), ways, forecast.is_randomized
     ).take(rows)
     named = {name: mask[rows] for name, mask in masks.items()}
     table = [
@@ -291,6 +295,7 @@ def loss_guarantee(
 
 
 def _judged(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield each row of the table with its verdict."""
     for row in rows:
         if row["bound"] >= 1:
             verdict = "no claim"
@@ -311,18 +316,16 @@ def _check_multiples(k: float | Sequence[float]) -> list[float]:
 
 
 def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
-    """Refuse draws that people share, and several that are not one in each of equal cells.
-
-    They prove nothing.
-    """
+    """Refuse draws that prove nothing: shared by people, or not one in each of equal cells."""
     if forecast.r is not None:
         draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
         check_own_draws(np.broadcast_to(draws, (len(forecast), draws.shape[1])), rows)
 
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:
-    """Outcomes at which losses are checked: those there are, and quantiles of some forecasts."""
-    some = forecast[np.linspace(0, len(forecast) - 1, min(len(forecast), CHECKED)).astype(np.intp)]
+    """Outcomes at which losses are checked: observed ones, and quantiles of some forecasts."""
+    n = len(forecast)
+    some = forecast[np.linspace(0, n - 1, min(n, CHECKED_PEOPLE)).astype(np.intp)]
     quantiles = some.ppf(CHECKED_LEVELS).ravel()
     levels = np.linspace(0.0, 1.0, CHECKED_OUTCOMES)
     return np.concatenate(

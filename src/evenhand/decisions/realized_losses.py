@@ -1,4 +1,4 @@
-"""What happened to each person under a decision, and what that says about everyone and about groups."""
+"""Realized and promised losses of each person under a decision, for everyone and for groups."""
 
 from __future__ import annotations
 
@@ -42,17 +42,13 @@ WHY = {
 }
 """Why the theorem's bound is what it is."""
 
-SHOWING = 16
-"""Fewest draws per person that are taken to show whether the chosen direction depends on the
-draw."""
-
-ROUNDING = 1 + 1e-9
-"""A loss exceeds a promise only by more than rounding errors."""
+ENOUGH_DRAWS = 16
+"""Fewest draws per person that show whether the chosen direction depends on the draw."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What happened to each person: rows are people, columns draws.
+class RealizedLosses:
+    """Realized and promised losses: rows are people, columns draws.
 
     Parameters
     ----------
@@ -73,8 +69,10 @@ class Seen:
     is_randomized: bool
 
     @classmethod
-    def of(cls, decisions: Decisions, losses: Floats, ways: Ints, is_randomized: bool) -> Seen:
-        """Collect what happened; `ways` are the directions of all actions, shape (n or 1, n_actions)."""
+    def of(
+        cls, decisions: Decisions, losses: Floats, ways: Ints, is_randomized: bool
+    ) -> RealizedLosses:
+        """Collect losses; `ways` are the directions of all actions, shape (n or 1, n_actions)."""
         n = len(losses)
         ways = np.broadcast_to(ways, (n, ways.shape[1]))
         chosen = np.take_along_axis(ways, decisions.index.reshape(n, -1), axis=1)
@@ -86,9 +84,9 @@ class Seen:
             is_randomized,
         )
 
-    def take(self, rows: Any) -> Seen:
+    def take(self, rows: Any) -> RealizedLosses:
         """Return some people."""
-        return Seen(
+        return RealizedLosses(
             self.losses[rows],
             self.promised[rows],
             self.chosen_ways[rows],
@@ -100,11 +98,15 @@ class Seen:
     def mixed(self) -> float:
         """Share of people whose draws choose actions that lose in different directions.
 
-        NaN if that does not show.
+        NaN if there are too few draws to show it.
         """
         if not self.is_randomized or not self.differs.any():
             return 0.0
-        return float(_both(self.chosen_ways).mean()) if self.losses.shape[1] >= SHOWING else np.nan
+        return (
+            float(_both(self.chosen_ways).mean())
+            if self.losses.shape[1] >= ENOUGH_DRAWS
+            else np.nan
+        )
 
     def factor(self) -> tuple[int, str]:
         """1 or 2, for a bound of 1/k or 2/k, and why."""
@@ -115,7 +117,7 @@ class Seen:
             return 1, WHY["one way"]
         m = self.losses.shape[1]
         if np.isnan(self.mixed):
-            return 2, WHY["few draws"].format(m=m, needed=SHOWING)
+            return 2, WHY["few draws"].format(m=m, needed=ENOUGH_DRAWS)
         if self.mixed:
             return 2, WHY["draws"].format(share=percent(self.mixed))
         return 1, WHY["same choice"].format(m=m)
@@ -128,7 +130,7 @@ class Seen:
         confidence: float,
         random: np.random.Generator,
     ) -> list[dict[str, Any]]:
-        """Rows for everyone, for the named groups (all together) and for every group of each mass (all together)."""
+        """Rows for everyone, for all named groups together, for groups of all masses together."""
         everyone = self._statement(k, confidence, random) | {
             "group": "everyone",
             "kind": "everyone",
@@ -175,7 +177,7 @@ class Seen:
         if self.losses.shape[1] > 1:
             band = local_levels_band(shares, 1.0, confidence)
             high = [band.cvar(mass) for mass in masses]
-        else:  # one group may hold all who were let down
+        else:  # one group may hold everybody whose promise was broken
             everyone = share_bound(round(shares.sum()), shares.size, confidence)
             high = [min(1.0, everyone / mass) for mass in masses]
         bounds = [bound if self.is_randomized else min(1.0, bound / mass) for mass in masses]
@@ -195,13 +197,14 @@ class Seen:
 
     def _exceeded(self, k: float) -> Floats:
         """Share of each person's draws whose loss exceeds k times the promise."""
-        return np.asarray((self.losses > ROUNDING * k * self.promised).mean(axis=1))
+        # by more than rounding errors
+        return np.asarray((self.losses > (1 + 1e-9) * k * self.promised).mean(axis=1))
 
     def _bound(self, k: float) -> float:
         return min(1.0, self.factor()[0] / k)
 
     def broken_promise(self, confidence: float) -> tuple[float, float]:
-        """Ends of a normal interval for what is realized more than promised, in the mean.
+        """Ends of a normal interval for the mean of the realized less the promised loss.
 
         NaN for one person.
         """

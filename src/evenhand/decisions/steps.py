@@ -41,7 +41,8 @@ class StepLoss:
     """
 
     def __init__(self, cuts: ArrayLike, values: ArrayLike) -> None:
-        self.cuts, self.values = _array("cuts", cuts), _array("values", values)
+        self.cuts = _array("cuts", cuts)
+        self.values = _array("values", values)
         if self.values.shape[-1] != self.cuts.shape[-1] + 1:
             got = f"{self.values.shape[-1]} values for {self.cuts.shape[-1]} cuts"
             raise bad_input("values", "hold one value more than there are cuts", got)
@@ -53,10 +54,7 @@ class StepLoss:
         self.n_rows: int | None = rows.pop() if rows else None
 
     def __call__(self, y: ArrayLike) -> Floats:
-        """Loss at outcomes of shape (...), or (n, ...) if the loss is per person.
-
-        Of the same shape.
-        """
+        """Loss at outcomes of shape (...), or (n, ...) if the loss is per person, of that shape."""
         outcomes = np.asarray(y, dtype=np.float64)
         self._check_rows(outcomes.shape)
         loss = np.broadcast_to(self._along(self.values[..., 0], outcomes.ndim), outcomes.shape)
