@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.columns.conversion import as_pandas, as_table, refuse_repeated_names
+from evenhand.columns.conversion import as_pandas, as_table, refuse_repeated_names, stack_rows
 from evenhand.columns.encoded_columns import CategoryColumn, EncodedColumn
 from evenhand.columns.encoding import TableEncoder
 from evenhand.columns.evidence import Evidence, found_schema
@@ -46,6 +46,7 @@ __all__ = [
     "label",
     "read_typed",
     "refuse_repeated_names",
+    "stack_rows",
     "unreported",
     "warn_unseen",
 ]

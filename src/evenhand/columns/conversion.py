@@ -1,8 +1,10 @@
-"""Conversion of tables and series of any library, and of arrays, to pandas."""
+"""Conversion of tables of any library and arrays to pandas, and of learned columns to JSON."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import narwhals as nw
@@ -78,9 +80,28 @@ def as_table(
     return table
 
 
+def stack_rows(first: Any, second: Any) -> Any:
+    """Return the rows of two tables of one library, or of two arrays, one below the other."""
+    if not hasattr(first, "columns"):
+        return np.vstack([first, second])
+    tables = [nw.from_native(table) for table in (first, second)]
+    return nw.maybe_reset_index(nw.concat(tables)).to_native()
+
+
 def refuse_repeated_names(X: Any, name: str = "X") -> None:
     """Raise InputError if two columns of a table have one name, as text."""
     twice, count = Counter(map(str, X.columns)).most_common(1)[0] if len(X.columns) else ("", 1)
     if count > 1:
         place = f"{name}: column {twice!r}"
         raise bad_input(place, "appear once", f"{count} times", "rename or drop one")
+
+
+def as_json(learned: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass as JSON can hold them, tuples as lists."""
+    fields = asdict(learned)
+    return {key: list(one) if isinstance(one, tuple) else one for key, one in fields.items()}
+
+
+def from_json(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a dataclass that `as_json` gave, lists as tuples."""
+    return {key: tuple(one) if isinstance(one, list) else one for key, one in dict(fields).items()}

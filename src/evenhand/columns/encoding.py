@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats, InputError, bad_input
-from evenhand.columns.conversion import as_pandas, as_table
+from evenhand.columns.conversion import as_json, as_pandas, as_table, from_json
 from evenhand.columns.encoded_columns import KINDS, EncodedColumn, encoded_kind
+from evenhand.columns.groups import Condition
 
 MOST_SHOWN = 10
 """Absent columns that a message lists."""
@@ -98,17 +98,22 @@ class TableEncoder:
         return tuple(name for column in self._fitted() for name in column.names_out)
 
     @property
-    def sources(self) -> list[tuple[EncodedColumn, int]]:
-        """For each column of the matrix, the column of the table behind it and its output there."""
+    def readable(self) -> list[bool]:
+        """Whether words can describe a bound on each column of the matrix, as `condition` does."""
+        return [column.has_words(output) for column, output in self._sources()]
+
+    def condition(self, j: int, low: float, high: float) -> Condition:
+        """Return the rows whose column `j` of the matrix is above `low` and at or below `high`."""
+        column, output = self._sources()[j]
+        return column.condition(output, low, high)
+
+    def _sources(self) -> list[tuple[EncodedColumn, int]]:
+        """Return the column behind each column of the matrix, and the number of its output."""
         return [(column, i) for column in self._fitted() for i in range(len(column.names_out))]
 
     def to_state(self) -> dict[str, Any]:
         """Return everything that was learned, as JSON can hold it."""
-        entries = [{"kind": column.kind, **asdict(column)} for column in self._fitted()]
-        columns = [
-            {key: list(x) if isinstance(x, tuple) else x for key, x in entry.items()}
-            for entry in entries
-        ]
+        columns = [{"kind": column.kind, **as_json(column)} for column in self._fitted()]
         return {"named": self.named_, "columns": columns}
 
     @classmethod
@@ -122,9 +127,8 @@ class TableEncoder:
             encoder.named_ = bool(state["named"])
             encoder.columns_ = tuple(_column_from_state(entry) for entry in state["columns"])
         except (KeyError, TypeError, ValueError) as error:
-            raise bad_input(
-                "state", "be what TableEncoder.to_state gives", f"{type(error).__name__}: {error}"
-            ) from error
+            got = f"{type(error).__name__}: {error}"
+            raise bad_input("state", "be what TableEncoder.to_state gives", got) from error
         return encoder
 
     def _fitted(self) -> tuple[EncodedColumn, ...]:
@@ -134,9 +138,7 @@ class TableEncoder:
 
 
 def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:
-    fields: dict[str, Any] = {
-        key: tuple(x) if isinstance(x, list) else x for key, x in dict(entry).items()
-    }
+    fields = from_json(entry)
     return KINDS[fields.pop("kind")](**fields)
 
 

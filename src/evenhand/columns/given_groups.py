@@ -13,6 +13,7 @@ from evenhand.columns.conversion import as_pandas, as_table
 from evenhand.columns.features import group_columns
 from evenhand.columns.groups import Group, Groups, Mask
 from evenhand.columns.partition import Partition
+from evenhand.columns.values import kind_of
 
 
 def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool = False) -> Groups:
@@ -41,6 +42,7 @@ def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool =
         name.
     """
     found: dict[str, tuple[Group, Mask]] = {}
+    # "everyone" is the first row of every table of groups
     for place, group, mask in _formed(groups, n_samples, X, is_block):
         if group.name == "everyone" or group.name in found:
             raise bad_input(place, "have a name of its own", f"{group.name!r} twice")
@@ -54,11 +56,14 @@ def _formed(groups: Any, n: int, X: Any, is_block: bool) -> Iterator[tuple[str, 
     """Yield where each group is from, what it is and its rows."""
     named = _values_by_name(groups, n, X)
     if named is None:
-        table = _table_of(groups, n, X)
-        made = group_columns(table, _column_names(groups), source="X").pairs()
-        yield from (("groups", group, mask) for group, mask in made)
-        return
-    for name, values in named:
+        table = as_pandas(X)
+        if not isinstance(table, pd.DataFrame):
+            got = type(groups).__name__
+            raise bad_input("groups", "be masks by name where X is not a table", got)
+        columns = as_table(table, n, per="outcome")
+        for group, mask in group_columns(columns, check_names(groups), source="X").pairs():
+            yield "groups", group, mask
+    for name, values in named or ():
         place = f"groups[{name!r}]"
         column = _one_column(values, place, n, X, "booleans" if is_block else "booleans or labels")
         if _is_mask(column):
@@ -71,7 +76,8 @@ def _formed(groups: Any, n: int, X: Any, is_block: bool) -> Iterator[tuple[str, 
             raise bad_input(place, f"be {n} booleans", got, remedy)
         else:
             partition = Partition.learn(column, str(name), source="groups")
-            yield from ((place, group, mask) for group, mask in partition.masks(column).pairs())
+            for group, mask in partition.masks(column).pairs():
+                yield place, group, mask
 
 
 def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | None:
@@ -99,21 +105,14 @@ def _check_match(place: str, values: Any, n: int, X: Any) -> None:
     """Refuse another length, and another index than that of X: rows are matched by position."""
     if len(values) != n:
         raise bad_input(place, f"have one row per row that is judged ({n})", f"{len(values)} rows")
-    is_indexed = isinstance(values, pd.Series | pd.DataFrame) and isinstance(
-        X, pd.Series | pd.DataFrame
-    )
-    if is_indexed and not values.index.equals(X.index):
+    # an index that differs most likely means another order of the rows
+    are_indexed = all(isinstance(one, pd.Series | pd.DataFrame) for one in (values, X))
+    if are_indexed and not values.index.equals(X.index):
         of = "y" if isinstance(X, pd.Series) else "X"
-        remedy = (
-            f"order it by .loc[{of}.index], or give .to_numpy() if the rows are in the order of"
-            f" {of}"
-        )
-        raise bad_input(
-            place,
-            f"have the index of {of}, as rows are matched by position",
-            "another index",
-            remedy,
-        )
+        rule = f"have the index of {of}, as rows are matched by position"
+        in_order = f"give .to_numpy() if the rows are in the order of {of}"
+        remedy = f"order it by .loc[{of}.index], or {in_order}"
+        raise bad_input(place, rule, "another index", remedy)
 
 
 def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Series[Any]:
@@ -129,23 +128,17 @@ def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Serie
 
 
 def _is_mask(column: pd.Series[Any]) -> bool:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return False
-    return (
-        bool(pd.api.types.is_bool_dtype(column.dtype))
-        or pd.api.types.infer_dtype(column, skipna=True) == "boolean"
-    )
+    # categories of True and False are labels: a way to make missing values a group of their own
+    return not isinstance(column.dtype, pd.CategoricalDtype) and kind_of(column) == "boolean"
 
 
 def _mask(column: pd.Series[Any], place: str) -> Mask:
     missing = column.isna().to_numpy(dtype=bool)
     if missing.any():
         got = f"{int(missing.sum())} (the first in row {int(np.argmax(missing))}, counted from 0)"
-        remedy = (
-            "fill them, or make labels of them by .astype('category'): then they are a group of"
-            " their own"
-        )
-        raise bad_input(place, "have no missing values, as it is a mask", got, remedy)
+        as_labels = "make labels of them by .astype('category'): then they are a group of their own"
+        rule = "have no missing values, as it is a mask"
+        raise bad_input(place, rule, got, f"fill them, or {as_labels}")
     return column.to_numpy(dtype=np.bool_)
 
 
@@ -161,25 +154,9 @@ def check_names(groups: Any) -> list[Any]:
     if isinstance(table, str | Mapping | pd.DataFrame | pd.Series):
         remedy = "add the groups to the table as columns"
         raise bad_input("groups", "hold names of columns", type(groups).__name__, remedy)
-    return _column_names(groups)
-
-
-def _column_names(groups: Any) -> list[Any]:
     names = list(groups)
     for name in names:
         if isinstance(name, bool | np.bool_) or not isinstance(name, str | int | np.integer):
-            raise bad_input(
-                "groups",
-                "hold names of columns",
-                type(name).__name__,
-                "give masks as {'name': mask}",
-            )
+            remedy = "give masks as {'name': mask}"
+            raise bad_input("groups", "hold names of columns", type(name).__name__, remedy)
     return names
-
-
-def _table_of(groups: Any, n: int, X: Any) -> pd.DataFrame:
-    table = as_pandas(X)
-    if not isinstance(table, pd.DataFrame):
-        got = type(groups).__name__
-        raise bad_input("groups", "be masks by name where X is not a table", got)
-    return as_table(table, n, per="outcome")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from evenhand._validate import bad_input
-from evenhand.columns.conversion import as_pandas
+from evenhand.columns.conversion import as_json, as_pandas, from_json
 from evenhand.columns.values import (
     Kind,
     as_numbers,
@@ -135,18 +135,12 @@ class Column:
 
     def to_state(self) -> dict[str, Any]:
         """Return the column as JSON can hold it."""
-        entry = asdict(self)
-        return {
-            key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()
-        }
+        return as_json(self)
 
     @classmethod
     def from_state(cls, entry: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state`."""
-        fields: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
-        }
-        return cls(**fields)
+        return cls(**from_json(entry))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -72,16 +72,13 @@ class Masks:
         """Return some of the masks, with the columns that they need."""
         needed = np.unique(np.concatenate(([0], self.column[wanted])))
         has_all = needed.size == self.columns.shape[1]  # then the matrix is not copied
-        return Masks(
+        return replace(
+            self,
             columns=self.columns if has_all else self.columns[:, needed],
             groups=tuple(self.groups[g] for g in np.flatnonzero(wanted)),
             feature=self.feature[wanted],
             column=np.searchsorted(needed, self.column[wanted]),
             complement=self.complement[wanted],
-            labels=self.labels,
-            n_unnamed=self.n_unnamed,
-            left_out=self.left_out,
-            same_rows=self.same_rows,
         )
 
 

@@ -44,12 +44,7 @@ class Rule:
 
     def conditions(self, encoder: TableEncoder) -> list[Condition]:
         """Return what the bounds mean for the columns of the table; all conditions have to hold."""
-        sources = encoder.sources
-        found = list[Condition]()
-        for j, (low, high) in self.bounds.items():
-            column, output = sources[j]
-            found.append(column.condition(output, low, high))
-        return found
+        return [encoder.condition(j, low, high) for j, (low, high) in self.bounds.items()]
 
 
 def learn_rules(
@@ -63,7 +58,7 @@ def learn_rules(
     from sklearn.tree import DecisionTreeRegressor
 
     # a rule is for people to read: only columns of the matrix that words can describe
-    readable = np.flatnonzero([column.has_words(output) for column, output in encoder.sources])
+    readable = np.flatnonzero(encoder.readable)
     if readable.size == 0:
         return ()
     leaf_rows = max(10, math.ceil(mass * scores.size / RULE_STRETCH))

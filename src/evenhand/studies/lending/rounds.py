@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import bad_input, check_choice, check_finite
+from evenhand.columns import stack_rows
 from evenhand.draws import KeyedDraws, RandomState, generator
 from evenhand.studies.lending.applicants import Applicants
 from evenhand.studies.lending.game import LendingGame, check_bank
@@ -125,7 +125,8 @@ def play_rounds(
             seen = (
                 np.flatnonzero(played.approved) if labels == "approved" else np.arange(worth.size)
             )
-            known = _stacked(known[0], take_rows(X, seen)), np.concatenate([known[1], worth[seen]])
+            outcomes = np.concatenate([known[1], worth[seen]])
+            known = stack_rows(known[0], take_rows(X, seen)), outcomes
     return rounds
 
 
@@ -133,11 +134,3 @@ def _fitted(bank: Any, known: tuple[Any, Any]) -> Any:
     from sklearn.base import clone
 
     return clone(bank).fit(*known)
-
-
-def _stacked(first: Any, second: Any) -> Any:
-    if hasattr(first, "columns"):
-        return nw.maybe_reset_index(
-            nw.concat([nw.from_native(part) for part in (first, second)])
-        ).to_native()
-    return np.vstack([first, second])
