@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 TARGETS = (0.3, 0.35, 0.4, 0.45)
-"""Largest group errors, in the order in which they are tried: the first is met on nearly all splits.
-The model is trained once, for the last."""
+"""Largest group errors, in the order in which they are tried: the first is met on nearly all
+splits. The model is trained once, for the last."""
 
 GROUP_MASS = 0.2
 CERTIFY_SHARE = 0.4

@@ -80,11 +80,13 @@ def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats
     """
     uniform = fresh((n_samples, check_count("m", m)), random_state)
     cells: Floats = np.arange(m, dtype=np.float64)
+    # the division may round to the end of [0, 1], where quantiles are infinite
     return np.clip((cells + uniform) / m, 2.0**-60, 1 - 2.0**-53)
 
 
 def fresh(shape: int | tuple[int, ...], random_state: RandomState = None) -> Floats:
     """Independent uniform draws, strictly between 0 and 1."""
+    # midpoints of 2^52 cells: exact in float64, and never 0 or 1
     return np.asarray(
         (generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52, dtype=np.float64
     )
@@ -135,6 +137,7 @@ def one_row_each(
     3
     """
     person = check_cluster(cluster, n_samples)
+    # the first row of each person in a random order is a random row of the person
     shuffled = generator(random_state).permutation(n_samples)
     _, first = np.unique(person[shuffled], return_index=True)
     return np.sort(shuffled[first]).astype(np.intp)
@@ -201,6 +204,7 @@ class KeyedDraws:
         )
         prefix = unicodedata.normalize("NFC", context).encode()
         self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
+        # the length keeps context and id apart: no other pair of texts gives the same bytes
         self._hash.update(len(prefix).to_bytes(8, "big") + prefix)
 
     def __call__(self, ids: Iterable[Any]) -> Floats:
@@ -213,6 +217,7 @@ class KeyedDraws:
     def _draw(self, text: bytes) -> float:
         keyed = self._hash.copy()
         keyed.update(text)
+        # the 52 leading bits, in the middle of their cell as in `fresh`
         return ((int.from_bytes(keyed.digest(), "big") >> 12) + 0.5) / 2.0**52
 
     def __repr__(self) -> str:

@@ -59,6 +59,7 @@ class Forecast:
             )
         if self.r is None and len(shape) == 2:
             raise bad_input("r", "be given for a batch over draws", "None")
+        # draws of shape (1, m) are the same for all people
         shared = (1, *shape[1:]) if len(shape) == 2 else shape
         if self.r is not None and self.r.shape not in (shape, shared):
             raise bad_input("r", f"fit the batch {shape}", f"shape {self.r.shape}")
@@ -180,6 +181,7 @@ class Forecast:
         if step is None:
             return self.cdf(y)
         low, high = (self.cdf(end) for end in cell_ends(check_finite("y", y), step))
+        # one uniform per person: the true outcome lies at one place of its cell under every draw
         share = fresh(self.n_samples, generator(random_state))
         return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
 
@@ -201,6 +203,7 @@ class Forecast:
             return self.distribution.ppf(levels)
         if levels.ndim != 1:
             raise bad_input("p", "be a number or a list of numbers", f"shape {levels.shape}")
+        # the batch gets a last axis, along which the probabilities run
         return self.distribution.expand().ppf(levels)
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
@@ -251,6 +254,7 @@ class Forecast:
                 "this forecast is randomized already; randomize the deterministic forecast instead"
             )
         draws = as_draws(r, self.n_samples, random_state)
+        # several draws per person need an axis of their own
         base = self.distribution.expand() if draws.ndim == 2 else self.distribution
         return Forecast(Randomized(base, make_link(link, alpha), draws), draws)
 
@@ -264,6 +268,7 @@ class Forecast:
                 "only a forecast with several draws per person, r of shape (1, m) or (n, m), is"
                 " rearranged"
             )
+        # sorted CDFs are given to the draws in their order along the row
         if not (np.diff(self.r, axis=-1) > 0).all():
             raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
         return Forecast(Rearranged(self.distribution), self.r)

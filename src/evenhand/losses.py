@@ -84,6 +84,7 @@ def individual_calibration_loss(
     >>> individual_calibration_loss(pit, log_density, r, alpha=0.1).mean().backward()
     """
     torch = require_extra("torch", "neural")
+    # a tensor of alphas, one per network of a path, is checked by whoever makes it
     if not isinstance(alpha, torch.Tensor):
         check_fraction("alpha", float(alpha), high_open=False)
     return (1 - alpha) * paic_loss(pit, r) + alpha * nll_loss(log_density)

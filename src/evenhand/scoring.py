@@ -108,6 +108,7 @@ def _forecast(estimator: Any, X: Any) -> Forecast:
         rule = "be a forecaster with forecast(X, r)"
         remedy = "a Pipeline goes inside: RandomizedRegressor(pipeline)"
         raise bad_input("estimator", rule, type(estimator).__name__, remedy)
+    # fixed draws, equal for all people: scores of two models differ by the models alone
     forecast: Forecast = estimator.forecast(X, nodes(SCORED_DRAWS))
     return forecast
 

@@ -68,6 +68,7 @@ class Distribution(ABC):
 
     def take(self, rows: Any) -> Self:
         """Return the batch of the given rows: an index along the first axis."""
+        # wrappers around a base of another shape override take and expand
         return self._rebuilt(lambda array, dims: array[rows])
 
     def expand(self) -> Self:
@@ -98,6 +99,7 @@ class Distribution(ABC):
             raise bad_input(
                 "p", "lie between 0 and 1", float(wrong), "fractions everywhere: 0.9, not 90"
             )
+        # by the nearer tail: log(1 - p) keeps its digits where log(p) is rounded to 0
         upper = values > 0.5
         with np.errstate(divide="ignore"):
             return self.quantile_from_tail(np.log(np.where(upper, 1 - values, values)), upper)
@@ -116,6 +118,7 @@ class Distribution(ABC):
         `function` gets outcomes whose shape broadcasts to `batch_shape + (q,)` and returns as many
         values. The trapezoidal rule in normal scores is exact to rounding for smooth functions.
         """
+        # with Y = ppf(Phi(z)) the mean is an integral over z against the normal density
         scores = score_grid(WIDE_REACH, FINE_STEP)
         weights = np.exp(-scores * scores / 2)
         y = self.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
@@ -136,6 +139,7 @@ class Distribution(ABC):
 
     def _table(self) -> tuple[Floats, Floats]:
         """CDF levels and quantiles for integrals, each broadcasting to `batch_shape + (q,)`."""
+        # even in normal scores: dense in probability towards both tails
         scores = score_grid(GRID_REACH, GRID_STEP)
         base = self.expand()
         return special.ndtr(scores), base.quantile_from_tail(
@@ -145,6 +149,7 @@ class Distribution(ABC):
 
 def score_grid(reach: float, step: float) -> Floats:
     """Normal scores from `-reach` to `reach`, symmetric, about `step` apart."""
+    # symmetric about 0, so that tables of symmetric distributions are symmetric
     half = int(np.ceil(reach / step))
     return np.asarray(np.arange(-half, half + 1) * (reach / half), dtype=np.float64)
 

@@ -53,6 +53,7 @@ class LocationScale(Distribution):
         base = (
             self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
         )
+        # a residual distribution of shape (1,) is shared by all people and stays whole
         if has_rows(self.loc.shape, self.batch_shape):
             return LocationScale(base, self.loc[rows], self.scale[rows])
         return LocationScale(base, self.loc, self.scale)
@@ -70,6 +71,7 @@ class LocationScale(Distribution):
         return self.base.logsf(self._standard(y))
 
     def logpdf(self, y: ArrayLike) -> Floats:
+        # change of variables: a density is per unit of y
         return np.asarray(self.base.logpdf(self._standard(y)) - np.log(self.scale))
 
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
@@ -82,4 +84,5 @@ class LocationScale(Distribution):
         return np.asarray(self.scale * self.base.std())
 
     def crps(self, y: ArrayLike) -> Floats:
+        # the CRPS has the unit of y, and scales with the distribution
         return np.asarray(self.scale * self.base.crps(self._standard(y)))

@@ -68,6 +68,7 @@ class NormalMixture(Distribution):
         return np.asarray(special.logsumexp(logs, b=self.weights, axis=-1))
 
     def logcdf(self, y: ArrayLike) -> Floats:
+        # weights that sum to 1 + 1e-16 must not give a probability above 1
         return np.minimum(self._log_sum(special.log_ndtr(self._score(y))), 0.0)
 
     def logsf(self, y: ArrayLike) -> Floats:
@@ -87,6 +88,7 @@ class NormalMixture(Distribution):
         weights, loc, scale = (
             np.reshape(array, (n_batch, k)) for array in (self.weights, self.loc, self.scale)
         )
+        # Newton starts at the quantile of the normal with the same mean and variance
         start = (np.ravel(self.mean())[row] * sign) + np.ravel(self.std())[row] * score
         step = max(1, SOLVED // k)
         solved = [
@@ -99,6 +101,7 @@ class NormalMixture(Distribution):
         return np.asarray((self.weights * self.loc).sum(axis=-1))
 
     def std(self) -> Floats:
+        # about the mean, so that large offsets do not cancel
         spread = self.scale**2 + (self.loc - self.mean()[..., None]) ** 2
         return np.asarray(np.sqrt((self.weights * spread).sum(axis=-1)))
 
@@ -116,6 +119,7 @@ class NormalMixture(Distribution):
         """E|Y - Y'| of two independent copies, one component against all at a time."""
         total = np.zeros(self.batch_shape)
         for i in range(self.loc.shape[-1]):
+            # the difference of two normals is normal
             spread = np.sqrt(self.scale**2 + self.scale[..., i, None] ** 2)
             gaps = _mean_abs(self.loc - self.loc[..., i, None], spread)
             total += self.weights[..., i] * (self.weights * gaps).sum(axis=-1)
@@ -164,6 +168,7 @@ def _solve_scores(
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 at, slope = evaluate(w, (y[active, None] - m) / s, s)
                 newton = y[active] - (at - score[active]) / slope
+            # the bracket shrinks each time, and Newton's step is taken only inside it
             below = at < score[active]
             low[active] = np.where(below, y[active], low[active])
             high[active] = np.where(below, high[active], y[active])

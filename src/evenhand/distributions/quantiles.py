@@ -67,6 +67,7 @@ class Quantiles(Distribution):
             raise bad_input(
                 "values", f"have one column per level ({grid.shape[-1]})", f"shape {knots.shape}"
             )
+        # monotone rearrangement: never farther from the true quantiles than crossing ones
         if sort:
             knots = np.sort(knots, axis=-1)
         else:
@@ -82,6 +83,7 @@ class Quantiles(Distribution):
         """Mean lengths of the two exponential tails: tail probability over the density it joins."""
         p = self.levels
         v = self.values
+        # an exponential tail of mass p that starts with density f has mean length p / f
         low = p[..., 0] * (v[..., 1] - v[..., 0]) / (p[..., 1] - p[..., 0])
         high = (1 - p[..., -1]) * (v[..., -1] - v[..., -2]) / (p[..., -1] - p[..., -2])
         return low, high
@@ -115,6 +117,7 @@ class Quantiles(Distribution):
         inside = np.clip(
             p_low + (p_high - p_low) * (point - v_low) / (v_high - v_low), 1e-300, 1 - 1e-16
         )
+        # logarithms of the tails are linear: no underflow, however far out the outcome
         log_low = np.log(self.levels[..., 0]) + np.minimum(point - first, 0.0) / low
         log_high = np.log1p(-self.levels[..., -1]) - np.maximum(point - last, 0.0) / high
         log_cdf = np.where(
@@ -141,6 +144,7 @@ class Quantiles(Distribution):
         )
         low, high = self._tail_scales
         p_low, p_high, v_low, v_high = self._interval(self.values, point)
+        # 0 between the knots; beyond them the density falls from that of the outermost cell
         outside = np.minimum(point - self.values[..., 0], 0.0) / low
         outside = outside - np.maximum(point - self.values[..., -1], 0.0) / high
         return np.asarray(np.log(p_high - p_low) - np.log(v_high - v_low) + outside)
@@ -154,6 +158,7 @@ class Quantiles(Distribution):
         p_low, p_high, v_low, v_high = self._interval(self.levels, p)
         inside = v_low + (v_high - v_low) * (p - p_low) / (p_high - p_low)
         with np.errstate(divide="ignore"):
+            # the tail that was given has all its digits, the other one follows from it
             log_lower = np.where(is_upper, np.log(np.maximum(p, 0.0)), tail)
             log_upper = np.where(is_upper, tail, np.log1p(-np.minimum(p, 1.0)))
         below = self.values[..., 0] + low * (log_lower - np.log(self.levels[..., 0]))

@@ -87,6 +87,7 @@ class Rearranged(Distribution):
         Sorting compares the draws at one outcome (at one probability), so what only one draw is
         asked for is evaluated for all of them.
         """
+        # an argument with one value for all draws needs one evaluation of all draws
         own = [array.ndim >= -self.axis and array.shape[self.axis] > 1 for array in arguments]
         if not any(own):
             return evaluate(*arguments)

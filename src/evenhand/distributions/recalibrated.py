@@ -107,6 +107,7 @@ class Recalibrated(Distribution):
         """
         lower = self.base.logcdf(y)
         upper = self.base.logsf(y)
+        # the smaller tail of the base has its digits in its logarithm
         is_upper = lower > upper
         return (
             *_map_tail(
@@ -129,10 +130,12 @@ class Recalibrated(Distribution):
     def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
         tail = np.asarray(log_p, dtype=np.float64)
         is_upper = np.asarray(upper)
+        # the inverse map starts from the smaller tail of the served forecast
         is_large = tail > np.log(0.5)
         tail = np.where(is_large, log1mexp(tail), tail)
         is_upper = is_upper ^ is_large
         near, far, _ = _map_tail(self.values, self.levels, self.which, tail, is_upper)
+        # the base takes whichever of both tails is smaller after the map
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), is_upper ^ turned)
 
@@ -210,6 +213,7 @@ def _map_lower(
     near = low + slope * (u - left)
     far = (1 - high) + slope * (right - u)
     with np.errstate(divide="ignore"):
+        # in the first cell g is a line through 0, and log u may lie below the least float's
         log_near = np.where(cell == 0, np.log(slope) + log_u, np.log(near))
         log_far = np.log(np.maximum(far, 0.0))
     return np.minimum(log_near, 0.0), np.minimum(log_far, 0.0), np.log(slope)

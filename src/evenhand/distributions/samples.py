@@ -50,8 +50,10 @@ class Samples(Distribution):
                 f"values[{', '.join(map(str, row))}]", "hold samples that differ", "equal samples"
             )
         low, high = np.quantile(self.values, [0.25, 0.75], axis=-1, keepdims=True)
+        # Silverman's rule of thumb, robust to outliers by the interquartile range
         narrow = np.where(high > low, np.minimum(spread, (high - low) / 1.349), spread)
         width = 0.9 * narrow * self.values.shape[-1] ** -0.2
+        # variance of the shrunken samples plus that of the kernel is that of the samples
         shrink = np.sqrt(1 - (width / spread) ** 2)
         weights = np.full(self.values.shape[-1], 1 / self.values.shape[-1])
         self._smooth = NormalMixture(weights, centre + shrink * (self.values - centre), width)

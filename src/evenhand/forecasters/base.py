@@ -118,6 +118,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The point forecasts.
         """
         forecast = self.forecast(X, r, random_state=random_state)
+        # a deterministic forecast is its own point forecast
         if not forecast.is_randomized:
             return forecast, point_forecast(forecast)
         with unreported():  # what is unusual about the rows has been reported above
@@ -130,6 +131,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         if hasattr(X, "columns"):
             refuse_repeated_names(X)
+            # names and their order are checked by scikit-learn, values by the schema
             validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
                 raise bad_input("X", "have at least one row", "0 rows")
@@ -171,6 +173,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         rows = self._check_rows(X, reset=True)
         outcomes = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        # a column of a table is an outcome too, with scikit-learn's warning
         if outcomes.ndim == 2 and outcomes.shape[1] == 1:
             outcomes = column_or_1d(outcomes, warn=True)
         if outcomes.ndim != 1:
@@ -210,6 +213,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in self.get_params(deep=False).items()
         }
+        # a generator has moved on since the fit: its state would not repeat it
         if not isinstance(params["random_state"], int | None):
             params["random_state"] = None
         return params

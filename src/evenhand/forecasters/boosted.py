@@ -184,6 +184,7 @@ class BoostedDistributionRegressor(Forecaster):
             )
             for ensembles in (self.mean_boosters_, self.scale_boosters_)
         )
+        # the scale's trees predict a logarithm: their mean is a geometric one, always positive
         scale = np.exp(log_scale)
         return Forecast(
             LocationScale(self.law_, self.y_offset_ + self.y_unit_ * loc, self.y_unit_ * scale)
@@ -221,6 +222,7 @@ class BoostedDistributionRegressor(Forecaster):
         model._columns_from_state(learned)
         width = sum(len(_names(column)) for column in model.encoder_.columns_)
         for text in chain.from_iterable(learned["boosters"]):
+            # LightGBM follows indices of a text without checks of its own
             check_booster_text(text, width)
         model.mean_boosters_, model.scale_boosters_ = (
             [lightgbm.Booster(model_str=text) for text in part] for part in learned["boosters"]
@@ -270,13 +272,16 @@ class BoostedDistributionRegressor(Forecaster):
     def _grow(self, features: Floats, y: Floats, weight: Floats) -> Floats:
         """Grow all ensembles; return each row's standardized residual under those without it."""
         random = generator(self.random_state)
+        # folds of equal size up to one row
         fold = random.permutation(y.size) % self.cv
         settings = self._settings(int(random.integers(2**31)))
         rows = self._dataset(features, y, settings)
         self.mean_boosters_: list[Any] = []
         self.scale_boosters_: list[Any] = []
+        # no feature can be split on: all rows get one distribution
         if not any(rows.feature_num_bin(i) > 1 for i in range(features.shape[1])):
             return y
+        # residuals of rows in training would be too small: the scale learns from held-out ones
         _, loc = self._cross_fit(rows, features, fold, settings | {"objective": "l2"}, y, weight)
         size = np.abs(y - loc)
         size = np.maximum(size / (np.average(size, weights=weight) or 1.0), LEAST_RESIDUAL)
@@ -309,7 +314,7 @@ class BoostedDistributionRegressor(Forecaster):
         target: Floats,
         weight: Floats,
     ) -> tuple[list[Any], Floats]:
-        """Grow an ensemble without each fold, which stops it; return all, and the folds' outputs."""
+        """Grow an ensemble without each fold, which stops it; return all with the folds' output."""
         lightgbm = _lightgbm()
         boosters = []
         out = np.empty(target.size)
@@ -344,6 +349,7 @@ class BoostedDistributionRegressor(Forecaster):
             "feature_fraction": float(self.colsample_bytree),
             "lambda_l2": float(self.reg_lambda),
             "num_threads": 0 if self.n_jobs == -1 else int(self.n_jobs),
+            # one seed, one model, on one kind of machine and number of threads
             "deterministic": True,
             "force_row_wise": True,
             "seed": seed,

@@ -45,6 +45,7 @@ def check_booster_text(text: str, n_features: int) -> None:
 
 def _sections(text: str) -> tuple[Fields, list[Fields]]:
     """Cut the text where LightGBM will: at the sizes of trees that the header gives."""
+    # sizes are in bytes, and names of features may not be ASCII
     content = text.encode()
     start = content.find(b"\nTree=") + 1
     header = _fields(content[: start or content.find(b"\nend of trees")])
@@ -62,6 +63,7 @@ def _sections(text: str) -> tuple[Fields, list[Fields]]:
 
 def _fields(content: bytes) -> Fields:
     fields: Fields = {}
+    # of two lines with one name LightGBM might follow the one that was not checked
     for line in content.decode().strip("\n").split("\n"):
         name, equals, value = line.partition("=")
         if name in fields or (equals and name.startswith(" ")):
@@ -73,6 +75,7 @@ def _fields(content: bytes) -> Fields:
 def _check_tree(tree: Fields, n_features: int) -> None:
     n_leaves = int(tree["num_leaves"])
     n_nodes = n_leaves - 1
+    # linear leaves hold further indices, and our forecasters grow none
     if n_leaves < 1 or tree.get("is_linear", "0") != "0":
         raise InputError("a tree has no leaves, or linear ones")
     _check_length(tree["leaf_value"], n_leaves)
@@ -95,6 +98,7 @@ def _check_tree(tree: Fields, n_features: int) -> None:
 
 def _check_categories(tree: Fields) -> None:
     n_sets = int(tree.get("num_cat", "0"))
+    # for a split by category the threshold is the number of a set of categories
     by_category = (_integers(tree["decision_type"]) & 1) > 0
     which = np.array([float(value) for value in tree["threshold"].split()])[by_category]
     if not np.all((which >= 0) & (which < max(n_sets, 0))):

@@ -133,6 +133,7 @@ class RandomizedRegressor(WrappingForecaster):
         -------
         self
         """
+        # bad parameters fail before anything is fitted
         make_link(self.link, self.alpha)
         cv = check_count("cv", self.cv, least=2)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
@@ -144,11 +145,13 @@ class RandomizedRegressor(WrappingForecaster):
                 on_discrete="ignore",
                 random_state=int(random.integers(2**31)) if self.random_state is not None else None,
             )
+        # the link goes around recalibrated forecasts: randomization is the outermost step
         if self.recalibrate:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
             estimator = RecalibratedRegressor(
                 estimator, cv=cv, on_discrete="ignore", random_state=seed
             )
+        # estimators that take no weights must be fitted without them
         given = None if sample_weight is None else weight
         self._set_base(kind_of(estimator).fit(estimator, table, outcomes, given, cv, random))
         return self

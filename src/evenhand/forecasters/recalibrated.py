@@ -33,8 +33,9 @@ class RecalibratedRegressor(WrappingForecaster):
 
     The map is the isotonic one of Kuleshov, Fenner and Ermon (2018), smoothed to `2 n^(2/5)` knots
     of equal mass so that densities stay finite. One map for all rows repairs the average, not
-    groups; with `by` each named group has a map of its own. Groups that nobody named need randomization: put
-    this model inside `RandomizedRegressor`. Certify with rows that were not used here.
+    groups; with `by` each named group has a map of its own. Groups that nobody named need
+    randomization: put this model inside `RandomizedRegressor`. Certify with rows that were not used
+    here.
 
     Parameters
     ----------
@@ -135,6 +136,7 @@ class RecalibratedRegressor(WrappingForecaster):
         kind = kind_of(self.estimator)
         given = None if sample_weight is None else weight
         is_held_out = kind.is_held_out(self.estimator)
+        # each fold needs two rows
         if not is_held_out and outcomes.size < 2 * cv:
             rows = "rows" if given is None else "rows of positive weight"
             raise bad_input(
@@ -146,6 +148,7 @@ class RecalibratedRegressor(WrappingForecaster):
         groups = () if grouping is None else grouping.groups(table)
         self._grouping = grouping
         self._set_base(kind.fit(self.estimator, table, outcomes, given, cv, random))
+        # the model has seen none of these rows: all PITs are of unseen rows already
         if is_held_out:
             pit = self._base.distribution(table).cdf(outcomes)
         elif isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
@@ -204,6 +207,7 @@ class RecalibratedRegressor(WrappingForecaster):
 
     def without_groups(self) -> Self:
         """Return the fitted model with the map of all rows alone, as if fitted without `by`."""
+        # a shallow copy: the fitted model is shared, and neither copy changes it
         pooled = copy(self)
         pooled.by, pooled._grouping, pooled.groups_ = None, None, group_table([])
         pooled.levels_ = self.levels_[:1]

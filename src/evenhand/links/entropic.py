@@ -64,6 +64,7 @@ class Entropic(Link):
         return cls._with_parameter("kappa", check_kappa(kappa))
 
     def _solve(self) -> None:
+        # all links share alpha by their mean error, of which Laplace's is the reference
         sharpness = (1 - self.alpha) / self.alpha
         self._potential = (
             None if sharpness < NEGLIGIBLE else _potential_with(laplace_mean_error(sharpness))
@@ -101,6 +102,7 @@ class Entropic(Link):
         """1 - K for c >= r by reflection, in scaled lengths."""
         potential = self._potential
         assert potential is not None
+        # 1 - K(c; r) = K(1 - c; 1 - r), and lengths count from the other end
         s_back = self.kappa - s
         t_back = self.kappa - t
         with np.errstate(divide="ignore"):
@@ -212,6 +214,7 @@ FLAT = 2 * LAYER
 @lru_cache(maxsize=64)
 def profile_at(kappa: float) -> Profile:
     """Solve for the profile of a link's own parameter."""
+    # both halves are alike: the profile reaches from the middle to one end
     length = min(kappa, FLAT) / 2
     found = optimize.brentq(
         lambda x: np.log(Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13
@@ -232,6 +235,7 @@ def _from_mean_error(error: float) -> tuple[float, Profile]:
         profile = Profile.from_logit(x)
         return statistics_of(profile, 2 * profile.length)[0] - error
 
+    # the mean error falls with the length, which rises with the logit
     profile = Profile.from_logit(float(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13)))
     return 2 * profile.length, profile
 

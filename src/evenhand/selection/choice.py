@@ -157,6 +157,7 @@ def randomize(
     check_fraction("certify_share", certify_share)
     check_estimator(estimator)
     is_randomized = isinstance(estimator, PAICRegressor) or is_model_sequence(estimator)
+    # recalibration learns maps, which needs rows of its own
     is_held_out = not recalibrate and is_prefit(estimator)
     check_options(link, by, recalibrate, alternative, is_randomized, is_held_out)
     outcomes = check_finite("y", y)
@@ -174,6 +175,7 @@ def randomize(
     if is_randomized:
         selection = fixed_sequence_test(estimator, rows, target, random)
         if isinstance(estimator, PAICRegressor):
+            # outcomes were checked here: the caller's setting counts for later fits
             selection.model.set_params(on_discrete=on_discrete)
         return selection
     model, recalibrated = fit_model(
@@ -199,6 +201,7 @@ def fixed_sequence_test(
         with naming_the_split(rows):
             models: Sequence[Any] = type(estimator).path(*rows.learning(), ALPHAS, **params)
     else:
+        # the order is the caller's, fixed before these rows were seen
         models = [thawed(model) for model in estimator]
     X, y = rows.certifying()
     passed: tuple[Any, PITCertificate] | None = None
@@ -261,6 +264,7 @@ def _certify_model(
     model: Any, X: Any, y: Floats, target: Target, random: np.random.Generator
 ) -> PITCertificate | None:
     """What a model's PITs prove for the one mass that is asked; None if it takes no draw."""
+    # draws of its own for each model
     draws = jittered(y.size, PIT_DRAWS, random)
     share = fresh((y.size, 1), random)
     step = spread_step(y)

@@ -29,6 +29,7 @@ class HeldOutScores:
         self.step = step
         self.random = random
         self.compared = np.arange(y.size)
+        # a random sample, the same for every forecaster
         if y.size > COMPARED:
             self.compared = np.sort(random.choice(y.size, COMPARED, replace=False))
 
@@ -53,4 +54,5 @@ class HeldOutScores:
 
 def spread_step(y: Floats) -> float | None:
     """Rounding step over which PITs are spread where outcomes repeat, None for other outcomes."""
+    # small atoms hardly move an error, and spread PITs are noisier
     return rounding_step(y) if largest_atom(y)[1] > MILD_ATOM else None

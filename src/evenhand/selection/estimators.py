@@ -27,6 +27,7 @@ def check_estimator(estimator: Any) -> None:
             raise bad_input("estimator", "be a model, not a class", name, f"write {name}()")
     is_randomized = [_is_randomized(member) for member in members]
     if isinstance(estimator, list | tuple):
+        # a list of deterministic models is one ensemble, of randomized ones a sequence of tests
         if any(is_randomized) and not all(is_randomized):
             raise bad_input(
                 "estimator",
@@ -53,6 +54,7 @@ def check_estimator(estimator: Any) -> None:
             else "give the model inside it"
         )
         raise bad_input("estimator", "be deterministic", got, remedy)
+    # a model of no known kind fails here, before an hour of training
     if estimator is not None and not any(is_randomized):
         for member in (estimator, *members):
             kind_of(member)
@@ -84,6 +86,7 @@ def check_options(
             by,
             "its groups are those of the alternative",
         )
+    # maps of groups need rows to learn from, and all rows certify
     if by is not None and is_held_out:
         remedy = (
             "recalibrate=True learns maps on some of the rows, or fit RecalibratedRegressor(model,"
@@ -117,6 +120,7 @@ def _is_fitted(model: Any) -> bool:
 
 def is_prefit(estimator: Any) -> bool:
     """Whether nothing is fitted here, so that all rows may certify."""
+    # the default estimator and a path of networks are trained here
     if estimator is None or isinstance(estimator, PAICRegressor):
         return False
     return is_model_sequence(estimator) or kind_of(estimator).is_held_out(estimator)
@@ -128,5 +132,6 @@ def without_outcome_checks(estimator: Any) -> Any:
         return [without_outcome_checks(member) for member in estimator]
     if isinstance(estimator, FrozenEstimator) or not hasattr(estimator, "get_params"):
         return estimator
+    # at any depth: models inside pipelines and wrappers check outcomes too
     names = [name for name in estimator.get_params() if name.rpartition("__")[2] == "on_discrete"]
     return clone(estimator).set_params(**dict.fromkeys(names, "ignore")) if names else estimator

@@ -48,6 +48,7 @@ def split_rows(
     people = np.arange(y.size) if cluster is None else check_cluster(cluster, y.size)
     n_people = int(people.max()) + 1
     n_kept = n_people if share is None else int(np.ceil(share * n_people))
+    # people are split, not rows: a person on both sides would be certified from memory
     kept = np.zeros(n_people, dtype=np.bool_)
     kept[random.permutation(n_people)[:n_kept]] = True
     held = np.flatnonzero(kept[people])
@@ -63,6 +64,7 @@ def split_rows(
             f"{learn.size:,} and {n_kept:,} at certify_share={share:g} of {y.size:,} rows{several}"
         )
         raise bad_input("certify_share", rule, got, "choose another share, or bring more people")
+    # one row per person: bounds need independent rows
     if cluster is not None:
         held = held[one_row_each(people[held], held.size, random)]
     return SplitRows(X, y, learn, np.sort(held), share, cluster is not None)

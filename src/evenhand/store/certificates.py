@@ -44,6 +44,7 @@ def ids_digest(ids: Iterable[Any], salt: str) -> str:
     >>> ids_digest(["bob", "cat"], certified_on["salt"]) == certified_on["sha256"]
     False
     """
+    # sorted and as text: the hash is of a set of people, whatever the order and the type
     names = sorted(id_text(value) for value in ids)
     return digest(json.dumps([salt, *names], separators=(",", ":")).encode())
 
@@ -70,6 +71,7 @@ def bound(
     """Return the companions of a model by name, the certificate last and bound to the others."""
     if certificate is None:
         return {}
+    # a certificate holds for one model: its hash ties the two together
     hashes = {"model_sha256": sha256, "report_sha256": None if report is None else digest(report)}
     content = (json.dumps(certificate | hashes, indent=2) + "\n").encode()
     return ({} if report is None else {REPORT: report}) | {CERTIFICATE: content}

@@ -29,8 +29,8 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def one_line(error: BaseException) -> str:
-    """Return the message of another package as one short line."""
+def error_text(error: BaseException) -> str:
+    """Return the message of an error of another package, cut to one short line."""
     return " ".join(str(error).split())[:200]
 
 
@@ -42,7 +42,7 @@ def sealed(manifest: dict[str, Any]) -> bytes:
         text = json.dumps(head | manifest, indent=2, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"the model has a parameter that cannot be stored ({one_line(error)})"
+            f"the model has a parameter that cannot be stored ({error_text(error)})"
         ) from error
     return text.replace(_UNSEALED, digest(text.encode()), 1).encode()
 
@@ -73,16 +73,18 @@ def read_manifest(source: Path) -> dict[str, Any]:
         seal = str(manifest.get("sha256"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"{path}: damaged, not a model description ({one_line(error)}); save the model anew"
+            f"{path}: damaged, not a model description ({error_text(error)}); save the model anew"
         ) from error
     if not isinstance(version, int) or version < 1:
         raise InputError(f"{path}: damaged, format {version!r}; save the model anew")
+    # a newer format may mean other things by the same names
     if version > FORMAT:
         written_by = manifest.get("written_by", "a newer release")
         raise InputError(
             f"{path}: format {version} is newer than {FORMAT}, which this release reads; use"
             f" {written_by}"
         )
+    # the hash was taken with zeros in its own place
     if digest(text.replace(seal, _UNSEALED, 1).encode()) != seal:
         raise InputError(
             f"{path}: damaged or changed since it was saved (its hash differs); save the model anew"
@@ -93,6 +95,7 @@ def read_manifest(source: Path) -> dict[str, Any]:
 def read_file(source: Path, file: dict[str, str]) -> bytes:
     """Read a file of the folder and check its hash; nothing outside the folder is opened."""
     name = str(file["file"])
+    # a manifest of somebody else's must not make us read other files
     if Path(name).name != name or name in ("", ".", ".."):
         raise InputError(
             f"{source / MANIFEST}: file {name!r} leaves the model folder; do not use this model"

@@ -11,7 +11,7 @@ from evenhand._validate import InputError, MissingExtraError
 from evenhand.forecasters import Forecaster
 from evenhand.store.certificates import CERTIFICATE, parsed, staged
 from evenhand.store.folder import check_folder, is_being_saved, read_steadily, write_model
-from evenhand.store.manifest import mark, one_line, read_file, read_manifest
+from evenhand.store.manifest import error_text, mark, read_file, read_manifest
 from evenhand.store.packing import attached_parts, foreign_parts, pack, unpack
 
 
@@ -176,7 +176,7 @@ def _rebuilt(manifest: dict[str, Any], source: Path, estimator: Any) -> Any:
             f"{source}: the model needs {error.name}, which is not installed; {remedy}"
         ) from error
     except Exception as error:  # what is rebuilt from foreign bytes raises whatever it likes
-        reason = f"{type(error).__name__}: {one_line(error)}"
+        reason = f"{type(error).__name__}: {error_text(error)}"
         raise InputError(
             f"{source}: damaged, cannot be rebuilt ({reason}); save the model anew"
         ) from error

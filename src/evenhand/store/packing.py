@@ -75,6 +75,7 @@ def pack(model: Forecaster) -> PackedModel:
     contents = {}
     for key, (ending, content) in blobs.items():
         sha256 = digest(content)
+        # a new save writes new names: an interrupted one leaves the old files whole
         name = f"{key}-{sha256[:16]}.{ending}"
         contents[name] = content
         files[key] = {"file": name, "sha256": sha256}
@@ -98,6 +99,7 @@ def unpack(
         if "forecaster" in part:
             parts[name] = unpack(part["forecaster"], contents, source, attached)
         elif "foreign" in part:
+            # in the order of `foreign_parts`, in which people were asked for them
             parts[name] = next(attached)
         else:
             parts[name] = load_part(contents[part["skops"]], source)
@@ -110,6 +112,7 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
     """Describe a forecaster as JSON and add its arrays and parts to `blobs`."""
     from safetensors.numpy import save as to_bytes
 
+    # a subclass of somebody's would come back as our class
     if FORECASTERS.get(type(model).__name__) is not type(model):
         remedy = "put a scikit-learn model inside RandomizedRegressor(...)"
         raise bad_input(
@@ -129,6 +132,7 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
             try:
                 blobs[inner] = ("skops", dump_part(part))
                 entry["parts"][name] = {"skops": inner}
+            # one foreign part must not lose the rest: it is left out, and attached again on loading
             except InputError as error:
                 entry["parts"][name] = {"foreign": {"name": _name(part), "reason": str(error)}}
     return entry

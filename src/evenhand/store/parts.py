@@ -7,7 +7,7 @@ from typing import Any
 
 from evenhand._validate import InputError
 from evenhand.store.archives import check_archive
-from evenhand.store.manifest import one_line
+from evenhand.store.manifest import error_text
 from evenhand.store.structures import check_structures
 
 _DISTANCES = "Chebyshev Euclidean Manhattan Minkowski"
@@ -52,7 +52,7 @@ def dump_part(part: Any) -> bytes:
         content: bytes = skops.io.dumps(part)
         refused = _refused(content)
     except Exception as error:  # skops raises whatever the foreign object raises
-        raise InputError(f"cannot be stored without pickle ({one_line(error)})") from error
+        raise InputError(f"cannot be stored without pickle ({error_text(error)})") from error
     if refused:
         raise InputError(f"cannot be stored safely: it holds {', '.join(refused)}")
     return content
@@ -63,11 +63,13 @@ def load_part(content: bytes, source: Path) -> Any:
     import skops.io
 
     try:
+        # before skops sees it: an archive can unpack to more than the memory
         check_archive(content)
         refused = _refused(content)
         if refused:
             raise InputError(f"it holds types that are not allowed: {', '.join(refused)}")
         part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+        # allowed types can still hold indices out of range, which compiled code follows
         check_structures(part)
     except InputError as error:
         raise InputError(

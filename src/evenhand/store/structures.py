@@ -22,7 +22,7 @@ Indices = NDArray[np.int64]
 
 
 def check_structures(part: Any) -> None:
-    """Refuse an estimator with an unsound tree, neighbour tree, sparse matrix or support vectors."""
+    """Refuse an estimator with unsound trees, sparse matrices or support vectors."""
     from scipy.sparse import issparse
     from sklearn.ensemble import BaseEnsemble
     from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting

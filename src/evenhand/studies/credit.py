@@ -23,7 +23,7 @@ from evenhand.studies.credit_people import (
 )
 from evenhand.studies.study import closing_message, compute_parts, rows_of, write_study
 from evenhand.studies.sweep import LIKELIHOOD, MAX_STEPS, NETWORK, PAIC, Row, counted
-from evenhand.studies.verdicts import judge, spread_text, tally
+from evenhand.studies.verdicts import Claim, judge, spread_text, tally
 
 __all__ = ["run"]
 
@@ -117,13 +117,13 @@ def run(
         f"credit: a map of {len(wrong)} by {len(selected)} banks, {map_rollouts} roll-outs each ..."
     )
     strengths: Row = {"alphas": list(map_alphas), "link_alphas": list(link_alphas)} | common
-    places = [(w, s) for w in wrong for s in selected]
-    tasks = [
+    map_tasks = [
         {"seed": seed + i, "wrong": w, "selected": s} | strengths
-        for w, s in places
+        for w in wrong
+        for s in selected
         for i in range(map_rollouts)
     ]
-    cells = compute(measure_cell, tasks, ("seed", *PLACE))
+    cells = compute(measure_cell, map_tasks, ("seed", *PLACE))
     found = advantages(cells)
     chosen = choose_cells(found)
 
@@ -136,32 +136,29 @@ def run(
     fresh = compute(measure_cell, tasks, ("seed", *PLACE))
 
     listed = claims(games)
-    verdicts = judge(listed)
-    proofs = judge_chosen(fresh)
-    headlines = verdicts[[claim.is_headline for claim in listed]]
-    lead = _lead(verdicts, headlines, proofs, games, splits)
+    tables: dict[str, pd.DataFrame] = {
+        "claims": judge(listed),
+        "confirmed": judge_chosen(fresh),
+        "rows": games,
+        "map": cells,
+        "fresh": fresh,
+    }
+    seeds = {
+        "game": [seed + i for i in range(splits)],
+        "map": [seed + i for i in range(map_rollouts)],
+        "confirm": [seed + FRESH + i for i in range(confirm_rollouts)],
+    }
     settings = common | {
         "alphas": list(alphas),
         "wrong": list(wrong),
         "selected": list(selected),
         "settled": chosen,
+        "seeds": seeds,
     }
-    seeds = {
-        "game": [seed + i for i in range(splits)],
-        "map": [seed + i for i in range(map_rollouts)],
-    }
-    seeds["confirm"] = [seed + FRESH + i for i in range(confirm_rollouts)]
-    tables: dict[str, pd.DataFrame] = {
-        "claims": verdicts,
-        "confirmed": proofs,
-        "rows": games,
-        "map": cells,
-        "fresh": fresh,
-    }
-    results: dict[str, Any] = {"study": "credit", "settings": settings | {"seeds": seeds}}
+    lead = _lead(tables, listed, splits)
+    results: dict[str, Any] = {"study": "credit", "settings": settings}
     results |= {name: rows.to_dict("records") for name, rows in tables.items()}
-    shown = exhibits(games, cells, fresh, verdicts, proofs, found, chosen)
-    write_study(out, "Give Me Some Credit", lead, shown, results)
+    write_study(out, "Give Me Some Credit", lead, exhibits(tables, found, chosen), results)
     return closing_message(out, lead)
 
 
@@ -172,14 +169,11 @@ def _fresh_task(seed: int, bank: str, place: dict[str, Any]) -> Row:
     return task | {own: [place["alpha"]], other: []}
 
 
-def _lead(
-    verdicts: pd.DataFrame,
-    headlines: pd.DataFrame,
-    proofs: pd.DataFrame,
-    games: pd.DataFrame,
-    splits: int,
-) -> list[str]:
+def _lead(tables: dict[str, pd.DataFrame], listed: list[Claim], splits: int) -> list[str]:
     """Sentences on the results."""
+    verdicts = tables["claims"]
+    headlines = verdicts[[claim.is_headline for claim in listed]]
+    games = tables["rows"]
     drawn = games[games["share_unqualified"] == SHARE_UNQUALIFIED]
     trained = drawn[~drawn["recalibrated"]]
     certified = trained[trained["alpha"] == PAIC]["certified_error"].mean()
@@ -194,7 +188,7 @@ def _lead(
         ),
         f"{tally(verdicts).capitalize()}.",
     ]
-    for row in (*headlines.itertuples(), *proofs.itertuples()):
+    for row in (*headlines.itertuples(), *tables["confirmed"].itertuples()):
         sentences.append(f"{row.claim}: {row.verdict} ({row.measured}: {spread_text(row)}).")
     if closed[False]:
         sentences.append(

@@ -166,6 +166,7 @@ def _linked_banks(rollout: Rollout, alphas: list[float]) -> Iterator[Row]:
 
     if not alphas:
         return
+    # few trees: roll-outs have 1,000 rows to learn from
     trees = HistGradientBoostingRegressor(max_iter=50, random_state=0)
     bank = RandomizedRegressor(
         trees, alpha=alphas[0], link=LINK, random_state=rollout.seed, on_discrete="ignore"
@@ -218,6 +219,7 @@ def _networks(rollout: Rollout, alphas: list[float], max_steps: int) -> list[PAI
 def _certified_errors(met: Forecast, y: Floats, draws: Floats | None) -> Row:
     """Errors of a bank's forecasts over the customers, and certificates from some of them."""
     pit = met.pit(y)
+    # customers are in random order: the first are a sample
     some = slice(0, N_CERTIFY)
     certificate = certify_pit(pit[some], None if draws is None else draws[some], random_state=0)
     return {
@@ -279,6 +281,7 @@ def deterministic_banks(
     y, pit : ndarray of shape (n,)
         Worthiness, and its PIT under the deterministic forecast.
     """
+    # the deterministic bank approves where a yes gains in expectation
     says_yes = risk <= game.risk
     is_bad = ~game.is_qualified(y)
     shut_out = says_yes & (chance < game.break_even[0])
@@ -302,6 +305,7 @@ def best_cut(game: LendingGame, risk: Floats, y: Floats) -> Row:
 
     No link around these forecasts earns more from customers who know it (documentation: decide).
     """
+    # cuts between two people alike earn the same: cuts at people are enough
     order = np.argsort(risk, kind="stable")
     gains = (
         np.cumsum(np.where(game.is_qualified(y[order]), game.bank_gain, -game.bank_loss)) / y.size

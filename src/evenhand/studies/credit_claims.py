@@ -27,6 +27,7 @@ def claims(rows: pd.DataFrame) -> list[Claim]:
     rows : DataFrame
         Measures of `measure_rollout`, with `seed`.
     """
+    # the threshold of the figures; others are in a table of their own
     drawn = rows[rows["share_unqualified"] == SHARE_UNQUALIFIED]
     return [
         *_claims_of_alphas(drawn, True, ", recalibrated"),
@@ -89,6 +90,7 @@ def advantages(cells: pd.DataFrame) -> pd.DataFrame:
         gains, plain = (
             own[name].to_numpy(dtype=np.float64) for name in ("utility_informed", "utility_plain")
         )
+        # paired by roll-out: both banks meet the same people
         more, low, high = interval(gains - plain)
         row: dict[str, Any] = dict(zip([*CELL, "alpha"], place, strict=True))
         row |= {
@@ -116,6 +118,7 @@ def choose_cells(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """
     chosen = {}
     for bank, own in found.groupby("bank", sort=False):
+        # a bank that approves nobody earns 0
         earning = own[own["earned"] > 0] if (own["earned"] > 0).any() else own
         sure = earning["low"].fillna(earning["more"])
         best = earning.iloc[int(sure.to_numpy(dtype=np.float64).argmax())]

@@ -21,15 +21,20 @@ from evenhand.studies.verdicts import spread_text
 
 
 def exhibits(
-    games: pd.DataFrame,
-    cells: pd.DataFrame,
-    fresh: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    proofs: pd.DataFrame,
-    found: pd.DataFrame,
-    places: dict[str, dict[str, float]],
+    tables: dict[str, pd.DataFrame], found: pd.DataFrame, places: dict[str, dict[str, float]]
 ) -> list[Exhibit]:
-    """Everything that the study shows, in the order of the page."""
+    """Exhibits of the study, in the order of the page.
+
+    Parameters
+    ----------
+    tables : dict of str to DataFrame
+        `claims` and `confirmed`, the verdicts; `rows`, `map` and `fresh`, the measures behind them.
+    found : DataFrame
+        `advantages` of the map.
+    places : dict of str to dict
+        The cell and alpha chosen for each kind of bank.
+    """
+    games = tables["rows"]
     return [
         Exhibit(
             "claims",
@@ -38,14 +43,14 @@ def exhibits(
                 f" The threshold is the worthiness that {100 * SHARE_UNQUALIFIED:g}% of people fall"
                 " short of."
             ),
-            table=verdicts,
+            table=tables["claims"],
         ),
         _customers(games, recalibrated=True),
         _customers(games, recalibrated=False),
         _thresholds(games),
         _map(found, places),
-        _strengths(cells, found, places[LINKED]),
-        _confirmed(fresh, found, proofs),
+        _strengths(tables["map"], found, places[LINKED]),
+        _confirmed(tables["fresh"], found, tables["confirmed"]),
     ]
 
 

@@ -71,6 +71,7 @@ def _claims(network: pd.DataFrame, features: list[str]) -> Iterator[Claim]:
         claim = f"Recalibration improves average calibration, alpha {alpha:g}"
         yield Claim(claim, "error before less after", before - after)
         yield recalibration_claim(network, alpha)
+    # a group of the scan is a pair of features at most: compared with random pairs
     usual = usual_share(features)
     measured = (
         "share of splits whose worst group is of a kind in the paper's table; of pairs of features"
@@ -128,6 +129,7 @@ def _least_gap(network: pd.DataFrame, recalibrated: bool) -> tuple[str, Floats]:
         ].sort_values("seed")
         curves.append(np.array(own["worst_errors"].tolist()))
     gaps = curves[0] - curves[1]
+    # the hardest size for the claim: where the lower end of the difference is least
     lower_ends = [interval(gap)[1] for gap in gaps.T] if len(gaps) > 1 else gaps[0]
     at = int(np.argmin(lower_ends))
     return (
@@ -145,4 +147,5 @@ def kinds_of(group: str) -> list[str]:
 def usual_share(features: list[str]) -> float:
     """Share of pairs of features with one of those kinds among them."""
     named = np.mean([bool(kinds_of(feature)) for feature in features])
+    # a pair is of no such kind if neither feature is
     return float(1 - (1 - named) ** 2)

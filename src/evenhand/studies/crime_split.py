@@ -118,6 +118,7 @@ def _rows(
     learn = split.learn
     stop = split.stop
     random = split.random
+    # many draws for PITs, few for CRPS and spread, which need a table per forecast
     wide = jittered(N_TEST, N_DRAWS, random["draws"])
     few = jittered(N_TEST, FEW_DRAWS, random["few"])
     recalibration_draws = jittered(len(split.recalibrate), N_DRAWS, random["recalibrate"])
@@ -137,6 +138,7 @@ def _rows(
             .pit(y[split.recalibrate], step=STEP, random_state=random["spread"])
             .ravel()
         )
+        # one map for all draws: it acts on the PIT, whatever the draw behind it
         learned = learn_map(seen)
         for recalibrated in (False, True):
             many, some = (model.forecast(X[split.test], r) for r in (wide, few))
@@ -145,14 +147,24 @@ def _rows(
             yield _about(NETWORK, model.alpha, recalibrated) | _measured(
                 split, model.alpha, many, some, wide
             )
-    if split.protocol == "published":
-        return
+    if split.protocol == "apart":
+        yield from _linked_rows(split, link_alphas, max_steps, wide, few)
+
+
+def _linked_rows(
+    split: Split, alphas: list[float], max_steps: int, wide: Floats, few: Floats
+) -> Iterator[Row]:
+    """Links around one deterministic ensemble."""
+    X = split.X
+    y = split.y
+    learn = split.learn
+    stop = split.stop
     base = MixtureMLPRegressor(random_state=split.seed, max_steps=max_steps, device="cpu").fit(
         np.vstack([X[learn], X[stop]]), np.concatenate([y[learn], y[stop]])
     )
     base_forecast = base.forecast(X[split.test])
     own = float(cell_log_score(base_forecast, y[split.test], STEP).mean())
-    for alpha in link_alphas:
+    for alpha in alphas:
         many, some = (base_forecast.randomized(alpha, LINK, r) for r in (wide, few))
         about = _about(LINKED, alpha, False) | {
             "base_plus_price": own + make_link(LINK, alpha).price
@@ -201,6 +213,7 @@ def _measured(split: Split, alpha: float, wide: Forecast, few: Forecast, draws: 
 
 def errors_as_published(pit: Floats, once: Floats) -> Floats:
     """Worst-group errors of the published code: by mean PIT, on one draw (method: errata)."""
+    # the published code compares the rows with the lowest and the highest mean PIT
     order = np.argsort(pit.mean(axis=1))
     sizes = [max(round(mass * len(pit)), 1) for mass in MASSES]
     return np.array(

@@ -186,6 +186,7 @@ def measure_floors(worlds: TwoWorlds) -> Floors:
     n_levels = worlds.slices * -(-200 // worlds.slices)
     right, wrong = (worlds.pit_law(world, n_levels) for world in ("calibrated", "sliced"))
     errors = pathwise_errors(wrong)
+    # each half has its PITs on one side of 1/2, so its error is large
     upper = wrong.mean(axis=-1) >= 0.5
     half = upper if 2 * upper.sum() >= upper.size else ~upper
     return Floors(
@@ -274,6 +275,7 @@ def share_of_yes(
         )
 
     def says_yes(world: World) -> bool:
+        # each person is seen once: only then do both worlds give the same data
         seen = random.choice(n, n_seen, replace=False)
         part = TwoWorlds(worlds.forecast[seen], worlds.outcomes[seen], worlds.slices)
         return bool(verifier(part.forecast, part.draw(world, random)))

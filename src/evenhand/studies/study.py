@@ -112,6 +112,7 @@ def compute_parts(
     from joblib import delayed
 
     folder.mkdir(parents=True, exist_ok=True)
+    # a file per task, named by its hash: changed settings make new parts
     files = [folder / f"{_fingerprint(task)}.json" for task in tasks]
     missing = [
         (task, file) for task, file in zip(tasks, files, strict=True) if _stored(file, task) is None
@@ -160,6 +161,7 @@ def _stored(file: Path, task: Values) -> Values | None:
         kept = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    # tuples and floats as JSON has them, for a fair comparison
     if not isinstance(kept, dict) or kept.get("task") != json.loads(json.dumps(task)):
         return None
     values = kept.get("values")

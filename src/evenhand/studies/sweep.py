@@ -37,6 +37,7 @@ Row = dict[str, Any]
 
 def values_at(rows: pd.DataFrame, column: str, alpha: float, recalibrated: bool) -> Floats:
     """Values of a measure at one alpha, in the order of the seeds."""
+    # by seed, so that differences of two alphas are paired
     own = rows[(rows["alpha"] == alpha) & (rows["recalibrated"] == recalibrated)]
     return own.sort_values("seed")[column].to_numpy(dtype=np.float64)
 

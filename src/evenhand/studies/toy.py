@@ -122,6 +122,7 @@ def forecasts(models: Models, X: Floats, r: Floats) -> dict[str, Forecast]:
     n = X.shape[0]
     small = models.small.forecast(X)
     right = Forecast.from_normal(truth(X[:, 0]), np.full(n, NOISE))
+    # the marginal distribution is a mixture of the conditional ones over x
     places = truth((np.arange(N_GRID) + 0.5) / N_GRID)
     marginal = NormalMixture(
         *(np.broadcast_to(v, (n, N_GRID)) for v in (1 / N_GRID, places, NOISE))
@@ -149,6 +150,7 @@ def pits_of(forecast: Forecast, x: Floats) -> tuple[Floats, float]:
     score = special.ndtri(nodes(N_LEVELS)[0])
     outcomes = [truth(x) + NOISE * z for z in score]
     pit = np.stack([forecast.cdf(y).reshape(x.size, -1) for y in outcomes], axis=1)
+    # of the same outcomes, so that the errors of the grid cancel in the price
     entropy = float((score**2).mean()) / 2 + math.log(NOISE * math.sqrt(2 * math.pi))
     score_given = float(np.mean([forecast.logpdf(y).mean() for y in outcomes]))
     # less its rounding errors, so that the truth is at 0

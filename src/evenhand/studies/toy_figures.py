@@ -36,6 +36,7 @@ def plot_introduction(values: Mapping[str, Any]) -> Axes:
     panels = _panels((8.0, 6.6), 2, 2)
     people: dict[str, Floats] = {key: np.asarray(values[key]) for key in ("x", "y")}
     ends = [np.asarray(one[key]) for one in values["served"] for key in ("low", "high")]
+    # one scale for all panels, so that intervals can be compared
     limits = _padded(np.concatenate([*ends, people["y"]]))
     places = (panels[0, 0], panels[0, 1], panels[1, 1])
     for axes, served in zip(places, values["served"], strict=True):

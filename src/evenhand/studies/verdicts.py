@@ -70,8 +70,10 @@ def interval(values: Floats | NDArray[np.bool_]) -> tuple[float, float, float]:
     """
     mean = float(np.mean(values))
     n = len(values)
+    # one repetition gives no interval, and no verdict
     if n < 2:
         return mean, np.nan, np.nan
+    # a t interval of shares leaves [0, 1], and has width 0 if all answers agree
     if values.dtype == np.bool_:
         exact = stats.binomtest(round(mean * n), n).proportion_ci(CONFIDENCE)
         return mean, float(exact.low), float(exact.high)

@@ -53,6 +53,7 @@ class Base(ABC):
 
     def to_parts(self) -> dict[str, Any]:
         """Return the fitted estimators, by name."""
+        # the wrapper says only that it is fitted, which a stored model always is
         return {"estimator": thawed(self.estimator)}
 
     @classmethod

@@ -117,6 +117,7 @@ class PPFBase(Base):
         return base
 
     def distribution(self, X: Any) -> Distribution:
+        # messages name the model, not the FrozenEstimator around it
         model = thawed(self.estimator)
         method = _ppf_method(model)
         assert method is not None
@@ -159,6 +160,7 @@ class ReturnStdBase(Base):
 
     def distribution(self, X: Any) -> Distribution:
         mean, std = self.estimator.predict(X, return_std=True)
+        # some models predict a standard deviation of 0 where they interpolate
         return Normal(np.ravel(mean), np.maximum(np.ravel(std), self.least_std))
 
     def to_arrays(self) -> dict[str, Floats]:

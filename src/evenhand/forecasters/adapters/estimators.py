@@ -58,6 +58,7 @@ def fitted(estimator: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
     copy = clone(estimator)
     if weight is None or isinstance(estimator, FrozenEstimator):
         return copy.fit(X, y)
+    # weights that a model ignores would be left out in silence
     if not has_fit_parameter(copy, "sample_weight"):
         raise bad_input(
             "sample_weight", f"be left out: {type(copy).__name__}.fit does not take it", "weights"

@@ -102,6 +102,7 @@ def forecast_columns(
     Options as for `forecast_from_columns`. Raises InputError if none or several kinds are named, or
     there is no such column.
     """
+    # a mean without a standard deviation predicts no distribution
     kinds = [mean is not None or std is not None, quantiles is not None, samples is not None]
     if sum(kinds) != 1 or (mean is None) != (std is None):
         rule = "name one kind of columns: --mean and --std, --quantiles, or --samples"
@@ -118,6 +119,7 @@ def forecast_columns(
 def _listed(present: list[str], listed: str, option: str, source: str) -> list[str]:
     """Return the columns listed with commas between, or all that begin with the word given."""
     names = [name.strip() for name in listed.split(",") if name.strip()]
+    # one word that is no column is the beginning of the columns' names
     if len(names) == 1 and names[0] not in present:
         names = [
             name
@@ -145,14 +147,16 @@ def _from_quantiles(
     table: pd.DataFrame, names: list[str], source: str, start: int, *, sort: bool
 ) -> Forecast:
     values = _numbers(table, names, source, start)
+    # equal quantiles are allowed, and spread by the distribution
     falls = np.diff(values, axis=-1) < 0
     if falls.any() and not sort:
         row, column = (int(k) for k in np.argwhere(falls)[0])
         place = f"{source}: column {names[column + 1]!r}, row {start + row + 1}"
+        below, above = values[row, column : column + 2]
         raise InputError(
-            f"{place}: quantiles must not fall with their level, got {values[row, column + 1]:g}"
-            f" after {values[row, column]:g}; correct them, or sort each row with --sort-quantiles (in"
-            " Python: sort_quantiles=True)"
+            f"{place}: quantiles must not fall with their level, got {above:g} after"
+            f" {below:g}; correct them, or sort each row with --sort-quantiles (in Python:"
+            " sort_quantiles=True)"
         )
     return Forecast.from_quantiles([_level(name) for name in names], values, sort=sort)
 

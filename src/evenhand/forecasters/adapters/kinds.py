@@ -73,6 +73,7 @@ class MembersBase(Base):
     def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
         members = []
         for i in range(len(parts)):
+            # the kind of a member is not stored: a fitted model shows it
             model = parts[f"member{i}"]
             start = f"{i}."
             own = {
@@ -101,7 +102,9 @@ class EnsembleBase(ReturnStdBase):
     def distribution(self, X: Any) -> Distribution:
         model = thawed(self.estimator)
         rows = np.asarray(X) if isinstance(model, BaggingRegressor) else X
+        # a bagging regressor may give each member its own columns
         columns = getattr(model, "estimators_features_", None) or [None] * len(model.estimators_)
+        # a voting regressor drops members, whose weights this property leaves out
         weights = getattr(model, "_weights_not_none", None)
         weights = np.ones(len(model.estimators_)) if weights is None else np.asarray(weights)
         members = []
@@ -114,6 +117,7 @@ class EnsembleBase(ReturnStdBase):
 
 KINDS: dict[str, type[Base]] = {
     kind.name: kind
+    # the first that accepts an estimator: from whole distributions to single numbers
     for kind in (
         ForecasterBase,
         MembersBase,

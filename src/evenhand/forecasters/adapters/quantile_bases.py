@@ -99,6 +99,7 @@ class QuantileBase(Base):
         if parameter is None:
             base = cls(fitted(estimator, X, y, weight))
         else:
+            # one model per level: a single quantile is no distribution
             copies = (clone(estimator).set_params(**{parameter: level}) for level in FITTED_LEVELS)
             base = cls(
                 QuantileGrid([fitted(copy, X, y, weight) for copy in copies], list(FITTED_LEVELS))
@@ -110,6 +111,7 @@ class QuantileBase(Base):
         model = thawed(self.estimator)
         levels = known_levels(model)
         assert levels is not None
+        # quantile forests and the like predict any level that they are asked for
         asked = {"quantiles": levels.tolist()} if "quantiles" in predict_options(model) else {}
         values = np.asarray(model.predict(X, **asked), dtype=np.float64)
         if values.shape != (len(X), levels.size):
@@ -126,10 +128,12 @@ def spaced(levels: Floats, values: Floats) -> Floats:
     They move away from the middle quantile. Where models of two levels cross, sorting leaves them
     any small distance apart, and a tail that joins on there would be as short.
     """
+    # monotone rearrangement (Chernozhukov, Fernandez-Val & Galichon 2010)
     ordered = np.sort(values, axis=-1)
     mean_gaps = np.diff(levels) * (ordered[:, -1:] - ordered[:, :1]) / (levels[-1] - levels[0])
     short = np.maximum(mean_gaps / SHARPEST - np.diff(ordered, axis=-1), 0.0)
     shift = np.concatenate([np.zeros((len(ordered), 1)), np.cumsum(short, axis=-1)], axis=-1)
+    # the middle quantile stays where the model has it
     return np.asarray(ordered + shift - shift[:, [levels.size // 2]])
 
 
@@ -165,6 +169,7 @@ def level_parameter(estimator: Any) -> str | None:
     ):
         return None
     params = model.get_params(deep=False)
+    # `alpha` is a penalty in other models: one of these must name the quantile loss
     modes = [params[name] for name in ("loss", "objective", "strategy") if name in params]
     if modes:
         serves = any(isinstance(mode, str) and mode == "quantile" for mode in modes)

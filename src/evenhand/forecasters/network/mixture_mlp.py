@@ -157,6 +157,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
         out = self._outputs_of(self._encode(X), None)
+        # softmax and softplus: any output is a valid mixture
         logits, loc, raw = np.split(out, 3, axis=-1)
         # (members, rows, components) -> (rows, members * components), members of equal weight
         weights, loc, std = (

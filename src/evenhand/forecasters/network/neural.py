@@ -80,39 +80,20 @@ class NeuralForecaster(Forecaster):
         """
         require_extra("torch", "neural")
         from evenhand.forecasters.network.stack import Shape
-        from evenhand.forecasters.network.training import (
-            Rows,
-            Settings,
-            split_rows,
-            split_rows_by_network,
-            train,
-        )
+        from evenhand.forecasters.network.training import Rows, train
 
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
+        # fitted on all rows given: the share for early stopping is split off after encoding
         self.encoder_ = TableEncoder()
         encoded = self.encoder_.fit_transform(table)
         self.y_offset_, self.y_unit_ = self._scale_outcomes(outcomes, weight)
+        # weights of mean 1 leave the learning rate its meaning
         rows = Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
-        if X_val is not None or y_val is not None:
-            learning = rows
-            validation = self._validation_rows(X_val, y_val)
-        elif self.splits_by_network:
-            learning, validation = split_rows_by_network(
-                rows, self.validation_fraction, n_networks, random
-            )
-        else:
-            learning, validation = split_rows(rows, self.validation_fraction, random)
-        settings = Settings(
-            self.learning_rate,
-            self.weight_decay,
-            self.batch_size,
-            self.max_steps,
-            self.patience,
-            self.check_every,
-        )
+        learning, validation = self._split(rows, X_val, y_val, n_networks, random)
+        # numpy integers of a grid search cannot be stored as JSON
         hidden = tuple(int(units) for units in self.hidden)
         self.shape_ = Shape(
             encoded.shape[1],
@@ -129,10 +110,34 @@ class NeuralForecaster(Forecaster):
             self._row_loss(),
             learning,
             validation,
-            settings,
+            self._settings(),
             device=self.device,
             random_state=random,
             verbose=self.verbose,
+        )
+
+    def _split(
+        self, rows: Any, X_val: Any, y_val: Any, n_networks: int, random: np.random.Generator
+    ) -> tuple[Any, Any]:
+        """Rows to learn from and rows for early stopping."""
+        from evenhand.forecasters.network.training import split_rows, split_rows_by_network
+
+        if X_val is not None or y_val is not None:
+            return rows, self._validation_rows(X_val, y_val)
+        if self.splits_by_network:
+            return split_rows_by_network(rows, self.validation_fraction, n_networks, random)
+        return split_rows(rows, self.validation_fraction, random)
+
+    def _settings(self) -> Any:
+        from evenhand.forecasters.network.training import Settings
+
+        return Settings(
+            self.learning_rate,
+            self.weight_decay,
+            self.batch_size,
+            self.max_steps,
+            self.patience,
+            self.check_every,
         )
 
     def _check_parameters(self) -> None:
@@ -212,6 +217,7 @@ class NeuralForecaster(Forecaster):
             arrays.pop("validation_loss"),
         )
         model.weights_ = arrays
+        # a weight file of another shape would broadcast, or fail inside torch
         model._check_weights()
         return model
 

@@ -195,6 +195,7 @@ class PAICRegressor(NeuralForecaster):
         models = [cls(alpha=alpha, **params) for alpha in alphas]
         if not models:
             raise bad_input("alphas", "hold at least one alpha", "none")
+        # networks in one training share matrix products: several trainings pay on several cores
         n_chunks = min(_count_jobs(n_jobs), len(models))
         if n_chunks == 1:
             models[0]._fit_path(X, y, models, sample_weight, X_val, y_val)
@@ -210,6 +211,7 @@ class PAICRegressor(NeuralForecaster):
             delayed(_fit_chunk)(part, seed, i, X, y, sample_weight, X_val, y_val)
             for i, part in enumerate(chunks)
         )
+        # workers are other processes, which change copies: what they learned comes back as state
         states = [state for chunk in Parallel(n_jobs=n_jobs)(calls) for state in chunk]
         for model, state in zip(models, states, strict=True):
             model.__dict__.update(state)
@@ -240,8 +242,10 @@ class PAICRegressor(NeuralForecaster):
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
         rows = self._encode(X)
+        # the draw is an input of the network: the network itself is h[x, r]
         draws = as_draws(r, rows.shape[0], random_state)
         out = self._outputs_of(rows, draws)[0]
+        # as in the paper's published code: standard deviations from 0.01 to 5.01
         std = STD_RANGE * special.expit(out[..., 1]) + MIN_STD
         return Forecast(
             Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std), draws
@@ -274,6 +278,7 @@ class PAICRegressor(NeuralForecaster):
             nonlocal alphas
             alphas = alphas.to(out.device)  # copied to a GPU once
             alpha = alphas[numbers][:, None]
+            # one draw per row and step: over the steps every person meets all draws
             return individual_calibration_loss(
                 torch.special.ndtr(z), -0.5 * z * z - torch.log(std) - log_root, r, alpha
             )

@@ -79,6 +79,7 @@ class Stack(torch.nn.Module):
         self.n_networks = n_networks
         self.kernels, self.biases = torch.nn.ParameterList(), torch.nn.ParameterList()
         for n_in, n_out in shape.layers():
+            # torch's default start of a linear layer
             bound = n_in**-0.5
             for group, size in ((self.kernels, (n_in, n_out)), (self.biases, (1, n_out))):
                 uniform = torch.rand((n_networks, *size), generator=generator, device="cpu")
@@ -87,10 +88,11 @@ class Stack(torch.nn.Module):
     def forward(
         self, x: torch.Tensor, r: torch.Tensor | None, generator: torch.Generator | None
     ) -> torch.Tensor:
-        """Outputs (networks, rows, outputs) of `x` (networks, rows, inputs), `r` (networks, rows)."""
+        """Outputs (networks, rows, outputs) of `x` (networks, rows, inputs), `r` (rows last)."""
         last = len(self.kernels) - 1
         activation = ACTIVATIONS[self.shape.activation]
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
+            # the draw joins the inputs of all hidden layers but the first
             if i in (0, last) or r is None:
                 x = torch.baddbmm(bias, x, kernel)
             else:
@@ -185,6 +187,7 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
         None if r is None else np.broadcast_to(r if r.ndim == 2 else r[:, None], (x.shape[0], m))
     )
     parts = []
+    # float64 in scoring: PITs next to 0 and 1 need their digits
     with memory_of(where, "score fewer rows at once, or set device='cpu'"), torch.inference_mode():
         stack = Stack.from_weights(shape, weights, torch.float64, where).eval()
         step = max(1, (CHUNK if where.type == "cpu" else GPU_CHUNK) // (m * stack.n_networks))

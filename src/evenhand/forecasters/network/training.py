@@ -172,6 +172,7 @@ def _train(
     random_state: RandomState,
     verbose: bool,
 ) -> Trained:
+    # torch has generators of its own, and on a GPU one per device
     seed = int(generator(random_state).integers(2**62))
     random = torch.Generator(where).manual_seed(seed)
     stack = Stack(shape, n_networks, torch.Generator().manual_seed(seed)).to(where)
@@ -307,6 +308,7 @@ class _Run:
         # networks share nothing, so the gradient of the sum is each network's own
         (values * weight[rows]).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
         share = min(step / self.settings.max_steps, 1.0)
+        # half a cosine from the learning rate to a tenth of it
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * (0.55 + 0.45 * float(np.cos(np.pi * share)))
         self.optimizer.step()
@@ -320,6 +322,7 @@ class _Run:
         n = self.of.shape[1]
         size = min(self.settings.batch_size, n)
         if self.place + size > self.order.shape[-1]:
+            # sorting random keys permutes all networks' rows in one operation
             keys = torch.rand((self.n_running, n), generator=random, device=self.numbers.device)
             self.order = keys.argsort(dim=-1)
             self.place = 0
@@ -335,6 +338,7 @@ class _Run:
         self.best[at] = values[better]
         for name, p in self.stack.named_parameters():
             self.kept[name][at] = p.detach()[better]
+        # patience counts checks, each network its own
         self.waited[self.numbers] = torch.where(better, 0, self.waited[self.numbers] + 1)
         self.n_steps[self.numbers] = step
         running = self.waited[self.numbers] < self.settings.patience
@@ -350,6 +354,7 @@ class _Run:
         for group in (self.stack.kernels, self.stack.biases):
             for i, p in enumerate(group):
                 group[i] = torch.nn.Parameter(p.detach()[running].clone())
+        # parameters of another shape need a new optimizer, which goes on from the old state
         self.optimizer = self._optimizer()
         for p, state in zip(self.stack.parameters(), states, strict=True):
             self.optimizer.state[p] = {
