@@ -97,43 +97,31 @@ def run(
         "version": __version__,
     }
 
-    def compute(work: Callable[..., Row], tasks: list[Row], keep: tuple[str, ...]) -> pd.DataFrame:
-        parts = compute_parts(
-            partial(work, data=table), tasks, out / "parts", jobs=jobs, verbose=True
-        )
-        return pd.DataFrame(rows_of(tasks, parts, keep))
-
+    compute = partial(_compute_rows, data=table, folder=out / "parts", jobs=jobs)
     say(
         f"credit: {counted(splits, 'roll-out')} of the game; what is done already is not done"
         " again ..."
     )
-    games = compute(
-        measure_rollout,
-        [{"seed": seed + i, "alphas": list(alphas)} | common for i in range(splits)],
-        ("seed",),
-    )
+    tasks = [{"seed": seed + i, "alphas": list(alphas)} | common for i in range(splits)]
+    games = compute(measure_rollout, tasks)
 
     say(
         f"credit: a map of {len(wrong)} by {len(selected)} banks, {map_rollouts} roll-outs each ..."
     )
     strengths: Row = {"alphas": list(map_alphas), "link_alphas": list(link_alphas)} | common
-    map_tasks = [
-        {"seed": seed + i, "wrong": w, "selected": s} | strengths
-        for w in wrong
-        for s in selected
-        for i in range(map_rollouts)
+    places: list[Row] = [{"wrong": w, "selected": s} for w in wrong for s in selected]
+    tasks = [
+        {"seed": seed + i} | place | strengths for place in places for i in range(map_rollouts)
     ]
-    cells = compute(measure_cell, map_tasks, ("seed", *PLACE))
+    cells = compute(measure_cell, tasks)
     found = advantages(cells)
     chosen = choose_cells(found)
 
+    # fresh roll-outs: the largest of many noisy gains is too large on those that it was chosen on
     say(f"credit: the settled cells on {confirm_rollouts} fresh roll-outs ...")
-    tasks = [
-        _fresh_task(seed + FRESH + i, bank, chosen[bank]) | common
-        for bank in chosen
-        for i in range(confirm_rollouts)
-    ]
-    fresh = compute(measure_cell, tasks, ("seed", *PLACE))
+    seeds = range(seed + FRESH, seed + FRESH + confirm_rollouts)
+    tasks = [_fresh_task(s, bank, chosen[bank]) | common for bank in chosen for s in seeds]
+    fresh = compute(measure_cell, tasks)
 
     listed = claims(games)
     tables: dict[str, pd.DataFrame] = {
@@ -143,23 +131,31 @@ def run(
         "map": cells,
         "fresh": fresh,
     }
-    seeds = {
-        "game": [seed + i for i in range(splits)],
-        "map": [seed + i for i in range(map_rollouts)],
-        "confirm": [seed + FRESH + i for i in range(confirm_rollouts)],
-    }
     settings = common | {
         "alphas": list(alphas),
         "wrong": list(wrong),
         "selected": list(selected),
         "settled": chosen,
-        "seeds": seeds,
+        "seeds": {
+            "game": list(range(seed, seed + splits)),
+            "map": list(range(seed, seed + map_rollouts)),
+            "confirm": list(seeds),
+        },
     }
     lead = _lead(tables, listed, splits)
     results: dict[str, Any] = {"study": "credit", "settings": settings}
     results |= {name: rows.to_dict("records") for name, rows in tables.items()}
     write_study(out, "Give Me Some Credit", lead, exhibits(tables, found, chosen), results)
     return closing_message(out, lead)
+
+
+def _compute_rows(
+    work: Callable[..., Row], tasks: list[Row], *, data: str | None, folder: Path, jobs: int
+) -> pd.DataFrame:
+    """Compute the tasks, or read their parts, as one table of all rows."""
+    parts = compute_parts(partial(work, data=data), tasks, folder, jobs=jobs, verbose=True)
+    keep = [name for name in ("seed", *PLACE) if all(name in task for task in tasks)]
+    return pd.DataFrame(rows_of(tasks, parts, keep))
 
 
 def _fresh_task(seed: int, bank: str, place: dict[str, Any]) -> Row:
