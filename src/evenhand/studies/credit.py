@@ -110,9 +110,8 @@ def run(
     )
     strengths: Row = {"alphas": list(map_alphas), "link_alphas": list(link_alphas)} | common
     places: list[Row] = [{"wrong": w, "selected": s} for w in wrong for s in selected]
-    tasks = [
-        {"seed": seed + i} | place | strengths for place in places for i in range(map_rollouts)
-    ]
+    rollouts: list[Row] = [{"seed": seed + i} for i in range(map_rollouts)]
+    tasks = [rollout | place | strengths for place in places for rollout in rollouts]
     cells = compute(measure_cell, tasks)
     found = advantages(cells)
     chosen = choose_cells(found)
