@@ -243,7 +243,7 @@ def load_credit(path: str | os.PathLike[str] | None = None) -> Dataset:
 def _local(path: str | os.PathLike[str] | None, names: tuple[str, ...]) -> Path | None:
     """Return the file that `path` means or that lies in the folder EVENHAND_DATA.
 
-    None if neither says where.
+    None if neither is given.
     """
     if path is None:
         folder = os.environ.get("EVENHAND_DATA")

@@ -19,7 +19,7 @@ class Gaussian(Link):
     `H = Phi(sqrt(1 - rho^2) Phi^-1(u) + rho Phi^-1(r))`.
 
     Around a normal base it gives normal forecasts. Its price is `-log(1 - rho^2) / 2`, and `rho ->
-    1` is the paper's trivial forecaster (with the sign mended: `+ Phi^-1(r)`).
+    1` is the paper's trivial forecaster (with the sign corrected: `+ Phi^-1(r)`).
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     Parameters
     ----------
     error : array-like
-        Mean pathwise error `E err(X, Y)`, `err(x, y) = W1(law of h[x, R](y) over R, uniform)`, 0 <
+        Mean pathwise error `E err(X, Y)`, `err(x, y) = W1(h[x, R](y) over R, uniform)`, 0 <
         error <= 1/2, a fraction; any shape.
     exact : bool, default True
         True: the limit for forecasters that are exactly calibrated on average, `h[X, R](Y)`

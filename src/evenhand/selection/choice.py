@@ -81,7 +81,7 @@ def randomize(
     the certifying rows, since one band bounds them all. Randomized models (`PAICRegressor`, or a
     list of fitted ones) are tested in a fixed order, from the most randomized on, until one fails.
 
-    A model that learns nothing here is certified on all rows: a fitted one that says its own
+    A model that learns nothing here is certified on all rows: a fitted one that predicts its own
     distribution, in a `FrozenEstimator`; a function; a list of such; fitted randomized forecasters.
     It must not have seen these rows, or the certificate is false: that is your word, and nothing
     here can check it.
@@ -104,19 +104,19 @@ def randomize(
     confidence : float, default 0.95
         Probability that what is certified is true.
     link : {"entropic", "laplace", "gaussian"}, default "entropic"
-        The family of laws around a deterministic model.
+        The family of links around a deterministic model.
     by : str, list of str or callable, optional
         Groups for the deterministic alternative, as for `RecalibratedRegressor`; only where
         something is learned.
     recalibrate : bool, default False
-        Whether a deterministic model is first mended with PITs from the rows that it learns on,
-        cross-fitted; a model that is far off needs much randomization otherwise. The link goes
-        around the mended model, and the price counts from it. A model that is not fitted again is
-        mended on the learning rows, and certified on the others.
+        Whether a deterministic model is first recalibrated with PITs from the rows that it learns
+        on, cross-fitted; a model that is far off needs much randomization otherwise. The link goes
+        around the recalibrated model, and the price counts from it. A model that is not fitted
+        again is recalibrated on the learning rows, and certified on the others.
     alternative : bool, default True
-        Whether the deterministic alternative is made. Around a model that says its own distribution
-        it takes five more fits, for PITs on rows not learned from, unless `recalibrate` asks for
-        them anyway; around a plain regressor none.
+        Whether the deterministic alternative is made. Around a model that predicts its own
+        distribution it takes five more fits, for PITs on rows not learned from, unless
+        `recalibrate` asks for them anyway; around a plain regressor none.
     certify_share : float, default 0.3
         Share of the people that are kept for certifying, where something is learned.
     cluster : array-like of shape (n,), optional
@@ -139,7 +139,7 @@ def randomize(
     ------
     InputError
         If the input does not fit, the split leaves too few rows on a side, or the target cannot be
-        met on so few rows; the message says how many will do.
+        met on so few rows; the message names the rows needed.
 
     Examples
     --------

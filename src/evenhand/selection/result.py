@@ -59,8 +59,8 @@ class Selection(Summarized):
         Mean width of the randomized 80% intervals over that of what the link goes around, less 1;
         NaN as `price`.
     alternative : RecalibratedRegressor or None
-        The model mended without randomness, by group if `by` was given; None where nothing was
-        learned, for models that are randomized already, and with `alternative=False`.
+        The model recalibrated without randomness, by group if `by` was given; None where nothing
+        was learned, for models that are randomized already, and with `alternative=False`.
     comparison : DataFrame
         One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (of 250
         people at most), `average_error`, `certified_group_error`. The log score of the randomized
@@ -213,7 +213,7 @@ class Selection(Summarized):
             )
         else:
             # what the link goes around stands just before the randomized forecasts, or first where
-            # nothing mends it
+            # nothing recalibrates it
             start = 1 if getattr(self.model, "recalibrate", False) else 0
             lines.append(
                 f"Over the true distribution it would be at least {self.limit:.2f}: the model"

@@ -59,8 +59,8 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     folder : path
         The model folder.
     estimator : estimator, function or list, optional
-        The fitted model or the function that `save` said it left out, or a list of them in the
-        order it named them. That it is the same one is your word: only the name of its class or
+        The fitted model or the function that `save` left out, by its warning, or a list of them in
+        the order it named them. That it is the same one is your word: only the name of its class or
         function is compared.
 
     Returns

@@ -16,7 +16,7 @@ from evenhand._validate import InputError, check_indices
 
 LEAF = -1
 N_BITS = 256
-"""Categories of a feature that histogram trees can tell apart."""
+"""Categories of a feature that histogram trees can distinguish."""
 
 Indices = NDArray[np.int64]
 
@@ -101,7 +101,7 @@ def _check_decision_tree(model: Any) -> None:
         return  # not fitted: a template
     tree = model.tree_
     width = _n_features(model)
-    # before any of its arrays is read: they are as long as the first number says
+    # before any of its arrays is read: the first number declares their length
     if tree.node_count != tree.capacity or tree.node_count < 1:
         raise InputError("a tree has another number of nodes than it says")
     if tree.n_features != width:

@@ -81,7 +81,7 @@ def advantages(cells: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         A row per bank, cell and alpha below 1: `more` with `low` and `high`, 95% t intervals over
         roll-outs; what both `earned`; the shares of unqualified people among those whom the
-        deterministic bank says yes to, and among those of them for whom the randomized one is no
+        deterministic bank approves, and among those of them for whom the randomized one is no
         longer worth it to the qualified; the certificates of both.
     """
     table = []
@@ -120,8 +120,8 @@ def choose_cells(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
     for bank, own in found.groupby("bank", sort=False):
         # a bank that approves nobody earns 0
         earning = own[own["earned"] > 0] if (own["earned"] > 0).any() else own
-        sure = earning["low"].fillna(earning["more"])
-        best = earning.iloc[int(sure.to_numpy(dtype=np.float64).argmax())]
+        lower = earning["low"].fillna(earning["more"])
+        best = earning.iloc[int(lower.to_numpy(dtype=np.float64).argmax())]
         chosen[str(bank)] = {name: float(best[name]) for name in ("wrong", "selected", "alpha")}
     return chosen
 

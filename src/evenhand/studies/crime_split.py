@@ -65,7 +65,7 @@ def measure_split(
         from the training rows. Apart, 220 more rows stop the training and recalibrate, and the 500
         are for the figures alone.
     alphas, link_alphas : list of float
-        Of the paper's network, and of the link around the ensemble (kept apart only).
+        Of the paper's network, and of the link around the ensemble (rows held out only).
     max_steps : int
         Most steps of a training.
     data : str, optional

@@ -82,7 +82,7 @@ class TwoWorlds:
         return self.outcomes_at(world, share)[:, 0]
 
     def pit_law(self, world: World, n_levels: int) -> Floats:
-        """PITs at even quantiles of each person's law of outcomes, shape (n, n_levels)."""
+        """PITs at even quantiles of each person's outcomes, shape (n, n_levels)."""
         share = (np.arange(n_levels)[None, :] + 0.5) / n_levels
         return self.forecast.distribution.expand().cdf(self.outcomes_at(world, share))
 
@@ -147,7 +147,7 @@ class Floors:
     Parameters
     ----------
     calibrated_error, calibrated_variation : float
-        Largest distance of a person's law of PITs to uniform in the calibrated world: W1 and total
+        Largest distance of a person's PITs from uniform in the calibrated world: W1 and total
         variation.
     least_error, mean_error : float
         Least and mean W1 over people in the sliced world; the limit of many slices is at least 1/4.
@@ -158,7 +158,7 @@ class Floors:
         1/2 up, and the others. It holds at least half of the people, and its error is at least 1/8
         in the limit.
     average_error : float
-        W1 error of everybody together in the sliced world: what data can tell.
+        W1 error of everybody together in the sliced world: all that data can show.
     """
 
     calibrated_error: float
@@ -174,7 +174,7 @@ class Floors:
 def measure_floors(worlds: TwoWorlds) -> Floors:
     """Measure both worlds from PITs, per person one for each slice and at least 200.
 
-    The measured W1 of a uniform law is `1 / (4 m)` from `m` PITs, not 0.
+    The measured W1 of a uniform distribution is `1 / (4 m)` from `m` PITs, not 0.
 
     Examples
     --------
@@ -204,10 +204,10 @@ def measure_floors(worlds: TwoWorlds) -> Floors:
 def theory_of_floors(slices: int) -> tuple[float, float, float]:
     """Least W1, total variation and W1 of the larger half that the sliced world can have.
 
-    A law that is uniform on a stretch `1 / slices` long has total variation `1 - 1 / slices`, and
-    W1 a quarter of that where the stretch lies in the middle, which odd numbers of slices allow.
-    The larger half has PITs of at least `(1 - 1 / slices) / 2`, or of at most as much from the
-    other end.
+    A distribution that is uniform on a stretch `1 / slices` long has total variation `1 - 1 /
+    slices`, and W1 a quarter of that where the stretch lies in the middle, which odd numbers of
+    slices allow. The larger half has PITs of at least `(1 - 1 / slices) / 2`, or of at most as much
+    from the other end.
 
     Examples
     --------
@@ -240,14 +240,14 @@ def share_of_yes(
     n_datasets: int = 1000,
     random_state: RandomState = None,
 ) -> dict[str, float]:
-    """How often a verifier of calibration says yes to data from each world.
+    """Share of data sets from each world that a verifier of calibration accepts.
 
     Parameters
     ----------
     worlds : TwoWorlds
         Both worlds; the sliced one stays the same for all data.
     verifier : callable
-        Takes the forecast of the people seen and their outcomes; says whether the forecast is
+        Takes the forecast of the people seen and their outcomes; returns whether the forecast is
         calibrated for each.
     n_seen : int
         People in a data set, drawn without replacement: each is seen once.

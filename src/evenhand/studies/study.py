@@ -93,7 +93,7 @@ def compute_parts(
         Takes the values of a task as keywords and returns plain values. A function of a module or a
         `partial` of one, as the workers are processes of their own.
     tasks : sequence of dict
-        What each part is made from, as plain values. A part whose file says the same is not
+        What each part is made from, as plain values. A part whose file holds the same is not
         computed again.
     folder : Path
         Of the files.
@@ -191,7 +191,7 @@ def plain(values: Any) -> Any:
 def rows_of(
     tasks: Sequence[Values], parts: Iterable[Values], keep: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return the `rows` of all parts, each with what its task says under the names `keep`."""
+    """Return the `rows` of all parts, each with the values of its task under the names `keep`."""
     return [
         {name: task[name] for name in keep} | row
         for task, part in zip(tasks, parts, strict=True)

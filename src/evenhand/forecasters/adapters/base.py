@@ -53,7 +53,7 @@ class Base(ABC):
 
     def to_parts(self) -> dict[str, Any]:
         """Return the fitted estimators, by name."""
-        # the wrapper says only that it is fitted, which a stored model always is
+        # the wrapper marks a fitted model, which a stored one always is
         return {"estimator": thawed(self.estimator)}
 
     @classmethod

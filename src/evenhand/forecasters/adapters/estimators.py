@@ -44,7 +44,7 @@ def predict_options(estimator: Any) -> tuple[str, ...]:
 
 
 def allows_missing(estimator: Any) -> bool | None:
-    """Whether an estimator says that it takes missing values; None if it says nothing."""
+    """Whether an estimator's tags allow missing values; None if it has no tags."""
     inner = thawed(estimator)
     return (
         bool(get_tags(inner).input_tags.allow_nan) if hasattr(inner, "__sklearn_tags__") else None
@@ -54,7 +54,7 @@ def allows_missing(estimator: Any) -> bool | None:
 def fitted(estimator: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
     """Fit a clone. A FrozenEstimator is its own clone and stays as it is."""
     if isinstance(estimator, FrozenEstimator) and allows_missing(estimator) is None:
-        return estimator  # scikit-learn cannot tell whether it is fitted
+        return estimator  # scikit-learn cannot see whether it is fitted
     copy = clone(estimator)
     if weight is None or isinstance(estimator, FrozenEstimator):
         return copy.fit(X, y)

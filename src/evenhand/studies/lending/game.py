@@ -46,7 +46,7 @@ class LendingGame(LendingRules):
     """Lending game of a bank that sees features and applicants who know how worthy they are.
 
     A person is qualified if the worthiness `y` is at least `threshold`. The bank sees the features
-    and forecasts `y`; it says yes where that gains more than no, in expectation under its forecast.
+    and forecasts `y`; it approves where that gains more than a refusal, in expectation.
     All amounts are in one unit, such as the gain from a good loan.
 
     Parameters
@@ -55,7 +55,7 @@ class LendingGame(LendingRules):
         Least worthiness of a qualified person, in units of y.
     bank_gain, bank_loss : float, default 1 and 3
         What the bank gains by a yes to a qualified person and loses by one to an unqualified one,
-        both above 0. It says yes where the forecast gives `y < threshold` a chance of at most
+        both above 0. It approves where the forecast gives `y < threshold` a probability of at most
         `bank_gain / (bank_gain + bank_loss)`.
     gain_qualified, gain_unqualified : float, default 0.2 and 1
         What a yes is worth to an applicant, above 0.
@@ -139,9 +139,9 @@ class LendingGame(LendingRules):
     def chance_of_link(self, base: Distribution, link: Link) -> Floats:
         """Probability of a yes under a link around deterministic forecasts, shape (n,).
 
-        The bank says yes where a forecast gives `y < threshold` at most `K(risk; r)`, which falls
+        The bank approves where a forecast gives `y < threshold` at most `K(risk; r)`, which falls
         with the draw: the chance is the draw at which both are equal. All is compared in normal
-        scores, so that people of whom the forecast is sure to any degree keep their chance.
+        scores, so that probabilities next to 0 and 1 keep their digits.
         """
         lower = base.logcdf(self.threshold)
         upper = base.logsf(self.threshold)
@@ -319,9 +319,9 @@ def _chances(chance: ArrayLike) -> Floats:
 
 @lru_cache(maxsize=1)
 def _link_nodes() -> Floats:
-    """Draws from 1e-15 to 1 - 1e-15, increasing.
+    """Draws from 1e-15 to 1 - 1e-15, increasing: even in probability and in normal scores.
 
-    Even, and even in normal scores, which decide about the surest.
+    The scores resolve probabilities next to 0 and 1.
     """
     tails = np.clip(special.ndtr(np.linspace(-8.0, 8.0, LINK_NODES)), 1e-15, 1 - 1e-15)
     return np.union1d(tails, np.linspace(0.0, 1.0, LINK_NODES + 1)[1:-1])
