@@ -26,6 +26,7 @@ def visible(text: str, keep: str = "") -> str:
     >>> print(visible("clear \x1b[2J, reorder \u202e, two\nlines, café"))
     clear \u001b[2J, reorder \u202e, two\nlines, café
     """
+    # most text: the loop below takes twenty times as long
     if text.isprintable():
         return text
     return "".join(

@@ -61,6 +61,7 @@ def check_id(value: str | int, place: str) -> str:
         return text
     if not text.strip():
         raise bad_input(place, "not be empty", repr(text))
+    # half of a surrogate pair cannot be hashed to a draw, nor written to a file
     try:
         text.encode()
     except UnicodeEncodeError as error:

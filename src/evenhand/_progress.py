@@ -88,6 +88,7 @@ def part_progress(
             return
         task = bar.add_task(description, total=n_parts if n_rows is None else n_rows, parts=0)
 
+        # workers finish in any order, so progress comes as increments
         def advance(rows: int, parts: int) -> None:
             done = bar.tasks[0].fields["parts"] + parts
             bar.update(task, advance=parts if n_rows is None else rows, parts=done)
@@ -120,6 +121,7 @@ def _bar(columns: Any, *, enabled: bool) -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
+    # on standard error: standard output may be a table or JSON for another program
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield None

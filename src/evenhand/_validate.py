@@ -68,6 +68,7 @@ def require_extra(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
+        # the module is there but fails to import something else: that is another error
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
         raise MissingExtraError(
@@ -94,6 +95,7 @@ def check_fraction(
 
 def check_count(name: str, value: Any, *, least: int = 1) -> int:
     """Return a parameter that counts something as an int."""
+    # True is an int for Python, and never a count
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise bad_input(name, f"be an integer of at least {least}", repr(value))
     return int(value)
@@ -150,6 +152,7 @@ def check_draws(r: ArrayLike) -> Floats:
         raise bad_input(
             "r", "hold numbers only", f"values that are not numbers ({error})"
         ) from error
+    # written so that NaN is wrong, too. At 0 and 1 a link has no finite quantile
     wrong = ~((draws > 0) & (draws < 1))
     if wrong.any():
         first = np.argwhere(wrong)[0]

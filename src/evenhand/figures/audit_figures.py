@@ -70,6 +70,7 @@ def plot_worst_group(
     error = column(rows, "error")
     low, high, bound = (column(rows, key) for key in ("null_low", "null_high", "certified"))
     axes.plot(mass, error, "o-", color=BLUE, label="Oracle: picked with outcomes seen", zorder=3)
+    # audits in parts and records of a user may have no null and no certificate
     if np.isfinite([low, high]).any():
         label = "Same search, calibrated forecasts (5% to 95%, mean)"
         axes.fill_between(mass, low, high, color=GREY, alpha=0.25, linewidth=0, label=label)
@@ -127,6 +128,7 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     axes.set_yticks(places, labels)
     for label, is_small in zip(axes.get_yticklabels(), small, strict=True):
         label.set_color(GREY if is_small else "black")
+    # the y axis falls, so that the first group is on top
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(as_points)
@@ -178,6 +180,7 @@ def plot_calibration(
     style: Any = {"align": "edge", "color": BLUE, "alpha": 0.75, "edgecolor": "w"}
     bars = axes.bar(edges[:-1], share * n_bins, width=1 / n_bins, **style)
     for bar, is_outside in zip(bars, (share < low) | (share > high), strict=True):
+        # hatched as well, for readers who do not see red
         if is_outside:
             bar.set(facecolor=RED, hatch="//")
     label = f"{stated_confidence(HISTOGRAM_CONFIDENCE)} band under calibration, all bars at once"

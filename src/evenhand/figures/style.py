@@ -93,6 +93,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    # a figure with its own canvas: pyplot would keep it alive and may open a window
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure

@@ -57,6 +57,7 @@ def _make_inline(root: ElementTree.Element, prefix: str) -> None:
         for child in list(element):
             if child.tag.endswith(("}metadata", "}style")):
                 element.remove(child)
+    # the view box stays, so the page can scale the figure
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
     for element in root.iter():
@@ -93,6 +94,7 @@ def save_figure(draw: Callable[[], Axes], stem: Path) -> None:
 def _own_style() -> Iterator[None]:
     from matplotlib import style
 
+    # text stays text, and ids do not change from run to run, so that pages can be compared
     settings: Any = [
         "default",
         {"svg.fonttype": "none", "svg.hashsalt": "evenhand", "font.size": 10.0},

@@ -131,9 +131,11 @@ def _apart(mask: Bools, outcomes: _Ranges, medians: _Ranges) -> float:
     n = mask.size
     size = int(np.count_nonzero(mask))
     smaller = min(size, n - size)
+    # a few rows are often a range of outcomes by chance
     if smaller < FEWEST_ROWS:
         return np.nan
     apart = outcomes.apart(mask)
+    # a range of outcomes is no leak if the forecasts know as much: then the group was predictable
     is_range = apart <= MOST_APART * n and apart <= MOST_APART_OF_GROUP * smaller
     return apart / n if is_range and apart < medians.apart(mask) else np.nan
 
@@ -194,6 +196,7 @@ class _Ranks:
         if there.sum() < FEWEST_RANKED:
             return np.nan, np.nan
         if there.all():
+            # most features have no gaps and share the ranks of all outcomes, whose sort is slow
             outcomes, of_median = self._whole
         else:
             outcomes = stats.rankdata(self.y[there])

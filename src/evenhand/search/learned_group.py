@@ -254,11 +254,14 @@ class GroupSearch:
         self._pits = as_pits(pit)
         self._X = X
         self._random = generator(random_state)
+        # files are often sorted by time or place; the folds should be alike
         order = self._random.permutation(self._pits.n_samples)
         self._rows = order[: check_count("max_rows", max_rows)]
         self._n_folds = check_count("n_folds", n_folds, least=2)
+        # the first fold is larger than the others: all scores learn from it
         starts = np.linspace(FIRST_SHARE * self._rows.size, self._rows.size, n_folds)
         self._starts = starts.round().astype(int)
+        # by first judged row: learners take most of the time and do not depend on the mass
         self._fits: dict[int, tuple[Fit, ...]] = {}
 
     @cached_property
@@ -283,15 +286,15 @@ class GroupSearch:
                 self._judged(shuffled[:stop], start, mass, stages[-1].score if stages else None)
             )
         values = np.concatenate([stage.values for stage in stages])
-        # the bound needs a guess of the values' spread that is made before any row is judged
+        # a pattern is fixed by earlier rows, so the expectation of a value, given those, is at most
+        # the error of its row's distribution (method: worst groups): the bound is for such values.
+        # It needs a guess of their spread that is made before any row is judged
         low, p_value = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())
-        rule = (
-            _rule_in_words(stages, features, shuffled, error, encoder, self._random)
-            if low > 0
-            else None
-        )
+        rule = None
+        if low > 0:  # a rule for a group that is not proven would describe noise
+            rule = _rule_in_words(stages, features, shuffled, error, encoder, self._random)
         return FoundGroup(
             mass=float(mass),
             n=group.size,
@@ -307,6 +310,7 @@ class GroupSearch:
             coverage_80=float(covered(self._pits.take(group), 0.8).mean()),
             description=None if rule is None else rule[0],
             description_share=math.nan if rule is None else rule[1],
+            # the last score was learned from the most rows
             features=main_features(
                 features[: stages[-1].start], stages[-1].score.unseen, encoder, self._random
             ),
@@ -377,6 +381,7 @@ def _encoded(X: Any, rows: NDArray[np.intp], n: int) -> tuple[TableEncoder, Floa
         # the same error again, with the row of the caller's table instead of the shuffled one
         encoder.fit_transform(table)
         raise
+    # without a feature that varies a group would be a random subset
     if not (np.ptp(features, axis=0) > 0).any():
         raise bad_input(
             "X",

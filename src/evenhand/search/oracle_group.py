@@ -156,6 +156,8 @@ def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
     """Patterns to start from: constant, one change of sign, two changes, random."""
     n_cells = cells.edges.size - 1
     cell = np.arange(n_cells)
+    # errors of level are constant patterns, those of spread change sign once or twice; random
+    # patterns reach groups that no such shape describes
     cuts = np.arange(1, 6) / 6 * n_cells
     signs = [cell < cut for cut in cuts]
     signs += [(cell >= low) & (cell < high) for low, high in combinations(cuts, 2)]
@@ -172,6 +174,7 @@ def _find(matrix: Floats, sizes: Counts, n_starts: int, random: np.random.Genera
     if n <= SEARCH_ROWS:
         return _search(Cells.of(matrix), sizes, n_starts, random, keep=1)[0]
     subset = matrix[np.sort(random.choice(n, SEARCH_ROWS, replace=False))]
+    # patterns depend on shares of rows, not on numbers: sizes shrink with the subset
     few = np.maximum(np.round(sizes * (SEARCH_ROWS / n)), 1).astype(np.intp)
     part = Cells.of(subset)
     _, means, owner = _search(part, few, n_starts, random, keep=3)
@@ -201,6 +204,7 @@ def _search(
     means = np.concatenate((means, again[1]))
     errors = np.concatenate((errors, again[2]))
     owner = np.concatenate((owner, again[3]))
+    # only on the way to a final answer: patterns for other rows need no polish
     polished = _worst_of_each(cells, means, errors, owner, 3 if keep == 1 else 0)
     for i in polished:
         groups[i], means[i], errors[i] = _exchanged(cells, groups[i], means[i], errors[i])
@@ -249,6 +253,7 @@ def _worst_of_each(
     else:
         levels = np.arange(1, 16, 2) * n_cells // 16
         alike = 256 * owner + (means[:, levels] > cells.edges[levels]) @ (1 << np.arange(8))
+    # the worst of each similar set, then the worst sets of each owner
     order = np.lexsort((-errors, alike))
     order = order[np.unique(alike[order], return_index=True)[1]]
     order = order[np.lexsort((-errors[order], owner[order]))]
@@ -266,6 +271,7 @@ def _ascend(
     groups = cells.best_rows(patterns, sizes)
     means = cells.means(groups, sizes)
     errors = cells.errors(means)
+    # groups that have stopped rising are left out of later steps
     active = np.arange(sizes.size)
     for _ in range(most_steps - 1):
         moved = cells.best_rows(cells.slopes(means[active]), sizes[active])
