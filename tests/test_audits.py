@@ -36,14 +36,14 @@ from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import Audit, audit_pit, certify, compare, pictures, provenance
 from evenhand.audits import audit as full_audit
 from evenhand.audits.forecasts import read_block
-from evenhand.audits.tables import _share_band as share_band_of
-from evenhand.calibration import covered, pathwise_errors
+from evenhand.audits.scores import weighted_share_band as share_band_of
+from evenhand.calibration import PITs, covered, pathwise_errors
 from evenhand.distributions import Distribution, Normal, NormalMixture
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor
 from evenhand.links import Entropic, Gaussian, make_link
-from evenhand.report import difference_in_words
+from evenhand.report import Measure, Note, difference_in_words
 
 Floats = NDArray[np.float64]
 
@@ -242,10 +242,21 @@ def check_tables(
 
 
 @pytest.mark.parametrize("by_link", [True, False])
-def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link: bool) -> None:
+def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(
+    by_link: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y = table()
     rho = 0.8
     model = Stub(rho, by_link)
+    taken: list[Floats] = []
+    take_draws = Forecast.take_draws
+
+    def spy(forecast: Forecast, columns: Any) -> Forecast:
+        some = take_draws(forecast, columns)
+        taken.append(some.r)  # type: ignore[arg-type]
+        return some
+
+    monkeypatch.setattr(Forecast, "take_draws", spy)
     found = audit(model, X, y, groups=["region"], random_state=0)
     assert (found.name, found.n_samples, found.n_draws, found.is_randomized) == (
         "Stub",
@@ -254,19 +265,15 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link: bool
         True,
     )
     assert found.rounding_step is None
-    # one draw in each cell of each person, apart for PITs and for what needs few draws
-    assert [r.shape for r in model.draws] == [
-        (N, 64),
-        (N, 16),
-        (5, 4),
-    ]  # the last for people shown as examples
-    for r in model.draws[:2]:
+    # one draw in each cell of each person; what needs few draws takes some of them
+    draws = [*model.draws, *taken]
+    assert [r.shape for r in draws] == [(N, 64), (N, 16)]
+    for r in draws:
         cells = np.floor(r * r.shape[1])
         np.testing.assert_array_equal(cells, np.broadcast_to(np.arange(r.shape[1]), r.shape))
         assert np.unique(r).size == r.size
-    wide, few = (
-        stats.norm(*randomized_normal(X["score"].to_numpy(), r, rho)) for r in model.draws[:2]
-    )
+    assert np.isin(taken[0], model.draws[0]).all()
+    wide, few = (stats.norm(*randomized_normal(X["score"].to_numpy(), r, rho)) for r in draws)
     std = STD / np.sqrt(1 - rho**2)
     scores = {
         "log score": -wide.logpdf(y[:, None]).mean(axis=1),
@@ -367,12 +374,14 @@ def test_weights_are_repetitions_but_for_the_oracle() -> None:
     # a row of weight 0 is no row, and the others count once each in the worst group
     np.testing.assert_array_equal(weighted.worst_groups["error"], plain.worst_groups["error"])
     assert weighted.certificate is None
-    assert any(note.startswith("no certificate: rows with weights") for note in weighted.notes)
+    assert any(
+        note.startswith("no certificate: rows with weights") for note in texts(weighted.notes)
+    )
     parts = "learned groups, worst groups in hindsight and the tests of scanned groups"
-    assert weighted.notes[:2] == (
+    assert texts(weighted.notes)[:2] == [
         f"rows of weight 0 are left out: {np.sum(counts == 0)}",
         f"{parts} count each row once, whatever its weight",
-    )
+    ]
 
 
 def test_a_group_with_all_weight_on_one_row_is_too_small() -> None:
@@ -448,8 +457,8 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
         found = audit(subject, X, y, sample_weight=weight, **options)
     n = 125 if given_as == "clusters" else 250
     assert found.n_samples == found.groups["n"].iloc[0] == found.worst_groups["n"].iloc[-1] == n
-    assert found.notes[0] == f"rows of weight 0 are left out: {N - 250}"
-    assert not any("count each row once" in note for note in found.notes)
+    assert texts(found.notes)[0] == f"rows of weight 0 are left out: {N - 250}"
+    assert not any("count each row once" in note for note in texts(found.notes))
     # the rows left weigh the same, so that they are a sample
     assert found.certificate is not None
     assert found.certificate.n_samples == n
@@ -467,7 +476,7 @@ def test_a_group_of_weight_zero_is_left_out_with_a_note() -> None:
         Stub(), X, y, groups={"north": north, "south": ~north}, sample_weight=~north, random_state=0
     )
     assert list(found.groups["group"]) == ["everyone", "south"]
-    assert "no row of group 'north' is left" in found.notes
+    assert "no row of group 'north' is left" in texts(found.notes)
 
 
 # --- groups
@@ -651,7 +660,7 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
         == f"y must have one outcome per forecast (50), got {N} outcomes"
     )
     assert complaint(audit, object(), X, y).startswith(
-        "model_or_forecast must be a forecaster or a Forecast, got object; "
+        "model must be a forecaster or a Forecast, got object; "
     )
     assert complaint(audit, Stub(), X, y, sample_weight=[1.0]).startswith(
         "sample_weight must have one value per row"
@@ -775,7 +784,7 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
     for _ in range(runs):
         u = rng.uniform(size=(n, 1))
         pit = u if n_draws == 1 else link.ppf(u, jittered(n, n_draws, rng))
-        curve = pictures.calibration_table(pit, np.ones(n))
+        curve = pictures.calibration_table(PITs(pit))
         outside += bool(((curve["level"] < curve["low"]) | (curve["level"] > curve["high"])).any())
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
 
@@ -783,7 +792,7 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
 def test_the_band_of_the_calibration_curve_finds_what_is_off() -> None:
     """Normal(0, 2) for Normal(0, 1): 0.2 of PITs up to 0.34, 3.1 margins of 0.043 from 0.2."""
     pit = stats.norm.cdf(np.random.default_rng(3).normal(size=1000) / 2)
-    curve = pictures.calibration_table(pit[:, None], np.ones(1000)).set_index("level")
+    curve = pictures.calibration_table(PITs(pit)).set_index("level")
     assert curve.loc[0.2, "high"] < 0.2
     assert curve.loc[0.8, "low"] > 0.8
 
@@ -798,7 +807,14 @@ def test_examples_are_the_intervals_of_the_forecaster_at_those_draws(kind: str) 
     held = audit(model, X, y, sample_weight=weight, random_state=0).to_dict()["examples"]
     draws = [None] if kind == "deterministic" else [0.1, 0.35, 0.65, 0.9]
     rows = [row["row"] for row in held][:: len(draws)]
-    assert [row["draw"] for row in held] == draws * 5
+    shown = np.array([row["draw"] for row in held]).reshape(5, -1)
+    if kind == "deterministic":
+        assert (shown == None).all()  # noqa: E711
+    else:
+        # of the 64 draws of each person, those nearest to these shares of all
+        asked = model.draws[0][[list(np.flatnonzero(weight)).index(row) for row in rows]]
+        ranks = [round(63 * draw) for draw in draws]
+        np.testing.assert_array_equal(shown, np.sort(asked, axis=1)[:, ranks])
     outcomes = np.sort(y[1::2])
     assert [y[row] for row in rows] == [
         outcomes[round(share * 199)] for share in (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -1046,6 +1062,10 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
 # --- comparison
 
 
+def texts(notes: tuple[Note, ...]) -> list[str]:
+    return [str(note) for note in notes]
+
+
 def test_a_comparison_lines_two_audits_up() -> None:
     X, y = table()
     first = audit(Stub(), X, y, groups=["region"], random_state=0, name="base")
@@ -1071,9 +1091,10 @@ def test_a_comparison_lines_two_audits_up() -> None:
         assert column["90% coverage, region = north"] == north["coverage_90"]
         assert column["oracle worst 20%"] == found.worst_group_error(0.2)
         assert column["certified, any 20%"] == found.certificate.group_error(0.2)  # type: ignore[union-attr]
-    for row in rows.itertuples(index=False):
+    assert [str(measure) for measure in comparison.measures] == list(rows["measure"])
+    for measure, row in zip(comparison.measures, rows.itertuples(index=False), strict=True):
         assert row.in_words == difference_in_words(
-            row.measure, row.base, row.randomized, ("base", "randomized")
+            measure, row.base, row.randomized, ("base", "randomized")
         )
     lines = comparison.summary().splitlines()
     assert all(any(line.startswith(measure) for line in lines) for measure in rows["measure"])
@@ -1105,53 +1126,88 @@ NAMES = ("base", "link")
 @pytest.mark.parametrize(
     ("measure", "first", "second", "sentence"),
     [
-        ("log score", 1.0, 1.62, "link is 0.62 nats less sharp"),
-        ("log score", 1.0, 0.5, "link is 0.50 nats sharper"),
-        ("log score", 1.0, 1.004, "link is as sharp as base"),
-        ("log score, cells of 0.01", -1.0, -0.5, "link is 0.50 nats less sharp"),
-        ("CRPS", 1.0, 1.2, "its whole distribution is 20% farther from the outcome"),
-        ("CRPS", 1.0, 0.8, "its whole distribution is 20% nearer to the outcome"),
-        ("CRPS", 1.0, 1.001, "its whole distribution is about as far from the outcome"),
-        ("CRPS", 1.0, 2.13, "its whole distribution is 2.1 times as far from the outcome"),
-        ("mean std", 1.0, 1.2, "a person's forecast is 20% wider"),
-        ("mean std", 1.0, 0.8, "a person's forecast is 20% narrower"),
-        ("mean std", 1.0, 1.0, "a person's forecast is about as wide"),
-        ("mean std", 0.0, 0.0, "a person's forecast is about as wide"),
-        ("mean std", 0.0, 1.0, "a person's forecast is beyond comparison wider"),
-        ("mean std", 1.0, np.inf, "a person's forecast is beyond comparison wider"),
-        ("mean std", np.inf, np.inf, "a person's forecast is about as wide"),
-        ("mean std", 1.0, 2.0, "a person's forecast is 2.0 times as wide"),
-        ("90% interval width", 1.0, 3.26, "a person's interval is 3.3 times as wide"),
-        ("80% interval width", 2.0, 1.0, "a person's interval is 50% narrower"),
-        ("90% coverage", 0.8, 0.91, "a stated 90% interval holds 91% of outcomes, up from 80%"),
-        ("80% coverage", 0.91, 0.8, "a stated 80% interval holds 80% of outcomes, down from 91%"),
+        (Measure("log score"), 1.0, 1.62, "link is 0.62 nats less sharp"),
+        (Measure("log score"), 1.0, 0.5, "link is 0.50 nats sharper"),
+        (Measure("log score"), 1.0, 1.004, "link is as sharp as base"),
+        (Measure("cell log score", 0.01), -1.0, -0.5, "link is 0.50 nats less sharp"),
+        (Measure("CRPS"), 1.0, 1.2, "its whole distribution is 20% farther from the outcome"),
+        (Measure("CRPS"), 1.0, 0.8, "its whole distribution is 20% nearer to the outcome"),
+        (Measure("CRPS"), 1.0, 1.001, "its whole distribution is about as far from the outcome"),
+        (Measure("CRPS"), 1.0, 2.13, "its whole distribution is 2.1 times as far from the outcome"),
+        (Measure("mean std"), 1.0, 1.2, "a person's forecast is 20% wider"),
+        (Measure("mean std"), 1.0, 0.8, "a person's forecast is 20% narrower"),
+        (Measure("mean std"), 1.0, 1.0, "a person's forecast is about as wide"),
+        (Measure("mean std"), 0.0, 0.0, "a person's forecast is about as wide"),
+        (Measure("mean std"), 0.0, 1.0, "a person's forecast is beyond comparison wider"),
+        (Measure("mean std"), 1.0, np.inf, "a person's forecast is beyond comparison wider"),
+        (Measure("mean std"), np.inf, np.inf, "a person's forecast is about as wide"),
+        (Measure("mean std"), 1.0, 2.0, "a person's forecast is 2.0 times as wide"),
+        (Measure("interval width", 0.9), 1.0, 3.26, "a person's interval is 3.3 times as wide"),
+        (Measure("interval width", 0.8), 2.0, 1.0, "a person's interval is 50% narrower"),
         (
-            "90% coverage, sex = 1",
+            Measure("coverage", 0.9),
+            0.8,
+            0.91,
+            "a stated 90% interval holds 91% of outcomes, up from 80%",
+        ),
+        (
+            Measure("coverage", 0.8),
+            0.91,
+            0.8,
+            "a stated 80% interval holds 80% of outcomes, down from 91%",
+        ),
+        (
+            Measure("coverage", 0.9, "sex = 1"),
             0.8,
             0.8,
             "a stated 90% interval holds 80% of outcomes, as before",
         ),
-        ("average error", 0.031, 0.012, "stated chances are off by 1.2 points, down from 3.1"),
-        ("error, sex = 1", 0.031, 0.31, "stated chances are off by 31 points, up from 3.1"),
-        ("error, sex = 1", 0.031, 0.0312, "stated chances are off by 3.1 points, as before"),
-        ("oracle worst 20%", 0.404, 0.203, "stated chances are off by 20 points, down from 40"),
+        (Measure("error"), 0.031, 0.012, "stated chances are off by 1.2 points, down from 3.1"),
         (
-            "certified, any 20%",
+            Measure("error", group="sex = 1"),
+            0.031,
+            0.31,
+            "stated chances are off by 31 points, up from 3.1",
+        ),
+        (
+            Measure("error", group="sex = 1"),
+            0.031,
+            0.0312,
+            "stated chances are off by 3.1 points, as before",
+        ),
+        (
+            Measure("oracle error", 0.2),
+            0.404,
+            0.203,
+            "stated chances are off by 20 points, down from 40",
+        ),
+        (
+            Measure("certified error", 0.2),
             0.47,
             0.28,
             "proven for any such group: off by at most 28.0 points; of base 47.0",
         ),
-        ("oracle worst 80%", 0.121, 0.116, "stated chances are off by 12 points, as before"),
+        (
+            Measure("oracle error", 0.8),
+            0.121,
+            0.116,
+            "stated chances are off by 12 points, as before",
+        ),
         # a group's name may hold any word
         (
-            "error, health coverage = no",
+            Measure("error", group="health coverage = no"),
             0.1,
             0.2,
             "stated chances are off by 20 points, up from 10",
         ),
-        ("error, interval width > 3", 0.1, 0.2, "stated chances are off by 20 points, up from 10"),
         (
-            "90% coverage, mean std",
+            Measure("error", group="interval width > 3"),
+            0.1,
+            0.2,
+            "stated chances are off by 20 points, up from 10",
+        ),
+        (
+            Measure("coverage", 0.9, "mean std"),
             0.8,
             0.9,
             "a stated 90% interval holds 90% of outcomes, up from 80%",
@@ -1159,7 +1215,7 @@ NAMES = ("base", "link")
     ],
 )
 def test_a_difference_is_said_in_a_sentence(
-    measure: str, first: float, second: float, sentence: str
+    measure: Measure, first: float, second: float, sentence: str
 ) -> None:
     assert difference_in_words(measure, first, second, NAMES) == sentence
 
@@ -1259,7 +1315,7 @@ def test_a_learned_group_a_scan_and_notes_are_part_of_an_audit() -> None:
     assert found.learned_group_error(0.5) == found.learned["error"].iloc[0]
     assert found.learned["low"].iloc[0] > 0
     assert found.learned["features"].iloc[0][0] == "region"
-    assert any("'same' was not scanned" in note for note in found.notes)
+    assert any("'same' was not scanned" in note for note in texts(found.notes))
     assert found.worst_groups["mass"].tolist() == [0.2, 1.0]
     assert complaint(found.learned_group_error, 0.2) == "mass must be one of [0.5], got 0.2"
 
@@ -1280,8 +1336,8 @@ def test_few_rows_leave_notes_instead_of_numbers() -> None:
     found = full_audit(Stub(), X, y, random_state=0, n_simulations=2)
     assert found.scan.empty
     assert found.learned.empty
-    assert found.notes[0] == "150 rows are needed to scan for groups, got 60"
-    assert [note.partition(":")[0] for note in found.notes[1:]] == [
+    assert texts(found.notes)[0] == "150 rows are needed to scan for groups, got 60"
+    assert [note.partition(":")[0] for note in texts(found.notes)[1:]] == [
         f"no group of {mass} was learned" for mass in ("10%", "20%", "50%")
     ]
 
@@ -1291,9 +1347,9 @@ def test_a_scan_without_any_group_that_is_large_enough_is_told() -> None:
     found = audit(
         Stub(), X, y, groups={"few": np.arange(200) < 40}, random_state=0
     )  # halves of 100 rows
-    assert "no group has at least 150 rows: nothing was scanned" in found.notes
+    assert "no group has at least 150 rows: nothing was scanned" in texts(found.notes)
     large = audit(Stub(), *table(400), groups={"few": np.arange(400) < 40}, random_state=0)
-    assert not any("nothing was scanned" in note for note in large.notes)
+    assert not any("nothing was scanned" in note for note in texts(large.notes))
 
 
 def test_the_features_that_groups_were_looked_for_in_are_named() -> None:
@@ -1306,7 +1362,7 @@ def test_the_features_that_groups_were_looked_for_in_are_named() -> None:
         (wide.to_numpy()[:, :2], "2 features: x0, x1"),
     ):
         found = audit(Stub(), X, y, features=features, random_state=0)
-        assert found.notes[-1] == f"groups were looked for in {said}"
+        assert texts(found.notes)[-1] == f"groups were looked for in {said}"
     assert audit(flat(N), y=y, random_state=0).notes == ()
 
 
@@ -1375,7 +1431,7 @@ def test_one_row_of_each_person_is_audited() -> None:
         "one row of each of 200 people is audited, of 600 rows; group sizes are shares of people,"
         " not of rows"
     )
-    assert found.notes[0] == told
+    assert texts(found.notes)[0] == told
     # the rows of a person are alike here, so whichever is chosen the estimates are those of the 200
     # people
     for measure in ("log score", "CRPS", "average error", "80% coverage"):
@@ -1432,12 +1488,12 @@ def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:
 def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = table(900)
     whole = audit(Stub(), X, y, groups=["region"], random_state=0)
-    monkeypatch.setattr("evenhand.audits.forecasts.BLOCK", 250)
+    monkeypatch.setattr("evenhand.audits.forecasts.BLOCK_ROWS", 250)
     parts = audit(Stub(), X, y, groups=["region"], random_state=0)
     # PITs and groups are of all rows; scores of 250 rows chosen at random
     np.testing.assert_allclose(parts.groups["error"], whole.groups["error"], rtol=1e-12)
     np.testing.assert_allclose(parts.groups["bias"], whole.groups["bias"], rtol=1e-9)
-    assert parts.notes[0] == "scores are taken on 250 rows chosen at random"
+    assert texts(parts.notes)[0] == "scores are taken on 250 rows chosen at random"
     spread = 1.96 * np.std(stats.norm(X["score"], STD).logpdf(y)) / np.sqrt(250)
     # a band of 250 rows holds the score of all in 95%; three times it is missed in 10^-8
     assert parts.score("log score") == pytest.approx(whole.score("log score"), abs=3 * spread)
@@ -1508,7 +1564,7 @@ def test_text_that_names_each_row_is_not_learned_from() -> None:
     y = rng.normal(size=n) + (table["age"].to_numpy() > 60)
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
     found = audit(forecast, y=y, features=table, learned_masses=(0.2,), random_state=0)
-    assert "column 'id' names each row and was not learned from" in found.notes
+    assert "column 'id' names each row and was not learned from" in texts(found.notes)
     alone = audit(forecast, y=y, features=table[["age"]], learned_masses=(0.2,), random_state=0)
     pd.testing.assert_frame_equal(found.learned, alone.learned)
 
@@ -1559,3 +1615,32 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
         least = held["certificate"]["groups"][0]["low"]
         judged.append((bool(off), least >= 0.0005))
     assert (True, False) in judged  # worlds in which only the scan tells
+
+
+def counted_constructions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which each construction of PITs adds its number of rows."""
+    sizes: list[int] = []
+    check = PITs.__post_init__
+
+    def spy(pits: PITs) -> None:
+        check(pits)
+        sizes.append(pits.n_samples)
+
+    monkeypatch.setattr(PITs, "__post_init__", spy)
+    return sizes
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_audit_constructs_its_pits_once(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
+    X, y = table(600)
+    options = {"features": X, "groups": ["region"], "random_state": 0, "n_simulations": 2}
+    options |= {"learned_masses": (0.2,), "min_size": 60}
+    options |= {"sample_weight": 1.0 + np.arange(600) % 2} if weighted else {}
+    sizes = counted_constructions(monkeypatch)
+    found = full_audit(Stub(0.8), X, y, **options)
+    assert sizes == [600]
+    assert not found.scan.empty
+    assert not found.learned.empty
+    sizes.clear()
+    audit_pit(np.random.default_rng(0).uniform(size=(600, 4)), X=X, **options)
+    assert sizes == [600]

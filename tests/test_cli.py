@@ -26,7 +26,7 @@ from command_outcome import Command, Outcome
 from evenhand import Forecast, MixtureMLPRegressor, RandomizedRegressor, audit, load, save, store
 from evenhand._format import at_most
 from evenhand.audits import Audit
-from evenhand.cli import reports as evenhand_reports
+from evenhand.cli import fitting
 from evenhand.draws import KeyedDraws
 
 ROWS = 200
@@ -207,9 +207,9 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     written: list[Audit] = []
     monkeypatch.setattr(Audit, "to_html", lambda found: written.append(found) or "")
     certifying: list[int] = []
-    certified = evenhand_reports.certificate_of
+    certified = fitting.certificate_of
     monkeypatch.setattr(
-        evenhand_reports,
+        fitting,
         "certificate_of",
         lambda chosen, people: certifying.extend(chosen.certifying) or certified(chosen, people),
     )
@@ -1541,12 +1541,12 @@ def test_a_model_is_not_written_among_other_files(tmp_path: Path, evenhand: Comm
 
 
 def test_features_that_name_each_row_are_remarked_on() -> None:
-    from evenhand.cli.tables import name_like
+    from evenhand.cli.fitting import features_like_names
 
     table = pd.DataFrame(
         {"policy": [f"P{i}" for i in range(30)], "town": ["a", "b", "c"] * 10, "x": range(30)}
     )
-    assert name_like(table[:9]) == []
-    (remark,) = name_like(table)
+    assert features_like_names(table[:9]) == []
+    (remark,) = features_like_names(table)
     assert "column 'policy' has another text in every row" in remark
     assert "--id" in remark

@@ -27,7 +27,7 @@ from browser.report_examples import (
     randomized,
     scanned,
 )
-from evenhand.report import audit_html, audit_text
+from evenhand.report import Note, NoteKind, audit_html, audit_text
 from evenhand.report.chart import nice_ticks
 from evenhand.report.verdict import verdict
 
@@ -770,7 +770,7 @@ def test_why_nothing_was_scanned_is_said():
     audit = full_deterministic() | {"scan": [], "learned": [], "certificate": None, "notes": [note]}
     audit["groups"][0] |= {"bias_low": -1.0, "bias_high": 1.0, "error_low": 0.0}
     audit["groups"][2] |= {"error_low": 0.0}
-    page = audit_html(audit)
+    page = audit_html(audit, [Note(NoteKind.TOO_FEW_TO_SCAN, numbers=(150, 120))])
     assert "3 named groups looked at, none surely off; no scan: too few rows" in told(page)
     assert f"No groups were scanned: {note}." in text_of(page)
     assert "that takes features" not in text_of(page)

@@ -84,8 +84,7 @@ def _audits(
     chosen: Selection, data: Dataset, model: Path, seed: int, command: str | None
 ) -> tuple[Audit, Audit]:
     """Audit the deterministic and the randomized model on the rows that neither learned from."""
-    from evenhand.audits import audit
-    from evenhand.audits.provenance import with_sources
+    from evenhand.audits import audit, with_sources
     from evenhand.tables import take_rows
 
     # alpha was chosen on these rows. The certificate accounts for that: its band holds for all

@@ -146,6 +146,14 @@ class Forecast:
             raise bad_input("rows", rule, repr(rows)[:80])
         return index.reshape(-1)
 
+    def take_draws(self, columns: NDArray[np.intp]) -> Forecast:
+        """Return the forecast under some of its draws: `columns` of shape (n, k) names k of each person."""
+        if self.r is None or self.r.ndim != 2:
+            raise bad_input("forecast", "have several draws per person, r of shape (n, m)", "fewer")
+        r = np.broadcast_to(self.r, self.distribution.batch_shape)
+        draws = np.take_along_axis(r, columns, axis=-1)
+        return Forecast(self.distribution.take_draws(columns), draws)
+
     def cdf(self, y: ArrayLike) -> Floats:
         """CDF at `y`, a number or one value per person; shape of the batch."""
         return self.distribution.cdf(self._per_person(y))
@@ -185,9 +193,15 @@ class Forecast:
         share = fresh(self.n_samples, generator(random_state))
         return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
 
-    def log_cell(self, y: ArrayLike, step: float) -> Floats:
-        """Log probability of the rounding cell of `y`, per unit of `y`; shape of the batch."""
-        low, high = (self._per_person(end) for end in cell_ends(check_finite("y", y), step))
+    def log_cell(
+        self, y: ArrayLike, step: float, span: tuple[float, float] | None = None
+    ) -> Floats:
+        """Log probability of the rounding cell of `y`, per unit of `y`.
+
+        Shape of the batch (method: front). `span` holds the least and the greatest outcome, whose
+        cells are open, where `y` is a part of the outcomes.
+        """
+        low, high = (self._per_person(end) for end in cell_ends(check_finite("y", y), step, span))
         lower = self.distribution.logcdf(high)
         upper = self.distribution.logsf(low)
         # a difference within the smaller tail: the other one has lost its digits

@@ -1,15 +1,21 @@
-"""One audit of everything: sharpness, groups named, scanned and learned, the oracle worst group, a certificate."""
+"""Audits: sharpness, groups named, scanned and learned, worst groups and a certificate."""
 
 from __future__ import annotations
 
-from evenhand.audits._partitioned import audit_of
-from evenhand.audits._tally import Tally, TallyPlan, tally
 from evenhand.audits.comparison import Comparison, compare
+from evenhand.audits.counted import CountPlan as CountPlan
+from evenhand.audits.counted import RowCounts as RowCounts
+from evenhand.audits.counted import count_rows as count_rows
+from evenhand.audits.counted import with_counts as with_counts
+from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
+from evenhand.audits.forecasts import PIT_DRAWS as PIT_DRAWS
+from evenhand.audits.forecasts import spread_step as spread_step
 from evenhand.audits.gate import Condition, parse_condition
-from evenhand.audits.provenance import with_people
+from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
-from evenhand.audits.rows import check_search, one_row_note
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit, certify
+from evenhand.audits.searches import check_search as check_search
+from evenhand.report import Measure, Note, NoteKind, notes_of
 
 __all__ = [
     "LEARNED_MASSES",
@@ -18,16 +24,15 @@ __all__ = [
     "Audit",
     "Comparison",
     "Condition",
-    "Tally",
-    "TallyPlan",
+    "Measure",
+    "Note",
+    "NoteKind",
     "audit",
-    "audit_of",
     "audit_pit",
     "certify",
-    "check_search",
     "compare",
-    "one_row_note",
+    "notes_of",
     "parse_condition",
-    "tally",
     "with_people",
+    "with_sources",
 ]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from evenhand._format import Summarized, one_line, stated
+from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
 from evenhand.audits.result import Audit
-from evenhand.report import comparison_text, difference_in_words
+from evenhand.audits.tables import EVERYONE
+from evenhand.report import Measure, comparison_text, difference_in_words
 
 COLUMNS = ("measure", "in_words")
 
@@ -25,17 +26,20 @@ class Comparison(Summarized):
         One row per measure: `measure`, a column per audit, and `in_words`.
     names : tuple of str
         Names of the two audits.
+    measures : tuple of Measure
+        The measures of the rows.
     """
 
     table: pd.DataFrame
     names: tuple[str, str]
+    measures: tuple[Measure, ...]
 
     def __repr__(self) -> str:
         return one_line(self, names=self.names, measures=len(self.table))
 
     def summary(self) -> str:
         """Return the table as text."""
-        return comparison_text(self.table, self.names)
+        return comparison_text(self.table, self.measures, self.names)
 
 
 def compare(first: Audit, second: Audit) -> Comparison:
@@ -81,39 +85,40 @@ def compare(first: Audit, second: Audit) -> Comparison:
             raise bad_input(
                 "audits", f"have names other than {' and '.join(COLUMNS)}", repr(name), "pass name="
             )
+    pairs = _aligned(first, second)
     rows = [
         {
-            "measure": measure,
+            "measure": str(measure),
             names[0]: a,
             names[1]: b,
             "in_words": difference_in_words(measure, a, b, names),
         }
-        for measure, (a, b) in _aligned(first, second)
+        for measure, (a, b) in pairs
     ]
-    return Comparison(pd.DataFrame(rows), names)
+    return Comparison(pd.DataFrame(rows), names, tuple(measure for measure, _ in pairs))
 
 
-def _aligned(first: Audit, second: Audit) -> list[tuple[str, tuple[float, float]]]:
+def _aligned(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, float]]]:
+    """Return each measure that both audits have, with its two values."""
     pairs = [
-        (str(measure), (first.score(measure), second.score(measure)))
-        for measure in first.scores["measure"]
-        if measure in set(second.scores["measure"])
+        (measure, (first.score(measure), second.score(measure)))
+        for measure in first.measures
+        if measure in second.measures
     ]
     for a, b in zip(first.groups.to_dict("records"), second.groups.to_dict("records"), strict=True):
-        if a["group"] != "everyone":
-            pairs.append((f"error, {a['group']}", (a["error"], b["error"])))
-            pairs.append((f"90% coverage, {a['group']}", (a["coverage_90"], b["coverage_90"])))
+        if a["group"] != EVERYONE:
+            name = a["group"]
+            pairs.append((Measure("error", group=name), (a["error"], b["error"])))
+            covered = Measure("coverage", 0.9, name)
+            pairs.append((covered, (a["coverage_90"], b["coverage_90"])))
     for mass in first.worst_groups["mass"]:
-        pairs.append(
-            (
-                f"oracle worst {stated(mass)}",
-                (first.worst_group_error(mass), second.worst_group_error(mass)),
-            )
-        )
+        errors = first.worst_group_error(mass), second.worst_group_error(mass)
+        pairs.append((Measure("oracle error", mass), errors))
     for a, b in zip(
         first.worst_groups.to_dict("records"), second.worst_groups.to_dict("records"), strict=True
     ):
         # what a certificate says of a deterministic forecaster is a floor, not a finding
         if b["mass"] < 1 and np.isfinite([a["certified"], b["certified"]]).all():
-            pairs.append((f"certified, any {stated(b['mass'])}", (a["certified"], b["certified"])))
+            bounds = a["certified"], b["certified"]
+            pairs.append((Measure("certified error", b["mass"]), bounds))
     return pairs

@@ -1,107 +1,152 @@
-"""What an audit looks at: the PITs of a forecaster, or of forecasts that are made already, on held-out rows."""
+"""PITs and scores of a forecaster, or of forecasts that are made already, on held-out rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand import calibration
 from evenhand._validate import (
     MILD_ATOM,
     Floats,
     bad_input,
     check_continuous,
-    check_draws,
     check_finite,
     largest_atom,
 )
+from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
+from evenhand.audits.scores import forecast_scores
+from evenhand.calibration import PITs, rounding_step
 from evenhand.distributions import Randomized
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast, cell_ends
+from evenhand.report import Measure
 from evenhand.tables import row_blocks, take_rows
 
 PIT_DRAWS = 64
 SCORE_DRAWS = 16
-"""Draws for CRPS and spread, whose means over draws settle with few."""
+"""Draws per row of PITs and log scores, and of CRPS and spread, whose means settle with few."""
 
-BLOCK = 20_000
+BLOCK_ROWS = 20_000
 """Rows forecast at once, so that memory stays that of the PITs; also the most rows that scores
 are taken on."""
 
 
-@dataclass(frozen=True)
-class Subject:
-    """Forecasts on held-out rows, as numbers.
+class Block(NamedTuple):
+    """PITs of some rows.
 
     Parameters
     ----------
-    pit : ndarray of shape (n, m)
+    pit : ndarray of shape (k, m)
         PITs: rows are people, columns draws.
-    r : ndarray of shape (n, m) or None
+    r : ndarray of shape (k, m) or None
         The draws; None for a deterministic forecaster.
+    mean : ndarray of shape (k,)
+        Mean of each person's forecasts over the draws, units of y.
+    """
+
+    pit: Floats
+    r: Floats | None
+    mean: Floats
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What an audit keeps of the forecasts of held-out rows.
+
+    Parameters
+    ----------
+    pits : PITs
+        PITs with their draws and the weights of the rows.
     outcomes : ndarray of shape (n,)
         The outcomes.
     residual : ndarray of shape (n,)
         Outcome minus the mean of the forecasts, units of y.
     step : float or None
         Grid that the outcomes lie on, if they are rounded.
-    wide, few : Forecast
-        Forecasts of the scored rows over many draws and over few; the same where they are given.
-    scored : ndarray of int
+    scored : ndarray of int, shape (k,)
         The rows that scores are taken on: all, or a random part of very many.
+    scores : dict of Measure to ndarray of shape (k,)
+        Scores of these rows.
+    medians : ndarray of shape (k,)
+        Medians of their forecasts, mean over draws, units of y.
+    examples : DataFrame
+        Intervals of a few people; see `example_table`.
     """
 
-    pit: Floats
-    r: Floats | None
+    pits: PITs
     outcomes: Floats
     residual: Floats
     step: float | None
-    wide: Forecast
-    few: Forecast
     scored: NDArray[np.intp]
+    scores: dict[Measure, Floats]
+    medians: Floats
+    examples: pd.DataFrame
 
 
 def read_subject(
-    model_or_forecast: Any, X: Any, y: ArrayLike | None, random: np.random.Generator
+    model: Any,
+    X: Any,
+    y: ArrayLike | None,
+    random: np.random.Generator,
+    *,
+    weights: Floats | None = None,
 ) -> Subject:
-    """Take the PITs of a fitted forecaster over jittered draws, or of forecasts as they are."""
+    """Forecast each row once; keep PITs of a forecaster over jittered draws, or of given forecasts."""
     if y is None:
         raise bad_input("y", "be given: an audit needs outcomes", "None")
     outcomes = check_finite("y", y)
     check_continuous(outcomes)
     n = outcomes.size
-    rows = check_rows(model_or_forecast, X, n)
-    step = calibration.rounding_step(outcomes)
-    # an outcome that many rows share piles their PITs up: spread them over the cell's probability
-    is_spread = step is not None and largest_atom(outcomes)[1] > MILD_ATOM
-    low, high = (
-        cell_ends(outcomes, step) if is_spread and step is not None else (outcomes, outcomes)
-    )
+    rows = check_rows(model, X, n)
+    step = rounding_step(outcomes)
+    low, high = rounding_cells(outcomes, spread_step(outcomes))
     shares = fresh(n, random)
-    pit = np.empty((n, 0))
-    r = None
-    residual = outcomes.copy()
-    is_own = not isinstance(model_or_forecast, Forecast)
-    for block in row_blocks(n, BLOCK):
-        part = _forecast(*_block_of(model_or_forecast, rows, block), random)
-        pits, draws, mean = _read(
-            part, low[block], high[block], shares[block], random, is_own=is_own
-        )
-        if block.start == 0:  # filled in place: lists of blocks would take as much again
-            pit = np.empty((n, pits.shape[1]))
-            r = None if draws is None else np.empty((n, draws.shape[1]))
-        pit[block] = pits
-        if r is not None:
-            r[block] = draws
-        residual[block] -= mean
-    scored = np.arange(n) if n <= BLOCK else np.sort(random.choice(n, BLOCK, replace=False))
-    wide, few = _score_forecasts(
-        model_or_forecast, rows, part if n <= BLOCK else None, scored, random
+    scored = np.arange(n)
+    if n > BLOCK_ROWS:
+        scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
+    whole = _Whole.empty(n)
+    kept: list[_Kept] = []
+    for block in row_blocks(n, BLOCK_ROWS):
+        forecast = _forecast(*_block_of(model, rows, block), random)
+        is_own = not isinstance(model, Forecast)
+        whole.fill(block, _read(forecast, low[block], high[block], shares[block], random, is_own))
+        few = _few_draws(forecast, random) if is_own and forecast.is_randomized else forecast
+        kept.append(_Kept.of(forecast, few, outcomes, block, scored, step))
+    pits = PITs(whole.pit, whole.r, weights)
+    merged = _Kept.joined(kept)
+    return Subject(
+        pits,
+        outcomes,
+        outcomes - whole.mean,
+        step,
+        scored,
+        merged.scores,
+        merged.medians,
+        example_table(example_rows(outcomes), merged.examples, outcomes),
     )
-    return Subject(pit, r, outcomes, residual, step, wide, few, scored)
+
+
+def spread_step(outcomes: Floats) -> float | None:
+    """Return the grid of outcomes whose PITs are spread over rounding cells; None to leave them.
+
+    An outcome that many rows share would pile their PITs up at one value.
+    """
+    step = rounding_step(outcomes)
+    return step if step is not None and largest_atom(outcomes)[1] > MILD_ATOM else None
+
+
+def rounding_cells(
+    outcomes: Floats, step: float | None, span: tuple[float, float] | None = None
+) -> tuple[Floats, Floats]:
+    """Return both ends of each outcome's rounding cell; the outcomes twice without a step.
+
+    `span` holds the least and the greatest of all outcomes, where these are a part of them.
+    """
+    return (outcomes, outcomes) if step is None else cell_ends(outcomes, step, span)
 
 
 def check_rows(model: Any, X: Any, n: int) -> Any:
@@ -119,9 +164,7 @@ def check_rows(model: Any, X: Any, n: int) -> Any:
         remedy = (
             "put a link around it: RandomizedRegressor(model), or make a Forecast of its output"
         )
-        raise bad_input(
-            "model_or_forecast", "be a forecaster or a Forecast", type(model).__name__, remedy
-        )
+        raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
     if X is None:
         raise bad_input("X", "be given with a forecaster", "None")
     if len(X) != n:
@@ -129,28 +172,19 @@ def check_rows(model: Any, X: Any, n: int) -> Any:
     return X if hasattr(X, "columns") else np.asarray(X)
 
 
-def draws_like(r: ArrayLike, pit: Floats) -> Floats:
-    """Return draws as a matrix of the shape of their PITs."""
-    draws = check_draws(r)
-    draws = draws[:, None] if draws.ndim == 1 else draws
-    if draws.shape != pit.shape:
-        raise bad_input("r", f"have the shape of pit {pit.shape}", f"shape {np.shape(r)}")
-    return draws
-
-
 def read_block(
-    model_or_forecast: Any,
+    model: Any,
     X: Any,
     low: Floats,
     high: Floats,
     share: Floats,
     random: np.random.Generator,
-) -> tuple[Floats, Floats | None, Floats]:
-    """Forecast one block of rows.
+) -> Block:
+    """Take the PITs of one block of rows.
 
     Parameters
     ----------
-    model_or_forecast : forecaster or Forecast
+    model : forecaster or Forecast
         A fitted forecaster, which is given jittered draws, or the forecasts of the block.
     X : DataFrame or array-like of shape (k, n_features)
         The rows; not looked at where they are forecast already.
@@ -160,19 +194,76 @@ def read_block(
         Where in the probability of its cell each PIT lies, between 0 and 1.
     random : numpy Generator
         Source of draws.
-
-    Returns
-    -------
-    pit : ndarray of shape (k, m)
-    r : ndarray of shape (k, m) or None
-        The draws; None for a deterministic forecaster.
-    mean : ndarray of shape (k,)
-        Mean of each person's forecasts over the draws, units of y.
     """
-    forecast = _forecast(model_or_forecast, X, random)
-    return _read(
-        forecast, low, high, share, random, is_own=not isinstance(model_or_forecast, Forecast)
-    )
+    forecast = _forecast(model, X, random)
+    return _read(forecast, low, high, share, random, not isinstance(model, Forecast))
+
+
+@dataclass
+class _Whole:
+    """Arrays of all rows, filled in place: lists of blocks would take as much memory again."""
+
+    pit: Floats
+    r: Floats | None
+    mean: Floats
+
+    @classmethod
+    def empty(cls, n: int) -> _Whole:
+        return cls(np.empty((n, 0)), None, np.empty(n))
+
+    def fill(self, rows: slice, block: Block) -> None:
+        if rows.start == 0:  # the first block shows how many draws there are
+            n = self.mean.size
+            self.pit = np.empty((n, block.pit.shape[1]))
+            self.r = None if block.r is None else np.empty((n, block.r.shape[1]))
+        self.pit[rows] = block.pit
+        self.mean[rows] = block.mean
+        if self.r is not None:
+            self.r[rows] = block.r
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What is kept of the forecasts of a block of rows besides their PITs."""
+
+    scores: dict[Measure, Floats]
+    medians: Floats
+    examples: dict[int, list[Interval]]
+
+    @classmethod
+    def of(
+        cls,
+        forecast: Forecast,
+        few: Forecast,
+        outcomes: Floats,
+        block: slice,
+        scored: NDArray[np.intp],
+        step: float | None,
+    ) -> _Kept:
+        """Score some rows of a block; `few` are its forecasts over a part of the draws."""
+        inside = scored[np.searchsorted(scored, block.start) : np.searchsorted(scored, block.stop)]
+        places = inside - block.start
+        span = float(outcomes.min()), float(outcomes.max())
+        wide = forecast if places.size == len(forecast) else forecast[places]
+        some = few if places.size == len(few) else few[places]
+        median = some.ppf(0.5)
+        shown = example_rows(outcomes)
+        here = shown[(shown >= block.start) & (shown < block.stop)]
+        examples = intervals(forecast[here - block.start]) if here.size else []
+        return cls(
+            forecast_scores(wide, some, outcomes[inside], step, span),
+            np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
+            dict(zip(here.tolist(), examples, strict=True)),
+        )
+
+    @staticmethod
+    def joined(kept: list[_Kept]) -> _Kept:
+        """Join what is kept of all blocks, in their order."""
+        return _Kept(
+            {key: np.concatenate([one.scores[key] for one in kept]) for key in kept[0].scores},
+            np.concatenate([one.medians for one in kept]),
+            {row: shown for one in kept for row, shown in one.examples.items()},
+        )
 
 
 def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
@@ -189,20 +280,23 @@ def _forecast(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     return forecast
 
 
+def _few_draws(forecast: Forecast, random: np.random.Generator) -> Forecast:
+    """Keep one draw in each of a few cells: chosen at random in each, so that they are jittered too."""
+    per_cell = PIT_DRAWS // SCORE_DRAWS
+    chosen = (per_cell * fresh((len(forecast), SCORE_DRAWS), random)).astype(np.intp)
+    return forecast.take_draws(per_cell * np.arange(SCORE_DRAWS) + chosen)
+
+
 def _read(
     forecast: Forecast,
     low: Floats,
     high: Floats,
     share: Floats,
     random: np.random.Generator,
-    *,
     is_own: bool,
-) -> tuple[Floats, Floats | None, Floats]:
-    return (
-        _pit(forecast, low, high, share),
-        _draws(forecast),
-        _mean(forecast, random, is_own=is_own),
-    )
+) -> Block:
+    pit = _pit(forecast, low, high, share)
+    return Block(pit, _draws(forecast), _mean(forecast, random, is_own=is_own))
 
 
 def _pit(forecast: Forecast, low: Floats, high: Floats, share: Floats) -> Floats:
@@ -223,7 +317,7 @@ def _draws(forecast: Forecast) -> Floats | None:
 def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
     """Mean of each person's forecasts over the draws.
 
-    The audit's own draws stand for a uniform one, over which a link has a law of its own. Given
+    The audit's own draws stand for a uniform one, over which a link has a distribution of its own. Given
     forecasts are averaged over the draws that they have; where means are no formulas, the mean is
     that of one outcome drawn from each, the probabilities spread over cells and dealt to the draws
     at random. All are without bias.
@@ -242,22 +336,3 @@ def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> F
         return distribution.mean_over_draws(random)[:, 0]
     levels = random.permuted(jittered(shape[0], shape[1], random), axis=-1)
     return np.asarray(distribution.ppf(levels).mean(axis=-1))
-
-
-def _score_forecasts(
-    model: Any,
-    X: Any,
-    whole: Forecast | None,
-    scored: NDArray[np.intp],
-    random: np.random.Generator,
-) -> tuple[Forecast, Forecast]:
-    if isinstance(model, Forecast):
-        given = model if whole is not None else model[scored]
-        return given, given
-    rows = X if whole is not None else take_rows(X, scored)
-    wide = whole or model.forecast(rows, jittered(scored.size, PIT_DRAWS, random))
-    return wide, (
-        model.forecast(rows, jittered(scored.size, SCORE_DRAWS, random))
-        if wide.is_randomized
-        else wide
-    )

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from evenhand._format import stated
 from evenhand._validate import InputError, bad_input, check_fraction
 from evenhand.audits.result import Audit
-from evenhand.audits.rows import NO_CERTIFICATE, unlearned
+from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.certificates import PITCertificate
+from evenhand.report import Note, NoteKind, notes_of
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -61,7 +62,13 @@ class Condition:
     limit: float
 
     def value(self, audit: Audit) -> float:
-        """Return the quantity; if the audit could not find it, InputError says so and names what to ask instead."""
+        """Return the quantity.
+
+        Raises
+        ------
+        InputError
+            If the audit could not find it; the message names what to ask instead.
+        """
         try:
             value = _quantity(audit, self.quantity, self.arguments)
             if not math.isfinite(value):  # compares false with any limit: a gate would let it pass
@@ -143,7 +150,7 @@ def _number(text: str, whole: str) -> float:
 
 def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> float:
     if quantity == "average_error":
-        return audit.score("average error")
+        return audit.score(AVERAGE_ERROR)
     *level, mass = arguments
     if quantity == "oracle_group_error":
         return audit.worst_group_error(mass)
@@ -154,9 +161,9 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
 
 
 def _learned(audit: Audit, mass: float) -> float:
-    reason = _note(audit, unlearned(mass))
-    if reason is not None:
-        raise InputError(reason)
+    for note in notes_of(audit.notes, NoteKind.NOT_LEARNED):
+        if math.isclose(note.numbers[0], mass):
+            raise InputError(str(note))
     if audit.learned.empty:
         raise InputError("the audit did not look for learned groups, which takes features")
     return audit.learned_group_error(mass)
@@ -168,7 +175,8 @@ def _proof(audit: Audit, mass: float) -> PITCertificate:
     A group of all is everybody.
     """
     if audit.certificate is None:
-        raise InputError(_note(audit, NO_CERTIFICATE) or "there is no certificate")
+        unproven: tuple[Note | str, ...] = notes_of(audit.notes, NoteKind.NO_CERTIFICATE)
+        raise InputError(str((*unproven, "there is no certificate")[0]))
     if audit.certificate.n_draws == 1 and mass < 1:
         # its bounds are then what even the true distribution gets: a gate would tell nothing of the
         # model
@@ -181,7 +189,3 @@ def _proof(audit: Audit, mass: float) -> PITCertificate:
             f"{known}: no data can then bound the error in every group of {stated(mass)} of people"
         )
     return audit.certificate
-
-
-def _note(audit: Audit, beginning: str) -> str | None:
-    return next((note for note in audit.notes if note.startswith(f"{beginning}: ")), None)

@@ -1,7 +1,8 @@
-"""What the pictures of an audit show, as numbers: none of it grows with the rows."""
+"""Numbers behind the pictures of an audit, of a size that does not depend on the rows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats
 from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
+    PITs,
     histogram_bins,
     n_effective,
     pit_histogram,
@@ -19,41 +21,54 @@ from evenhand.calibration import (
 from evenhand.distributions import Randomized
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link, make_link
-from evenhand.tables import take_rows
 
 LEVELS = np.arange(1, 20) / 20
 """Probability levels of the calibration curve."""
 
 EXAMPLE_LEVEL = 0.8
 EXAMPLE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Where the outcomes of the people shown stand among all."""
+"""Ranks of the outcomes of the people shown, as shares of all."""
 
-EXAMPLE_DRAWS = (0.1, 0.35, 0.65, 0.9)
+EXAMPLE_RANKS = (0.1, 0.35, 0.65, 0.9)
+"""Ranks of the draws that are shown, as shares of all."""
+
+Interval = dict[str, float | None]
+"""`draw`, `low`, `high` and `median` of one forecast."""
+
 EXAMPLE_COLUMNS = ("row", "id", "draw", "low", "high", "median", "outcome")
 PRICE_MASS = 0.2
 PRICE_ALPHAS = np.geomspace(0.01, 1.0, 30)
 
 
-def pit_table(pit: Floats, weight: Floats) -> pd.DataFrame:
-    """Histogram of PITs: `start`, `end`, `share` of each bin, and the band `low` to `high` that holds all at once."""
-    n_bins = histogram_bins(pit.shape[0])
+def histogram_table(pits: PITs) -> pd.DataFrame:
+    """Return the histogram of PITs: `start`, `end`, `share` of each bin, and its 95% band.
+
+    The band `low` to `high` holds all bins at once.
+    """
+    n_bins = histogram_bins(pits.n_samples)
     edges = np.arange(n_bins + 1) / n_bins
-    share, low, high = pit_histogram(pit, weight / weight.sum(), n_bins)
+    share, low, high = pit_histogram(pits.matrix, _shares(pits), n_bins)
     return pd.DataFrame(
         {"start": edges[:-1], "end": edges[1:], "share": share, "low": low, "high": high}
     )
 
 
-def calibration_table(pit: Floats, weight: Floats) -> pd.DataFrame:
-    """Share of outcomes at or below the forecast quantile of each level, with a 95% band that holds at all at once.
+def calibration_table(pits: PITs) -> pd.DataFrame:
+    """Return the share of outcomes at or below the quantile of each level, with a 95% band.
 
-    The band is that of Dvoretzky, Kiefer and Wolfowitz (Massart 1990): exact for one PIT per
-    person, approximate for several, whose mean varies less, and for rows with weights.
+    The band holds at all levels at once: that of Dvoretzky, Kiefer and Wolfowitz (Massart 1990),
+    exact for one PIT per person, approximate for several, whose mean varies less, and for rows
+    with weights.
     """
-    share = weight / weight.sum()
-    return curve_table(
-        np.array([share @ (pit <= level).mean(axis=-1) for level in LEVELS]), n_effective(weight)
-    )
+    share = _shares(pits)
+    observed = [share @ (pits.matrix <= level).mean(axis=-1) for level in LEVELS]
+    return curve_table(np.array(observed), n_effective(share))
+
+
+def _shares(pits: PITs) -> Floats:
+    if pits.weights is None:
+        return np.full(pits.n_samples, 1 / pits.n_samples)
+    return np.asarray(pits.weights / pits.weights.sum())
 
 
 def curve_table(observed: Floats, n: float) -> pd.DataFrame:
@@ -64,37 +79,21 @@ def curve_table(observed: Floats, n: float) -> pd.DataFrame:
     return pd.DataFrame({"level": LEVELS, "observed": observed, "low": low, "high": high})
 
 
-def example_table(
-    model_or_forecast: Any, X: Any, outcomes: Floats, kept: NDArray[np.intp]
-) -> pd.DataFrame:
-    """80% intervals and medians of five people spread over the outcomes, under several draws each.
-
-    `kept` are the numbers of the rows in the table that was given.
-    """
-    n = outcomes.size
-    places = np.unique(np.round((n - 1) * np.array(EXAMPLE_SHARES)).astype(np.intp))
-    rows = np.argsort(outcomes, kind="stable")[places]
-    if isinstance(model_or_forecast, Forecast):
-        forecast = model_or_forecast[rows]
-    else:
-        draws = np.tile(EXAMPLE_DRAWS, (rows.size, 1))
-        forecast = model_or_forecast.forecast(take_rows(X, rows), draws)
-    records: list[dict[str, Any]] = []
-    for row, shown in zip(rows, _shown(forecast), strict=True):
-        person = {"row": int(kept[row]), "id": None, "outcome": float(outcomes[row])}
-        records += [person | interval for interval in shown]
-    return pd.DataFrame(records, columns=list(EXAMPLE_COLUMNS))
+def example_rows(outcomes: Floats) -> NDArray[np.intp]:
+    """Return the rows of five people spread over the outcomes."""
+    places = np.unique(np.round((outcomes.size - 1) * np.array(EXAMPLE_SHARES)).astype(np.intp))
+    return np.argsort(outcomes, kind="stable")[places]
 
 
-def _shown(forecast: Forecast) -> list[list[dict[str, Any]]]:
-    """Intervals of each person under at most four of the draws, in rising order."""
+def intervals(forecast: Forecast) -> list[list[Interval]]:
+    """Return 80% intervals and medians of each person under at most four draws, in rising order."""
     tail = (1 - EXAMPLE_LEVEL) / 2
     ends = forecast.ppf([tail, 1 - tail, 0.5])
     ends = ends if ends.ndim == 3 else ends[:, None, :]
     if forecast.r is None:
         return [[{"draw": None, **_ends(person[0])}] for person in ends]
     r = np.broadcast_to(forecast.r if forecast.r.ndim == 2 else forecast.r[:, None], ends.shape[:2])
-    ranks = np.unique(np.round((r.shape[1] - 1) * np.array(EXAMPLE_DRAWS)).astype(np.intp))
+    ranks = np.unique(np.round((r.shape[1] - 1) * np.array(EXAMPLE_RANKS)).astype(np.intp))
     columns = np.argsort(r, axis=-1)[:, ranks]
     return [
         [{"draw": float(r[i, j]), **_ends(ends[i, j])} for j in person_columns]
@@ -102,16 +101,29 @@ def _shown(forecast: Forecast) -> list[list[dict[str, Any]]]:
     ]
 
 
+def example_table(
+    rows: NDArray[np.intp], shown: Mapping[int, Sequence[Interval]], outcomes: Floats
+) -> pd.DataFrame:
+    """Return the intervals of some rows as a table, `row` being their numbers."""
+    records = [
+        {"row": row, "id": None, "outcome": float(outcomes[row])} | interval
+        for row in rows.tolist()
+        for interval in shown[row]
+    ]
+    return pd.DataFrame(records, columns=list(EXAMPLE_COLUMNS))
+
+
 def _ends(ends: Floats) -> dict[str, float]:
     return dict(zip(("low", "high", "median"), map(float, ends), strict=True))
 
 
-def price_of(model_or_forecast: Any) -> dict[str, Any]:
-    """What calibration of every group of a mass costs around a calibrated model, along a link's alpha (method: links).
+def price_of(model: Any) -> dict[str, Any]:
+    """Return what calibration of every group of a mass costs, along the alpha of a link.
 
-    The model's own link, if it has one, and its own point; otherwise the entropic one.
+    The costs are those around a calibrated model (method: links). The link is the model's own, if
+    it has one, with its own point; otherwise the entropic one.
     """
-    link = _link_of(model_or_forecast)
+    link = _link_of(model)
     curve = [dict(point) for point in _price_curve(Entropic if link is None else type(link))]
     name = Entropic.name if link is None else link.name
     return {
@@ -122,12 +134,12 @@ def price_of(model_or_forecast: Any) -> dict[str, Any]:
     }
 
 
-def _link_of(model_or_forecast: Any) -> Link | None:
+def _link_of(model: Any) -> Link | None:
     from evenhand.forecasters import RandomizedRegressor
 
-    if isinstance(model_or_forecast, RandomizedRegressor):
-        return make_link(model_or_forecast.link, model_or_forecast.alpha)
-    distribution = getattr(model_or_forecast, "distribution", None)
+    if isinstance(model, RandomizedRegressor):
+        return make_link(model.link, model.alpha)
+    distribution = getattr(model, "distribution", None)
     return distribution.link if isinstance(distribution, Randomized) else None
 
 

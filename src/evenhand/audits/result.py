@@ -17,8 +17,9 @@ from evenhand import certificates
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
+from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.columns import UnseenValues
-from evenhand.report import audit_html, audit_text
+from evenhand.report import Measure, Note, audit_html, audit_text
 from evenhand.search import LEAK_COLUMNS
 
 SCHEMA = "evenhand.audit/3"
@@ -61,8 +62,10 @@ class Audit(Summarized):
         `certified`, the bound for every group.
     certificate : Certificate or None
         What is proven; None where nothing can be, for the reason in `notes`.
-    notes : tuple of str
-        What was left out or done otherwise, and why.
+    notes : tuple of Note
+        What was left out or done otherwise, and why; each prints as a sentence.
+    measures : tuple of Measure
+        The measures of `scores`, in its order.
     histogram : DataFrame
         Histogram of PITs over people and draws: `start`, `end` and `share` of each bin, and the
         band from `low` to `high` that holds all of them at once, with probability 0.95, under
@@ -108,7 +111,8 @@ class Audit(Summarized):
     learned: pd.DataFrame
     worst_groups: pd.DataFrame
     certificate: certificates.PITCertificate | None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
+    measures: tuple[Measure, ...] = ()
     histogram: pd.DataFrame = field(default_factory=pd.DataFrame)
     calibration: pd.DataFrame = field(default_factory=pd.DataFrame)
     examples: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -125,17 +129,18 @@ class Audit(Summarized):
             name=self.name,
             n_samples=self.n_samples,
             n_draws=self.n_draws,
-            average_error=self.score("average error"),
-            coverage_80=self.score("80% coverage"),
+            average_error=self.score(AVERAGE_ERROR),
+            coverage_80=self.score(Measure("coverage", 0.8)),
             groups=len(self.groups) - 1,
             is_certified=self.certificate is not None,
         )
 
-    def score(self, measure: str) -> float:
-        """Return one measure of `scores`."""
-        found = self.scores.loc[self.scores["measure"] == measure, "value"]
+    def score(self, measure: str | Measure) -> float:
+        """Return one measure of `scores`, by its name in the table or as a `Measure`."""
+        name = str(measure)
+        found = self.scores.loc[self.scores["measure"] == name, "value"]
         if found.empty:
-            raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(measure))
+            raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(name))
         return float(found.iloc[0])
 
     def worst_group_error(self, mass: float) -> float:
@@ -148,7 +153,7 @@ class Audit(Summarized):
 
     def summary(self) -> str:
         """Return the findings as text, with sentences that a person reads."""
-        return audit_text(self.to_dict())
+        return audit_text(self.to_dict(), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings as plain values.
@@ -167,7 +172,7 @@ class Audit(Summarized):
         tables = ("scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples")
         records = {key: _plain_records(getattr(self, key)) for key in tables}
         unseen = self.unseen or UnseenValues()
-        notes = [*unseen.lines(), *self.notes]
+        notes = [*unseen.lines(), *map(str, self.notes)]
         rest = {"certificate": deepcopy(self._plain_proof), "notes": notes, "caveat": self.caveat}
         more: dict[str, Any] = {
             "pit": _plain_histogram(self.histogram),
@@ -194,8 +199,8 @@ class Audit(Summarized):
         return text
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return the findings as one HTML page that opens offline, and write it to `path` if one is given."""
-        text = audit_html(self.to_dict())
+        """Return the findings as one HTML page that opens offline; write it to `path` if given."""
+        text = audit_html(self.to_dict(), self.notes)
         if path is not None:
             write_text(path, text)
         return text

@@ -1,7 +1,4 @@
-"""`audit`, `audit_pit` and `certify`.
-
-From forecasts on held-out rows to everything that can be said of them.
-"""
+"""`audit`, `audit_pit` and `certify`: from forecasts on held-out rows to what they show."""
 
 from __future__ import annotations
 
@@ -10,39 +7,41 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand import calibration, certificates
+from evenhand import certificates
 from evenhand._validate import Floats, bad_input, check_finite
-from evenhand.audits import tables as _tables
-from evenhand.audits.forecasts import check_rows, draws_like, read_subject
-from evenhand.audits.pictures import calibration_table, example_table, pit_table, price_of
+from evenhand.audits import tables
+from evenhand.audits.forecasts import check_rows, read_subject
+from evenhand.audits.pictures import calibration_table, histogram_table, price_of
 from evenhand.audits.provenance import draws_in_words, provenance_of
 from evenhand.audits.result import Audit
-from evenhand.audits.rows import (
-    HeldOut,
-    Search,
-    certificate,
+from evenhand.audits.rows import HeldOut, hold_out, without_leaks
+from evenhand.audits.scores import Band, mean_scores, pit_scores, score_table
+from evenhand.audits.searches import (
+    SearchOptions,
+    certify_rows,
     check_search,
-    hold_out,
+    features_note,
     learn_groups,
-    note_features,
     scan_groups,
-    without_leaks,
 )
+from evenhand.calibration import PITs, as_pits
 from evenhand.columns import Schema, UnseenValues, as_pandas, check_groups, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.report import units_of
+from evenhand.report import Measure, Note, NoteKind, units_of
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 LEARNED_MASSES = (0.1, 0.2, 0.5)
+"""Group sizes that are audited by default, as shares of the rows."""
+
 MIN_SIZE = 150
+"""Fewest rows of a scanned group, by default."""
 
 
 def audit(
-    model_or_forecast: Any,
+    model: Any,
     X: Any = None,
     y: ArrayLike | None = None,
     *,
@@ -63,7 +62,7 @@ def audit(
 
     Parameters
     ----------
-    model_or_forecast : forecaster or Forecast
+    model : forecaster or Forecast
         A fitted forecaster, which is asked for forecasts over 64 jittered draws, or forecasts that
         are made already.
     X : DataFrame or array-like of shape (n, n_features), optional
@@ -129,65 +128,57 @@ def audit(
     """
     if y is None:
         raise bad_input("y", "be given: an audit needs outcomes", "None")
-    search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
+    options = check_search(masses, learned_masses, min_size, confidence, n_simulations)
     random = generator(random_state)
     outcomes = check_finite("y", y)
     target = name_of(y) if target_name is None else target_name
-    table = check_rows(model_or_forecast, X, outcomes.size)
+    table = check_rows(model, X, outcomes.size)
     held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random, y=y)
-    subject_of = model_or_forecast
-    if held.kept.size < outcomes.size and isinstance(subject_of, Forecast):
-        subject_of = subject_of[held.kept]
+    is_given = isinstance(model, Forecast)
+    audited = model[held.kept] if is_given and held.kept.size < outcomes.size else model
     with unreported():  # they are counted for the audit
-        subject = read_subject(subject_of, held.X, outcomes[held.kept], random)
-        examples = example_table(subject_of, held.X, subject.outcomes, held.kept)
+        subject = read_subject(audited, held.X, outcomes[held.kept], random, weights=held.weights)
     if subject.scored.size < held.kept.size:
-        held.notes.append(f"scores are taken on {subject.scored.size:,} rows chosen at random")
+        scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
+        held = replace(held, notes=(*held.notes, scored))
     held = without_leaks(held, subject)
-    title = name or _default_name(model_or_forecast)
-    is_given = isinstance(model_or_forecast, Forecast)
-    draws = draws_in_words(is_given, subject.r is not None, subject.pit.shape[1])
-    found = _audit_pits(
-        title,
-        subject.pit,
-        subject.r,
-        subject.residual,
-        _tables.score_table(subject, held.weight, random, units_of(target)),
-        held,
-        search,
-        random,
-        step=subject.step,
-        target=target,
-    )
+    pits = subject.pits
+    weights = None if pits.weights is None else pits.weights[subject.scored]
+    scores = mean_scores(subject.scores, weights) | pit_scores(pits, random)
+    found = _audited(pits, subject.residual, scores, held, options, random, target)
+    title = name or ("forecast" if is_given else type(model).__name__)
+    draws = draws_in_words(is_given, pits.draws is not None, pits.n_draws)
+    examples = subject.examples
     return replace(
         found,
-        examples=examples,
-        price=price_of(model_or_forecast),
-        provenance=provenance_of(
-            title, type(model_or_forecast).__name__, outcomes, random_state, draws
-        ),
-        unseen=_unseen(model_or_forecast, held.X),
+        name=title,
+        rounding_step=subject.step,
+        examples=examples.assign(row=held.kept[examples["row"].to_numpy()]),
+        price=price_of(model),
+        provenance=provenance_of(title, type(model).__name__, outcomes, random_state, draws),
+        unseen=_unseen(model, held.X),
     )
 
 
-def _unseen(model_or_forecast: Any, X: Any) -> UnseenValues | None:
+def _unseen(model: Any, X: Any) -> UnseenValues | None:
     """Count the values of a table that the forecaster's training never had.
 
     None where that is not known.
     """
-    schema = getattr(model_or_forecast, "schema_", None)
+    schema = getattr(model, "schema_", None)
     if not isinstance(schema, Schema) or not hasattr(X, "columns"):
         return None
     return UnseenValues.of(schema, schema.apply(as_pandas(X), "X"))
 
 
 def audit_pit(
-    pit: ArrayLike,
+    pit: ArrayLike | PITs,
     r: ArrayLike | None = None,
     X: Any = None,
     *,
     residual: ArrayLike | None = None,
     groups: Any = None,
+    features: Any = None,
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     masses: Sequence[float] = MASSES,
@@ -203,17 +194,17 @@ def audit_pit(
 
     Parameters
     ----------
-    pit : array-like of shape (n,) or (n, m)
+    pit : PITs or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws; one column for a deterministic
         forecaster.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs, each strictly between 0 and 1.
     X : DataFrame or array-like of shape (n, n_features), optional
-        Features that groups are scanned and learned from.
+        The table that columns in `groups` are taken from.
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
-    groups, sample_weight, cluster, masses, learned_masses, min_size, confidence, n_simulations,
-    random_state, name
+    groups, features, sample_weight, cluster, masses, learned_masses, min_size, confidence,
+    n_simulations, random_state, name
         As in `audit`.
     target_name : str, optional
         What to call the outcome in what people see; by default the name of `residual` where it is a
@@ -236,34 +227,31 @@ def audit_pit(
     >>> found.score("80% coverage") > 0.9  # forecasts too wide: PITs crowd about one half
     True
     """
-    search = check_search(masses, learned_masses, min_size, confidence, n_simulations)
-    matrix = calibration.as_pits(pit).matrix
-    n = matrix.shape[0]
+    options = check_search(masses, learned_masses, min_size, confidence, n_simulations)
+    pits = as_pits(pit, r, sample_weight)
+    n = pits.n_samples
     random = generator(random_state)
-    draws = None if r is None else draws_like(r, matrix)
     bias = None if residual is None else check_finite("residual", residual)
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
-    held = hold_out(n, None, X, groups, sample_weight, cluster, random, y=residual)
-    given = matrix
-    matrix = matrix[held.kept]
-    found = _audit_pits(
-        name,
-        matrix,
-        None if draws is None else draws[held.kept],
+    held = hold_out(n, X, features, groups, pits.weights, cluster, random, y=residual)
+    some = pits if held.kept.size == n else pits.take(held.kept)
+    found = _audited(
+        some,
         None if bias is None else bias[held.kept],
-        pd.DataFrame(_tables.pit_scores(matrix, held.weight, random)),
+        pit_scores(some, random),
         held,
-        search,
+        options,
         random,
-        target=name_of(residual) if target_name is None else target_name,
+        name_of(residual) if target_name is None else target_name,
     )
-    words = draws_in_words(True, draws is not None, matrix.shape[1])
-    return replace(found, provenance=provenance_of(name, None, given, random_state, words))
+    words = draws_in_words(True, pits.draws is not None, pits.n_draws)
+    provenance = provenance_of(name, None, pits.matrix, random_state, words)
+    return replace(found, name=name, provenance=provenance)
 
 
 def certify(
-    model_or_forecast: Any,
+    model: Any,
     X: Any = None,
     y: ArrayLike | None = None,
     *,
@@ -275,11 +263,11 @@ def certify(
     sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> certificates.PITCertificate:
-    """Certify a forecaster, or anybody's forecasts, on rows that it, and whatever chose it, has not seen.
+    """Certify a forecaster, or given forecasts, on rows that it, and whatever chose it, has not seen.
 
     Parameters
     ----------
-    model_or_forecast : forecaster or Forecast
+    model : forecaster or Forecast
         A fitted forecaster, which is asked for forecasts over 64 jittered draws, or forecasts that
         are made already.
     X : DataFrame or array-like of shape (n, n_features), optional
@@ -315,12 +303,9 @@ def certify(
     random = generator(random_state)
     outcomes = check_finite("y", y)
     masks = check_groups(groups, outcomes.size, y if X is None else X)
-    subject = read_subject(
-        model_or_forecast, check_rows(model_or_forecast, X, outcomes.size), outcomes, random
-    )
+    rows = check_rows(model, X, outcomes.size)
     return certificates.certify_pit(
-        subject.pit,
-        subject.r,
+        read_subject(model, rows, outcomes, random).pits,
         confidence=confidence,
         groups=masks,
         method=method,
@@ -331,43 +316,41 @@ def certify(
     )
 
 
-def _audit_pits(
-    name: str,
-    pit: Floats,
-    r: Floats | None,
+def _audited(
+    pits: PITs,
     residual: Floats | None,
-    scores: pd.DataFrame,
+    scores: dict[Measure, Band],
     held: HeldOut,
-    search: Search,
+    options: SearchOptions,
     random: np.random.Generator,
-    *,
-    step: float | None = None,
-    target: str | None = None,
+    target: str | None,
 ) -> Audit:
-    proof = certificate(pit, r, held, search.confidence, random)
-    groups = _tables.group_table(pit, residual, held.groups, held.leaks, held.weight, random)
-    scan = scan_groups(pit, residual, held, search, random)
-    learned = learn_groups(pit, residual, held, search, random)
-    if held.searched is not None and (len(scan) or len(learned)):
-        note_features(held)
+    """Audit PITs: everything that needs no forecasts. The order of the parts fixes their random draws."""
+    proof, unproven = certify_rows(pits, held, options.confidence, random)
+    groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
+    scan, unscanned = scan_groups(pits, residual, held, options, random)
+    learned, unlearned = learn_groups(pits, residual, held, options, random)
+    is_searched = held.searched is not None and (len(scan) > 0 or len(learned) > 0)
+    searched = (features_note(held.searched),) if is_searched else ()
     return Audit(
-        name=name,
-        n_samples=pit.shape[0],
-        n_draws=pit.shape[1],
-        is_randomized=r is not None or pit.shape[1] > 1,
-        rounding_step=step,
-        scores=scores,
-        groups=_tables.with_scanned_as(groups, scan),
+        name="",
+        n_samples=pits.n_samples,
+        n_draws=pits.n_draws,
+        is_randomized=pits.is_randomized,
+        rounding_step=None,
+        scores=score_table(scores, units_of(target)),
+        measures=tuple(scores),
+        groups=tables.with_scanned_as(groups, scan),
         scan=scan,
         learned=learned,
-        worst_groups=_tables.worst_group_table(
-            pit, search.masses, proof, search.n_simulations, random
+        worst_groups=tables.worst_group_table(
+            pits, options.masses, proof, options.n_simulations, random
         ),
         certificate=proof,
         leaks=held.leaks,
-        notes=tuple(held.notes),
-        histogram=pit_table(pit, held.weight),
-        calibration=calibration_table(pit, held.weight),
+        notes=(*held.notes, *unproven, *unscanned, *unlearned, *searched),
+        histogram=histogram_table(pits),
+        calibration=calibration_table(pits),
         target=target,
     )
 
@@ -376,7 +359,3 @@ def name_of(values: Any) -> str | None:
     """Return the name of a Series as text; None of what has none."""
     name = getattr(values, "name", None)
     return None if name is None or not str(name).strip() else str(name)
-
-
-def _default_name(model: Any) -> str:
-    return "forecast" if isinstance(model, Forecast) else type(model).__name__

@@ -1,4 +1,4 @@
-"""The tables of an audit: scores, named groups, worst groups."""
+"""Tables of an audit: named, learned and worst groups."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand import calibration, certificates, search
-from evenhand._format import stated
+from evenhand import certificates, search
 from evenhand._validate import Floats
-from evenhand.audits.forecasts import Subject
-from evenhand.calibration import crps_and_spread, error_with_band, n_effective
+from evenhand.audits.scores import LEVELS, Band, weighted_mean_band, weighted_share_band
+from evenhand.calibration import PITs, covered, error_with_band, n_effective
 from evenhand.columns import Group, Groups
 
-LEVELS = (0.8, 0.9)
-Z95 = 1.959964
+EVERYONE = "everyone"
+"""The group of all rows, which comes first in the table of groups."""
+
 SMALL_GROUP = 30
+"""Rows, less if their weights differ, below which a group is too small to tell."""
+
+UNKNOWN: Band = {"value": np.nan, "low": np.nan, "high": np.nan}
 
 SCAN_COLUMNS = (
     "group",
@@ -46,119 +49,27 @@ LEARNED_COLUMNS = (
 )
 
 
-def score_table(
-    subject: Subject, weight: Floats, random: np.random.Generator, unit: str
-) -> pd.DataFrame:
-    """Scores with 95% bands, one row per measure; `unit` is that of the outcome."""
-    y = subject.outcomes[subject.scored]
-    w = weight[subject.scored]
-    measured = [("log score", calibration.log_score(subject.wide, y), "nats")]
-    if subject.step is not None:
-        cells = calibration.cell_log_score(subject.wide, y, subject.step)
-        measured.append((f"log score, cells of {subject.step:g}", cells, "nats"))
-    scores, spreads = crps_and_spread(subject.few, y)
-    measured += [("CRPS", scores, unit), ("mean std", spreads, unit)]
-    for level in LEVELS:
-        width = calibration.interval_width(subject.few, level)
-        measured.append((f"{stated(level)} interval width", width, unit))
-    rows = [
-        {"measure": name, **_mean_band(values, w), "unit": unit} for name, values, unit in measured
-    ]
-    return pd.DataFrame(rows + pit_scores(subject.pit, weight, random))
-
-
-def pit_scores(pit: Floats, weight: Floats, random: np.random.Generator) -> list[dict[str, Any]]:
-    """Rows of the score table that PITs alone give."""
-    rows: list[dict[str, Any]] = [
-        {
-            "measure": f"{stated(level)} coverage",
-            **_share_band(calibration.covered(pit, level), weight),
-            "unit": "share",
-        }
-        for level in LEVELS
-    ]
-    error, low, high = error_with_band(pit, sample_weight=weight, random_state=random)
-    rows.append(
-        {
-            "measure": "average error",
-            "value": error,
-            "low": low,
-            "high": high,
-            "unit": "probability",
-        }
-    )
-    return rows
-
-
-def _mean_band(values: Floats, weight: Floats) -> dict[str, float]:
-    """Weighted mean with a normal 95% band from the spread between people."""
-    mean = float(np.average(values, weights=weight))
-    share = weight / weight.sum()
-    # linearized variance of a weighted mean
-    variance = (
-        float((share**2 * (values - mean) ** 2).sum()) if n_effective(weight) >= 2 else np.nan
-    )
-    return mean_band(mean, variance)
-
-
-def mean_band(mean: float, variance: float) -> dict[str, float]:
-    """A mean with a normal 95% band from its variance."""
-    half = Z95 * float(np.sqrt(variance))
-    return {"value": mean, "low": mean - half, "high": mean + half}
-
-
-def _share_band(values: Floats, weight: Floats) -> dict[str, float]:
-    """Weighted mean of shares with Wilson's 95% band."""
-    mean = float(np.average(values, weights=weight))
-    share = weight / weight.sum()
-    n = n_effective(weight)
-    return share_band(mean, float((share**2 * (values - mean) ** 2).sum()) if n >= 2 else 0.0, n)
-
-
-def share_band(mean: float, variance: float, n: float) -> dict[str, float]:
-    """A mean of shares with Wilson's 95% band, which has a width even where all agree.
-
-    The number of rows is an effective one: that at which single trials would vary as these shares
-    do.
-    """
-    mean = min(max(mean, 0.0), 1.0)
-    n = mean * (1 - mean) / variance if variance > 0 else n
-    centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
-    return {
-        "value": mean,
-        "low": max(float(centre - half), 0.0),
-        "high": min(float(centre + half), 1.0),
-    }
-
-
 def group_table(
-    pit: Floats,
+    pits: PITs,
     residual: Floats | None,
     groups: Groups,
     leaks: pd.DataFrame,
-    weight: Floats,
     random: np.random.Generator,
 ) -> pd.DataFrame:
-    """Error, lean and coverage of everybody and of each named group."""
-    everyone = Group.given("everyone"), np.ones(pit.shape[0], dtype=np.bool_)
+    """Return error, direction and coverage of everybody and of each named group."""
+    everyone = Group.given(EVERYONE), np.ones(pits.n_samples, dtype=np.bool_)
     rows = []
     for group, mask in (everyone, *groups.pairs()):
-        part = pit[mask]
-        w = weight[mask]
-        bias = (
-            {"value": np.nan, "low": np.nan, "high": np.nan}
-            if residual is None
-            else _mean_band(residual[mask], w)
-        )
+        part = pits.take(mask)
+        w = np.ones(part.n_samples) if part.weights is None else part.weights
         rows.append(
             group_row(
                 group,
-                int(mask.sum()),
-                error_with_band(part, sample_weight=w, random_state=random),
-                float(np.average(part.mean(axis=-1), weights=w)),
-                bias,
-                {level: _share_band(calibration.covered(part, level), w) for level in LEVELS},
+                part.n_samples,
+                error_with_band(part, random_state=random),
+                float(np.average(part.matrix.mean(axis=-1), weights=w)),
+                UNKNOWN if residual is None else weighted_mean_band(residual[mask], w),
+                {level: weighted_share_band(covered(part, level), w) for level in LEVELS},
                 n_effective(w) < SMALL_GROUP,
             )
         )
@@ -188,13 +99,18 @@ def with_scanned_as(groups: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
     return groups.assign(scanned_as=column)
 
 
+def coverage_column(level: float) -> str:
+    """Return the name of the column with the coverage of an interval."""
+    return f"coverage_{level * 100:.0f}"
+
+
 def group_row(
     group: Group,
     n: int,
     error: tuple[float, float, float],
     mean_pit: float,
-    bias: Mapping[str, float],
-    coverage: Mapping[float, Mapping[str, float]],
+    bias: Band,
+    coverage: Mapping[float, Band],
     too_small: bool,
 ) -> dict[str, Any]:
     """Row of the table of groups.
@@ -207,24 +123,24 @@ def group_row(
     }
     row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
     for level, band in coverage.items():
-        key = f"coverage_{level * 100:.0f}"
+        key = coverage_column(level)
         row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
     return row | {"too_small": too_small, "column": group.column}
 
 
 def worst_group_table(
-    pit: Floats,
+    pits: PITs,
     masses: Sequence[float],
     certificate: certificates.PITCertificate | None,
     n_simulations: int,
     random: np.random.Generator,
 ) -> pd.DataFrame:
     """Oracle worst group of each mass, what chance alone would give, and what is certified."""
-    curve = search.worst_group_curve(pit, masses, random_state=0)
+    curve = search.worst_group_curve(pits, masses, random_state=0)
     table = pd.DataFrame(
         {"mass": curve.masses, "n": [rows.size for rows in curve.rows], "error": curve.errors}
     )
-    null = search.null_curve(pit, masses, n_simulations=n_simulations, random_state=random)
+    null = search.null_curve(pits, masses, n_simulations=n_simulations, random_state=random)
     table["null_mean"] = null.mean
     table["null_low"] = null.low
     table["null_high"] = null.high

@@ -34,14 +34,16 @@ def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
     return _over_draws(-forecast.logpdf(check_finite("y", y)))
 
 
-def cell_log_score(forecast: Forecast, y: ArrayLike, step: float) -> Floats:
+def cell_log_score(
+    forecast: Forecast, y: ArrayLike, step: float, span: tuple[float, float] | None = None
+) -> Floats:
     """Negative log of the probability of each outcome's rounding cell over `step`, in nats.
 
     Mean over draws. On rounded outcomes a log density can be raised without end by spikes on the
-    grid; the probability of the cell cannot. The cells of the least and the greatest outcome are
-    open. For a fine step it is the log score.
+    grid; the probability of the cell cannot. The cells of the least and the greatest outcome, of
+    all in `span` if it is given, are open. For a fine step it is the log score.
     """
-    return _over_draws(-forecast.log_cell(check_finite("y", y), step))
+    return _over_draws(-forecast.log_cell(check_finite("y", y), step, span))
 
 
 def crps(forecast: Forecast, y: ArrayLike) -> Floats:

@@ -37,11 +37,11 @@ class Terminated(KeyboardInterrupt):
 
 
 class Verdict(SystemExit):
-    """What a gate has decided; the exit code is 0 or 1 whatever becomes of the output."""
+    """Decision of a gate; the exit code is 0 or 1 whatever becomes of the output."""
 
 
-def tell(error: BaseException) -> NoReturn:
-    """Say in one line what ended a command, and end with the exit code of its kind."""
+def end_with(error: BaseException) -> NoReturn:
+    """Print in one line what ended a command, and end with the exit code of its kind."""
     if isinstance(error, Terminated):
         fail("terminated", error.code)
     if isinstance(error, KeyboardInterrupt):
@@ -69,11 +69,13 @@ def tell(error: BaseException) -> NoReturn:
 
 
 def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
+    """Print an error and end with an exit code."""
     say(f"error: {message}")
     raise SystemExit(code)
 
 
 def warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Print a warning of ours; those of libraries are for programmers."""
     # a reader of the command is helped by what, not by which line of which file
     if issubclass(category, UserWarning):
         say(f"warning: {message}")
@@ -90,7 +92,7 @@ def show(text: str) -> None:
 
 
 def code_of(end: SystemExit, out: Safe) -> int:
-    """Return the exit code, and say so if results could not be written to standard output.
+    """Return the exit code; print an error if results could not be written to standard output.
 
     A reader that has seen enough, as `head` does, is no error.
     """

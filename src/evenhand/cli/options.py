@@ -49,7 +49,7 @@ def listed_names(option: str, listed: str | None) -> list[str]:
 
 
 def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
-    """Refuse an output that is one of the inputs, or lies in an input folder, whatever links lead there.
+    """Refuse an output that is one of the inputs or lies in an input folder, through links as well.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand._format import one_line
@@ -70,6 +70,10 @@ class Distribution(ABC):
         """Return the batch of the given rows: an index along the first axis."""
         # wrappers around a base of another shape override take and expand
         return self._rebuilt(lambda array, dims: array[rows])
+
+    def take_draws(self, columns: NDArray[np.intp]) -> Self:
+        """Return some draws of each row of a batch of shape (n, m): `columns` has shape (n, k)."""
+        return self._rebuilt(lambda array, dims: draws_of(array, columns, dims))
 
     def expand(self) -> Self:
         """Return the batch with one more axis of length 1, shape `batch_shape + (1,)`."""
@@ -167,6 +171,15 @@ def joint_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError as error:
         got = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
         raise bad_input(" and ".join(shapes), "have shapes that broadcast together", got) from error
+
+
+def draws_of(array: NDArray[Any], columns: NDArray[np.intp], dims: int = 0) -> NDArray[Any]:
+    """Return some draws of each row of an array with `dims` axes after the batch (n, m)."""
+    axis = array.ndim - dims - 1
+    if axis < 1 or array.shape[axis] == 1:  # all draws have it in common
+        return array
+    index = columns.reshape(columns.shape + (1,) * dims)
+    return np.take_along_axis(array, index, axis=axis)
 
 
 def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:

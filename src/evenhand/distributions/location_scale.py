@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats
 from evenhand.distributions.base import (
@@ -13,6 +13,7 @@ from evenhand.distributions.base import (
     Distribution,
     batch_array,
     broadcast,
+    draws_of,
     has_rows,
     joint_shape,
 )
@@ -57,6 +58,10 @@ class LocationScale(Distribution):
         if has_rows(self.loc.shape, self.batch_shape):
             return LocationScale(base, self.loc[rows], self.scale[rows])
         return LocationScale(base, self.loc, self.scale)
+
+    def take_draws(self, columns: NDArray[np.intp]) -> LocationScale:
+        loc, scale = draws_of(self.loc, columns), draws_of(self.scale, columns)
+        return LocationScale(self.base.take_draws(columns), loc, scale)
 
     def expand(self) -> LocationScale:
         return LocationScale(self.base.expand(), self.loc[..., None], self.scale[..., None])

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand._logarithms import log1mexp
@@ -17,6 +17,7 @@ from evenhand.distributions.base import (
     GRID_STEP,
     Bools,
     Distribution,
+    draws_of,
     has_rows,
     joint_shape,
     score_grid,
@@ -86,6 +87,9 @@ class Randomized(Distribution):
         return Randomized(
             base, self.link, self.r[rows] if has_rows(self.r.shape, self.batch_shape) else self.r
         )
+
+    def take_draws(self, columns: NDArray[np.intp]) -> Randomized:
+        return Randomized(self.base.take_draws(columns), self.link, draws_of(self.r, columns))
 
     def expand(self) -> Randomized:
         return Randomized(self.base.expand(), self.link, self.r[..., None])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, bad_input
 from evenhand.distributions.base import Bools, Distribution
@@ -48,6 +48,9 @@ class Rearranged(Distribution):
 
     def take(self, rows: Any) -> Rearranged:
         return Rearranged(self.base.take(rows), self.axis)
+
+    def take_draws(self, columns: NDArray[np.intp]) -> Rearranged:
+        return Rearranged(self.base.take_draws(columns), self.axis)
 
     def expand(self) -> Rearranged:
         return Rearranged(self.base.expand(), self.axis - 1)

@@ -14,6 +14,7 @@ from evenhand.distributions.base import (
     Distribution,
     batch_array,
     broadcast,
+    draws_of,
     has_rows,
     joint_shape,
 )
@@ -87,6 +88,10 @@ class Recalibrated(Distribution):
         if self.which is None or not has_rows(self.which.shape, self.batch_shape):
             return self._with(base, self.which)
         return self._with(base, self.which[rows])
+
+    def take_draws(self, columns: NDArray[np.intp]) -> Recalibrated:
+        which = None if self.which is None else draws_of(self.which, columns)
+        return self._with(self.base.take_draws(columns), which)
 
     def expand(self) -> Recalibrated:
         return self._with(self.base.expand(), None if self.which is None else self.which[..., None])

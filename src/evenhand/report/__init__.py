@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from evenhand.report.findings import says_no_scan
 from evenhand.report.html import audit_html
+from evenhand.report.measures import Measure
+from evenhand.report.notes import Note, NoteKind, notes_of
 from evenhand.report.sentences import units_of
 from evenhand.report.text import audit_text, comparison_text, difference_in_words
 
 __all__ = [
+    "Measure",
+    "Note",
+    "NoteKind",
     "audit_html",
     "audit_text",
     "comparison_text",
     "difference_in_words",
-    "says_no_scan",
+    "notes_of",
     "units_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from evenhand._format import (
@@ -15,30 +15,24 @@ from evenhand._format import (
     stated,
     whole_percent,
 )
+from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
 from evenhand.report.numbers import or_zero
 from evenhand.report.sentences import (
-    HIGHER,
-    LEAST_TOLD,
-    LOWER,
-    NARROW,
-    RANK_HIGHER,
-    RANK_LOWER,
-    SURE,
-    WIDE,
-    Said,
+    ADJUSTED_LEVEL,
+    LEAST_REPORTED,
+    Sentence,
     Values,
-    clause,
+    direction_in_words,
     unit_of,
 )
+from evenhand.search import HIGHER, LOWER, MIXED, NARROW, POSSIBLE_LEAK, WIDE, Direction
 
-NAMED_TOLD = 2
-TOLD = 3
+NAMED_LISTED = 2
+GROUPS_LISTED = 3
 """Most named groups, and most groups named or scanned, that are told of one by one."""
 
 NOT_OFF = "not surely off"
-POSSIBLE_LEAK = "possible leak"
-
-LEAKS_TOLD = 5
+LEAKS_LISTED = 5
 """Most possible leaks that are named one by one."""
 
 
@@ -58,13 +52,11 @@ def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
 
 def is_sure(row: Values) -> bool:
     """Whether a scanned group is surely off."""
-    return is_known(row["p_adjusted"]) and bool(row["p_adjusted"] < SURE)
+    return is_known(row["p_adjusted"]) and bool(row["p_adjusted"] < ADJUSTED_LEVEL)
 
 
-def lean(row: Values) -> str:
-    """Direction of a named group's error, from its mean PIT and coverage."""
-    if row["too_small"]:
-        return "too few rows to tell"
+def lean(row: Values) -> Direction:
+    """Return the direction of a named group's error, from its mean PIT and coverage."""
     error = or_zero(row["error"])
     mean = row["mean_pit"]
     # a mean PIT away from 1/2 is an error of at least that much: is it most of the error
@@ -74,7 +66,7 @@ def lean(row: Values) -> str:
         return NARROW
     if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
         return WIDE
-    return "mixed"
+    return MIXED
 
 
 def is_mean_off(row: Values) -> bool:
@@ -85,7 +77,7 @@ def is_mean_off(row: Values) -> bool:
 
 
 def how_off(row: Values, *, is_off: bool, unit: str) -> str:
-    """Say in which direction a group is off and by how much in a unit, by one rule for all tables.
+    """Return in which direction a group is off and by how much in a unit, by one rule for all tables.
 
     A mean that is off by the group's own band is reported even where the group, judged with all
     others, is not off.
@@ -94,27 +86,27 @@ def how_off(row: Values, *, is_off: bool, unit: str) -> str:
         return "too few rows to tell"
     if row.get("possible_leak"):
         return POSSIBLE_LEAK
-    if not is_off:
-        side = "lower" if or_zero(row["bias"]) < 0 else "higher"
-        return f"{NOT_OFF}; mean {side}, by its own band alone" if is_mean_off(row) else NOT_OFF
-    direction = _direction(row)
+    if is_off:
+        return off_in_words(row, unit)
+    side = "lower" if or_zero(row["bias"]) < 0 else "higher"
+    return f"{NOT_OFF}; mean {side}, by its own band alone" if is_mean_off(row) else NOT_OFF
+
+
+def off_in_words(row: Values, unit: str, *, verb: str = "") -> str:
+    """Return the direction and size of the error of a group that is off; a verb makes it a clause."""
+    direction = row["direction"] if "direction" in row else lean(row)
     if is_mean_opposed(row, direction):
         # levels and mean disagree where a few large misses weigh most: one sentence must not say
         # both of outcomes
-        ranks, side = (RANK_LOWER, "above") if direction == LOWER else (RANK_HIGHER, "below")
+        ranks, side = ("lower", "above") if direction == LOWER else ("higher", "below")
         return (
-            f"{ranks}, but their mean is {plain_number(abs(row['bias']))} {unit} {side} the mean"
-            " forecast"
+            f"outcomes rank {ranks} than forecast, but their mean is"
+            f" {plain_number(abs(row['bias']))} {unit} {side} the mean forecast"
         )
-    words = "in no one direction" if direction in {None, "mixed", "as forecast"} else str(direction)
-    return words + by_units(row, direction, unit)
+    return direction_in_words(direction, verb=verb) + by_units(row, direction, unit)
 
 
-def _direction(row: Values) -> str | None:
-    return row["direction"] if "direction" in row else lean(row)
-
-
-def is_bias_told(row: Values) -> bool:
+def is_bias_reported(row: Values) -> bool:
     """Whether the mean of outcome minus forecast is reported.
 
     Of a named group only where its band leaves out 0.
@@ -127,14 +119,14 @@ def is_mean_opposed(row: Values, direction: str | None) -> bool:
     """Whether outcomes lie on one side of the forecasts at most levels, and their mean on the other."""
     return (
         direction in {LOWER, HIGHER}
-        and is_bias_told(row)
+        and is_bias_reported(row)
         and (row["bias"] < 0) != (direction == LOWER)
     )
 
 
 def by_units(row: Values, direction: str | None, unit: str) -> str:
     """Say by how much outcomes miss forecasts on average; nothing where that is not told."""
-    if not is_bias_told(row):
+    if not is_bias_reported(row):
         return ""
     size = f"{plain_number(abs(row['bias']))} {unit}"
     if direction in {LOWER, HIGHER}:
@@ -151,7 +143,7 @@ def least_named(audit: Values) -> dict[Any, float]:
 
 def is_learned_off(row: Values) -> bool:
     """Whether a learned group is surely off."""
-    return or_zero(row["low"]) >= LEAST_TOLD
+    return or_zero(row["low"]) >= LEAST_REPORTED
 
 
 def scan_name(row: Values) -> Any:
@@ -175,9 +167,9 @@ def off_named(audit: Values) -> list[Values]:
         if row["too_small"] or row.get("possible_leak"):
             return False
         if {row["group"], scan_name(row)} & judged:
-            return scan_name(row) in scanned or least.get(row["group"], 0.0) >= LEAST_TOLD
+            return scan_name(row) in scanned or least.get(row["group"], 0.0) >= LEAST_REPORTED
         # a band of a group alone counts only where no judgement of all groups at once is known
-        return or_zero(row["error_low"]) >= LEAST_TOLD
+        return or_zero(row["error_low"]) >= LEAST_REPORTED
 
     off = [row for row in audit["groups"][1:] if is_off(row)]
     return sorted(off, key=lambda row: (-sure_least(audit, row), -or_zero(row["error"])))
@@ -190,7 +182,7 @@ def off_everybody(audit: Values) -> float:
     """
     for row in audit["groups"][:1]:
         low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
-        return low if low > LEAST_TOLD else 0.0
+        return low if low > LEAST_REPORTED else 0.0
     return 0.0
 
 
@@ -209,7 +201,7 @@ def sure_least(audit: Values, row: Values) -> float:
         low = 0.0
     else:
         low = or_zero(row.get("error_low"))
-    return low if low >= LEAST_TOLD else 0.0
+    return low if low >= LEAST_REPORTED else 0.0
 
 
 def off_scanned(audit: Values) -> list[Values]:
@@ -224,10 +216,10 @@ def off_scanned(audit: Values) -> list[Values]:
     return list(others.values())
 
 
-def told_groups(audit: Values) -> tuple[list[Values], list[Values]]:
+def listed_groups(audit: Values) -> tuple[list[Values], list[Values]]:
     """Named and scanned groups that are told of one by one."""
-    named = off_named(audit)[:NAMED_TOLD]
-    return named, off_scanned(audit)[: TOLD - len(named)]
+    named = off_named(audit)[:NAMED_LISTED]
+    return named, off_scanned(audit)[: GROUPS_LISTED - len(named)]
 
 
 def farthest_off(audit: Values) -> Values | None:
@@ -235,7 +227,7 @@ def farthest_off(audit: Values) -> Values | None:
 
     None if none is surely off.
     """
-    named, scanned = told_groups(audit)
+    named, scanned = listed_groups(audit)
     return max(
         [*named, *scanned],
         key=lambda row: (sure_least(audit, row), or_zero(row["error"])),
@@ -254,27 +246,27 @@ def how_sure(audit: Values, row: Values) -> str:
     return f"surely off (adjusted p {p_value(adjusted[0], '= ')})" if adjusted else "surely off"
 
 
-def group_sentences(audit: Values) -> list[Said]:
+def group_sentences(audit: Values) -> list[Sentence]:
     """Say of the groups that are surely off which they are, how and by how much.
 
     Five sentences at most.
     """
-    named, scanned = told_groups(audit)
+    named, scanned = listed_groups(audit)
     told = [_finding(audit, "Named group ", row) for row in named]
     told += [_finding(audit, "Group ", row) for row in scanned]
     return [*told, *_learned_sentences(audit), *_in_all(audit, len(told))]
 
 
-def _finding(audit: Values, before: str, row: Values) -> Said:
+def _finding(audit: Values, before: str, row: Values) -> Sentence:
     text = f" ({count(row['n'], 'row')}): {how_off(row, is_off=True, unit=unit_of(audit))}"
-    return Said(
+    return Sentence(
         before,
         str(row["group"]),
         f"{text}; off by an estimated {points(row['error'])} points, {how_sure(audit, row)}.",
     )
 
 
-def _learned_sentences(audit: Values) -> list[Said]:
+def _learned_sentences(audit: Values) -> list[Sentence]:
     off = list(filter(is_learned_off, audit["learned"]))
     if not off:
         return []
@@ -284,13 +276,13 @@ def _learned_sentences(audit: Values) -> list[Said]:
         f" ({count(row['n'], 'row')}), "
     )
     told += (
-        f"{clause(how_off(row, is_off=True, unit=unit_of(audit)))}; off by an estimated"
+        f"{off_in_words(row, unit_of(audit), verb='are')}; off by an estimated"
         f" {points(row['error'])} points, "
     )
-    return [Said(f"{told}surely by at least {at_least(row['low'])}.")]
+    return [Sentence(f"{told}surely by at least {at_least(row['low'])}.")]
 
 
-def _in_all(audit: Values, told: int) -> list[Said]:
+def _in_all(audit: Values, told: int) -> list[Sentence]:
     named = off_named(audit)
     scanned = [row for row in audit["scan"] if is_sure(row)]
     others = off_scanned(audit)
@@ -310,7 +302,7 @@ def _in_all(audit: Values, told: int) -> list[Said]:
             f" {len(related):,} of them {overlap} with {others[0]['group']}; others may only"
             " reflect it."
         )
-    return [Said(text)]
+    return [Sentence(text)]
 
 
 def n_named(audit: Values) -> int:
@@ -346,23 +338,25 @@ def _defined(row: Values) -> str:
     return f"defined by {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
 
 
-def scan_note(audit: Values) -> str:
-    """What the notes say of a scan that could not run; nothing if they say nothing."""
-    return next((note for note in map(str, audit["notes"]) if says_no_scan(note)), "")
+def with_notes(audit: Values, notes: Iterable[Note]) -> Values:
+    """Return the plain values of an audit with its notes as types, which JSON holds as sentences."""
+    return {**audit, "typed_notes": tuple(notes)}
 
 
-def says_no_scan(note: str) -> bool:
-    """Whether a note says that no group could be scanned."""
-    return "needed to scan" in note or "nothing was scanned" in note
+def _notes_of(audit: Values, *kinds: NoteKind) -> tuple[Note, ...]:
+    return notes_of(audit.get("typed_notes", ()), *kinds)
+
+
+def why_no_scan(audit: Values) -> str:
+    """Return the note on a scan that could not run; without one, what is known of the reason."""
+    return " ".join(map(str, _notes_of(audit, *NO_SCAN)[:1])) or no_scan(audit)
 
 
 def no_scan(audit: Values) -> str:
-    """Say why no groups were scanned."""
-    if scan_note(audit):
+    """Return in a few words why no groups were scanned."""
+    if _notes_of(audit, *NO_SCAN):
         return "too few rows"
-    has_features = audit["learned"] or any(
-        "was not scanned" in str(note) for note in audit["notes"]
-    )
+    has_features = audit["learned"] or _notes_of(audit, NoteKind.COLUMN_NOT_SCANNED)
     return "the notes say why" if has_features else "that takes features"
 
 
@@ -403,19 +397,19 @@ def _column_of(audit: Values, row: Values) -> str | None:
     return str(column) if column in columns else None
 
 
-def leak_sentences(audit: Values) -> list[Said]:
+def leak_sentences(audit: Values) -> list[Sentence]:
     """Name the groups and features that the outcome may define, each column once."""
     leaks: dict[Any, Values] = {}
     for row in sorted(
         audit.get("possible_leaks") or [], key=lambda row: not is_known(row["apart"])
     ):
         leaks.setdefault(row["column"] or (row["name"],), row)
-    told = [_leak_sentence(row) for row in list(leaks.values())[:LEAKS_TOLD]]
+    told = [_leak_sentence(row) for row in list(leaks.values())[:LEAKS_LISTED]]
     others = len(leaks) - len(told)
-    return [*told, Said(f"Possible leaks besides these: {others:,}.")] if others else told
+    return [*told, Sentence(f"Possible leaks besides these: {others:,}.")] if others else told
 
 
-def _leak_sentence(row: Values) -> Said:
+def _leak_sentence(row: Values) -> Sentence:
     kind = "feature" if row["column"] else "group"
     if is_known(row["rank_correlation"]):
         why = "its rank correlation with the outcome is above 0.99 and above that of the forecasts"
@@ -423,4 +417,4 @@ def _leak_sentence(row: Values) -> Said:
         why = f"it differs from a range of outcomes in {whole_percent(row['apart'])} of the rows"
     rest = f" may be defined by the outcome: {why}. "
     rest += "Groups must be known before the outcome: unless this one was, it is no finding."
-    return Said(f"Possible leak: {kind} ", str(row["column"] or row["name"]), rest)
+    return Sentence(f"Possible leak: {kind} ", str(row["column"] or row["name"]), rest)

@@ -26,13 +26,12 @@ from evenhand.report.findings import (
     is_learned_off,
     is_sure,
     n_scanned,
-    no_scan,
     off_names,
-    scan_note,
+    why_no_scan,
 )
 from evenhand.report.page import Cell, Section, Value, paragraph, section, table
 from evenhand.report.plots import off_by_drawing
-from evenhand.report.sentences import SURE, Values, unit_of
+from evenhand.report.sentences import ADJUSTED_LEVEL, Values, unit_of
 
 SCANNED = 100
 NAMED = 400
@@ -124,13 +123,13 @@ def scanned_section(audit: Values) -> Section | None:
     """Show the surest of the groups that were scanned."""
     rows = audit["scan"]
     if not rows:
-        text = f"No groups were scanned: {scan_note(audit) or no_scan(audit)}."
+        text = f"No groups were scanned: {why_no_scan(audit)}."
         return section("Groups by features", paragraph(text), key="features")
     off = sum(is_sure(row) for row in rows)
     text = (
         f"{count(n_scanned(audit), 'group')} looked at: values and halves of features, and their"
         f" intersections two by two. {off:,} of them {'has' if off == 1 else 'have'} an adjusted"
-        f" p-value below {SURE:g}; it holds for all at once."
+        f" p-value below {ADJUSTED_LEVEL:g}; it holds for all at once."
     )
     if rows[SCANNED:]:
         text += f" Shown are the {SCANNED} surest."

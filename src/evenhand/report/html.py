@@ -5,13 +5,14 @@ Nothing loaded from outside, made from the plain values of the audit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from evenhand._format import at_most, band, count, number, percent, points, stated, whole
 from evenhand.report.chart import known
 from evenhand.report.examples import examples_section
-from evenhand.report.findings import farthest_off, how_sure
+from evenhand.report.findings import farthest_off, how_sure, with_notes
 from evenhand.report.group_tables import learned_section, named_section, scanned_section
+from evenhand.report.notes import Note
 from evenhand.report.numbers import without_nan
 from evenhand.report.page import (
     Cell,
@@ -31,7 +32,7 @@ from evenhand.report.plots import calibration_figure, pit_figure, scale_figure
 from evenhand.report.price import price_section
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
-from evenhand.report.sentences import Said, Values
+from evenhand.report.sentences import Sentence, Values
 from evenhand.report.verdict import (
     SCALE,
     SURELY,
@@ -45,7 +46,7 @@ from evenhand.report.verdict import (
 __all__ = ["audit_html"]
 
 
-def audit_html(audit: Values) -> str:
+def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     """Render an audit as one HTML page that opens offline.
 
     Of a deterministic model the groups lead, as nothing can be proven for every group; of a
@@ -57,6 +58,8 @@ def audit_html(audit: Values) -> str:
         `Audit.to_dict()`, or what `json.load` makes of an audit written as JSON; its layout is in
         docs/audit-schema.rst. Values that are None, and lists that are empty, are left out or shown
         as "-".
+    notes : sequence of Note
+        `Audit.notes`, which explain what is missing; JSON holds only their sentences.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def audit_html(audit: Values) -> str:
     >>> "<h1>Audit of a &lt;b&gt; model</h1>" in page
     True
     """
-    audit = without_nan(audit)
+    audit = with_notes(without_nan(audit), notes)
     found = [named_section(audit), scanned_section(audit), learned_section(audit)]
     proof = proof_section(audit)
     oracle = oracle_section(audit)
@@ -118,7 +121,7 @@ def _first_screen(audit: Values, contents: str) -> str:
     )
 
 
-def _item(sentence: Said) -> str:
+def _item(sentence: Sentence) -> str:
     """Make the name of a group stand out, so that a reader finds it at a glance."""
     name = f"<strong>{escape(sentence.name)}</strong>" if sentence.name else ""
     kind_of = ' class="warn"' if sentence.is_warning else ""

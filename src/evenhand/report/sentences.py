@@ -1,4 +1,4 @@
-"""Sentences of a report in parts, the words for directions, and what is too small to be told of."""
+"""Sentences in parts, the directions of errors in words, and units of the outcome."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evenhand.search import AS_FORECAST, HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
+
 Values = Mapping[str, Any]
 """An audit as plain values, or a row of one of its tables."""
 
-SURE = 0.05
-"""Adjusted p-value under which a group is surely off."""
+ADJUSTED_LEVEL = 0.05
+"""Adjusted p-value below which a group is reported as off."""
 
-LEAST_TOLD = 0.0005
-"""Least bound that is told of: a smaller one would read as 0.0 points."""
+LEAST_REPORTED = 0.0005
+"""Least bound that is reported: a smaller one would read as 0.0 points."""
 
-LOWER = "outcomes lower than forecast"
-HIGHER = "outcomes higher than forecast"
-NARROW = "intervals too narrow"
-WIDE = "intervals too wide"
-
-
-RANK_LOWER = "outcomes rank lower than forecast"
-RANK_HIGHER = "outcomes rank higher than forecast"
-"""Of groups whose mean errs the other way than most of their levels."""
+WORDS: dict[Direction, tuple[str, str]] = {
+    LOWER: ("outcomes", "lower than forecast"),
+    HIGHER: ("outcomes", "higher than forecast"),
+    NARROW: ("intervals", "too narrow"),
+    WIDE: ("intervals", "too wide"),
+}
+"""Subject and predicate of the directions that make a sentence."""
 
 LONGEST_TARGET = 60
 """Most characters of the name of an outcome in a sentence."""
@@ -40,17 +40,18 @@ def unit_of(audit: Values) -> str:
     return units_of(audit.get("target"))
 
 
-def clause(how: str) -> str:
-    """Make a clause with a verb of a direction."""
-    for subject in ("outcomes ", "intervals "):
-        if how.startswith(subject) and not how.startswith((RANK_LOWER, RANK_HIGHER)):
-            return f"{subject}are {how.removeprefix(subject)}"
-    return f"stated chances are off {how}" if how.startswith("in no one") else how
+def direction_in_words(direction: Direction | None, *, verb: str = "") -> str:
+    """Return a direction in words, with a verb between subject and predicate if one is given."""
+    if direction in WORDS:
+        return " ".join(part for part in (WORDS[direction][0], verb, WORDS[direction][1]) if part)
+    if direction in {None, MIXED, AS_FORECAST}:
+        return "stated chances are off in no one direction" if verb else "in no one direction"
+    return str(direction)
 
 
 @dataclass(frozen=True)
-class Said:
-    """A sentence; the name of a group in it stands apart, as a page makes it stand out."""
+class Sentence:
+    """A sentence in three parts: the name of a group in it stands out on a page."""
 
     before: str
     name: str = ""

@@ -21,7 +21,17 @@ from evenhand._format import (
     stated,
     whole_percent,
 )
-from evenhand.report.findings import NOT_OFF, by_size, in_words, is_learned_off, is_sure, n_scanned
+from evenhand.report.findings import (
+    NOT_OFF,
+    by_size,
+    in_words,
+    is_learned_off,
+    is_sure,
+    n_scanned,
+    with_notes,
+)
+from evenhand.report.measures import Measure
+from evenhand.report.notes import Note
 from evenhand.report.numbers import without_nan
 from evenhand.report.sentences import Values
 from evenhand.report.verdict import (
@@ -51,15 +61,15 @@ LEAKS = " Groups marked * are possible leaks."
 COVERAGES = ("coverage_80", "coverage_90")
 
 
-def audit_text(audit: Values) -> str:
-    """Render one audit, `Audit.to_dict()`.
+def audit_text(audit: Values, notes: Sequence[Note] = ()) -> str:
+    """Render one audit, `Audit.to_dict()` with `Audit.notes`, as text.
 
     What was audited, what it says, and the tables behind it.
 
     The order is the reader's: of a deterministic model the groups lead, as nothing can be proven
     for every group; of a randomized one the proof does.
     """
-    audit = all_visible(without_nan(audit))
+    audit = with_notes(all_visible(without_nan(audit)), notes)
     lead, sentences = verdict(audit)
     found = [_named(audit), _scanned(audit), _learned(audit)]
     worst = [_worst(audit)]
@@ -206,53 +216,49 @@ def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:
     return f"{names[1]} is {abs(gap):.2f} nats {'less sharp' if gap > 0 else 'sharper'}"
 
 
-def comparison_text(table: pd.DataFrame, names: tuple[str, str]) -> str:
+def comparison_text(
+    table: pd.DataFrame, measures: Sequence[Measure], names: tuple[str, str]
+) -> str:
     """Render two audits side by side with a sentence on each line."""
     rows = [
-        (row["measure"], *(_compared(row["measure"], row[name]) for name in names), row["in_words"])
-        for row in table.to_dict("records")
+        (row["measure"], *(_compared(measure, row[name]) for name in names), row["in_words"])
+        for measure, row in zip(measures, table.to_dict("records"), strict=True)
     ]
     return _grid(
         ("measure", *map(visible, names), "in plain words"), all_visible(rows), right=(1, 2)
     )
 
 
-def _compared(measure: str, value: float) -> str:
-    return _upper_bound(value) if _kind(measure) == "certified" else number(value)
+def _compared(measure: Measure, value: float) -> str:
+    return _upper_bound(value) if measure.what == "certified error" else number(value)
 
 
-def _kind(measure: str) -> str:
-    # behind the comma stands the name of a group, which may hold any word
-    return measure.partition(", ")[0]
-
-
-def difference_in_words(measure: str, first: float, second: float, names: tuple[str, str]) -> str:
-    """Say in one sentence what the second forecaster changes in a measure."""
-    kind = _kind(measure)
-    if kind == "certified":
-        return (
-            f"proven for any such group: off by at most {at_most(second)} points; of {names[0]}"
-            f" {at_most(first)}"
-        )
-    if kind == "log score":
-        return _sharpness_in_words(second - first, names)
-    if kind == "CRPS":
-        return (
-            "its whole distribution is"
-            f" {_ratio(first, second, ('farther from', 'nearer to', 'far from'))} the outcome"
-        )
-    if kind == "mean std" or kind.endswith("interval width"):
-        what = "interval" if "interval" in kind else "forecast"
-        return f"a person's {what} is {_ratio(first, second, ('wider', 'narrower', 'wide'))}"
+def difference_in_words(
+    measure: Measure, first: float, second: float, names: tuple[str, str]
+) -> str:
+    """Return in one sentence what the second forecaster changes in a measure."""
+    match measure.what:
+        case "certified error":
+            return (
+                f"proven for any such group: off by at most {at_most(second)} points; of {names[0]}"
+                f" {at_most(first)}"
+            )
+        case "log score" | "cell log score":
+            return _sharpness_in_words(second - first, names)
+        case "CRPS":
+            words = ("farther from", "nearer to", "far from")
+            return f"its whole distribution is {_ratio(first, second, words)} the outcome"
+        case "mean std":
+            return f"a person's forecast is {_ratio(first, second, ('wider', 'narrower', 'wide'))}"
+        case "interval width":
+            return f"a person's interval is {_ratio(first, second, ('wider', 'narrower', 'wide'))}"
     before = _points(first)
     now = _points(second)
     change = "as before" if before == now else f"{'up' if second > first else 'down'} from {before}"
-    if kind.endswith("coverage"):
+    if measure.what == "coverage":
         percent = "" if before == now else "%"
-        return (
-            f"a stated {kind.partition(' ')[0]} interval holds {now}% of outcomes,"
-            f" {change}{percent}"
-        )
+        level = stated(measure.level)
+        return f"a stated {level} interval holds {now}% of outcomes, {change}{percent}"
     return f"stated chances are off by {now} points, {change}"
 
 

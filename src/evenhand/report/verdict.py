@@ -19,7 +19,6 @@ from evenhand._format import (
 from evenhand.report.findings import (
     farthest_off,
     group_sentences,
-    how_off,
     how_sure,
     is_mean_off,
     leak_sentences,
@@ -27,9 +26,11 @@ from evenhand.report.findings import (
     looked_at,
     mending,
     off_everybody,
+    off_in_words,
 )
 from evenhand.report.numbers import or_zero
-from evenhand.report.sentences import HIGHER, LOWER, NARROW, WIDE, Said, Values, clause, unit_of
+from evenhand.report.sentences import Sentence, Values, unit_of
+from evenhand.search import HIGHER, LOWER, NARROW, WIDE
 
 MASS = 0.2
 """Share of the people whose bounds for every group are told of in words."""
@@ -69,13 +70,13 @@ MEANS_OF_DRAWS = (
 )
 
 
-def verdict(audit: Values) -> tuple[str, list[Said]]:
+def verdict(audit: Values) -> tuple[str, list[Sentence]]:
     """Say what the audit shows in one sentence, and in others, bad news first, what else and what it cannot show."""
     proven = proven_bounds(audit)
     sure = group_sentences(audit)
     everybody = everybody_off(audit)
     caveat = audit.get("caveat")
-    warning = [Said(str(caveat), is_warning=True)] if caveat else []
+    warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
     average = _average_sentences(audit)
     remark = [MEANS_OF_DRAWS] if _is_served_mean_high(audit) else []
     if proven is not None:
@@ -87,19 +88,23 @@ def verdict(audit: Values) -> tuple[str, list[Said]]:
         bad += remark
         found = ["Even so, some groups are surely off." if sure else _no_group_off(audit)]
         said = [
-            *map(Said, bad + (found if sure else [])),
+            *map(Sentence, bad + (found if sure else [])),
             *sure,
-            *map(Said, _proof_remarks(proven) + average),
+            *map(Sentence, _proof_remarks(proven) + average),
         ]
-        said += [] if sure else [Said(found[0])]
+        said += [] if sure else [Sentence(found[0])]
     else:
         lead = " ".join(
             part
             for part in (everybody, _group_lead(audit) if sure else _no_group_off(audit))
             if part
         )
-        said = [*map(Said, remark), *sure, *map(Said, [*average, _no_proof_sentence(audit)])]
-        said += [Said(mending(audit))] if sure and not audit["is_randomized"] else []
+        said = [
+            *map(Sentence, remark),
+            *sure,
+            *map(Sentence, [*average, _no_proof_sentence(audit)]),
+        ]
+        said += [Sentence(mending(audit))] if sure and not audit["is_randomized"] else []
     return lead, [*warning, *said, *leak_sentences(audit)]
 
 
@@ -150,7 +155,7 @@ def _group_lead(audit: Values) -> str:
     row = farthest_off(audit)
     if row is None:
         return "Some groups are surely off."
-    how = clause(how_off(row, is_off=True, unit=unit_of(audit)))
+    how = off_in_words(row, unit_of(audit), verb="are")
     off = (
         f"stated chances are off by an estimated {points(row['error'])} percentage points,"
         f" {how_sure(audit, row)}"

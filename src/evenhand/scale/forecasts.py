@@ -22,8 +22,8 @@ from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.scale.engine import Advance, over_parts
-from evenhand.scale.people import People
-from evenhand.scale.subjects import ColumnSubject, ModelSubject, Subject, refusals
+from evenhand.scale.people import People, Repeated
+from evenhand.scale.subjects import Subject, as_subject, refusals
 from evenhand.tables import (
     TABLE_ENDINGS,
     Parts,
@@ -47,13 +47,10 @@ class Written:
     ----------
     n_rows : int
         Forecasts.
-    repeated : tuple of (str, int, int) or None
-        An id that most rows share, how many, and how many ids come more than once: their rows share
-        a draw.
+    repeated : Repeated or None
+        Ids that come more than once: their rows share a draw.
     skipped : dict of str to str
         Parts that were left out, and why.
-    repeated_in : str or None
-        The first two rows that share that id.
     key : str
         Fingerprint of the key, as in each row.
     unseen : UnseenValues
@@ -61,15 +58,14 @@ class Written:
     """
 
     n_rows: int
-    repeated: tuple[str, int, int] | None
+    repeated: Repeated | None
     skipped: dict[str, str]
-    repeated_in: str | None
     key: str
     unseen: UnseenValues
 
 
 def forecast_parts(
-    subject: Any,
+    model: Any,
     table: str | Path | Parts,
     out: str | Path,
     *,
@@ -89,7 +85,7 @@ def forecast_parts(
 
     Parameters
     ----------
-    subject : forecaster or ColumnSubject
+    model : forecaster or ColumnSubject
         A fitted forecaster, or the columns that hold the forecasts of another model.
     table : path or Parts
         A folder of parquet or csv parts, or one file.
@@ -149,9 +145,7 @@ def forecast_parts(
     ...     list(read_table(out).columns[:4]), done.n_rows
     (['id', 'r', 'mean', 'q0.05'], 2)
     """
-    subject = (
-        subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
-    )
+    subject = as_subject(model)
     fingerprint = KeyedDraws(key, context).fingerprint
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
     parts = parts.typed(subject.schema)
@@ -179,12 +173,10 @@ def forecast_parts(
     )
     kept = (_to_file if _is_file(target) else _to_folder)(job, over, target)
     people = People.joined([one.people for one in kept])
-    repeated = people.repeated(parts, id_column)
     return Written(
         people.row.size,
-        None if repeated is None else (repeated.label, repeated.n_rows, repeated.n_labels),
+        people.repeated(parts, id_column),
         dict(sorted(skipped.items())),
-        None if repeated is None else repeated.where,
         fingerprint,
         reduce(add, (one.unseen for one in kept)),
     )
@@ -265,9 +257,9 @@ class _Job:
             ids = id_column(table, self.id_column, source=source, start=start)
             _warn_of_guarded(ids, column, start)
             r = draws(ids)
-            model_or_forecast, X = self.subject.of(table, source, start)
+            forecaster, X = self.subject.of(table, source, start)
             with refusals(source, start, start + len(table) - 1):
-                forecast, mean = self._forecast(model_or_forecast, X, r)
+                forecast, mean = self._forecast(forecaster, X, r)
             made = forecast_table(
                 self.id_column, ids, r, mean, forecast, self.levels, moments=self.moments
             )
@@ -276,13 +268,13 @@ class _Job:
             advance(len(table))
 
     def _forecast(
-        self, model_or_forecast: Any, X: pd.DataFrame | None, r: Floats
+        self, forecaster: Any, X: pd.DataFrame | None, r: Floats
     ) -> tuple[Forecast, Floats]:
         """Return the forecasts under the draws, and the means that do not depend on a draw."""
         if X is not None:
-            both: tuple[Forecast, Floats] = model_or_forecast.forecast_and_predict(X, r)
+            both: tuple[Forecast, Floats] = forecaster.forecast_and_predict(X, r)
             return both
-        stated: Forecast = model_or_forecast
+        stated: Forecast = forecaster
         served = stated if self.link is None else stated.randomized(self.link.alpha, self.link, r)
         return served, stated.mean()
 

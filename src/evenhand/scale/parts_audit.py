@@ -1,15 +1,15 @@
-"""`audit_parts`: one audit of a table that comes in parts, larger than memory or spread over a cluster."""
+"""`audit_parts`: one audit of a table that comes in parts, larger than memory or on a cluster."""
 
 from __future__ import annotations
 
 import hashlib
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from evenhand._progress import waiting
 from evenhand._validate import (
     DiscreteOutcomeWarning,
-    InputError,
     bad_input,
-    check_column,
     check_continuous,
     check_count,
     check_fraction,
@@ -29,33 +27,36 @@ from evenhand.audits import (
     MASSES,
     MIN_SIZE,
     Audit,
-    Tally,
-    TallyPlan,
+    CountPlan,
+    Note,
+    NoteKind,
+    RowCounts,
     audit,
-    audit_of,
     check_search,
-    one_row_note,
-    tally,
+    count_rows,
+    spread_step,
+    with_counts,
 )
-from evenhand.columns import Groups, Partition, check_names
+from evenhand.columns import Groups, Partition
 from evenhand.draws import RandomState, generator
+from evenhand.scale.audit_columns import AuditColumns
 from evenhand.scale.engine import Advance, over_parts
 from evenhand.scale.kinds import typed_parts
 from evenhand.scale.people import RowSet
 from evenhand.scale.sample import Choice, Sample, take_part
-from evenhand.scale.subjects import ColumnSubject, ModelSubject, Subject, refusals, searched_columns
+from evenhand.scale.subjects import as_subject, refusals
 from evenhand.scale.survey import SCORES, Survey, SurveyPlan, block_generator, survey_part
-from evenhand.search._scan_counts import ScanLayout
 from evenhand.tables import Parts, number_column, open_parts
 
-SAMPLE_SIZE = 20_000
+SAMPLE_SIZE = 100_000
+"""Rows chosen at random that are audited in memory."""
+
 LEVELS = (0.8, 0.9)
-LEFT_OUT = "part left out: "
-"""How the note begins that names a part which could not be used."""
+"""Probabilities of the intervals whose coverage is counted in every audit."""
 
 
 def audit_parts(
-    subject: Any,
+    model: Any,
     table: str | Path | Parts,
     target: str,
     *,
@@ -79,7 +80,7 @@ def audit_parts(
 
     Parameters
     ----------
-    subject : forecaster or ColumnSubject
+    model : forecaster or ColumnSubject
         A fitted forecaster, which is asked for forecasts over 64 jittered draws, or the columns
         that hold the forecasts of another model.
     table : path or Parts
@@ -105,9 +106,9 @@ def audit_parts(
         As in `audit`.
     levels : sequence of float
         Probabilities of intervals whose coverage can be certified, besides 0.8 and 0.9.
-    sample_size : int, default 20,000
-        Rows chosen at random, on which scores are taken and groups are learned and searched with
-        the outcomes seen. A table of no more rows is audited in memory.
+    sample_size : int, default 100,000
+        Rows chosen at random and audited in memory: scores, scanned, learned and worst groups and
+        examples are of them. A table of no more rows is audited in memory as a whole.
     client : distributed.Client, optional
         Of a Dask cluster that works on the parts; the findings are those of one process, to the
         last digit.
@@ -123,8 +124,9 @@ def audit_parts(
     Returns
     -------
     Audit
-        `scores` without those that PITs give, `learned`, the errors of `worst_groups` and
-        `examples` are of the rows chosen at random, all else of all rows: see Notes.
+        Of all rows: the scores that PITs give, named groups, the certificate with its bounds in
+        `worst_groups`, calibration curve and histogram. All else is of the rows chosen at random,
+        as the notes say.
 
     Raises
     ------
@@ -137,13 +139,12 @@ def audit_parts(
     what groups are named by, once to take the rows at random and try the forecaster on them, once
     to score. So a bad part is told early.
 
-    PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones, those
-    of scanned groups within 1/128 as in `search.scan_groups`. What is certified stays certain:
-    pathwise errors are rounded up, by at most 1/16384. Coverages, shares at or below a level and
-    the histogram are exact.
+    PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones. What is
+    certified stays certain: pathwise errors are rounded up, by at most 1/16384. Coverages, shares
+    at or below a level and the histogram are exact.
 
-    Sums are kept as whole numbers, so that neither the order of the parts nor who works on them
-    changes a digit.
+    Counts are whole numbers and sums are added in the order of the parts, so who works on a part,
+    and which part is done first, changes no digit.
 
     Examples
     --------
@@ -163,210 +164,183 @@ def audit_parts(
     check_count("sample_size", sample_size)
     check_search(masses, learned_masses, min_size, confidence, 2)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
-    random = generator(random_state)
-    seed = (
-        int(random_state)
-        if isinstance(random_state, numbers.Integral)
-        else int(random.integers(2**32))
-    )
-    subject = (
-        subject if isinstance(subject, ColumnSubject | ModelSubject) else ModelSubject(subject)
-    )
-    person = id_column if cluster is None else cluster
+    seed = _seed(random_state)
+    subject = as_subject(model)
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
-    wanted = _Wanted.of(subject, parts, target, groups, features, (id_column, cluster))
+    columns = AuditColumns.of(subject, parts, target, groups, features, (id_column, cluster))
     skipped = dict(parts.skipped) if skip_bad else None
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
-    parts = typed_parts(over, parts, wanted.grouping, subject.schema, skipped)
+    parts = typed_parts(over, parts, columns.grouping, subject.schema, skipped)
     over = partial(over, parts=parts)
-    survey = _survey(over, wanted, parts, skipped, person, seed)
+    survey = _survey(over, columns, parts, skipped, seed)
     if survey.people is not None and cluster is None and id_column is not None:
         survey.people.refuse_repeated(parts, id_column)
     kept = survey.people.chosen() if survey.people is not None and cluster is not None else None
-    sample = _sample(over, wanted, survey.chosen(kept, sample_size, seed))
-    known = _partitions(survey, sample, wanted)
-    options = {
-        "masses": masses,
-        "learned_masses": learned_masses,
-        "min_size": min_size,
-        "confidence": confidence,
-    }
+    sample = _sample(over, columns, survey.chosen(kept, sample_size, seed))
+    known = _partitions(survey, sample, columns)
     with waiting(f"searching {len(sample):,} rows", enabled=verbose):
-        found = _search(wanted, sample, known, random_state=seed, name=name, **options)
+        found = _audited(
+            columns,
+            sample,
+            known,
+            masses=masses,
+            learned_masses=learned_masses,
+            min_size=min_size,
+            confidence=confidence,
+            random_state=seed,
+            name=name,
+        )
     good = [i for i in sorted(survey.n_rows) if parts.names[i] not in (skipped or {})]
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
-        plan = _tally_plan(wanted, survey, sample, known, counted, found)
-        shared = _Scoring(
-            wanted, plan, None if kept is None else RowSet.of(kept, survey.n_rows), seed
-        )
-        total, good = _tallied(over(tally_part, shared, numbers=good, description="scoring"))
-        found = audit_of(found, total, plan, confidence=confidence, min_size=min_size)
-    notes = [f"{LEFT_OUT}{why}" for _, why in sorted((skipped or {}).items())]
-    rows = sum(survey.n_rows[i] for i in good)
-    if found.n_samples < rows:
-        notes.append(one_row_note(found.n_samples, rows))
-    if cluster is not None and found.certificate is not None:
-        found = replace(found, certificate=replace(found.certificate, one_row_each=True))
-    found = replace(found, notes=(*notes, *found.notes), unseen=survey.unseen)
-    return _sourced(found, survey, sample, good, wanted)
+        plan = _count_plan(columns, survey, sample, known, counted, found)
+        rows = None if kept is None else RowSet.of(kept, survey.n_rows)
+        shared = Scoring(columns, plan, rows, seed)
+        total, good = _total(over(count_part, shared, numbers=good, description="scoring"))
+        found = with_counts(found, total, plan, confidence=confidence)
+    found = _noted(found, survey, good, skipped or {}, is_clustered=cluster is not None)
+    return _sourced(found, survey, sample, good, columns)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """The columns of an audit, and what each is for."""
-
-    subject: Subject
-    source: str
-    target: str
-    used: tuple[str, ...]
-    named: tuple[str, ...]
-    searched: tuple[str, ...]
-    person: str | None
-
-    @classmethod
-    def of(
-        cls,
-        subject: Subject,
-        parts: Parts,
-        target: str,
-        groups: Sequence[str],
-        features: Sequence[str] | None,
-        people: Iterable[str | None],
-    ) -> Self:
-        source = parts.source
-        groups = check_names(groups)
-        persons = [name for name in people if name is not None]
-        for name in (target, *groups, *(features or ()), *persons):
-            check_column(name, parts.columns, source)
-        used = subject.columns(parts.columns, source)
-        for option, names in (("groups", groups), ("features", features or ())):
-            if target in names:
-                remedy = "groups that outcomes define look wrong in any model"
-                raise bad_input(option, "leave out the target", repr(target), remedy)
-        apart = {target, *persons}
-        own = searched_columns(subject, parts.columns, target, apart, source)
-        searched = own if features is None else features
-        named = tuple(dict.fromkeys(groups))
-        person = next(filter(None, people), None)
-        return cls(subject, source, target, tuple(used), named, tuple(searched), person)
-
-    @property
-    def grouping(self) -> tuple[str, ...]:
-        """Columns that groups are named by or searched in."""
-        return tuple(dict.fromkeys((*self.named, *self.searched)))
-
-    @property
-    def columns(self) -> list[str]:
-        """All of them."""
-        return list(dict.fromkeys((self.target, *self.grouping, *self.used)))
+def _seed(random_state: RandomState) -> int:
+    """Return the number that the random numbers of all blocks are made of."""
+    random = generator(random_state)  # refuses what is no seed
+    is_seed = isinstance(random_state, numbers.Integral)
+    return int(random_state) if is_seed else int(random.integers(2**32))  # type: ignore[arg-type]
 
 
 def _survey(
     over: Callable[..., Any],
-    wanted: _Wanted,
+    columns: AuditColumns,
     parts: Parts,
     skipped: dict[str, str] | None,
-    person: str | None,
     seed: int,
 ) -> Survey:
     plan = SurveyPlan(
-        wanted.subject, wanted.target, tuple(wanted.columns), wanted.grouping, person, seed
+        columns.subject,
+        columns.target,
+        tuple(columns.columns),
+        columns.named,
+        columns.person,
+        seed,
     )
     numbers = [i for i in range(len(parts)) if parts.names[i] not in (skipped or {})]
     surveys = over(survey_part, plan, numbers=numbers, description="reading")
     found: dict[int, Survey] = {i: one for i, one in surveys if one is not None}
     found = {i: one for i, one in found.items() if parts.names[i] not in (skipped or {})}
     if not found:
-        raise bad_input(wanted.source, "have at least one row of data", "none")
-    # in their order, whichever was done first: where values of two types meet, it tells how they
+        raise bad_input(columns.source, "have at least one row of data", "none")
+    # in their order, whichever was done first: where values of two types meet, it decides how they
     # are written
     return Survey.joined([found[i] for i in sorted(found)])
 
 
-def _sample(over: Callable[..., Any], wanted: _Wanted, rows: dict[int, NDArray[np.intp]]) -> Sample:
-    columns = [*wanted.columns, *filter(None, [wanted.person])]
-    choice = Choice(wanted.subject, list(dict.fromkeys(columns)), rows)
+def _sample(
+    over: Callable[..., Any], columns: AuditColumns, rows: dict[int, NDArray[np.intp]]
+) -> Sample:
+    names = [*columns.columns, *filter(None, [columns.person])]
+    choice = Choice(columns.subject, list(dict.fromkeys(names)), rows)
     numbers = [i for i in rows if rows[i].size]
-    return Sample.joined(
-        dict(over(take_part, choice, numbers=numbers, description="taking rows")), rows
-    )
+    taken = dict(over(take_part, choice, numbers=numbers, description="taking rows"))
+    return Sample.joined(taken, rows)
 
 
-def _partitions(survey: Survey, sample: Sample, wanted: _Wanted) -> dict[str, Partition]:
-    """How columns part the rows; a column that is only searched may have too many values for it."""
-    known = {}
-    for name in wanted.grouping:
-        try:
-            known[name] = Partition.learn(
-                sample.table[name], name, source=wanted.source, seen=survey.seen[name]
-            )
-        except InputError:
-            if name in wanted.named:
-                raise
-    return known
+def _partitions(survey: Survey, sample: Sample, columns: AuditColumns) -> dict[str, Partition]:
+    """Return how the columns that name groups part the rows; halves are cut by the sample."""
+    return {
+        name: Partition.learn(
+            sample.table[name], name, source=columns.source, seen=survey.seen[name]
+        )
+        for name in columns.named
+    }
 
 
-def _search(wanted: _Wanted, sample: Sample, known: dict[str, Partition], **options: Any) -> Audit:
+def _audited(
+    columns: AuditColumns, sample: Sample, known: Mapping[str, Partition], **options: Any
+) -> Audit:
     """Audit the rows that were chosen, in memory."""
     table = sample.table
-    y = number_column(table, wanted.target, source=wanted.source)
-    check_continuous(y, name=f"{wanted.source}: column {wanted.target!r}")
-    model_or_forecast, X = wanted.subject.of(table, wanted.source)
-    masks = [pair for column in wanted.named for pair in known[column].masks(table[column]).pairs()]
+    y = number_column(table, columns.target, source=columns.source)
+    check_continuous(y, name=f"{columns.source}: column {columns.target!r}")
+    model, X = columns.subject.of(table, columns.source)
+    masks = [pair for name in columns.named for pair in known[name].masks(table[name]).pairs()]
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DiscreteOutcomeWarning
-        )  # given above, with the column's name
+        # given above, with the column's name
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         return audit(
-            model_or_forecast,
+            model,
             X,
             y,
             groups=Groups((group, mask) for group, mask in masks if mask.any()),
-            features=table[list(wanted.searched)] if wanted.searched else None,
-            target_name=wanted.target,
+            features=table[list(columns.searched)] if columns.searched else None,
+            target_name=columns.target,
             **options,
         )
 
 
-def _tally_plan(
-    wanted: _Wanted,
+def _count_plan(
+    columns: AuditColumns,
     survey: Survey,
     sample: Sample,
-    known: dict[str, Partition],
+    known: Mapping[str, Partition],
     levels: tuple[float, ...],
     found: Audit,
-) -> TallyPlan:
-    # what the outcome may define, on the rows chosen at random, is scanned in no row
-    leaked = set(found.leaks["column"])
-    searched = [name for name in wanted.searched if name not in leaked]
-    scanned = {name: partition for name, partition in known.items() if name not in leaked}
-    layout = ScanLayout.planned(sample.table, searched, scanned)
-    outcomes = survey.outcomes
-    return TallyPlan(
-        tuple(known[name] for name in wanted.named),
-        layout if layout.is_small and searched else None,
+) -> CountPlan:
+    return CountPlan(
+        tuple(known[name] for name in columns.named),
         levels,
-        outcomes.spread_step,
-        (outcomes.least, outcomes.greatest),
+        spread_step(number_column(sample.table, columns.target, source=columns.source)),
+        survey.span,
         float(found.groups["bias"].iloc[0]),
     )
 
 
 @dataclass(frozen=True)
-class _Scoring:
-    """What scoring a part takes: it goes to every worker."""
+class Scoring:
+    """What scoring a part takes: it goes to every worker.
 
-    wanted: _Wanted
-    plan: TallyPlan
+    Parameters
+    ----------
+    columns : AuditColumns
+        What is read.
+    plan : CountPlan
+        How PITs are counted.
+    kept : RowSet or None
+        The rows that are audited; None for all.
+    seed : int
+        Of the draws of every block.
+    """
+
+    columns: AuditColumns
+    plan: CountPlan
     kept: RowSet | None
     seed: int
 
 
-def _tallied(tallies: Iterable[tuple[int, Tally | None]]) -> tuple[Tally, list[int]]:
-    """Add up as they come, for there may be many; returns which parts there were as well."""
+def count_part(shared: Scoring, parts: Parts, i: int, advance: Advance) -> RowCounts | None:
+    """Score one part; None if none of its rows are audited."""
+    columns = shared.columns
+    source = parts.names[i]
+    total = None
+    for block, (start, whole) in enumerate(parts.blocks(i, columns.columns)):
+        table = (
+            whole if shared.kept is None else whole.iloc[shared.kept.within(i, start, len(whole))]
+        )
+        if len(table):
+            y = number_column(table, columns.target, source=source, start=start)
+            model, X = columns.subject.of(table, source, start)
+            random = block_generator(shared.seed, SCORES, i, block)
+            with refusals(source, start, start + len(whole) - 1):
+                found = count_rows(model, X, y, table, shared.plan, i, random)
+            total = found if total is None else total + found
+        advance(len(whole))
+    return total
+
+
+def _total(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, list[int]]:
+    """Add up counts as they come, for there may be many; returns which parts there were as well."""
     done = []
     total = None
-    for i, one in tallies:
+    for i, one in counts:
         done.append(i)
         if one is not None:
             total = one if total is None else total + one
@@ -374,30 +348,31 @@ def _tallied(tallies: Iterable[tuple[int, Tally | None]]) -> tuple[Tally, list[i
     return total, sorted(done)
 
 
-def tally_part(shared: _Scoring, parts: Parts, i: int, advance: Advance) -> Tally | None:
-    """Score one part; None if none of its rows are audited."""
-    wanted = shared.wanted
-    source = parts.names[i]
-    total = None
-    for block, (start, whole) in enumerate(parts.blocks(i, wanted.columns)):
-        table = (
-            whole if shared.kept is None else whole.iloc[shared.kept.within(i, start, len(whole))]
-        )
-        if len(table):
-            y = number_column(table, wanted.target, source=source, start=start)
-            model_or_forecast, X = wanted.subject.of(table, source, start)
-            random = block_generator(shared.seed, SCORES, i, block)
-            with refusals(source, start, start + len(whole) - 1):
-                found = tally(model_or_forecast, X, y, table, shared.plan, random)
-            total = found if total is None else total + found
-        advance(len(whole))
-    return total
+def _noted(
+    found: Audit,
+    survey: Survey,
+    good: Sequence[int],
+    skipped: Mapping[str, str],
+    *,
+    is_clustered: bool,
+) -> Audit:
+    """Note the parts that were left out, and that one row of each person was audited."""
+    notes = [
+        Note(NoteKind.PART_LEFT_OUT, (name,), reason=skipped[name]) for name in sorted(skipped)
+    ]
+    rows = sum(survey.n_rows[i] for i in good)
+    if found.n_samples < rows:
+        notes.append(Note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
+    proof = found.certificate
+    if is_clustered and proof is not None:
+        proof = replace(proof, one_row_each=True)
+    return replace(found, certificate=proof, notes=(*notes, *found.notes), unseen=survey.unseen)
 
 
 def _sourced(
-    found: Audit, survey: Survey, sample: Sample, good: Sequence[int], wanted: _Wanted
+    found: Audit, survey: Survey, sample: Sample, good: Sequence[int], columns: AuditColumns
 ) -> Audit:
-    """Name examples by ids or by rows in the parts used, and the outcomes by the hash of the hashes of these."""
+    """Name examples by ids, or by rows in the parts used, and the outcomes by a hash of hashes."""
     ends = dict(zip(good, np.cumsum([survey.n_rows[i] for i in good]).tolist(), strict=True))
     first = {i: end - survey.n_rows[i] for i, end in ends.items()}
     at = found.examples["row"].to_numpy(dtype=np.intp)
@@ -413,6 +388,6 @@ def _sourced(
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
     examples = found.examples.assign(row=rows)
-    if wanted.person is not None:
-        examples = examples.assign(id=sample.table[wanted.person].iloc[at].astype(str).to_list())
+    if columns.person is not None:
+        examples = examples.assign(id=sample.table[columns.person].iloc[at].astype(str).to_list())
     return replace(found, examples=examples, provenance=known)

@@ -66,8 +66,8 @@ def take_part(choice: Choice, parts: Parts, i: int, advance: Advance) -> pd.Data
         taken.append(table.iloc[rows[first:last] - start])
         advance(len(table))
     table = pd.concat(taken, ignore_index=True)
-    model_or_forecast, X = choice.subject.of(table, source)
+    forecaster, X = choice.subject.of(table, source)
     if X is not None:
         with refusals(source, int(rows[0]), int(rows[-1])):
-            model_or_forecast.forecast(X, 0.5)
+            forecaster.forecast(X, 0.5)
     return table

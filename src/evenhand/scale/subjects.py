@@ -22,7 +22,7 @@ SERVED = (*SOURCES, "served_mean", "served_std")
 
 
 class Subject(Protocol):
-    """What makes forecasts of the rows of a table; `source` is its file name for messages."""
+    """Maker of forecasts of the rows of a table; `source` is its file name for messages."""
 
     @property
     def schema(self) -> Schema:
@@ -116,12 +116,17 @@ class ColumnSubject:
         )
 
 
+def as_subject(model: Any) -> Subject:
+    """Return what makes forecasts: the columns that are named, or a fitted forecaster."""
+    return model if isinstance(model, ColumnSubject | ModelSubject) else ModelSubject(model)
+
+
 def searched_columns(
     subject: Subject, present: Sequence[str], target: str, apart: Collection[str], source: str
 ) -> list[str]:
-    """Return the columns that groups are searched in by default, without those that have another part in an audit.
+    """Return the columns that groups are searched in by default.
 
-    They are those of a forecaster, and beside forecasts of another model all others; beside
+    Those that have another part in the audit are left out. They are those of a forecaster, and beside forecasts of another model all others; beside
     forecasts that evenhand wrote without the draw and what depends on it. Raises InputError if the
     target is one of its own forecasts.
     """

@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import MILD_ATOM, Floats, about
-from evenhand.calibration import grid_step
+from evenhand._validate import about
 from evenhand.columns import Seen, UnseenValues
 from evenhand.scale.engine import Advance
 from evenhand.scale.people import People
@@ -31,9 +30,6 @@ CHOICE = 1
 SCORES = 2
 """Purposes of random numbers."""
 
-MOST_VALUES = 50_000
-"""Most distinct outcomes that are told apart; of more, a grid does not show."""
-
 
 def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random.Generator:
     """Return the random numbers of one block of one part.
@@ -41,56 +37,6 @@ def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random
     They depend on neither order nor worker.
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, part, block)))
-
-
-@dataclass(frozen=True)
-class Outcomes:
-    """Summary of outcomes used to detect rounding; summaries of disjoint rows can be added.
-
-    Parameters
-    ----------
-    least, greatest : float
-        Their span.
-    values : ndarray of shape (k,) or None
-        The distinct ones, rising; None if they are too many.
-    counts : ndarray of int, shape (k,)
-        Rows that hold each; empty if they are too many.
-    """
-
-    least: float
-    greatest: float
-    values: Floats | None
-    counts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, y: Floats, *, are_many: bool = False) -> Outcomes:
-        """Look at some outcomes; `are_many` spares the search for distinct ones that others have ended."""
-        if are_many:
-            return cls(float(y.min()), float(y.max()), None, np.empty(0, dtype=np.int64))
-        values, counts = np.unique(y, return_counts=True)
-        return cls(float(values[0]), float(values[-1]), values, counts.astype(np.int64))._trimmed()
-
-    def __add__(self, other: Outcomes) -> Outcomes:
-        least = min(self.least, other.least)
-        greatest = max(self.greatest, other.greatest)
-        if self.values is None or other.values is None:
-            return Outcomes(least, greatest, None, np.empty(0, dtype=np.int64))
-        values, place = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
-        counts = np.zeros(values.size, dtype=np.int64)
-        np.add.at(counts, place, np.concatenate((self.counts, other.counts)))
-        return Outcomes(least, greatest, values, counts)._trimmed()
-
-    def _trimmed(self) -> Outcomes:
-        if self.values is None or self.values.size <= MOST_VALUES:
-            return self
-        return Outcomes(self.least, self.greatest, None, np.empty(0, dtype=np.int64))
-
-    @property
-    def spread_step(self) -> float | None:
-        """Step of the grid that all lie on, if one is held by so many rows that their PITs must be spread."""
-        if self.values is None or self.counts.max() <= MILD_ATOM * self.counts.sum():
-            return None
-        return grid_step(self.values, int(self.counts.sum()))
 
 
 @dataclass(frozen=True)
@@ -106,7 +52,7 @@ class SurveyPlan:
     columns : tuple of str
         All columns that an audit needs, the target among them.
     groups : tuple of str
-        Columns that groups are named by or searched in.
+        Columns that name groups.
     person : str or None
         Column that names people.
     seed : int
@@ -129,8 +75,8 @@ class Survey:
     ----------
     n_rows : dict of int to int
         Rows of each part.
-    outcomes : Outcomes
-        Of all rows.
+    span : tuple of float
+        The least and the greatest outcome.
     seen : dict of str to Seen
         What the columns of groups hold.
     digests : dict of int to bytes
@@ -142,7 +88,7 @@ class Survey:
     """
 
     n_rows: dict[int, int]
-    outcomes: Outcomes
+    span: tuple[float, float]
     seen: dict[str, Seen]
     digests: dict[int, bytes]
     people: People | None
@@ -160,7 +106,7 @@ class Survey:
         people = [one.people for one in surveys if one.people is not None]
         return Survey(
             n_rows,
-            reduce(add, (one.outcomes for one in surveys)),
+            (min(one.span[0] for one in surveys), max(one.span[1] for one in surveys)),
             {name: reduce(add, (one.seen[name] for one in surveys)) for name in surveys[0].seen},
             {part: digest for one in surveys for part, digest in one.digests.items()},
             People.joined(people) if people else None,
@@ -212,13 +158,13 @@ def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Sur
             people = People.of(
                 labels, i, start, block_generator(plan.seed, SURVEY, i, block).random(y.size)
             )
-        outcomes = Outcomes.of(y, are_many=last is not None and last.outcomes.values is None)
         with about(source):
             seen = {
                 name: _seen(table[name], last.seen[name] if last else None) for name in plan.groups
             }
         unseen = UnseenValues.of(plan.subject.schema, table)
-        found.append(Survey({i: y.size}, outcomes, seen, {}, people, unseen))
+        span = float(y.min()), float(y.max())
+        found.append(Survey({i: y.size}, span, seen, {}, people, unseen))
         if plan.person is None:  # people are joined at the end: each time would copy them all
             found = [Survey.joined(found)]
         advance(len(table))

@@ -19,7 +19,7 @@ from evenhand._validate import (
     check_finite,
     check_fraction,
 )
-from evenhand.audits.forecasts import BLOCK, PIT_DRAWS
+from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
 from evenhand.calibration import pathwise_errors
 from evenhand.certificates import (
     FixedSequenceCertificate,
@@ -270,8 +270,8 @@ def _certify_model(
     step = spread_step(y)
     low, high = (y, y) if step is None else cell_ends(y, step)
     pit = np.empty_like(draws)
-    for start in range(0, y.size, BLOCK):
-        block = slice(start, min(start + BLOCK, y.size))
+    for start in range(0, y.size, BLOCK_ROWS):
+        block = slice(start, min(start + BLOCK_ROWS, y.size))
         forecast = model.forecast(take_rows(X, block), draws[block])
         if not forecast.is_randomized:
             return None

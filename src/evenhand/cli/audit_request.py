@@ -1,7 +1,4 @@
-"""What `evenhand audit` does with a table.
-
-Read whole, or in parts that need not fit into memory.
-"""
+"""Audit that the command is asked for, of a table in memory or in parts."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ MOST_KEYS = 5
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, as the options of `evenhand audit` say it.
+    """Options of `evenhand audit`.
 
     Parameters
     ----------
@@ -70,7 +67,7 @@ class Request:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What an audit is told in either case."""
+        """Options of `audit` and `audit_parts` alike."""
         from evenhand import audits
 
         return {
@@ -131,11 +128,15 @@ def audit_in_memory(request: Request) -> Audit:
 
 
 def audit_in_parts(
-    request: Request, scheduler: str | None, workers: int | None, *, skip_bad: bool
+    request: Request,
+    scheduler: str | None,
+    workers: int | None,
+    *,
+    sample_size: int | None,
+    skip_bad: bool,
 ) -> Audit:
     """Read a block of the table at a time, in this process or on a cluster."""
-    from evenhand import scale, tables
-    from evenhand.scale.parts_audit import LEFT_OUT
+    from evenhand import audits, scale, tables
 
     parts = tables.open_parts(request.rows, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
@@ -144,6 +145,7 @@ def audit_in_parts(
         for condition in request.conditions
         if condition.quantity == "coverage"
     }
+    size: dict[str, Any] = {} if sample_size is None else {"sample_size": sample_size}
     with scale.dask_client(scheduler, workers) as client:
         found = scale.audit_parts(
             request.subject,
@@ -158,10 +160,10 @@ def audit_in_parts(
             skip_bad=skip_bad,
             verbose=True,
             **request.options,
+            **size,
         )
-    for note in found.notes:
-        if note.startswith(LEFT_OUT):
-            say(f"warning: {note}")
+    for note in audits.notes_of(found.notes, audits.NoteKind.PART_LEFT_OUT):
+        say(f"warning: {note}")
     blocks = (block for i in range(len(parts)) for block in _readable_blocks(parts, i))
     return _with_keys(found, request, parts.columns, blocks)
 
@@ -169,7 +171,7 @@ def audit_in_parts(
 def _with_keys(
     found: Audit, request: Request, present: Iterable[str], tables: Iterable[pd.DataFrame]
 ) -> Audit:
-    """Name the contexts and keys of draws in the provenance, where the audited forecasts are those evenhand wrote."""
+    """Name the contexts and keys of draws in the provenance of forecasts that evenhand wrote."""
     from evenhand.draws import FINGERPRINT
     from evenhand.scale import ColumnSubject, has_sources
 

@@ -1,0 +1,134 @@
+"""Scores of forecasts with their 95% bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._validate import Floats
+from evenhand.calibration import (
+    PITs,
+    cell_log_score,
+    covered,
+    crps_and_spread,
+    error_with_band,
+    interval_width,
+    log_score,
+    n_effective,
+)
+from evenhand.forecast import Forecast
+from evenhand.report import Measure
+
+LEVELS = (0.8, 0.9)
+"""Probabilities of the central intervals that every audit judges."""
+
+Z95 = 1.959964
+"""Normal quantile of 95% bands."""
+
+Band = dict[str, float]
+"""An estimate with its 95% band: `value`, `low`, `high`."""
+
+AVERAGE_ERROR = Measure("error")
+
+
+def forecast_scores(
+    wide: Forecast, few: Forecast, y: Floats, step: float | None, span: tuple[float, float]
+) -> dict[Measure, Floats]:
+    """Score each row: the measures of an audit that need forecasts, in the order they are shown.
+
+    Parameters
+    ----------
+    wide, few : Forecast of k rows
+        Over all draws and over a few, which suffice for scores whose mean over draws settles soon.
+    y : ndarray of shape (k,)
+        Outcomes.
+    step : float or None
+        Grid that the outcomes lie on, if they are rounded.
+    span : tuple of float
+        The least and the greatest of all outcomes, whose rounding cells are open.
+    """
+    scores = {Measure("log score"): log_score(wide, y)}
+    if step is not None:
+        # a density can be raised without end by spikes on the grid; a cell's probability cannot
+        scores[Measure("cell log score", step)] = cell_log_score(wide, y, step, span)
+    crps, spread = crps_and_spread(few, y)
+    widths = {Measure("interval width", level): interval_width(few, level) for level in LEVELS}
+    return scores | {Measure("CRPS"): crps, Measure("mean std"): spread} | widths
+
+
+def pit_scores(pits: PITs, random: np.random.Generator) -> dict[Measure, Band]:
+    """Return the measures of an audit that PITs alone give, with their bands."""
+    bands = {
+        Measure("coverage", level): weighted_share_band(covered(pits, level), pits.weights)
+        for level in LEVELS
+    }
+    error, low, high = error_with_band(pits, random_state=random)
+    return bands | {AVERAGE_ERROR: {"value": error, "low": low, "high": high}}
+
+
+def mean_scores(scores: Mapping[Measure, Floats], weight: Floats | None) -> dict[Measure, Band]:
+    """Return the mean of each score over rows with its band."""
+    return {key: weighted_mean_band(values, weight) for key, values in scores.items()}
+
+
+def score_table(bands: Mapping[Measure, Band], unit: str) -> pd.DataFrame:
+    """Return one row per measure; `unit` is that of the outcome."""
+    rows: list[dict[str, Any]] = [
+        {"measure": str(measure), **band, "unit": measure.unit(unit)}
+        for measure, band in bands.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def replace_scores(table: pd.DataFrame, bands: Mapping[Measure, Band]) -> pd.DataFrame:
+    """Return a score table with some of its measures replaced."""
+    by_name = {str(measure): band for measure, band in bands.items()}
+    rows = [row | by_name.get(row["measure"], {}) for row in table.to_dict("records")]
+    return pd.DataFrame(rows, columns=table.columns)
+
+
+def weighted_mean_band(values: Floats, weight: Floats | None) -> Band:
+    """Weighted mean with a normal 95% band from the spread between people."""
+    weight = np.ones(values.size) if weight is None else weight
+    mean = float(np.average(values, weights=weight))
+    share = weight / weight.sum()
+    # linearized variance of a weighted mean
+    variance = (
+        float((share**2 * (values - mean) ** 2).sum()) if n_effective(weight) >= 2 else np.nan
+    )
+    return mean_band(mean, variance)
+
+
+def mean_band(mean: float, variance: float) -> Band:
+    """A mean with a normal 95% band from its variance."""
+    half = Z95 * float(np.sqrt(variance))
+    return {"value": mean, "low": mean - half, "high": mean + half}
+
+
+def weighted_share_band(values: Floats, weight: Floats | None) -> Band:
+    """Weighted mean of shares with Wilson's 95% band."""
+    weight = np.ones(values.size) if weight is None else weight
+    mean = float(np.average(values, weights=weight))
+    share = weight / weight.sum()
+    n = n_effective(weight)
+    return share_band(mean, float((share**2 * (values - mean) ** 2).sum()) if n >= 2 else 0.0, n)
+
+
+def share_band(mean: float, variance: float, n: float) -> Band:
+    """A mean of shares with Wilson's 95% band, which has a width even where all agree.
+
+    The number of rows is an effective one: that at which single trials would vary as these shares
+    do.
+    """
+    mean = min(max(mean, 0.0), 1.0)
+    n = mean * (1 - mean) / variance if variance > 0 else n
+    centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+    half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
+    return {
+        "value": mean,
+        "low": max(float(centre - half), 0.0),
+        "high": min(float(centre + half), 1.0),
+    }

@@ -1,0 +1,162 @@
+"""Searches of an audit; what too few rows refuse becomes a note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand import search
+from evenhand._validate import Floats, InputError, check_count, check_finite, check_fraction
+from evenhand.audits import tables
+from evenhand.audits.rows import HeldOut
+from evenhand.calibration import PITs
+from evenhand.certificates import PITCertificate, certify_pit
+from evenhand.columns import Groups
+from evenhand.report import Note, NoteKind
+
+Notes = tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How groups are searched for: the options of `audit` of the same names."""
+
+    masses: Sequence[float]
+    learned_masses: Sequence[float]
+    min_size: int
+    confidence: float
+    n_simulations: int
+
+
+def check_search(
+    masses: ArrayLike,
+    learned_masses: ArrayLike,
+    min_size: int,
+    confidence: float,
+    n_simulations: int,
+) -> SearchOptions:
+    """Refuse mistaken options before any work: what a search refuses later is too few rows."""
+    return SearchOptions(
+        masses=_shares("masses", masses),
+        learned_masses=_shares("learned_masses", learned_masses) if np.size(learned_masses) else [],
+        min_size=check_count("min_size", min_size, least=2),
+        confidence=check_fraction("confidence", confidence),
+        n_simulations=check_count("n_simulations", n_simulations, least=2),
+    )
+
+
+def _shares(name: str, values: ArrayLike) -> list[float]:
+    shares = check_finite(name, np.atleast_1d(np.asarray(values)))
+    return [
+        check_fraction(f"{name}[{i}]", share, high_open=False) for i, share in enumerate(shares)
+    ]
+
+
+def certify_rows(
+    pits: PITs, held: HeldOut, confidence: float, random: np.random.Generator
+) -> tuple[PITCertificate | None, Notes]:
+    """Certify the rows; None where nothing can be proven, with a note why."""
+    if pits.weights is not None:
+        return None, (Note(NoteKind.NO_CERTIFICATE),)
+    try:
+        proof = certify_pit(pits, confidence=confidence, groups=held.groups, random_state=random)
+    except InputError as error:  # draws that people share, or that do not cover [0, 1]
+        return None, (Note(NoteKind.NO_CERTIFICATE, reason=str(error)),)
+    return replace(proof, one_row_each=held.one_row_each), ()
+
+
+def scan_groups(
+    pits: PITs,
+    residual: Floats | None,
+    held: HeldOut,
+    options: SearchOptions,
+    random: np.random.Generator,
+) -> tuple[pd.DataFrame, Notes]:
+    """Scan the groups that features make, possible leaks last and without tests."""
+    empty = pd.DataFrame(columns=list(tables.SCAN_COLUMNS))
+    least = options.min_size
+    if held.features is None:
+        return empty, ()
+    if pits.n_samples < least:
+        return empty, (Note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, pits.n_samples)),)
+
+    def scanned(features: Any, groups: Groups) -> pd.DataFrame:
+        return search.scan_groups(
+            pits,
+            features,
+            least,
+            groups=groups,
+            residual=residual,
+            random_state=random,
+        )
+
+    found = empty if held.searched is None else scanned(held.searched, held.judged)
+    notes = [
+        Note(NoteKind.COLUMN_NOT_SCANNED, (column,), reason=why)
+        for column, why in found.attrs.get("left_out", {}).items()
+    ]
+    if held.searched is None:
+        notes.append(Note(NoteKind.ALL_FEATURES_LEAK))
+    elif not (found["n"] >= least).any():
+        notes.append(Note(NoteKind.NO_LARGE_GROUP, numbers=(least,)))
+    if held.leaks.empty:
+        return found, tuple(notes)
+    leaks = scanned(*held.leaking)
+    some = [table for table in (found, _as_leaks(leaks)) if len(table)]
+    both = pd.concat(some, ignore_index=True) if some else found
+    both.attrs["same_rows"] = leaks.attrs["same_rows"] | found.attrs.get("same_rows", {})
+    return both, tuple(notes)
+
+
+def _as_leaks(found: pd.DataFrame) -> pd.DataFrame:
+    """Keep the numbers of single groups, without tests: these would be no findings."""
+    single = found[found["features"].map(len) == 1]
+    return single.assign(direction=search.POSSIBLE_LEAK, p_value=np.nan, p_adjusted=np.nan)
+
+
+def learn_groups(
+    pits: PITs,
+    residual: Floats | None,
+    held: HeldOut,
+    options: SearchOptions,
+    random: np.random.Generator,
+) -> tuple[pd.DataFrame, Notes]:
+    """Learn the worst group of each mass from features."""
+    features, names = _without_names(held.searched)
+    notes = [Note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
+    found: list[search.FoundGroup] = []
+    learner = search.GroupSearch(pits, features, random_state=random)
+    for mass in options.learned_masses if held.searched is not None else ():
+        try:
+            found.append(learner.find(mass, confidence=options.confidence, residual=residual))
+        except InputError as error:
+            # the remedies are for those who call the search itself
+            why = str(error).partition("; ")[0]
+            notes.append(Note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
+    return tables.learned_table(found), tuple(notes)
+
+
+def _without_names(features: Any) -> tuple[Any, list[str]]:
+    """Leave out text that differs in every row: a learner finds people by it, not groups."""
+    if features is None:
+        return features, []
+    named = [
+        name
+        for name in features.columns
+        if not pd.api.types.is_numeric_dtype(features[name])
+        and not pd.api.types.is_datetime64_any_dtype(features[name])
+        and features[name].nunique() == len(features)
+    ]
+    if not named or len(named) == features.shape[1]:
+        return features, []
+    return features.drop(columns=named), named
+
+
+def features_note(searched: Any) -> Note:
+    """Return the note on which features were searched: in another model's table, all others."""
+    return Note(NoteKind.FEATURES, tuple(map(str, searched.columns)))

@@ -1,0 +1,261 @@
+"""Command that trains: `fit`, with what is certified in the same step."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand._validate import (
+    DiscreteOutcomeWarning,
+    Floats,
+    InputError,
+    about,
+    bad_input,
+    check_column,
+)
+from evenhand.cli.arguments import DEFAULT_ALPHA, Link, Seed, Table, Target, check_seed
+from evenhand.cli.messages import say, show
+from evenhand.cli.options import check_apart, check_model_folder, folder_to_write, listed_names
+from evenhand.cli.reports import command_line
+from evenhand.cli.tables import people_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.audits import Audit
+    from evenhand.selection import Selection
+
+
+def fit(
+    table: Table,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="model folder to write")],
+    alpha: Annotated[
+        float | None, typer.Option(help="weight of sharpness, up to 1; 0.1 by default")
+    ] = None,
+    max_group_error: Annotated[
+        float | None,
+        typer.Option(
+            help="instead of --alpha: the least randomization that is certified for this error"
+        ),
+    ] = None,
+    group_mass: Annotated[
+        float | None,
+        typer.Option(help="least share of people in a group that is certified; 0.2 by default"),
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="of what is certified; 0.95 by default")
+    ] = None,
+    link: Link = "entropic",
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="column that names each person, not a feature; repeated ids are refused"
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="column that names people who have several rows, not a feature"),
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option(help="other columns that are not features, with commas between")
+    ] = None,
+    seed: Seed = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+) -> None:
+    """Train a randomized forecaster on a table and save it to a folder."""
+    from evenhand import columns, store, tables
+    from evenhand._validate import check_choice, check_continuous
+    from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
+    from evenhand.links import make_link
+
+    if alpha is not None and max_group_error is not None:
+        raise InputError("--alpha and --max-group-error exclude each other; give one of them")
+    for option, value in (("--group-mass", group_mass), ("--confidence", confidence)):
+        if value is not None and max_group_error is None:
+            raise bad_input(option, "be left out here", value, "it belongs to --max-group-error")
+    chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
+    make_link(link, chosen_alpha)
+    check_choice("--device", device, ("auto", "cpu", "cuda"))
+    check_seed(seed)
+    check_apart(out, {"the table": table})
+    out = folder_to_write(out)
+    store.check_folder(out)
+    check_model_folder(out)
+    named = [name for name in (id_column, cluster) if name is not None]
+    data, remarks = columns.read_typed(table, text=named)
+    y = tables.number_column(data, target, source=table.name)
+    people = people_of(data, id_column, cluster, table.name)
+    unused = [target, *named, *listed_names("--drop", drop)]
+    X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
+    if X.shape[1] == 0:
+        raise InputError(f"{table.name}: no columns are left as features")
+    for remark in [*remarks, *features_like_names(X)]:
+        say(f"warning: {table.name}: {remark}")
+    check_continuous(y, name=f"{table.name}: column {target!r}")
+    base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
+    if max_group_error is not None:
+        asked = {
+            "max_group_error": max_group_error,
+            "group_mass": group_mass,
+            "confidence": confidence,
+            "link": link,
+            "cluster": None if cluster is None else people,
+        }
+        fit_certified(Training(base, X, y, table, target, seed), people, asked, out)
+        return
+    with about(table.name):
+        model = RandomizedRegressor(
+            base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed
+        )
+        model.fit(X, y)
+    store.save(model, out)
+    say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
+    say(
+        "no report: no rows were held out for an audit; evenhand audit takes others,"
+        " --max-group-error holds out some"
+    )
+
+
+def features_like_names(X: pd.DataFrame) -> list[str]:
+    """Return remarks on features that are most likely names of rows: other text in every row."""
+    from evenhand._validate import MIN_DISTINCT
+    from evenhand.tables import is_text
+
+    return [
+        f"column {name!r} has another text in every row and is used as a feature; "
+        "if it names people, give it as --id, otherwise leave it out with --drop"
+        for name, values in X.items()
+        if len(X) >= MIN_DISTINCT and is_text(values) and values.nunique() == len(X)
+    ]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a model is fitted on.
+
+    Parameters
+    ----------
+    base : estimator
+        The deterministic base.
+    X : DataFrame
+        Features.
+    y : ndarray of shape (n,)
+        Outcomes.
+    table : Path
+        The file they are from.
+    target : str
+        Column with the outcomes.
+    seed : int or None
+        Of the split, the training and the audit.
+    """
+
+    base: Any
+    X: pd.DataFrame
+    y: Floats
+    table: Path
+    target: str
+    seed: int | None
+
+
+def fit_certified(
+    training: Training, people: list[str] | None, asked: dict[str, Any], out: Path
+) -> None:
+    """Fit, take the least randomization that is certified, and save it all in one step.
+
+    Saved are model, certificate and report. `asked` are the options of `evenhand.randomize`.
+    """
+    from evenhand import selection, store
+    from evenhand.audits import with_people
+
+    X = training.X
+
+    given = {name: value for name, value in asked.items() if value is not None}
+    with about(training.table.name):
+        chosen = selection.randomize(
+            training.base,
+            X,
+            training.y,
+            on_discrete="ignore",
+            random_state=training.seed,
+            **given,
+        )
+    packed = store.pack(chosen.model)
+    certificate = certificate_of(chosen, people)
+    page = None
+    try:
+        found = _audit_of_fit(chosen, training, out.name, packed.sha256)
+        page = (found if people is None else with_people(found, people)).to_html().encode()
+        last = f"the audit of those people is in {out / store.REPORT}"
+    except (
+        InputError
+    ) as refusal:  # fewer rows may be unfit for an audit, as where many outcomes are the same
+        last = f"no report: {refusal}"
+    finally:
+        # training took long: a fault of the audit does not lose the model
+        store.write_model(packed, out, certificate, page)
+    show(chosen.summary())
+    learned = f"learned from {chosen.n_learning:,} rows and {X.shape[1]} columns"
+    say(
+        f"{learned}, certified on {chosen.n_certifying:,} other people; the model and"
+        f" certificate.json are in {out}"
+    )
+    say(last)
+
+
+def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str) -> Audit:
+    """Audit the model on the rows that it is certified on, which it has not learned from."""
+    from evenhand.audits import audit, with_sources
+    from evenhand.tables import take_rows
+
+    held = chosen.certifying
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given for the whole table
+        found = audit(
+            chosen.model,
+            take_rows(training.X, held),
+            training.y[held],
+            confidence=chosen.confidence,
+            random_state=training.seed,
+            name=name,
+            target_name=training.target,
+        )
+    found = chosen.audited(found)
+    return with_sources(
+        found,
+        command=command_line(),
+        model=sha256,
+        data=training.table,
+        rows=held,
+        n_rows=len(training.X),
+    )
+
+
+def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
+    """Return what was certified, and on whom: a number and a salted hash, which identify nobody."""
+    from evenhand import __version__, store
+
+    rows = chosen.certifying
+    if people is None:
+        on = store.people_record((rows + 1).tolist(), "rows")
+    else:
+        on = store.people_record([people[row] for row in rows], "ids")
+    return {
+        "statement": chosen.statement,
+        "alpha": chosen.alpha,
+        "link": chosen.model.link,
+        "n_certifying": chosen.n_certifying,
+        "n_learning": chosen.n_learning,
+        "max_group_error": chosen.max_group_error,
+        "group_mass": chosen.group_mass,
+        "confidence": chosen.confidence,
+        "price": chosen.price,
+        "assumes": list(chosen.certificate.assumptions),
+        "does_not_cover": list(chosen.certificate.not_covered),
+        "certified_on": on,
+        "written_by": f"evenhand {__version__}",
+    }

@@ -1,0 +1,77 @@
+"""Measures of an audit: what is measured, at which level, and the words for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from evenhand._format import stated
+
+Quantity = Literal[
+    "log score",
+    "cell log score",
+    "CRPS",
+    "mean std",
+    "interval width",
+    "coverage",
+    "error",
+    "oracle error",
+    "certified error",
+]
+
+NAMES: dict[Quantity, Callable[[float], str]] = {
+    "log score": lambda level: "log score",
+    "cell log score": lambda level: f"log score, cells of {level:g}",
+    "CRPS": lambda level: "CRPS",
+    "mean std": lambda level: "mean std",
+    "interval width": lambda level: f"{stated(level)} interval width",
+    "coverage": lambda level: f"{stated(level)} coverage",
+    "error": lambda level: "average error",
+    "oracle error": lambda level: f"oracle worst {stated(level)}",
+    "certified error": lambda level: f"certified, any {stated(level)}",
+}
+UNITS: dict[Quantity, str] = {
+    "log score": "nats",
+    "cell log score": "nats",
+    "coverage": "share",
+    "error": "probability",
+    "oracle error": "probability",
+    "certified error": "probability",
+}
+"""Units of measures; all others have the unit of the outcome."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What an audit measures; printed, it is the name that tables show.
+
+    Parameters
+    ----------
+    what : str
+        The quantity.
+    level : float
+        Probability of the interval, width of the rounding cell or size of the group that it is
+        taken at; NaN for quantities without a level.
+    group : str or None
+        Name of the group that it is taken in; None for everybody.
+
+    Examples
+    --------
+    >>> print(Measure("coverage", 0.9))
+    90% coverage
+    """
+
+    what: Quantity
+    level: float = float("nan")
+    group: str | None = None
+
+    def __str__(self) -> str:
+        if self.group is None:
+            return NAMES[self.what](self.level)
+        name = "error" if self.what == "error" else str(Measure(self.what, self.level))
+        return f"{name}, {self.group}"
+
+    def unit(self, outcome: str) -> str:
+        """Return the unit; `outcome` is that of the outcome."""
+        return UNITS.get(self.what, outcome)
