@@ -78,6 +78,7 @@ def count_pits(
     if pits.draws is not None:
         check_own_draws(pits.draws)
     place = np.arange(n), generator(random_state).integers(m, size=n)
+    # every row is binned once; groups count the bins of their rows
     bins, error, inside = _binned(pits.matrix, shares)
     gap = None
     if pits.draws is not None:

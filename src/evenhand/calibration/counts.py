@@ -89,6 +89,8 @@ class PITCounts:
                 rule = f"hold counts that add up to {total * n}, of {n} people"
                 got = f"a sum of {counts.sum()} and a least one of {counts.min()}"
                 raise bad_input(name, rule, got)
+        # counts of other people would make a group's bounds false: such a group shows where one of
+        # its bins holds more people than that of everybody
         for name, group in self.groups.items():
             if not self._holds(group):
                 remedy = "take both from the same calls of count_pits"
@@ -131,6 +133,7 @@ class PITCounts:
         """Counts of both; raises InputError where they do not count the same things."""
         if not isinstance(other, PITCounts):
             return NotImplemented
+        # a level or a group that one block did not count cannot be known of both
         for what, mine, others in (
             ("n_draws", self.n_draws, other.n_draws),
             ("levels", self.levels, other.levels),
@@ -173,6 +176,7 @@ class PITCounts:
 
     def _arrays(self) -> Iterator[tuple[str, Ints, int, int]]:
         """Yield each array with its name, its length and how often it counts each person."""
+        # levels in one order, so that arrays of two counts can be paired
         yield "pit", self.pit, PIT_BINS, self.n_draws
         yield "one_draw", self.one_draw, PIT_BINS, 1
         yield "error", self.error, ERROR_BINS, 1

@@ -91,7 +91,7 @@ def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> fl
 
 
 def pathwise_errors(pit: ArrayLike | PITs) -> Floats:
-    """Exact W1 of each person's PITs over draws to the uniform law, shape (n,), between 0 and 1/2.
+    """Exact W1 of each person's PITs over draws to uniform, shape (n,), between 0 and 1/2.
 
     With one column (a deterministic forecaster) it is `u^2/2 + (1-u)^2/2`, never below 1/4.
 
@@ -177,6 +177,7 @@ def error_with_band(
     if n_effective(weights) < LEAST_ROWS:
         if pits.weights is not None:
             return error, 0.0, 0.5
+        # the certificate's interval needs independent PITs
         one_draw = matrix[np.arange(n), random.integers(matrix.shape[1], size=n)]
         return error, *error_interval(one_draw, confidence)
     # of more rows a random subset shows the spread, which shrinks as 1 / sqrt(n)

@@ -234,6 +234,7 @@ def _draws(r: ArrayLike, shape: tuple[int, ...]) -> Floats:
     if draws.ndim == 1:
         draws = draws[:, None]
     if draws.shape != shape:
+        # the usual mistake is one row of draws for all people, such as draws.nodes
         is_shared = draws.ndim == 2 and draws.shape[0] == 1
         remedy = f"each person has draws of their own: {JITTERED}" if is_shared else ""
         raise bad_input("r", f"have the shape of pit {shape}", f"shape {np.shape(r)}", remedy)
@@ -244,5 +245,6 @@ def _weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
     """Check weights; None where all are the same."""
     if sample_weight is None:
         return None
+    # without weights a plain sort of the PITs is enough
     weights = check_weights(sample_weight, n)
     return None if (weights == weights[0]).all() else weights

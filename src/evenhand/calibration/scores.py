@@ -120,6 +120,7 @@ def grid_step(values: Floats, n: int) -> float | None:
     gaps = np.diff(values)
     least = float(gaps.min())
     multiples = gaps / least
+    # a thousandth of the least gap is more than rounding of printed numbers leaves
     if np.abs(multiples - np.round(multiples)).max() > 1e-3:
         return None
     # the least gap carries a rounding error of its own: divide the whole range instead

@@ -49,6 +49,7 @@ class Certificate(Summarized, ABC):
         rows.
     """
 
+    # annotations, not abstract properties: in the subclasses they are fields of dataclasses
     confidence: float
     method: Method
     mass: float | None
@@ -149,6 +150,7 @@ class Certificate(Summarized, ABC):
         Columns: `mass`, `group_error`, `coverage_80_low`, `coverage_80_high` (NaN where counts do
         not know that level).
         """
+        # bounds for a single mass hold for no other
         shares = np.atleast_1d(masses).tolist() if self.mass is None else [self.mass]
         rows = [(mass, self.group_error(mass), *self._coverage_80(mass)) for mass in shares]
         columns = ["mass", "group_error", "coverage_80_low", "coverage_80_high"]

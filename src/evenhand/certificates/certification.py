@@ -95,6 +95,7 @@ def certify_pit(
         raise bad_input("mass", "be given with method='betting', and only then", mass)
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
+    # the order of draws from the generator is fixed: one seed gives one certificate
     random = generator(random_state)
     rows = row_evidence(pits, groups, cluster, random)
     return PITCertificate(

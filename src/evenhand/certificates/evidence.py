@@ -122,12 +122,15 @@ def row_evidence(
     """Check the draws, take one row of each person, and choose one draw per row."""
     pits = pits.without_copies()
     masks: Mapping[str, Mask] = check_groups(groups, pits.n_samples)
+    # bounds need independent rows: of several rows of one person a random one is used, and only
+    # these must have draws of their own
     rows = None if cluster is None else one_row_each(cluster, pits.n_samples, random)
     if pits.draws is not None:
         check_own_draws(pits.draws, rows)
     if rows is not None:
         pits = pits.take(rows)
         masks = {name: mask[rows] for name, mask in masks.items()}
+    # one PIT per person at a random draw is an independent sample of the served PITs
     n = pits.n_samples
     place = np.arange(n), random.integers(pits.n_draws, size=n)
     one_draw = pits.matrix[place]
@@ -171,6 +174,7 @@ class CountEvidence:
     @property
     def errors(self) -> Values:
         """Pathwise errors, rounded up."""
+        # at the upper ends of their bins, so that no bound is understated
         return Values(np.arange(1, ERROR_BINS + 1) / (2 * ERROR_BINS), self.counts.error)
 
     @property
@@ -194,7 +198,7 @@ class CountEvidence:
         return level in self.counts.inside
 
     def inside(self, level: float) -> Values:
-        """Shares of draws whose central interval holds the outcome: exact."""
+        """Shares of draws whose central interval holds the outcome: exact, as draws are whole."""
         if not self.knows(level):
             counted = ", ".join(f"{one:g}" for one in self.counts.levels) or "none"
             remedy = "count the rows again with this level in count_pits(..., levels=...)"

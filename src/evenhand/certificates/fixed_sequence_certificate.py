@@ -59,6 +59,7 @@ class FixedSequenceCertificate(Certificate):
     def group_error(self, mass: float) -> float:
         """Return the target for groups of the tested size and larger ones, 1/2 for others."""
         check_fraction("mass", mass, high_open=False)
+        # what holds for every group of a size holds for larger ones, which are mixtures of such
         return self.target if mass >= self.mass else WORST
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:

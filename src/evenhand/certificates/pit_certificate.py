@@ -158,6 +158,7 @@ class PITCertificate(Certificate):
         rows = []
         for name in names:
             group = self.evidence.group(name)
+            # Bonferroni: all named groups hold together
             interval = group.error_interval(1 - (1 - self.confidence) / len(names))
             rows.append((name, group.n_samples, group.error(), *interval))
         return pd.DataFrame(rows, columns=NAMED_COLUMNS)
@@ -171,7 +172,7 @@ class PITCertificate(Certificate):
         check_fraction("mass", mass, high_open=False)
         if self.choice is not None:
             return self.choice.group_error(mass)
-        if self.method == "betting":
+        if self.method == "betting":  # all of the risk goes to the one mass
             return self._worst_mean(self.evidence.errors, mass, WORST, self.confidence)
         everybody = self.evidence.error_interval(1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
         if mass == 1:
@@ -205,6 +206,8 @@ class PITCertificate(Certificate):
         check_fraction("mass", mass, high_open=False)
         if self.choice is not None:
             return self.choice.coverage(level, mass)
+        # the CVaR of each person's share of misses, then that of hits; the risk is split between
+        # them (method.md, 5: no loss from Jensen)
         inside = self.evidence.inside(level)
         risk = 1 - self.confidence
         missed = self._worst_mean(inside.complement(), mass, 1.0, 1 - risk * LOW_SHARE)
@@ -228,6 +231,7 @@ class PITCertificate(Certificate):
             If the draws are not known.
         """
         check_fraction("error", error, low_open=False, high_open=False)
+        # one draw per row: hits of independent trials
         gaps = self._known_gaps()
         return share_bound(gaps.at_least(error), gaps.total(), self.confidence)
 
@@ -253,6 +257,9 @@ class PITCertificate(Certificate):
         thresholds chosen best. Needs the draws.
         """
         check_fraction("mass", mass, high_open=False)
+        # who has a pathwise error above the target has |h - R| >= e with probability (target - e) /
+        # (1 - e) at least; by Markov such people are a share delta (1 - e) / (target - e) at most,
+        # and in a group at most that over its mass
         threshold = np.linspace(0.0, WORST, 201)
         delta = self.mpaic_curve(threshold)
         e = threshold[:, None]

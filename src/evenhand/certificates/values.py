@@ -26,6 +26,7 @@ class Values(NamedTuple):
 
     def band(self, method: Method, top: float, confidence: float) -> SurvivalBand:
         """Upper band for the distribution of the values."""
+        # bets make no band: they are laid for one mean, see worst_mean
         make = dkw_band if method == "dkw" else local_levels_band
         return make(self.values, top, confidence, self.counts)
 

@@ -170,7 +170,7 @@ class BayesDecision:
         functions = []
         for j, loss in enumerate(self._losses):
             if isinstance(loss, StepLoss):
-                expected[..., j] = loss.expected(forecast)
+                expected[..., j] = loss.expected(forecast)  # in closed form
             else:
                 functions.append(j)
         if functions:
@@ -180,7 +180,7 @@ class BayesDecision:
     def decide(self, forecast: Forecast, X: Any = None) -> Decisions:
         """Choose for each forecast; parameters and errors as for `expected_loss`."""
         expected = self.expected_loss(forecast, X)
-        index = expected.argmin(axis=-1)
+        index = expected.argmin(axis=-1)  # of equally good actions the first
         return Decisions(
             self.actions, index, np.take_along_axis(expected, index[..., None], axis=-1)[..., 0]
         )
@@ -212,6 +212,7 @@ class BayesDecision:
                 "decisions", f"choose among {list(self.actions)}", f"{list(decisions.actions)}"
             )
         _check_people(X, n)
+        # all actions at each outcome, for each draw may have chosen another
         losses = np.column_stack(
             [self._at(j, outcomes[:, None], X)[:, 0] for j in range(len(self.actions))]
         )
@@ -260,6 +261,7 @@ class BayesDecision:
                 return np.atleast_1d(loss.direction()).astype(np.intp)
             except InputError as error:
                 raise InputError(f"{name} must be monotone in the outcome: {error}") from error
+        # without X a function is the same for all people: one row of outcomes shows its direction
         n = 1 if X is None else len(X)
         parts = []
         for rows in _blocks(n, y.size):
@@ -303,7 +305,8 @@ class BayesDecision:
             part = forecast[rows].distribution
             people = None if X is None else take_rows(X, rows)
             for j in functions:
-
+                # defaults bind the values of this turn of the loop; the quadrature gives outcomes
+                # of shape (k, m, nodes), a user's function takes (k, any)
                 def loss(y: Floats, j: int = j, people: Any = people) -> Floats:
                     return self._at(j, y.reshape(y.shape[0], -1), people).reshape(y.shape)
 
@@ -327,7 +330,7 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
     if isinstance(own, StepLoss) or callable(own):
         return own
     try:
-        # a number for all, or one for each person
+        # a number for all, or one for each person: a StepLoss without cuts
         values = np.asarray(own, dtype=np.float64)
         return StepLoss([], values[:, None] if values.ndim == 1 else [float(values)])
     except (TypeError, ValueError) as error:

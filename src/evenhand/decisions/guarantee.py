@@ -10,7 +10,7 @@ forecaster what counts is whether the direction depends on that person's draw.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,26 +33,11 @@ from evenhand.calibration import check_own_draws
 from evenhand.certificates import ONE_ROW_EACH
 from evenhand.columns import check_groups
 from evenhand.decisions.bayes import BayesDecision, check_forecast
-from evenhand.decisions.realized_losses import RealizedLosses
+from evenhand.decisions.realized_losses import RealizedLosses, Statement
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 
 __all__ = ["LossGuarantee", "loss_guarantee"]
-
-COLUMNS = [
-    "group",
-    "kind",
-    "mass",
-    "k",
-    "n",
-    "promised",
-    "realized",
-    "exceeded",
-    "low",
-    "high",
-    "bound",
-    "verdict",
-]
 
 CHECKED_PEOPLE = 200
 """People at quantiles of whose forecasts losses are checked."""
@@ -264,23 +249,26 @@ def loss_guarantee(
     check_fraction("confidence", confidence)
     masks = check_groups(groups, n, y if X is None else X)
     random = generator(random_state)
+    # bounds need independent people: of several rows of one person a random one is used
     rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
     _check_draws(forecast, rows)
+    # directions must hold at outcomes that may occur, not only at those that did
     ways = decision.check_loss(_likely(forecast, outcomes), X)
     made = decision.decide(forecast, X)
     seen = RealizedLosses.of(
         made, decision.realized_loss(made, outcomes, X), ways, forecast.is_randomized
     ).take(rows)
     named = {name: mask[rows] for name, mask in masks.items()}
-    table = [
-        row
+    statements = [
+        statement
         for multiple in multiples
-        for row in seen.statements(multiple, named, shares, confidence, random)
+        for statement in seen.statements(multiple, named, shares, confidence, random)
     ]
+    table = pd.DataFrame(statements, columns=Statement._fields)
     factor, why = seen.factor()
     more = seen.broken_promise(confidence)
     return LossGuarantee(
-        table=pd.DataFrame(_judged(table))[COLUMNS],
+        table=table.assign(verdict=[statement.verdict for statement in statements]),
         factor=factor,
         why=why,
         is_randomized=forecast.is_randomized,
@@ -294,19 +282,8 @@ def loss_guarantee(
     )
 
 
-def _judged(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield each row of the table with its verdict."""
-    for row in rows:
-        if row["bound"] >= 1:
-            verdict = "no claim"
-        elif row["high"] <= row["bound"]:
-            verdict = "proven"
-        else:
-            verdict = "broken" if row["low"] > row["bound"] else "open"
-        yield row | {"verdict": verdict}
-
-
 def _check_multiples(k: float | Sequence[float]) -> list[float]:
+    # below 1 the theorem's bound is above 1 and claims nothing
     multiples = np.unique(check_finite("k", np.atleast_1d(k)))
     if (multiples < 1).any():
         raise bad_input(
@@ -318,6 +295,7 @@ def _check_multiples(k: float | Sequence[float]) -> list[float]:
 def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
     """Refuse draws that prove nothing: shared by people, or not one in each of equal cells."""
     if forecast.r is not None:
+        # draws of shape (1, m) are everybody's: once broadcast they are refused as shared
         draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
         check_own_draws(np.broadcast_to(draws, (len(forecast), draws.shape[1])), rows)
 
@@ -326,6 +304,7 @@ def _likely(forecast: Forecast, y: Floats) -> Floats:
     """Outcomes at which losses are checked: observed ones, and quantiles of some forecasts."""
     n = len(forecast)
     some = forecast[np.linspace(0, n - 1, min(n, CHECKED_PEOPLE)).astype(np.intp)]
+    # of few people, evenly chosen: losses are the user's functions, and may be slow
     quantiles = some.ppf(CHECKED_LEVELS).ravel()
     levels = np.linspace(0.0, 1.0, CHECKED_OUTCOMES)
     return np.concatenate(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,34 @@ WHY = {
 
 ENOUGH_DRAWS = 16
 """Fewest draws per person that show whether the chosen direction depends on the draw."""
+
+
+class Statement(NamedTuple):
+    """How often the loss exceeds `k` times the promise in a group; a row of a guarantee's table.
+
+    `low` and `high` are what confidence leaves possible for `exceeded`, `bound` is the theorem's.
+    """
+
+    group: str
+    kind: str
+    mass: float
+    k: float
+    n: int
+    promised: float
+    realized: float
+    exceeded: float
+    low: float
+    high: float
+    bound: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether the rows prove the bound, refute it, or neither; "no claim" of a bound of 1."""
+        if self.bound >= 1:
+            return "no claim"
+        if self.high <= self.bound:
+            return "proven"
+        return "broken" if self.low > self.bound else "open"
 
 
 @dataclass(frozen=True)
@@ -102,17 +130,18 @@ class RealizedLosses:
         """
         if not self.is_randomized or not self.differs.any():
             return 0.0
-        return (
-            float(_both(self.chosen_ways).mean())
-            if self.losses.shape[1] >= ENOUGH_DRAWS
-            else np.nan
-        )
+        # a few draws of a person may all choose alike although others would not
+        if self.losses.shape[1] < ENOUGH_DRAWS:
+            return np.nan
+        return float(_both(self.chosen_ways).mean())
 
     def factor(self) -> tuple[int, str]:
         """1 or 2, for a bound of 1/k or 2/k, and why."""
         if not self.is_randomized:
+            # calibrated over people, not draws: the directions of all of them count together
             both = bool(_both(self.chosen_ways.reshape(1, -1))[0])
             return (2, WHY["both"]) if both else (1, WHY["same for all"])
+        # per person: where no two actions lose in opposite directions, no draw can change the tail
         if not self.differs.any():
             return 1, WHY["one way"]
         m = self.losses.shape[1]
@@ -129,75 +158,67 @@ class RealizedLosses:
         masses: Floats,
         confidence: float,
         random: np.random.Generator,
-    ) -> list[dict[str, Any]]:
-        """Rows for everyone, for all named groups together, for groups of all masses together."""
-        everyone = self._statement(k, confidence, random) | {
-            "group": "everyone",
-            "kind": "everyone",
-            "mass": 1.0,
-        }
+    ) -> list[Statement]:
+        """Statements for everyone, for all named groups together, for all masses together."""
+        # all named groups at once, by Bonferroni
         shared = 1 - (1 - confidence) / max(len(groups), 1)
-        named = [
-            self.take(mask)._statement(k, shared, random)
-            | {
-                "group": name,
-                "kind": "named",
-                "mass": np.nan,
-            }
-            for name, mask in groups.items()
+        return [
+            self._statement("everyone", "everyone", 1.0, k, confidence, random),
+            *(
+                self.take(mask)._statement(name, "named", np.nan, k, shared, random)
+                for name, mask in groups.items()
+            ),
+            *self._every_group(k, masses, confidence),
         ]
-        return [everyone, *named, *self._every_group(k, masses, confidence)]
 
     def _statement(
-        self, k: float, confidence: float, random: np.random.Generator
-    ) -> dict[str, Any]:
+        self,
+        group: str,
+        kind: str,
+        mass: float,
+        k: float,
+        confidence: float,
+        random: np.random.Generator,
+    ) -> Statement:
         shares = self._exceeded(k)
-        m = self.losses.shape[1]
-        row = {"k": k, "n": shares.size, "bound": self._bound(k)}
-        if shares.size == 0:
-            return row | {
-                "promised": np.nan,
-                "realized": np.nan,
-                "exceeded": np.nan,
-                "low": 0.0,
-                "high": 1.0,
-            }
-        row |= {"promised": self.promised.mean(), "realized": self.losses.mean()}
-        if m == 1:
+        bound = self._bound(k)
+        if shares.size == 0:  # a group that lost its rows to clusters: nothing is known
+            nothing = (np.nan, np.nan, np.nan)
+            return Statement(group, kind, mass, k, 0, *nothing, 0.0, 1.0, bound)
+        if self.losses.shape[1] == 1:
+            # one draw each: hits of independent trials, for which Clopper-Pearson is exact
             low, high = share_interval(round(shares.sum()), shares.size, confidence)
         else:
+            # several: shares between 0 and 1, whose mean bets bound from each side at half the risk
             side = 1 - (1 - confidence) / 2
             low = 1 - betting_cvar(1 - shares, 1.0, 1.0, side, random)
             high = betting_cvar(shares, 1.0, 1.0, side, random)
-        return row | {"exceeded": shares.mean(), "low": low, "high": high}
+        means = (self.promised.mean(), self.losses.mean(), shares.mean())
+        return Statement(group, kind, mass, k, shares.size, *means, low, high, bound)
 
-    def _every_group(self, k: float, masses: Floats, confidence: float) -> list[dict[str, Any]]:
+    def _every_group(self, k: float, masses: Floats, confidence: float) -> Iterator[Statement]:
+        """Yield statements for every group of each mass, all masses together."""
         shares = self._exceeded(k)
-        bound = self._bound(k)
+        everyone = self._bound(k)
         if self.losses.shape[1] > 1:
-            band = local_levels_band(shares, 1.0, confidence)
-            high = [band.cvar(mass) for mass in masses]
-        else:  # one group may hold everybody whose promise was broken
-            everyone = share_bound(round(shares.sum()), shares.size, confidence)
-            high = [min(1.0, everyone / mass) for mass in masses]
-        bounds = [bound if self.is_randomized else min(1.0, bound / mass) for mass in masses]
-        return [
-            {
-                "k": k,
-                "n": shares.size,
-                "exceeded": cvar(shares, mass),
-                "low": 0.0,
-                "high": most,
-                "bound": limit,
-            }
-            | {"promised": np.nan, "realized": np.nan}
-            | {"group": f"every group of {stated(mass)}", "kind": "every", "mass": mass}
-            for mass, most, limit in zip(masses.tolist(), high, bounds, strict=True)
-        ]
+            high = local_levels_band(shares, 1.0, confidence).cvar
+        else:
+            # a person's one draw exceeds or not: a group may hold everybody whose promise broke
+            all_misses = share_bound(round(shares.sum()), shares.size, confidence)
+
+            def high(mass: float) -> float:
+                return min(1.0, all_misses / mass)
+
+        for mass in masses.tolist():
+            # without draws the misses that average calibration allows may all be in one group
+            bound = everyone if self.is_randomized else min(1.0, everyone / mass)
+            group = f"every group of {stated(mass)}"
+            means = (np.nan, np.nan, cvar(shares, mass))
+            yield Statement(group, "every", mass, k, shares.size, *means, 0.0, high(mass), bound)
 
     def _exceeded(self, k: float) -> Floats:
         """Share of each person's draws whose loss exceeds k times the promise."""
-        # by more than rounding errors
+        # by more than rounding errors: a constant loss is exactly what was promised
         return np.asarray((self.losses > (1 + 1e-9) * k * self.promised).mean(axis=1))
 
     def _bound(self, k: float) -> float:

@@ -57,6 +57,7 @@ class StepLoss:
         """Loss at outcomes of shape (...), or (n, ...) if the loss is per person, of that shape."""
         outcomes = np.asarray(y, dtype=np.float64)
         self._check_rows(outcomes.shape)
+        # cut by cut: a binary search takes one row of cuts, and these may differ between people
         loss = np.broadcast_to(self._along(self.values[..., 0], outcomes.ndim), outcomes.shape)
         for j in range(self.cuts.shape[-1]):
             above = outcomes >= self._along(self.cuts[..., j], outcomes.ndim)
@@ -80,6 +81,7 @@ class StepLoss:
                 total += np.maximum(jump, 0.0) * forecast.distribution.sf(cut)
             if (jump < 0).any():
                 total += np.maximum(-jump, 0.0) * forecast.distribution.cdf(cut)
+        # rounding errors must not take an expectation below the least loss, and so below 0
         return np.maximum(total, self._along(self.values.min(axis=-1), len(shape)))
 
     def direction(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:

@@ -21,7 +21,7 @@ class Samples(Distribution):
 
     Parameters
     ----------
-    values : array-like of shape (..., n_draws)
+    values : array-like of shape (..., m)
         At least two samples of each outcome, not all equal; the axes before the last are the batch.
 
     Examples
