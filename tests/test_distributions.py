@@ -426,7 +426,7 @@ def test_crps_of_many_rows_is_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch
     batches = [example.build(example.shapes[-1]) for example in examples]
     y = np.array([[0.3], [1.0], [-2.0], [5.0]])
     whole = [batch.crps(y) for batch in batches]
-    monkeypatch.setattr(piecewise, "CHUNK", 1)
+    monkeypatch.setattr(piecewise, "BLOCK_NUMBERS", 1)
     for batch, scores in zip(batches, whole, strict=True):
         np.testing.assert_array_equal(batch.crps(y), scores)
 

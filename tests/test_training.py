@@ -190,7 +190,7 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
     weights, x = random_weights(shape, n_networks), np.random.default_rng(2).normal(size=(n, 5))
     outs = {}
     for chunk in (1, 7, 3 * 4 * 5, 10**6):
-        monkeypatch.setattr(network_stack, "CHUNK", chunk)
+        monkeypatch.setattr(network_stack, "BLOCK_INPUTS", chunk)
         outs[chunk] = network_stack.score(shape, weights, x, r, "cpu")
         assert outs[chunk].dtype == np.float64
         # other sizes of a matrix product are summed in another order: 1e-16 times the sums of 20

@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand._validate import Floats
 
-CHUNK = 2_000_000
+BLOCK_NUMBERS = 2_000_000
 """Numbers per temporary array."""
 
 
@@ -56,7 +56,7 @@ def crps(levels: Floats, values: Floats, y: Floats) -> Floats:
     shape = np.broadcast_shapes(levels.shape[:-1], values.shape[:-1], y.shape)
     q = values.shape[-1]
     rows = shape[0] if shape else 1
-    step = max(1, CHUNK * rows // max(int(np.prod(shape)) * q, 1))
+    step = max(1, BLOCK_NUMBERS * rows // max(int(np.prod(shape)) * q, 1))
     if not shape or step >= rows:
         return _crps(levels, values, y)
     parts = []

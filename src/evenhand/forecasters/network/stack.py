@@ -14,8 +14,8 @@ from evenhand._validate import Floats, bad_input, check_choice
 
 Weights = dict[str, NDArray[np.float32]]
 
-CHUNK = 32_768
-GPU_CHUNK = 262_144
+BLOCK_INPUTS = 32_768
+GPU_BLOCK_INPUTS = 262_144
 """Rows times draws and networks that are scored at once; on a GPU a layer of 100 units then
 takes 200 MB."""
 
@@ -190,7 +190,9 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
     # float64 in scoring: PITs next to 0 and 1 need their digits
     with memory_of(where, "score fewer rows at once, or set device='cpu'"), torch.inference_mode():
         stack = Stack.from_weights(shape, weights, torch.float64, where).eval()
-        step = max(1, (CHUNK if where.type == "cpu" else GPU_CHUNK) // (m * stack.n_networks))
+        step = max(
+            1, (BLOCK_INPUTS if where.type == "cpu" else GPU_BLOCK_INPUTS) // (m * stack.n_networks)
+        )
         for start in range(0, x.shape[0], step):
             cut = slice(start, start + step)
             # rows are repeated where they are scored, not on their way there
