@@ -634,7 +634,7 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
     ids=str,
 )
 def test_a_column_written_in_another_type_keeps_its_groups(trained: Any, given: Any) -> None:
-    partition, labels = learned_partition(trained)
+    _, labels = learned_partition(trained)
     assert labels(given) == labels(trained)
 
 

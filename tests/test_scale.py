@@ -195,7 +195,8 @@ def test_a_sample_of_one_value_still_parts_a_column_of_many(value: Any) -> None:
 
 
 def test_a_sample_without_values_makes_no_halves() -> None:
-    part = Partition.learn(pd.Series([np.nan] * 5), "x", source="t", seen=Seen(None, True, "number"))
+    missing = pd.Series([np.nan] * 5)
+    part = Partition.learn(missing, "x", source="t", seen=Seen(None, True, "number"))
     assert part.names == ["x missing"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,29 +89,13 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
     that splits the rows in two as another does. A named group that a feature makes too, that is
     named twice or that holds all rows counts once.
     """
-    return assemble(len(table), feature_groups(table), groups)
-
-
-def assemble(
-    n_samples: int, features: Iterable[tuple[str, Groups | LeftOut]], groups: Groups
-) -> Masks:
-    """Put the groups of features side by side, then the named groups.
-
-    Parameters
-    ----------
-    n_samples : int
-        Rows.
-    features : iterable of (str, Groups or LeftOut)
-        Each feature with its groups, which leave no row out, or why there are none.
-    groups : Groups
-        Named groups.
-    """
+    n_samples = len(table)
     left_out = dict[str, LeftOut]()
     splits = dict[bytes, str]()
     labels = list[str]()
     columns: list[Bools] = [np.ones(n_samples, dtype=np.bool_)]
     made: list[tuple[Group, int, int, bool]] = []  # what it is, feature, column, complement
-    for j, (name, found) in enumerate(features):
+    for j, (name, found) in enumerate(feature_groups(table)):
         labels.append(name)
         if isinstance(found, Groups):
             found = _redundant(found, name, splits) or found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats
 from evenhand.calibration import line_distance
 from evenhand.search.masks import Bools, Ints, Masks
+from evenhand.tables import row_blocks
 
 BINS = 64
 """Bins of PITs. As 64 is a power of two, `u * BINS` is exact and no PIT crosses an edge."""
@@ -78,36 +79,15 @@ class Found:
 
 
 def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
-    """Sum over all single masks and pairs, tile by tile."""
-    n_draws = rows.pit.shape[1]
-    # whole numbers up to 2^24 are exact in float32, and so are sums of two of these deviations
-    is_exact = rows.weights is None and BINS * rows.pit.size < 2**23
-    dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
-
-    def tile(left: Ints, right: Ints) -> list[Found]:
-        sums = pair_sums(masks.columns, left, right, rows.quantities)
-
-        def below(a: Ints, b: Ints) -> Floats:
-            return counts_below(rows.pit, rows.weights, masks.columns, left, right, (a, b))
-
-        weight = sums[0 if rows.weights is None else -1]
-        return scan_tile(masks, sums, below, n_draws * weight, min_size, (left, right), dtype)
-
-    return joined(
-        [
-            part
-            for left, right in _column_tiles(masks.columns.shape[1])
-            for part in tile(left, right)
-        ],
-        rows.quantities.shape[0],
-    )
-
-
-def joined(found: list[Found], n_quantities: int) -> Found:
-    """Return the groups of several tiles as one."""
+    """Sum over all single masks and pairs of masks of different features, tile by tile."""
+    found = [
+        part
+        for left, right in _column_tiles(masks.columns.shape[1])
+        for part in _scan_tile(masks, rows, min_size, left, right)
+    ]
     if not found:
         none = np.empty(0, dtype=np.intp)
-        return Found(none, none, np.empty((n_quantities, 0)), np.empty(0))
+        return Found(none, none, np.empty((rows.quantities.shape[0], 0)), np.empty(0))
     return Found(
         np.concatenate([part.first for part in found]),
         np.concatenate([part.second for part in found]),
@@ -116,60 +96,45 @@ def joined(found: list[Found], n_quantities: int) -> Found:
     )
 
 
-def scan_tile(
-    masks: Masks,
-    sums: Floats,
-    below: Callable[[Ints, Ints], Floats],
-    total: Floats,
-    min_size: int,
-    sides: tuple[Ints, Ints],
-    dtype: type[np.floating[Any]],
-) -> list[Found]:
-    """Return the groups of one tile, whose first column is in `left`.
+def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints) -> list[Found]:
+    """Return the groups whose first column is in `left` and second in `right`.
 
-    Column 0 holds all rows, so the pair (0, j) is the single mask j. `sums` are those of the
-    quantities over pairs of columns, `below` counts PITs at or below each edge in pairs of columns,
-    and `total` counts all PITs there.
+    Column 0 holds all rows, so the pair (0, j) is the single mask j.
     """
-    left, right = sides
-    a, b = column_pairs(masks, left, right)
     mask_of = np.full((masks.columns.shape[1], 2), NO_MASK)
     mask_of[masks.column, masks.complement.astype(np.intp)] = np.arange(masks.column.size)
     mask_of[0, 0] = ALL_ROWS
-    each = sums[:, :1, 0], sums[:, 0].take(a, axis=-1), sums[:, 0].take(b, axis=-1), sums[:, a, b]
-    chosen = {}
-    for sign in SIGNS:
-        exist = (mask_of[left[a], sign[0]] != NO_MASK) & (mask_of[right[b], sign[1]] != NO_MASK)
-        chosen[sign] = exist & (
-            _signed(each[0][0], each[1][0], each[2][0], each[3][0], sign) >= min_size
-        )
+    sums = _pair_sums(masks.columns, left, right, rows.quantities)
+    a, b = _column_pairs(masks, left, right)
+    first = {sign: mask_of[left[a], sign[0]] for sign in SIGNS}
+    second = {sign: mask_of[right[b], sign[1]] for sign in SIGNS}
+    large = {
+        sign: (first[sign] != NO_MASK)
+        & (second[sign] != NO_MASK)
+        & (_over_signs(sums[:1], a, b, sign)[0] >= min_size)
+        for sign in SIGNS
+    }
     # histograms cost most: only pairs with a group that is large enough get one
-    needed = np.any(list(chosen.values()), axis=0)
-    if not needed.any():
+    needed = np.flatnonzero(np.any(list(large.values()), axis=0))
+    if not needed.size:
         return []
-    if not needed.all():
-        a = a[needed]
-        b = b[needed]
-        each = each[0], each[1][:, needed], each[2][:, needed], each[3][:, needed]
-        chosen = {sign: usable[needed] for sign, usable in chosen.items()}
-    # single columns first, then pairs
-    places = (
-        np.concatenate((np.zeros(right.size, dtype=np.intp), a)),
-        np.concatenate((np.arange(right.size), b)),
+    a = a[needed]
+    b = b[needed]
+    large = {sign: usable[needed] for sign, usable in large.items()}
+    areas = _areas(masks.columns, rows, sums, (left, right), (a, b), large)
+    found = (
+        Found(
+            first[sign][needed],
+            second[sign][needed],
+            _over_signs(sums, a, b, sign),
+            areas[sign],
+        ).take(usable)
+        for sign, usable in large.items()
     )
-    areas = _areas(
-        below(*places).astype(dtype, copy=False), total[places].astype(dtype), a, b, chosen
-    )
-    found = []
-    for sign, usable in chosen.items():
-        group = Found(
-            mask_of[left[a], sign[0]], mask_of[right[b], sign[1]], _signed(*each, sign), areas[sign]
-        )
-        found.append(group if usable.all() else group.take(usable))
-    return found
+    return list(found)
 
 
-def column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
+def _column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Return positions in `left` and `right` of pairs of columns of different features."""
     feature = np.full(masks.columns.shape[1], ALL_ROWS)
     feature[masks.column] = masks.feature
@@ -177,6 +142,19 @@ def column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
     wanted[0] &= right <= left[-1]  # a single mask belongs to one tile only
     a, b = np.nonzero(wanted)
     return a, b
+
+
+def _over_signs(sums: Floats, a: Ints, b: Ints, sign: Sign) -> Floats:
+    """Return sums over the groups of a sign, from those over pairs of columns, (q, left, right)."""
+    return np.asarray(
+        _signed(
+            sums[:, :1, 0],
+            sums[:, 0].take(a, axis=-1),
+            sums[:, 0].take(b, axis=-1),
+            sums[:, a, b],
+            sign,
+        )
+    )
 
 
 def _signed(everyone: Any, ours: Any, theirs: Any, both: Any, sign: Sign) -> Any:
@@ -189,18 +167,31 @@ def _signed(everyone: Any, ours: Any, theirs: Any, both: Any, sign: Sign) -> Any
 
 
 def _areas(
-    below: NDArray[Any], total: NDArray[Any], a: Ints, b: Ints, chosen: Mapping[Sign, Bools]
+    columns: Bools,
+    rows: Rows,
+    sums: Floats,
+    sides: tuple[Ints, Ints],
+    pairs: tuple[Ints, Ints],
+    wanted: Mapping[Sign, Bools],
 ) -> dict[Sign, Floats]:
     """Integrate the absolute deviations of groups by pair of columns; NaN where none is wanted."""
-    areas = {sign: np.full(a.size, np.nan) for sign in chosen}
-    k = total.size - a.size
+    left, right = sides
+    a, b = pairs
+    k = right.size
+    # single columns first, then pairs
+    places = np.append(np.zeros(k, dtype=np.intp), a), np.append(np.arange(k), b)
+    # whole numbers up to 2^24 are exact in float32, and so are sums of two of these deviations
+    is_exact = rows.weights is None and BINS * rows.pit.size < 2**23
+    dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
+    total = rows.pit.shape[1] * sums[0 if rows.weights is None else -1][places].astype(dtype)
+    below = _counts_below(rows, columns, left, right, places).astype(dtype, copy=False)
     singles = _deviations(below[:, :k], total[:k])
-    for start in range(0, a.size, BLOCK_PAIRS):
-        part = slice(start, start + BLOCK_PAIRS)
+    areas = {sign: np.full(a.size, np.nan) for sign in wanted}
+    for part in row_blocks(a.size, BLOCK_PAIRS):
         both = _deviations(below[:, k:][:, part], total[k:][part])
         ours = singles.take(a[part], axis=-1)
         theirs = singles.take(b[part], axis=-1)
-        for sign, usable in chosen.items():
+        for sign, usable in wanted.items():
             if usable[part].any():
                 areas[sign][part] = line_distance(_signed(singles[:, :1], ours, theirs, both, sign))
     return areas
@@ -226,39 +217,34 @@ def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
         start = stop
 
 
-def pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> Floats:
+def _pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> Floats:
     """Return sums of quantities over the rows in both of two columns, shape (q, left, right).
 
     For 0/1 columns `A` and each of the quantities, shape (q, n), it is `A^T diag(q) A`.
     """
     sums = np.zeros((quantities.shape[0], left.size, right.size))
-    for start in range(0, columns.shape[0], BLOCK_ROWS):
-        rows = columns[start : start + BLOCK_ROWS].astype(np.float64)
+    for part in row_blocks(columns.shape[0], BLOCK_ROWS):
+        rows = columns[part].astype(np.float64)
         # all columns against all: a copy of each side would cost as much as the product
         whole = left.size == right.size == rows.shape[1]
         a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
-        for total, quantity in zip(sums, quantities[:, start : start + BLOCK_ROWS], strict=True):
+        for total, quantity in zip(sums, quantities[:, part], strict=True):
             total += (a.T * quantity) @ b
     return sums
 
 
-def counts_below(
-    pit: Floats,
-    weights: Floats | None,
-    columns: Bools,
-    left: Ints,
-    right: Ints,
-    pairs: tuple[Ints, Ints],
+def _counts_below(
+    rows: Rows, columns: Bools, left: Ints, right: Ints, pairs: tuple[Ints, Ints]
 ) -> Floats:
     """Count the PITs at or below the edges `0, 1/B, ..., (B-1)/B` in some pairs of columns.
 
     `pairs` are positions in `left` and `right`. Counts have shape (B, pairs) and are sums of
     weights where there are weights.
     """
-    if pit.shape[1] == 1:
-        below = _one_draw_below(pit[:, 0], weights, columns, left, right)
+    if rows.pit.shape[1] == 1:
+        below = _one_draw_below(rows.pit[:, 0], rows.weights, columns, left, right)
         return below.reshape(BINS, -1).take(pairs[0] * right.size + pairs[1], axis=-1)
-    return _many_draws_below(pit, weights, columns, left[pairs[0]], right[pairs[1]])
+    return _many_draws_below(rows.pit, rows.weights, columns, left[pairs[0]], right[pairs[1]])
 
 
 def _one_draw_below(
@@ -293,18 +279,17 @@ def _many_draws_below(
 ) -> Floats:
     """Count several PITs of each row, by its number of draws at or below each edge."""
     n, m = pit.shape
+    # so few rows that their sums are below 2^24, and exact in float32, if a row is that small
     size = int(np.clip(2 * BLOCK_NUMBERS // left.size, 16, min(BLOCK_ROWS, max(2**24 // m - 1, 1))))
-    dtype: type[np.floating[Any]] = (
-        np.float32 if weights is None and size * m < 2**24 else np.float64
-    )
+    is_exact = weights is None and size * m < 2**24
+    dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
     below = np.zeros((left.size, BINS))
-    for start in range(0, n, size):
-        part = slice(start, start + size)
+    for part in row_blocks(n, size):
         bins = np.ceil(pit[part] * BINS).astype(np.intp)
-        bins += np.arange(bins.shape[0])[:, None] * (BINS + 1)
-        counts = np.bincount(bins.ravel(), minlength=bins.shape[0] * (BINS + 1)).reshape(
-            -1, BINS + 1
-        )
+        k = bins.shape[0]
+        # numbers of bins that differ by row: one count gives the histograms of all rows
+        bins += np.arange(k)[:, None] * (BINS + 1)
+        counts = np.bincount(bins.ravel(), minlength=k * (BINS + 1)).reshape(k, BINS + 1)
         draws = np.cumsum(counts[:, :BINS], axis=-1).astype(dtype)
         rows = columns[part].T.astype(dtype)
         both = rows[left]

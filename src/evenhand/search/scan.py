@@ -161,15 +161,15 @@ def scan_groups(
     _check_size(min_size, pits.n_samples)
     masks = make_masks(table, named)
     sizes = masks.sizes()
-    rows = Rows(pits.matrix, quantities_of(pits, residuals, random_state), pits.weights)
+    rows = Rows(pits.matrix, _quantities_of(pits, residuals, random_state), pits.weights)
     # an intersection is no larger than either side, so small masks need no pairs
     large = masks.keep(sizes >= min_size)
     found = scan_pairs(large, rows, min_size)
-    frame = frame_of(found, large, pits.n_draws, residuals is not None, correction)
+    frame = _frame_of(found, large, pits.n_draws, residuals is not None, correction)
     small = np.flatnonzero((sizes < min_size) & (masks.feature >= masks.n_unnamed))
     if small.size:
         frame = pd.concat(
-            [frame, too_small([masks.names[g] for g in small], sizes[small])], ignore_index=True
+            [frame, _too_small([masks.names[g] for g in small], sizes[small])], ignore_index=True
         )
     frame.attrs |= masks.attrs
     return frame
@@ -182,7 +182,7 @@ def _check_size(min_size: int, n: int) -> None:
         )
 
 
-def quantities_of(pits: PITs, residual: Floats | None, random_state: RandomState) -> Floats:
+def _quantities_of(pits: PITs, residual: Floats | None, random_state: RandomState) -> Floats:
     """Return the quantities that are summed over groups, shape (q, n).
 
     Ones, level and spread of one draw; then coverage and residual, times the weights if there are
@@ -199,7 +199,7 @@ def quantities_of(pits: PITs, residual: Floats | None, random_state: RandomState
     return np.stack([np.ones(n), u - 0.5, np.abs(u - 0.5) - 0.25, *weighted])
 
 
-def frame_of(
+def _frame_of(
     found: Found, masks: Masks, n_draws: int, has_residual: bool, correction: str
 ) -> pd.DataFrame:
     """Return the table of the groups found: tested, adjusted, sorted and named."""
@@ -291,7 +291,7 @@ def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
     return np.fromiter(tuples, dtype=object, count=len(tuples))[codes]
 
 
-def too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
+def _too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
     """Return rows of the table for named groups that have too few rows for a test."""
     nothing = np.full(sizes.size, np.nan)
     numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), nothing)
