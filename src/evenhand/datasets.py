@@ -146,11 +146,13 @@ def load_crime(path: str | os.PathLike[str] | None = None) -> Dataset:
     (1994, 99)
     """
     file = _local(path, ("communities.data",)) or _fetched_crime()
+    # figures of the study are those of this very file
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != _CRIME_SHA256:
         remedy = f"remove it and fetch it again from {_CRIME_URL}"
         raise bad_input(str(file), f"have the SHA-256 {_CRIME_SHA256}", digest, remedy)
     table = pd.read_csv(file, header=None, names=_CRIME_COLUMNS.split(), na_values="?")
+    # columns with missing values are left out, as in the published code
     features = table.iloc[:, _CRIME_IDENTIFIERS:-1].dropna(axis="columns")
     return Dataset(
         X=features.astype("float64"),
@@ -217,6 +219,7 @@ def load_credit(path: str | os.PathLike[str] | None = None) -> Dataset:
             f"the columns {found}",
             _CREDIT_REMEDY,
         )
+    # the test file has the column without values
     y = pd.to_numeric(table.pop(_CREDIT_LABEL), errors="coerce").astype("float64")
     wrong = ~y.isin((0.0, 1.0))
     if wrong.any():

@@ -25,7 +25,6 @@ splits. The model is trained once, for the last."""
 
 GROUP_MASS = 0.2
 CERTIFY_SHARE = 0.4
-WIDTH = 110
 
 
 def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = None) -> str:
@@ -50,6 +49,7 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
     from evenhand.datasets import load_diabetes
     from evenhand.store import check_folder, save
 
+    # before minutes of training
     check_folder(out)
     data = load_diabetes()
     with warnings.catch_warnings():
@@ -92,6 +92,7 @@ def _audits(
     held = chosen.certifying
     X = take_rows(data.X, held)
     y = take_rows(data.y, held)
+    # both on the same rows with the same seed: their differences are the models'
     deterministic, randomized = (
         audit(subject, X, y, groups=data.groups, random_state=seed, name=name)
         for subject, name in (
@@ -117,6 +118,7 @@ def _certified(X: pd.DataFrame, y: pd.Series, seed: int, say: Callable[[str], No
         f"diabetes: training on {len(X) - n_certifying} rows, keeping {n_certifying} to certify and"
         " audit ..."
     )
+    # the loosest target first, as its model serves all: a stricter one needs no new training
     trained = _trained(X, y, seed)
     for target, following in pairwise(TARGETS):
         try:
@@ -170,5 +172,4 @@ def _chosen(
 
 def _proven(chosen: Selection) -> str:
     """What is certified, at which alpha and at what price, without the table that follows."""
-    sentences = chosen.summary().partition("\n\n")[0].splitlines()
-    return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in sentences)
+    return "\n".join(textwrap.fill(sentence, 110) for sentence in chosen.sentences)

@@ -43,6 +43,7 @@ __all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes", 
 
 def generator(random_state: RandomState = None) -> np.random.Generator:
     """Return a NumPy generator from a seed, a generator, a RandomState or None (unpredictable)."""
+    # scikit-learn hands on legacy states: four of their numbers seed a new generator
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31, size=4))
     try:
@@ -111,6 +112,7 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
     if r is None:
         return fresh(n_samples, random_state)
     draws = check_draws(r)
+    # a number is one draw for everybody, as an array of its own size
     if draws.ndim == 0:
         return np.full(n_samples, float(draws))
     if draws.shape == (n_samples,) or (

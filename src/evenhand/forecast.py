@@ -263,6 +263,7 @@ class Forecast:
         InputError
             If the forecast is randomized already: randomization is the outermost step.
         """
+        # a second draw would spread the forecast again, and no certificate covers that
         if self.is_randomized:
             raise InputError(
                 "this forecast is randomized already; randomize the deterministic forecast instead"

@@ -39,6 +39,7 @@ def fit_model(
     random: np.random.Generator,
 ) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
     """Fit a model once, with its recalibration; the link around it is still to be chosen."""
+    # one seed for everything that is fitted: link and alternative share their folds
     seed = int(random.integers(2**31))
     model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
     inner = without_outcome_checks(model)
@@ -77,6 +78,7 @@ def choose_link(
     that certify it.
     """
     X, y = rows.certifying()
+    # made once: PITs, scores, widths and the price all come from it
     base = model.base_forecast(X)
     held = HeldOutScores(y, spread_step(y), random)
     pit = held.pit(base)
@@ -85,6 +87,7 @@ def choose_link(
         target.max_group_error, target.group_mass, certify_share=rows.share
     )
     proof = replace(proof, one_row_each=rows.one_row_each)
+    # the fit does not depend on alpha: the link is chosen afterwards
     model.set_params(alpha=proof.link.alpha)
     draws = jittered(y.size, PRICE_DRAWS, random)
     randomized_pit = proof.link.ppf(pit[:, None], draws)

@@ -30,9 +30,6 @@ from evenhand.forecasters import RecalibratedRegressor
 if TYPE_CHECKING:
     from evenhand.audits import Audit
 
-FAR_OFF = 0.05
-"""Average error from which mending a model before it is randomized is worth a try."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Summarized):
@@ -161,30 +158,37 @@ class Selection(Summarized):
             f" people{learned})."
         )
 
-    def summary(self) -> str:
-        """Return what was chosen, what is proven and what it costs, as text."""
+    @property
+    def sentences(self) -> list[str]:
+        """What was chosen, what is proven and what it costs, sentence by sentence."""
         lines = [
             self.statement,
             *([ONE_ROW_EACH] if self.certificate.one_row_each else []),
             *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
         ]
-        is_mended = getattr(self.model, "recalibrate", True)
-        if np.isfinite(self.price) and not is_mended and self._average_error(0) > FAR_OFF:
+        # a recalibrated base, and models that are randomized already, have nothing to try
+        is_recalibrated = getattr(self.model, "recalibrate", True)
+        is_far_off = self._average_error(0) > 0.05
+        if np.isfinite(self.price) and not is_recalibrated and is_far_off:
             lines.append(
                 f"The model itself is off by {points(self._average_error(0))} points on average:"
                 " try recalibrate=True."
             )
+        return lines
+
+    def summary(self) -> str:
+        """Return `sentences` and the comparison of forecasters as text."""
+
+        def rounded_up(share: float) -> str:
+            return at_most(share, 3, unit=1)
+
         shown = self.comparison.to_string(
             index=False,
             float_format=lambda value: f"{value:.3f}",
-            formatters={
-                "certified_group_error": lambda value: bound(
-                    lambda share: at_most(share, 3, unit=1), value
-                )
-            },
+            formatters={"certified_group_error": lambda value: bound(rounded_up, value)},
             na_rep="-",
         )
-        return "\n".join([*lines, "", shown])
+        return "\n".join([*self.sentences, "", shown])
 
     def _average_error(self, row: int) -> float:
         return float(self.comparison["average_error"].iloc[row])

@@ -30,6 +30,7 @@ def check_archive(content: bytes) -> None:
 
     Arrays may not declare more values than follow, either.
     """
+    # in proportion to the file: small archives that unpack to gigabytes are bombs
     bound = min(max(MOST_RATIO * len(content), LEAST_BOUND), MOST_UNPACKED)
     _check_members(content, bound, inside=False)
 
@@ -51,6 +52,7 @@ def _check_members(content: bytes, bound: int, *, inside: bool) -> None:
         for member in members:
             if inside or member.filename.endswith(".npy"):
                 _check_array(archive, member)
+            # declared sizes can lie: what is read counts
             bound -= _unpacked(archive, member, bound)
             if member.filename.endswith(".npz") and not inside:
                 _check_members(archive.read(member), bound, inside=True)
@@ -77,6 +79,7 @@ def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
         else:
             shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     n_bytes = math.prod(shape) * max(dtype.itemsize, 1)
+    # NumPy allocates what the header declares before it reads
     if n_bytes > member.file_size and not dtype.hasobject:
         raise InputError(
             f"its array {member.filename!r} declares {n_bytes:,} bytes and holds"

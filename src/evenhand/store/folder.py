@@ -49,6 +49,7 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     'first'
     """
     target = Path(folder)
+    # the nearest folder that exists decides whether the rest can be made
     there = next(path for path in (target, *target.absolute().parents) if path.exists())
     if not there.is_dir():
         raise bad_input(
@@ -92,11 +93,13 @@ def write_model(
                 replace_file(target / name, content)
             for name, content in companions.items():
                 replace_file(staged(target, packed.sha256, name), content)
+            # the manifest last: until then the folder holds the old model, whole
             replace_file(target / MANIFEST, packed.manifest)
         finally:
             # whichever model the manifest names by now
             failure = _settle(target, alone)
             if failure is not None:
+                # a second try before people are warned
                 failure = _settle(target, alone)
     if failure is not None:
         message = (
@@ -116,6 +119,7 @@ def read_steadily(source: Path, read: Callable[[dict[str, Any]], Found]) -> Foun
         try:
             return read(read_manifest(source))
         except InputError:
+            # an error counts only if no save came between: otherwise files of two models were mixed
             if mark(source) == before:
                 raise
     return read(read_manifest(source))

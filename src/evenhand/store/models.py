@@ -168,6 +168,7 @@ def _rebuilt(manifest: dict[str, Any], source: Path, estimator: Any) -> Any:
         contents = {key: read_file(source, file) for key, file in manifest["files"].items()}
         attached = iter(attached_parts(estimator, list(foreign_parts(manifest["model"])), source))
         return unpack(manifest["model"], contents, source, attached)
+    # these name their cause and remedy already
     except (InputError, MissingExtraError, MemoryError):
         raise
     except ModuleNotFoundError as error:

@@ -69,6 +69,7 @@ def pack(model: Forecaster) -> PackedModel:
     """
     from evenhand import __version__
 
+    # arrays and parts of nested models are collected flat, by the path to them
     blobs: dict[str, Blob] = {}
     entry = _pack(model, "model", blobs)
     files = {}
@@ -121,6 +122,7 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
     state = model.to_state()
     entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
     if state.arrays:
+        # safetensors writes the memory of an array as it lies
         arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
         blobs[key] = ("safetensors", to_bytes(arrays))
         entry["arrays"] = key
@@ -175,6 +177,7 @@ def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) 
         raise InputError(
             f"{source}: saved without {listed}; load it with load(folder, estimator=...), fitted"
         )
+    # one missing part needs no list around it
     given = [estimator] if len(names) == 1 else estimator
     if not isinstance(given, list | tuple) or len(given) != len(names):
         raise bad_input(

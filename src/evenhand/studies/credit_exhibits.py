@@ -111,6 +111,7 @@ def _thresholds(games: pd.DataFrame) -> Exhibit:
 
 def _map(found: pd.DataFrame, places: dict[str, dict[str, float]]) -> Exhibit:
     alphas = {bank: place["alpha"] for bank, place in places.items()}
+    # one alpha per kind of bank: the one that was chosen for it
     drawn = found[found["alpha"] == found["bank"].map(alphas)]
     return Exhibit(
         "map",
@@ -137,6 +138,7 @@ def _strengths(cells: pd.DataFrame, found: pd.DataFrame, place: dict[str, float]
     wrong = sorted(cells["wrong"].unique())
     selected = sorted(cells["selected"].unique())
     shown = [(wrong[0], selected[0]), (wrong[-1], selected[0]), (place["wrong"], place["selected"])]
+    # the chosen cell may be one of the corners
     places = list(dict.fromkeys(shown))
     return Exhibit(
         "strengths",

@@ -72,6 +72,7 @@ def plot_map(found: pd.DataFrame, alphas: dict[str, float]) -> Axes:
     kinds = [kind for kind in (LINKED, NETWORK) if kind in alphas]
     panels = figure.subplots(1, len(kinds), squeeze=False)[0]
     own = found[found["alpha"] == found["bank"].map(alphas)]
+    # colours symmetric about 0; small gains alone must not look large
     limit = max(float(own["more"].abs().max()), 0.1)
     for axes, kind in zip(panels, kinds, strict=True):
         table = own[own["bank"] == kind].pivot(index="wrong", columns="selected", values="more")

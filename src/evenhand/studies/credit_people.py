@@ -89,10 +89,12 @@ class Rollout:
     ) -> None:
         features, chances, age = load_people(data)
         order = np.random.default_rng([seed, 0]).permutation(len(chances))
+        # many people share a probability: noise makes worthiness continuous
         worth = chances + NOISE * np.random.default_rng([seed, 1]).normal(size=len(chances))
         self.seed = seed
         self.earlier = order[:N_EARLIER]
         self.customers = order[N_EARLIER : N_EARLIER + N_CUSTOMERS]
+        # customers are drawn before labels are selected: they are all kinds of people
         others = order[N_EARLIER + N_CUSTOMERS :]
         others = others[worth[others] >= np.quantile(worth, selected)] if selected else others
         self.learn = others[:N_TRAIN]

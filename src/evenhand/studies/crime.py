@@ -85,6 +85,7 @@ def run(
     max_steps : int
         Most steps of a training.
     """
+    # read first: a missing file ends the run before hours of training
     features = [str(name) for name in load_crime(data).X.columns]
     common: dict[str, Any] = {
         "alphas": list(alphas),
@@ -111,6 +112,7 @@ def run(
     work = partial(measure_split, data=None if data is None else str(data))
     parts = compute_parts(work, tasks, out / "parts", jobs=jobs, verbose=True)
     rows = pd.DataFrame(rows_of(tasks, parts, ("protocol", "seed")))
+    # parts keep the whole curve over group sizes, claims look at one size
     rows["worst_error"] = [at_mass(errors) for errors in rows["worst_errors"]]
     found = pd.concat(
         [
@@ -140,6 +142,7 @@ def _lead(found: pd.DataFrame, splits: int) -> list[str]:
     ]
     for name, own in found.groupby("protocol", sort=False):
         sentences.append(f"{str(name).capitalize()}: {tally(own)}.")
+        # one split decides nothing, so nothing has failed
         failed = own[own["verdict"] != "holds"] if splits > 1 else own.head(0)
         sentences += [
             f"{str(row.verdict).capitalize()}, {name}: {row.claim} ({row.measured}:"
@@ -235,6 +238,7 @@ def _groups(rows: pd.DataFrame, protocol: Protocol) -> Exhibit:
 
 def _proofs(rows: pd.DataFrame) -> Exhibit:
     """Errors that are certified, found by the oracle, learned and scanned, side by side."""
+    # only rows that nothing was learned from prove something
     own = rows[(rows["protocol"] == "apart") & ~rows["recalibrated"]]
     table = []
     for (forecaster, alpha), part in own.groupby(["forecaster", "alpha"], sort=False):

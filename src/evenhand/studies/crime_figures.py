@@ -46,6 +46,7 @@ def plot_sharpness(rows: pd.DataFrame, *, recalibrated: bool) -> Axes:
             _front(axes, network, error, score, ORANGE, "o", "Paper's network")
             if len(linked):
                 _front(axes, linked, error, score, BLUE, "s", "Link around an ensemble")
+            # in theory the price adds to the log score of a base that is right
             if len(linked) and (error, score) == ("worst_error", "cell_log_score"):
                 means = linked.groupby("alpha")[[error, "base_plus_price"]].mean()
                 axes.plot(
@@ -95,6 +96,7 @@ def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) ->
     panels = figure.subplots(1, 2, sharey=True)
     network = rows[rows["forecaster"] == NETWORK]
     styles = dict(zip(sorted(null), ((BLUE, "o"), (ORANGE, "s")), strict=True))
+    # the null is that of calibrated forecasts, the same before and after recalibration
     for axes, recalibrated in zip(panels, (False, True), strict=True):
         for alpha, (color, marker) in styles.items():
             own = network[(network["alpha"] == alpha) & (network["recalibrated"] == recalibrated)]

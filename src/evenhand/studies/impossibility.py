@@ -67,12 +67,14 @@ class TwoWorlds:
     def slice_of(self) -> NDArray[np.intp]:
         """Number of the slice that each person was seen in, shape (n,), from 0."""
         cells = np.floor(self.forecast.pit(self.outcomes) * self.slices)
+        # a PIT that is rounded to 1 belongs to the last slice
         return np.clip(cells, 0, self.slices - 1).astype(np.intp)
 
     def outcomes_at(self, world: World, share: Floats) -> Floats:
         """Quantiles of each person's outcomes at `share`, shape (n, m) or (1, m), within (0, 1)."""
         check_choice("world", world, WORLDS)
         if world == "sliced":
+            # uniform within the person's slice: over people all slices occur equally often
             share = (self.slice_of[:, None] + share) / self.slices
         return self.forecast.distribution.expand().ppf(share)
 

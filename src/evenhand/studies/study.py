@@ -121,6 +121,7 @@ def compute_parts(
         done = len(tasks) - len(missing)
         advance(done, "parts")
         calls = (delayed(_compute)(work, task, file) for task, file in missing)
+        # values come back through the files: a stopped run has lost the parts in progress only
         for _ in _workers(jobs)(calls):
             done += 1
             advance(done, "parts")
@@ -183,6 +184,7 @@ def plain(values: Any) -> Any:
         return plain(values.tolist())
     if isinstance(values, list | tuple):
         return [plain(value) for value in values]
+    # JSON has no NaN
     if isinstance(values, float) and not math.isfinite(values):
         return None
     return values

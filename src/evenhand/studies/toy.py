@@ -92,10 +92,12 @@ def train(seed: int) -> Models:
     """Train the networks, and learn the recalibration maps on rows that they have not seen."""
     from sklearn.frozen import FrozenEstimator
 
+    # a stream of its own for each part of the study
     random = np.random.default_rng([seed, 1])
     X, y = draw_rows(N_TRAIN, random)
     # on one kind of machine a seed gives one study
     shared: dict[str, Any] = {"device": "cpu", "random_state": seed}
+    # one network with one normal: a plain Gaussian regression
     small = evenhand.MixtureMLPRegressor(
         1,
         1,
@@ -222,6 +224,7 @@ def miss_rate(forecast: Forecast, x: Floats) -> Floats:
 
     Shape (n,).
     """
+    # in closed form over outcomes, on the grid of draws
     low, high = (end.reshape(x.size, -1) for end in forecast.interval(LEVEL))
     mean = truth(x)[:, None]
     inside = special.ndtr((high - mean) / NOISE) - special.ndtr((low - mean) / NOISE)

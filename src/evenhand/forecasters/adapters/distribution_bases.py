@@ -81,6 +81,7 @@ class CallableBase(Base):
         return base
 
     def distribution(self, X: Any) -> Distribution:
+        # whatever people return, one of three kinds is taken
         output = self.estimator(X)
         if isinstance(output, tuple) and len(output) == 2:
             output = Normal(*(np.ravel(np.asarray(part, dtype=np.float64)) for part in output))
@@ -217,6 +218,7 @@ def _rows_for(estimator: Any, X: Any) -> Any:
     In a Pipeline they have passed the steps before the last.
     """
     method = _ppf_method(estimator)
+    # a Pipeline passes on predict_proba by itself, and pred_dist not
     if method is None or hasattr(estimator, method) or len(estimator.steps) == 1:
         return X
     return estimator[:-1].transform(X)

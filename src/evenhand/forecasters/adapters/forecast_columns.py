@@ -112,6 +112,7 @@ def forecast_columns(
         return _listed(present, samples, "--samples", source)
     if quantiles is not None:
         names = _listed(present, quantiles, "--quantiles", source)
+        # files list quantiles in any order
         return sorted(names, key=_level)
     return [check_column(str(name), present, source) for name in (mean, std)]
 

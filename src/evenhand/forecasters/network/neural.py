@@ -203,6 +203,7 @@ class NeuralForecaster(Forecaster):
 
         params = dict(state.params["params"])
         learned = state.params["learned"]
+        # JSON knows lists only
         params["hidden"] = tuple(params["hidden"])
         model = cls(**params)
         shape = learned["shape"] | {"hidden": tuple(learned["shape"]["hidden"])}

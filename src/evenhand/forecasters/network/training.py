@@ -106,6 +106,7 @@ def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[
     """
     check_fraction("validation_fraction", fraction)
     n = rows.y.size
+    # fewer rows would leave a validation loss of one or two outcomes
     if n < MIN_ROWS_TO_SPLIT:
         return rows, rows
     order = generator(random_state).permutation(n)
@@ -127,6 +128,7 @@ def split_rows_by_network(
     n_held = min(max(round(fraction * n), 1), n - 1)
     # each network's share begins where the last one's ended
     order = generator(random_state).permutation(n)
+    # one permutation, turned on by a share for each network
     orders = np.stack([np.roll(order, -i * n_held) for i in range(n_networks)])
     held = orders[:, :n_held]
     kept = orders[:, n_held:]
@@ -175,6 +177,7 @@ def _train(
     # torch has generators of its own, and on a GPU one per device
     seed = int(generator(random_state).integers(2**62))
     random = torch.Generator(where).manual_seed(seed)
+    # started on the CPU, so that a seed gives one start on any device
     stack = Stack(shape, n_networks, torch.Generator().manual_seed(seed)).to(where)
     x, y, weight = _tensors(learning, where)
     run = _Run(stack, loss, settings, _numbers(learning, where))
@@ -227,6 +230,7 @@ class _Judge:
         x, y, weight = _tensors(rows, where)
         of = _numbers(rows, where)
         n = of.shape[1]
+        # few rows get many draws each, so that the loss has about the same noise
         m = -(-VALIDATION_CELLS // n) if takes_draw else 1
         # (networks or 1, rows times draws)
         self.x, self.y, self.weight = (
@@ -303,6 +307,7 @@ class _Run:
         rows = self._next_rows(random)
         shape = self.stack.shape
         r = torch.rand(rows.shape, generator=random, device=x.device) if shape.takes_draw else None
+        # dropout in steps, not in checks
         self.stack.train()
         values = self.loss(self.stack(x[rows], r, random), y[rows], r, self.numbers)
         # networks share nothing, so the gradient of the sum is each network's own
@@ -332,6 +337,7 @@ class _Run:
 
     def check(self, judge: _Judge, step: int) -> None:
         self.stack.eval()
+        # the loss of each running network decides about that network alone
         values = judge(self.stack, self.numbers)
         better = values < self.best[self.numbers]
         at = self.numbers[better]
@@ -366,6 +372,7 @@ class _Run:
             self.of = self.of[running]
 
     def result(self) -> Trained:
+        # a network whose loss was never finite has kept its start
         if not torch.isfinite(self.best).all():
             raise InputError(
                 "training diverged: no finite validation loss; scale the outcome or lower"

@@ -132,6 +132,7 @@ class LearningApplicants:
 
     def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
         """Return who of n people applies, shape (n,)."""
+        # nothing is known about the bank yet: all apply
         if self._network is None:
             return np.ones(len(X), dtype=np.bool_)
         return np.asarray(self.predicted_utility(X, y) >= 0)
@@ -153,11 +154,13 @@ class LearningApplicants:
         gains = check_rows("utility", utility, len(X))
         if self._encoder is None:
             self._encoder = TableEncoder().fit(X)
+            # the scale of the first batch, so that later inputs mean the same to the network
             self._scale = float(worth.mean()), float(worth.std()) or 1.0
         inputs = self._inputs(X, worth)
         if self._seen is not None:
             inputs = np.vstack([self._seen[0], inputs])
             gains = np.concatenate([self._seen[1], gains])
+        # the latest applicants, as the bank may have changed
         self._seen = inputs[-self.memory :], gains[-self.memory :]
         self._network = MLPRegressor(
             hidden_layer_sizes=self.hidden,

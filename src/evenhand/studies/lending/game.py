@@ -96,6 +96,7 @@ class LendingGame(LendingRules):
     @cached_property
     def decision(self) -> BayesDecision:
         """The bank's decision, its utilities made non-negative losses: actions "yes" and "no"."""
+        # utilities less their maximum, with the sign changed: decisions are the same
         bad = StepLoss([self.threshold], [self.bank_gain + self.bank_loss, 0.0])
         return BayesDecision((YES, NO), {YES: bad, NO: self.bank_gain})
 
@@ -127,6 +128,7 @@ class LendingGame(LendingRules):
         parts = []
         for rows in row_blocks(len(X), BLOCK_ROWS):
             people = take_rows(X, rows)
+            # one draw shows what kind of forecast the bank makes
             one: Forecast = bank.forecast(people, 0.5)
             if isinstance(one.distribution, Randomized):
                 parts.append(self.chance_of_link(one.distribution.base, one.distribution.link))
@@ -148,9 +150,11 @@ class LendingGame(LendingRules):
         score = np.where(lower < upper, special.ndtri_exp(lower), -special.ndtri_exp(upper))
         if link.alpha == 1:
             return np.asarray(score <= special.ndtri(self.risk), dtype=np.float64)
+        # K(risk; r) does not depend on the person: one table serves all
         r = _link_nodes()
         most = Randomized(Normal(0.0, np.ones(1)), link, r).ppf(self.risk)
         most, score = (np.clip(np.where(np.isnan(z), 0.0, z), -SURE, SURE) for z in (most, score))
+        # `most` falls with the draw, and np.interp needs increasing places
         return np.interp(score, most[::-1], r[::-1], left=1.0, right=0.0)
 
     def chance_in_tries(self, chance: ArrayLike, *, same_draw: bool = False) -> Floats:
@@ -177,8 +181,10 @@ class LendingGame(LendingRules):
             only.
         """
         one, qualified = self._of_people(chance, y)
+        # a person knows y, so the own kind of gain is certain: only the answer is not
         yes = self.chance_in_tries(one, same_draw=same_draw)
         gain = np.where(qualified, self.gain_qualified, self.gain_unqualified)
+        # try i + 1 is paid for where the first i were refused
         refused = 1 - one
         retries = (
             (self.max_tries - 1) * refused
@@ -257,6 +263,7 @@ class LendingGame(LendingRules):
         for block in row_blocks(n, BLOCK_ROWS):
             rows = block.start + np.flatnonzero(asks[block])
             if rows.size:
+                # a keyed draw is the same in every try: asking again changes nothing
                 r = (
                     fresh((rows.size, self.max_tries), random)
                     if keyed is None

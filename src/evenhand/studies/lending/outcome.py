@@ -53,6 +53,7 @@ class Round(Summarized):
         """What each person gains, shape (n,); 0 for those who stayed away."""
         game = self.game
         gain = np.where(self.qualified, game.gain_qualified, game.gain_unqualified)
+        # the first try is free, each further one costs
         ending = np.where(self.approved, gain, -game.refusal_cost)
         return np.where(self.applied, ending - game.retry_cost * np.maximum(self.tries - 1, 0), 0.0)
 
@@ -80,6 +81,7 @@ class Round(Summarized):
 
         What individual calibration bounds.
         """
+        # a share of all people, not of those approved: groups defined by answers are not bounded
         return float((self.approved & ~self.qualified).mean())
 
     @property

@@ -91,6 +91,7 @@ def play_rounds(
     2
     """
     check_choice("labels", labels, ("none", "approved", "all"))
+    # a bank that learns needs labels before its first round
     if (labels == "none") != (start is None):
         raise bad_input(
             "start", "be given where the bank learns, and only there", f"labels={labels!r}"
@@ -112,6 +113,7 @@ def play_rounds(
             )
         X = batch[0]
         worth = check_finite("y", batch[1])
+        # the first round is played with the bank fitted on `start` above
         if rounds and known is not None:
             bank = _fitted(bank, known)
         applied = applicants.applies(game, bank, X, worth)
@@ -120,8 +122,10 @@ def play_rounds(
         rounds.append(played)
         if played.applied.any():
             asked = np.flatnonzero(played.applied)
+            # who stayed away teaches nobody what applying brings
             applicants.learn(take_rows(X, asked), worth[asked], played.utilities[asked])
         if known is not None:
+            # selective labels: an outcome is known of those only who got a loan
             seen = (
                 np.flatnonzero(played.approved) if labels == "approved" else np.arange(worth.size)
             )
