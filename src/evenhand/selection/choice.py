@@ -19,7 +19,7 @@ from evenhand._validate import (
     check_finite,
     check_fraction,
 )
-from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
+from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, spread_step
 from evenhand.calibration import pathwise_errors
 from evenhand.certificates import (
     FixedSequenceCertificate,
@@ -35,7 +35,7 @@ from evenhand.forecasters import (
     PAICRegressor,
 )
 from evenhand.forecasters.adapters import thawed
-from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, spread_step
+from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.estimators import (
     DEFAULT_LINK,
     check_estimator,

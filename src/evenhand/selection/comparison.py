@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._validate import (
-    MILD_ATOM,
-    Floats,
-    largest_atom,
-)
-from evenhand.calibration import calibration_error, crps, log_score, rounding_step
+from evenhand._validate import Floats
+from evenhand.calibration import calibration_error, crps, log_score
 from evenhand.forecast import Forecast
 
 COMPARED_DRAWS = 2
@@ -50,9 +46,3 @@ class HeldOutScores:
             "average_error": calibration_error(self.pit(forecast) if pit is None else pit),
             "certified_group_error": np.nan,
         }
-
-
-def spread_step(y: Floats) -> float | None:
-    """Rounding step over which PITs are spread where outcomes repeat, None for other outcomes."""
-    # small atoms hardly move an error, and spread PITs are noisier
-    return rounding_step(y) if largest_atom(y)[1] > MILD_ATOM else None

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats
+from evenhand.audits import spread_step
 from evenhand.calibration import calibration_error, interval_width
 from evenhand.certificates import certify_link
 from evenhand.draws import jittered
@@ -19,7 +20,7 @@ from evenhand.forecasters import (
     RandomizedRegressor,
     RecalibratedRegressor,
 )
-from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, spread_step
+from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.estimators import without_outcome_checks
 from evenhand.selection.result import Selection
 from evenhand.selection.rows import SplitRows, naming_the_split

@@ -22,7 +22,7 @@ from evenhand._files import write_text
 from evenhand._progress import progress
 from evenhand._validate import bad_input
 from evenhand.figures import save_figure
-from evenhand.report.page import bullets, figure, heading, page, paragraph, section, table
+from evenhand.report import bullets, figure, heading, html_page, paragraph, section, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -239,7 +239,7 @@ def write_study(
         parts.append(_section(exhibit))
     origin = paragraph("Made by evenhand. All digits are in results.json and the csv files.")
     parts.append(f"<footer>{origin}</footer>")
-    write_text(out / "index.html", page(title, "\n".join(parts)))
+    write_text(out / "index.html", html_page(title, "\n".join(parts)))
 
 
 def _section(exhibit: Exhibit) -> str:
