@@ -106,6 +106,7 @@ class NormalMixture(Distribution):
         return np.asarray(np.sqrt((self.weights * spread).sum(axis=-1)))
 
     def crps(self, y: ArrayLike) -> Floats:
+        # pairs of components grow with the square of their number
         if self.loc.shape[-1] > MAX_PAIRED:
             return super().crps(y)
         # E|Y - y| - E|Y - Y'| / 2 (Grimit et al. 2006)

@@ -94,6 +94,7 @@ class Quantiles(Distribution):
         Levels and values below and above it.
         """
         below = (knots <= point[..., None]).sum(axis=-1)
+        # beyond the ends the outermost interval, whose density the tail continues
         at = np.clip(below, 1, knots.shape[-1] - 1)[..., None]
         shape = (*at.shape[:-1], knots.shape[-1])
         p = np.broadcast_to(self.levels, shape)

@@ -193,6 +193,7 @@ def _map_tail(
     An upper tail goes through the map mirrored at (1/2, 1/2). Levels above 1/2 keep their digits in
     1 - level.
     """
+    # both sides for all points, of which each point keeps its own
     shape = np.broadcast_shapes(() if which is None else which.shape, log_u.shape, is_upper.shape)
     tail = np.broadcast_to(log_u, shape)
     side = np.broadcast_to(is_upper, shape)

@@ -152,6 +152,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         table = as_pandas(X)
         read = self.schema_.apply(table, "")
+        # a table of polars goes to the model as it came, if training had one too
         return X if read is table and not self.sees_pandas_ else read
 
     def _check_new_rows(self, X: Any) -> Any:

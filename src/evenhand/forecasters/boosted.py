@@ -166,6 +166,7 @@ class BoostedDistributionRegressor(Forecaster):
             )
         check_continuous(outcomes, on_discrete=self.on_discrete)
         self.encoder_ = TableEncoder().fit(table)
+        # median and quartiles: outliers must not set the unit of the trees
         self.y_offset_, self.y_unit_ = _centre_and_spread(outcomes, weight)
         unit = (outcomes - self.y_offset_) / self.y_unit_
         residuals = self._grow(self._features(table), unit, weight / weight.mean())
@@ -253,6 +254,7 @@ class BoostedDistributionRegressor(Forecaster):
         start = 0
         for column in self.encoder_.columns_:
             n_out = len(column.outputs())
+            # the encoder is the networks': its columns are turned back into what trees split
             block = encoded[:, start : start + n_out]
             gone = (
                 encoded[:, start + n_out] > 0
@@ -275,6 +277,7 @@ class BoostedDistributionRegressor(Forecaster):
         # folds of equal size up to one row
         fold = random.permutation(y.size) % self.cv
         settings = self._settings(int(random.integers(2**31)))
+        # binned once: folds and all three fits are subsets of one data set
         rows = self._dataset(features, y, settings)
         self.mean_boosters_: list[Any] = []
         self.scale_boosters_: list[Any] = []
@@ -297,6 +300,7 @@ class BoostedDistributionRegressor(Forecaster):
         return np.asarray((y - loc) / scale)
 
     def _dataset(self, features: Floats, y: Floats, settings: dict[str, Any]) -> Any:
+        # LightGBM splits categories by sets of levels, numbers by thresholds
         names = [one for column in self.encoder_.columns_ for one in _names(column)]
         categories = [i for i, is_category in enumerate(names) if is_category]
         return (

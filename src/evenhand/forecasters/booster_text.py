@@ -28,6 +28,7 @@ def check_booster_text(text: str, n_features: int) -> None:
     """
     try:
         header, trees = _sections(text)
+        # a feature that a booster does not know of would be read past the end of the row
         fits = int(header["max_feature_idx"]) + 1 == n_features
         if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
             raise InputError("it must have one tree per iteration")

@@ -177,6 +177,7 @@ class RandomizedRegressor(WrappingForecaster):
         model = cls(fitted.estimator, **params)
         make_link(model.link, model.alpha)
         model._set_base(ForecasterBase(fitted) if model.recalibrate else fitted._base)
+        # both read the same training table
         model._columns_from_state(fitted._columns_to_state())
         return model
 
@@ -194,10 +195,12 @@ class RandomizedRegressor(WrappingForecaster):
 
     def to_state(self) -> State:
         check_is_fitted(self)
+        # alpha and link may have changed since the fit
         link = make_link(self.link, self.alpha)
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         seed = self.random_state if isinstance(self.random_state, int) else None
         params = {"alpha": link.alpha, "link": link.name, "cv": int(self.cv), "random_state": seed}
+        # a link is stored by name and alpha, not as an object
         params |= {"on_discrete": self.on_discrete, "recalibrate": bool(self.recalibrate)}
         stored = {"params": params, "learned": learned}
         return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())

@@ -171,6 +171,7 @@ class RecalibratedRegressor(WrappingForecaster):
         check_is_fitted(self)
         rows = self._check_new_rows(X)
         labels = self._labels(rows)
+        # labels of a group function are not values of the table, and are counted here
         if self._grouping is not None and labels is not None:
             self._grouping.warn_unseen(labels, self.groups_["group"].tolist())
         return self._mapped(Forecast(self._base.distribution(rows)), labels)
@@ -216,6 +217,7 @@ class RecalibratedRegressor(WrappingForecaster):
 
     def to_state(self) -> State:
         check_is_fitted(self)
+        # a function cannot be stored: the grouping refuses it
         by, columns = (None, []) if self._grouping is None else self._grouping.to_state()
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         learned["columns"] = columns

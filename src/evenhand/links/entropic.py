@@ -72,6 +72,7 @@ class Entropic(Link):
         self.kappa = 0.0 if self._potential is None else self._potential.kappa
 
     def _prepare(self) -> None:
+        # tables are costly and shared: links of one kappa are made again and again
         self._potential = _potential_at(self.kappa) if self.kappa >= NEGLIGIBLE else None
 
     @property
@@ -125,6 +126,7 @@ class Entropic(Link):
         s = self._potential.length(log_mass)
         # s is measured from above where the turn is passed
         near = np.where(is_low, np.minimum(s, t), np.minimum(s, self.kappa - t))
+        # back from scaled lengths, in place: this is called for millions of values
         near /= self.kappa
         return np.asarray(np.subtract(1.0, near, out=near, where=is_low == far))
 
@@ -252,6 +254,7 @@ class _Table:
         self._step = step
         self._last = at.size - 1
         rise = np.diff(at)
+        # slopes per step of the grid, for polynomials in t from 0 to 1
         low = slope[:-1] * step
         high = slope[1:] * step
         self._powers = (low + high - 2 * rise, 3 * rise - 2 * low - high, low, at[:-1])
@@ -273,6 +276,7 @@ class _Table:
         t = place - piece
         first, *others = self._powers
         value = first.take(piece)
+        # Horner's scheme, in place
         for power in others:
             value *= t
             value += power.take(piece)
@@ -291,6 +295,7 @@ class _Potential:
         self.mean_error, self.price = statistics_of(profile, kappa)
         edges = np.linspace(profile.end, 0.0, 60 + int(90 * profile.end))
         tau, weight = gauss_legendre(edges, order=8)
+        # edges run from the end to the middle, so steps are negative and s counts from the end
         s = np.concatenate(([0.0], -np.cumsum((weight * profile.ds(tau)).sum(axis=-1))))
         v = profile.v(edges)
         g = np.sqrt(profile.peak_squared) * np.exp(-(v**2))

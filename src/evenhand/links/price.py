@@ -59,6 +59,7 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     >>> bool(abs(small + np.log(2 * 0.001) + 1) < 0.002)
     True
     """
+    # above 1/3 the truth itself is good enough, without a draw
     errors = np.minimum(_check_errors(error), FREE)
     part = errors / FREE
     return np.asarray(_main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part))[()]

@@ -272,6 +272,7 @@ def _certify_model(
     pit = np.empty_like(draws)
     for start in range(0, y.size, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, y.size))
+        # in blocks: a forecast over many draws takes memory for each
         forecast = model.forecast(take_rows(X, block), draws[block])
         if not forecast.is_randomized:
             return None

@@ -203,6 +203,7 @@ class Selection(Summarized):
         lines = [f"The least randomization that shows it: alpha = {self.alpha:.3g}."]
         if not np.isfinite(self.price):
             return lines
+        # around a model with too wide intervals a link can narrow them
         compared = "wider" if self.wider >= 0 else "narrower"
         paid = f"Price: {self.price:.2f} nats of log score on these people"
         lines.append(

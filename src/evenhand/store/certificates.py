@@ -56,6 +56,7 @@ def people_record(ids: Iterable[Any], named_by: str) -> dict[str, Any]:
     people.
     """
     people = list(ids)
+    # without a salt, a guess of the people could be tested against the hash
     salt = secrets.token_hex(16)
     return {
         "n": len(people),

@@ -80,6 +80,7 @@ def pack(model: Forecaster) -> PackedModel:
         name = f"{key}-{sha256[:16]}.{ending}"
         contents[name] = content
         files[key] = {"file": name, "sha256": sha256}
+    # the manifest holds the hash of each file, and of itself
     manifest = sealed({"written_by": f"evenhand {__version__}", "model": entry, "files": files})
     return PackedModel(entry, contents, manifest, str(json.loads(manifest)["sha256"]))
 

@@ -172,6 +172,7 @@ def _linked_banks(rollout: Rollout, alphas: list[float]) -> Iterator[Row]:
         trees, alpha=alphas[0], link=LINK, random_state=rollout.seed, on_discrete="ignore"
     )
     known = np.concatenate([rollout.learn, rollout.stop])
+    # trees need no rows for early stopping
     bank.fit(rollout.features.iloc[known], rollout.labels[known])
     game = rollout.game()
     (X, y) = rollout.rows(rollout.customers)

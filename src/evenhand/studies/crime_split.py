@@ -159,6 +159,7 @@ def _linked_rows(
     y = split.y
     learn = split.learn
     stop = split.stop
+    # the ensemble sets rows of its own aside for early stopping: it gets those of both parts
     base = MixtureMLPRegressor(random_state=split.seed, max_steps=max_steps, device="cpu").fit(
         np.vstack([X[learn], X[stop]]), np.concatenate([y[learn], y[stop]])
     )

@@ -14,6 +14,7 @@ Map = tuple[Floats, Floats]
 
 def learn_map(pit: Floats) -> Map:
     """Learn the map from PITs of any shape: its levels and values."""
+    # draws of a person count as rows: one map is learned for all of them
     seen = pit.ravel()
     levels, values, _ = learn_maps(
         seen, np.ones(seen.size), [("all", np.ones(seen.size, dtype=np.bool_))]

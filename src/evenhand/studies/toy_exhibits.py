@@ -21,6 +21,7 @@ def exhibits(values: Mapping[str, Any]) -> list[Exhibit]:
         `introduction`, `notions`, `averaged` and `resolution` of the forecasters; `floors` and
         `picture` of the worlds; `settings`.
     """
+    # the order of the argument: what is seen, how it is measured, why no data can show it
     makers = (_introduction, _notions, _readings, _averaged, _worlds, _floors)
     return [make(values) for make in makers]
 
@@ -31,6 +32,7 @@ def lead(values: Mapping[str, Any]) -> list[str]:
     small = row["Small network"]
     paper = row["Paper's network"]
     worst = {name: max(share) for name, share in values["introduction"]["misses"].items()}
+    # the largest number of slices, nearest to the limit of theory
     most = values["floors"][-1]
     settings = values["settings"]
     one, many = (

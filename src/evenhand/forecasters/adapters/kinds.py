@@ -63,6 +63,7 @@ class MembersBase(Base):
         return mixture([(1.0, member.distribution(X), member.estimator) for member in self.members])
 
     def to_arrays(self) -> dict[str, Floats]:
+        # flat names, as one file holds the arrays of all members
         named = ((i, member.to_arrays()) for i, member in enumerate(self.members))
         return {f"{i}.{name}": array for i, arrays in named for name, array in arrays.items()}
 

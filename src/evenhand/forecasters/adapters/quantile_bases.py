@@ -118,6 +118,7 @@ class QuantileBase(Base):
             rule = f"predict a column for each of its {levels.size} levels"
             got = f"shape {values.shape} from {type(model).__name__}"
             raise bad_input("estimator", rule, got, USE_A_FUNCTION)
+        # models keep levels in the order in which they were given
         order = np.argsort(levels)
         return Quantiles(levels[order], spaced(levels[order], values[:, order]))
 
@@ -149,6 +150,7 @@ def known_levels(estimator: Any) -> Floats | None:
             levels = np.asarray(getattr(model, name, ()), dtype=np.float64)
         except (TypeError, ValueError):
             continue
+        # an attribute of that name may hold anything: only levels of quantiles count
         distinct = levels.ndim == 1 and np.unique(levels).size == levels.size > 1
         if distinct and levels.min() > 0 and levels.max() < 1:
             return levels

@@ -46,6 +46,7 @@ class ResidualBase(Base):
         is_frozen = isinstance(estimator, FrozenEstimator)
         if n < 2 * cv and not is_frozen:
             raise bad_input("X", f"have at least {2 * cv} rows for cv={cv}", f"n_samples = {n}")
+        # the model that forecasts learns from all rows; those of the folds give residuals only
         model = fitted(estimator, X, y, weight)
         if is_frozen:
             residuals = y - np.ravel(model.predict(X))

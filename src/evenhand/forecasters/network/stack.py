@@ -96,6 +96,7 @@ class Stack(torch.nn.Module):
             if i in (0, last) or r is None:
                 x = torch.baddbmm(bias, x, kernel)
             else:
+                # the draw's column apart: no copy of the inputs with one column more
                 x = torch.baddbmm(bias, x, kernel[:, :-1]) + r[..., None] * kernel[:, -1:]
             if i < last:
                 x = activation(x)
@@ -151,6 +152,7 @@ def pick_device(device: str) -> torch.device:
     """Return the torch device; "auto" takes a CUDA device if there is one."""
     check_choice("device", device, ("auto", "cpu", "cuda"))
     has_cuda = torch.cuda.is_available()
+    # never silently on the CPU: that may take hours
     if device == "cuda" and not has_cuda:
         remedy = (
             "a fitted model runs anywhere: set model.device = 'auto', or model.estimator_.device"

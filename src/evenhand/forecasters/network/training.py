@@ -279,6 +279,7 @@ class _Run:
         self.best = torch.full((n,), np.inf, device=where)
         self.waited = torch.zeros(n, dtype=torch.long, device=where)
         self.n_steps = torch.zeros(n, dtype=torch.long, device=where)
+        # the best parameters so far, of stopped networks too
         self.kept = {name: p.detach().clone() for name, p in stack.named_parameters()}
         self.optimizer = self._optimizer()
         self.order = torch.empty((0, 0), dtype=torch.long, device=where)
@@ -331,6 +332,7 @@ class _Run:
             keys = torch.rand((self.n_running, n), generator=random, device=self.numbers.device)
             self.order = keys.argsort(dim=-1)
             self.place = 0
+        # the rest of a pass that fills no batch is dropped
         at = self.order[:, self.place : self.place + size]
         self.place += size
         return self.of.expand(self.n_running, -1).gather(1, at)
