@@ -43,7 +43,7 @@ class Comparison(Summarized):
 
 
 def compare(first: Audit, second: Audit) -> Comparison:
-    """Put two audits of the same rows side by side, with a sentence in plain words on each difference.
+    """Put two audits of the same rows side by side, with a sentence on each difference.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ def compare(first: Audit, second: Audit) -> Comparison:
     >>> from evenhand import Forecast, audit
     >>> y = np.random.default_rng(0).normal(size=500)
     >>> sharp = Forecast.from_normal(np.zeros(500), np.full(500, 0.5))
-    >>> found = [audit(f, y=y, name=n) for f, n in ((sharp, "sharp"), (sharp.randomized(0.1), "randomized"))]
+    >>> both = {"sharp": sharp, "randomized": sharp.randomized(0.1)}
+    >>> found = [audit(forecast, y=y, name=name) for name, forecast in both.items()]
     >>> list(compare(*found).table.columns)
     ['measure', 'sharp', 'randomized', 'in_words']
     """

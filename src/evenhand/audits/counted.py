@@ -43,7 +43,7 @@ MOST_RESIDUAL = 1e140
 """Squares of larger residuals would not be numbers."""
 
 Sums = dict[str, Floats]
-"""Of each group, sums of the mean PIT of its rows, of the residual and of its square, shape (3,)."""
+"""Sums over each group of the mean PIT of a row, its residual and its square, shape (3,)."""
 
 
 @dataclass(frozen=True)

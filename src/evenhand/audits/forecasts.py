@@ -95,7 +95,10 @@ def read_subject(
     *,
     weights: Floats | None = None,
 ) -> Subject:
-    """Forecast each row once; keep PITs of a forecaster over jittered draws, or of given forecasts."""
+    """Forecast each row once, and keep PITs and scores.
+
+    A forecaster is asked for jittered draws; forecasts that are given keep theirs.
+    """
     if y is None:
         raise bad_input("y", "be given: an audit needs outcomes", "None")
     outcomes = check_finite("y", y)
@@ -281,7 +284,7 @@ def _forecast(model: Any, X: Any, random: np.random.Generator) -> Forecast:
 
 
 def _few_draws(forecast: Forecast, random: np.random.Generator) -> Forecast:
-    """Keep one draw in each of a few cells: chosen at random in each, so that they are jittered too."""
+    """Keep one draw in each of a few cells, chosen at random: these are jittered too."""
     per_cell = PIT_DRAWS // SCORE_DRAWS
     chosen = (per_cell * fresh((len(forecast), SCORE_DRAWS), random)).astype(np.intp)
     return forecast.take_draws(per_cell * np.arange(SCORE_DRAWS) + chosen)
@@ -300,7 +303,7 @@ def _read(
 
 
 def _pit(forecast: Forecast, low: Floats, high: Floats, share: Floats) -> Floats:
-    """PITs of shape (n, m), drawn from the probability of the rounding cell where it has a width."""
+    """Return PITs of shape (n, m), spread over the probability of the rounding cell, if any."""
     pit = forecast.cdf(low)
     if low is not high and not np.array_equal(low, high):
         pit = pit + (share[:, None] if pit.ndim == 2 else share) * (forecast.cdf(high) - pit)
@@ -317,10 +320,10 @@ def _draws(forecast: Forecast) -> Floats | None:
 def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
     """Mean of each person's forecasts over the draws.
 
-    The audit's own draws stand for a uniform one, over which a link has a distribution of its own. Given
-    forecasts are averaged over the draws that they have; where means are no formulas, the mean is
-    that of one outcome drawn from each, the probabilities spread over cells and dealt to the draws
-    at random. All are without bias.
+    Where the audit makes the draws, a link has a mean over a uniform draw. Given forecasts are
+    averaged over the draws that they have; where means are no formulas, the mean is that of one
+    outcome drawn from each, the probabilities spread over cells and dealt to the draws at random.
+    All are without bias.
     """
     distribution = forecast.distribution
     shape = distribution.batch_shape

@@ -82,7 +82,7 @@ def with_sources(
     rows: NDArray[np.intp] | None = None,
     n_rows: int | None = None,
 ) -> Audit:
-    """Add to an audit the command that made it, and the hashes of the model folder and of the table it was made from.
+    """Add to an audit the command that made it, and the hashes of model and table.
 
     Parameters
     ----------

@@ -263,7 +263,7 @@ def certify(
     sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> certificates.PITCertificate:
-    """Certify a forecaster, or given forecasts, on rows that it, and whatever chose it, has not seen.
+    """Certify a forecaster, or given forecasts, on rows not used to make or choose it.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _audited(
     random: np.random.Generator,
     target: str | None,
 ) -> Audit:
-    """Audit PITs: everything that needs no forecasts. The order of the parts fixes their random draws."""
+    """Audit PITs: everything that needs no forecasts. The order of parts fixes their draws."""
     proof, unproven = certify_rows(pits, held, options.confidence, random)
     groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
     scan, unscanned = scan_groups(pits, residual, held, options, random)

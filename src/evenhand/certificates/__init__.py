@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evenhand.certificates.assumptions import ASSUMPTIONS, ONE_ROW_EACH
+from evenhand.certificates.assumptions import DRAWS_ONLY as DRAWS_ONLY
 from evenhand.certificates.certificate import WORST, Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
 from evenhand.certificates.evidence import CountEvidence, RowEvidence

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "ASSUMPTIONS",
     "CHOSEN",
+    "DRAWS_ONLY",
     "NOT_COVERED",
     "ONE_ROW_EACH",
     "OWN_DRAWS",
@@ -49,6 +50,9 @@ SHARES_OF_ROWS = (
     " people"
 )
 """Not covered where people have several rows."""
+
+DRAWS_ONLY = frozenset((ASSUMPTIONS[2], OWN_DRAWS, *NOT_COVERED[1:3]))
+"""What concerns draws, and says nothing of forecasts without them."""
 
 CHOSEN = "the choice of the randomization on these people, in bounds for named groups"
 """Not covered by bounds for every group that account for a choice on the same people."""

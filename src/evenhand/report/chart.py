@@ -25,7 +25,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Frame:
-    """Where data lie in a chart: ranges of both axes, its size, and the room around them, in units of the picture."""
+    """Ranges of both axes of a chart, its size and its margins, in units of the picture."""
 
     x_range: tuple[float, float]
     y_range: tuple[float, float]
@@ -146,7 +146,10 @@ def chart(frame: Frame, says: str, parts: Iterable[str]) -> str:
 def titled_chart(
     title: str, svg: str, key: Sequence[tuple[str, str]] = (), note: str = "", numbers: str = ""
 ) -> str:
-    """Put a chart under its title, with the key to its signs (each an SVG of 28 by 16 and words) and its numbers."""
+    """Put a chart under its title, with the key to its signs and a table of its numbers.
+
+    A sign is an SVG of 28 by 16 and words.
+    """
     lines = "".join(
         '<li><svg viewBox="0 0 28 16"'
         f' aria-hidden="true">{sign}</svg><span>{escape(words)}</span></li>'
@@ -209,6 +212,7 @@ def plain(value: float) -> str:
 
 
 def known(*values: float | None) -> bool:
+    """Whether all values are known."""
     return all(map(is_known, values))
 
 

@@ -1,4 +1,4 @@
-"""What an audit found of its groups: which are surely off, in which direction, and by how much."""
+"""Findings on groups: which are significantly off, in which direction, and by how much."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from evenhand.search import HIGHER, LOWER, MIXED, NARROW, POSSIBLE_LEAK, WIDE, D
 
 NAMED_LISTED = 2
 GROUPS_LISTED = 3
-"""Most named groups, and most groups named or scanned, that are told of one by one."""
+"""Most named groups, and most groups named or scanned, that sentences list one by one."""
 
 NOT_OFF = "not surely off"
 LEAKS_LISTED = 5
@@ -37,7 +37,7 @@ LEAKS_LISTED = 5
 
 
 def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
-    """Put groups that are judged first, then those that are off by most for sure, then those that seem to be."""
+    """Sort groups: those judged first, by the lower bound of their error, then by its estimate."""
 
     def place(row: Values) -> tuple[bool, bool, float, float]:
         return (
@@ -51,7 +51,7 @@ def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
 
 
 def is_sure(row: Values) -> bool:
-    """Whether a scanned group is surely off."""
+    """Whether a scanned group is significantly off."""
     return is_known(row["p_adjusted"]) and bool(row["p_adjusted"] < ADJUSTED_LEVEL)
 
 
@@ -77,7 +77,7 @@ def is_mean_off(row: Values) -> bool:
 
 
 def how_off(row: Values, *, is_off: bool, unit: str) -> str:
-    """Return in which direction a group is off and by how much in a unit, by one rule for all tables.
+    """Return in which direction a group is off and by how much, by one rule for all tables.
 
     A mean that is off by the group's own band is reported even where the group, judged with all
     others, is not off.
@@ -93,7 +93,7 @@ def how_off(row: Values, *, is_off: bool, unit: str) -> str:
 
 
 def off_in_words(row: Values, unit: str, *, verb: str = "") -> str:
-    """Return the direction and size of the error of a group that is off; a verb makes it a clause."""
+    """Return direction and size of the error of a group that is off; a verb makes it a clause."""
     direction = row["direction"] if "direction" in row else lean(row)
     if is_mean_opposed(row, direction):
         # levels and mean disagree where a few large misses weigh most: one sentence must not say
@@ -116,7 +116,7 @@ def is_bias_reported(row: Values) -> bool:
 
 
 def is_mean_opposed(row: Values, direction: str | None) -> bool:
-    """Whether outcomes lie on one side of the forecasts at most levels, and their mean on the other."""
+    """Whether outcomes and their mean lie on different sides of the forecasts."""
     return (
         direction in {LOWER, HIGHER}
         and is_bias_reported(row)
@@ -125,7 +125,7 @@ def is_mean_opposed(row: Values, direction: str | None) -> bool:
 
 
 def by_units(row: Values, direction: str | None, unit: str) -> str:
-    """Say by how much outcomes miss forecasts on average; nothing where that is not told."""
+    """Return by how much outcomes miss forecasts on average; nothing where it is not reported."""
     if not is_bias_reported(row):
         return ""
     size = f"{plain_number(abs(row['bias']))} {unit}"
@@ -142,7 +142,7 @@ def least_named(audit: Values) -> dict[Any, float]:
 
 
 def is_learned_off(row: Values) -> bool:
-    """Whether a learned group is surely off."""
+    """Whether a learned group is significantly off."""
     return or_zero(row["low"]) >= LEAST_REPORTED
 
 
@@ -155,9 +155,9 @@ def scan_name(row: Values) -> Any:
 
 
 def off_named(audit: Values) -> list[Values]:
-    """Named groups that are surely off, those that are off by most for sure first.
+    """Return the named groups that are significantly off, by falling lower bound of their error.
 
-    The one judgement of named groups: of the verdict, of every table and of its drawings.
+    Verdict, tables and drawings all use this judgement.
     """
     least = least_named(audit)
     scanned = {row["group"] for row in audit["scan"] if is_sure(row)}
@@ -176,10 +176,7 @@ def off_named(audit: Values) -> list[Values]:
 
 
 def off_everybody(audit: Values) -> float:
-    """Lower bound by which forecasts are surely off over everybody.
-
-    0 if they are not, or by too little to tell.
-    """
+    """Return the lower bound of the error over everybody; 0 if it is too small to be reported."""
     for row in audit["groups"][:1]:
         low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
         return low if low > LEAST_REPORTED else 0.0
@@ -187,13 +184,13 @@ def off_everybody(audit: Values) -> float:
 
 
 def off_names(audit: Values) -> set[Any]:
-    """Names of the groups in the table of named groups that are surely off, everyone among them."""
+    """Return the names of named groups that are significantly off, everyone among them."""
     everyone = {row["group"] for row in audit["groups"][:1] if off_everybody(audit)}
     return everyone | {row["group"] for row in off_named(audit)}
 
 
 def sure_least(audit: Values, row: Values) -> float:
-    """Lower bound of a group's error; 0 if none is known that is worth telling."""
+    """Return the lower bound of a group's error; 0 if none is known that is worth reporting."""
     least = least_named(audit)
     if row["group"] in least:
         low = least[row["group"]]
@@ -205,10 +202,9 @@ def sure_least(audit: Values, row: Values) -> float:
 
 
 def off_scanned(audit: Values) -> list[Values]:
-    """Scanned groups that are surely off and not among the named ones, the surest first."""
+    """Return scanned groups that are significantly off and not named, by rising p-value."""
     named = {name for row in audit["groups"] for name in (row["group"], scan_name(row))}
-    # the same rows may go by several names: they are told of once, and named groups were told of
-    # before
+    # the same rows may have several names: they are listed once, and named groups come first
     others: dict[Any, Values] = {}
     for row in audit["scan"]:
         if is_sure(row) and row["group"] not in named:
@@ -217,16 +213,13 @@ def off_scanned(audit: Values) -> list[Values]:
 
 
 def listed_groups(audit: Values) -> tuple[list[Values], list[Values]]:
-    """Named and scanned groups that are told of one by one."""
+    """Return the named and the scanned groups that sentences list one by one."""
     named = off_named(audit)[:NAMED_LISTED]
     return named, off_scanned(audit)[: GROUPS_LISTED - len(named)]
 
 
 def farthest_off(audit: Values) -> Values | None:
-    """Of the groups that are told of, the one that is off by most for sure.
-
-    None if none is surely off.
-    """
+    """Return the listed group with the largest lower bound; None if none is significantly off."""
     named, scanned = listed_groups(audit)
     return max(
         [*named, *scanned],
@@ -236,7 +229,7 @@ def farthest_off(audit: Values) -> Values | None:
 
 
 def how_sure(audit: Values, row: Values) -> str:
-    """Say how sure a group's error is: by its lower bound, else by its adjusted p-value."""
+    """Return the evidence for a group's error: its lower bound, else its adjusted p-value."""
     low = sure_least(audit, row)
     if low:
         return f"surely by at least {at_least(low)}"
@@ -247,10 +240,7 @@ def how_sure(audit: Values, row: Values) -> str:
 
 
 def group_sentences(audit: Values) -> list[Sentence]:
-    """Say of the groups that are surely off which they are, how and by how much.
-
-    Five sentences at most.
-    """
+    """Return sentences on the groups that are significantly off, five at most."""
     named, scanned = listed_groups(audit)
     told = [_finding(audit, "Named group ", row) for row in named]
     told += [_finding(audit, "Group ", row) for row in scanned]
@@ -316,10 +306,7 @@ def n_scanned(audit: Values) -> int:
 
 
 def in_words(row: Values) -> str:
-    """Say what a learned group is.
-
-    Conditions that nearly define it, or the features that it rests on.
-    """
+    """Return the conditions that nearly define a learned group, or its main features."""
     if row["description"]:
         return (
             f"nearly: {row['description']}, {whole_percent(or_zero(row['description_share']))} of"
@@ -329,7 +316,7 @@ def in_words(row: Values) -> str:
 
 
 def _defined(row: Values) -> str:
-    """Say in a sentence how a learned group is defined."""
+    """Return how a learned group is defined, for a sentence."""
     if row["description"]:
         return f"nearly those with {row['description']}"
     names = list(map(str, row["features"]))
@@ -339,7 +326,7 @@ def _defined(row: Values) -> str:
 
 
 def with_notes(audit: Values, notes: Iterable[Note]) -> Values:
-    """Return the plain values of an audit with its notes as types, which JSON holds as sentences."""
+    """Return an audit as plain values with typed notes, which JSON holds as sentences."""
     return {**audit, "typed_notes": tuple(notes)}
 
 
@@ -361,7 +348,7 @@ def no_scan(audit: Values) -> str:
 
 
 def looked_at(audit: Values) -> str:
-    """Say how many groups were looked at, and whether a scan ran."""
+    """Return how many groups were looked at, and whether a scan ran."""
     counts = {
         "named": n_named(audit),
         "scanned": n_scanned(audit),
@@ -373,7 +360,7 @@ def looked_at(audit: Values) -> str:
 
 
 def mending(audit: Values) -> str:
-    """Say how to mend a group that is surely off without randomness."""
+    """Return how to recalibrate a group that is off, without randomness."""
     row = farthest_off(audit)
     column = None if row is None else _column_of(audit, row)
     if column is None:

@@ -101,19 +101,21 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
 
 
 def _head(audit: Values) -> str:
-    """Say what was audited."""
+    """Write what was audited."""
     told = [count(audit["n_samples"], "row"), kind(audit)]
-    return f"{heading('Audit of ' + short(audit['name'], 200))}\n{paragraph(' · '.join(told), 'facts')}"
+    title = heading("Audit of " + short(audit["name"], 200))
+    return f"{title}\n{paragraph(' · '.join(told), 'facts')}"
 
 
 def _first_screen(audit: Values, contents: str) -> str:
-    """Say what the audit shows; beside it, on a scale, how far off, what was audited and what that does not cover."""
+    """Write the verdict; beside it a scale of errors, what was audited and its limits."""
     lead, sentences = verdict(audit)
     listed = "".join(map(_item, sentences))
+    meaning = details("What surely means", paragraph(SURELY, "facts"))
     said = (
         '<div class="verdict"><h2>What this audit'
         f" says</h2>{paragraph(lead, 'lead')}<ul>{listed}</ul>"
-        f"{paragraph(SCALE, 'facts')}{details('What surely means', paragraph(SURELY, 'facts'))}</div>"
+        f"{paragraph(SCALE, 'facts')}{meaning}</div>"
     )
     return (
         f'<div class="top">\n{said}\n<div'
@@ -122,7 +124,7 @@ def _first_screen(audit: Values, contents: str) -> str:
 
 
 def _item(sentence: Sentence) -> str:
-    """Make the name of a group stand out, so that a reader finds it at a glance."""
+    """Write a sentence with the name of its group in bold."""
     name = f"<strong>{escape(sentence.name)}</strong>" if sentence.name else ""
     kind_of = ' class="warn"' if sentence.is_warning else ""
     return f"<li{kind_of}>{escape(sentence.before)}{name}{escape(sentence.rest)}</li>"

@@ -10,6 +10,7 @@ from evenhand._format import is_known
 
 
 def or_zero(value: Any) -> float:
+    """Return a value, or 0 where it is unknown."""
     return float(value) if is_known(value) else 0.0
 
 

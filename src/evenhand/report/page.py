@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Value:
-    """A cell of a table: text, a second line, what it is sorted by, and a drawing, which is HTML already.
+    """A cell of a table: text, a second line, what it is sorted by, and a drawing as HTML.
 
     A column that holds numbers is sorted by `order`, where None stands for a value that is not
     known.
@@ -132,6 +132,7 @@ def details(summary: str, *parts: str) -> str:
 
 
 def paragraph(text: str, kind: str = "") -> str:
+    """Write a paragraph, escaped."""
     return f"<p{kind and f' class={chr(34)}{kind}{chr(34)}'}>{escape(text)}</p>"
 
 
@@ -226,6 +227,7 @@ def short(text: Any, length: int) -> str:
 
 
 def escape(text: Any) -> str:
+    """Escape text for HTML, control characters as well."""
     return html.escape(printable(text))
 
 

@@ -156,6 +156,7 @@ def calibration_figure(audit: Values) -> str:
     frame = Frame((0, 1), (0, 1))
     banded = [row for row in rows if known(row["low"], row["high"])]
     low, high = ([(row["level"], row[key]) for row in banded] for key in ("low", "high"))
+    observed = [(row["level"], row["observed"]) for row in rows]
     parts = [
         axes(
             frame,
@@ -168,9 +169,7 @@ def calibration_figure(audit: Values) -> str:
         ),
         area(frame, low, high) if banded else "",
         line(frame, [(0, 0), (1, 1)], "even"),
-        (
-            f'<g class="blue">{line(frame, [(row["level"], row["observed"]) for row in rows], "path")}</g>'
-        ),
+        (f'<g class="blue">{line(frame, observed, "path")}</g>'),
         *(_calibration_mark(frame, row) for row in rows),
     ]
     off = sum(_is_off(row) for row in rows)
@@ -320,7 +319,7 @@ def _learned_sign() -> str:
 def off_by_drawing(
     row: Values, low: float | None, high: float | None, *, says: str, is_off: bool, top: float
 ) -> str:
-    """Draw an error with its band on a scale from 0 to `top`, small enough for a cell of a table."""
+    """Draw an error with its band on a scale from 0 to `top`, for a cell of a table."""
     if not known(row["error"]):
         return ""
     kind, name = ("red", "square") if is_off else ("blue", "circle")

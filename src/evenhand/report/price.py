@@ -80,6 +80,7 @@ def _price_figure(price: Values, rows: Sequence[Values]) -> str:
     reach = max(row["group_error"] for row in shown)
     frame = Frame((0, min(0.5, reach * 1.06) or 0.5), (0, high), height=330)
     mass = stated(price["mass"])
+    points_of = [(row["group_error"], row["price"]) for row in rows]
     parts = [
         axes(
             frame,
@@ -90,9 +91,7 @@ def _price_figure(price: Values, rows: Sequence[Values]) -> str:
             x_text=stated_points,
             y_text=plain,
         ),
-        (
-            f'<g class="blue">{line(frame, [(row["group_error"], row["price"]) for row in rows], "path")}</g>'
-        ),
+        (f'<g class="blue">{line(frame, points_of, "path")}</g>'),
         *(_price_mark(frame, row, "circle", "blue", mass) for row in rows),
         _price_mark(frame, chosen, "diamond", "red", mass) if chosen else "",
     ]

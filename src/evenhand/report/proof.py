@@ -1,4 +1,4 @@
-"""What is proven, on what it rests, and what the worst groups are that hindsight can pick."""
+"""Sections on the proof, its assumptions and the worst groups in hindsight."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMED = 400
 
 
 def proof_section(audit: Values) -> Section | None:
-    """Show the bounds that are proven, for every group and for named ones, and what the rows can answer."""
+    """Show the bounds for every group and for named ones, and what the rows can answer."""
     proof = audit["certificate"]
     if proof is None:
         return section(
@@ -118,7 +118,7 @@ def limits_section(audit: Values) -> Section | None:
 
 
 def oracle_section(audit: Values) -> Section | None:
-    """Show the worst groups that can be picked once the outcomes are seen, beside chance, learners and proof."""
+    """Show the worst groups in hindsight, beside chance, learned groups and proof."""
     rows = audit["worst_groups"]
     is_proven = proven_bounds(audit) is not None
     if not rows:

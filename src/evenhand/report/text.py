@@ -210,6 +210,18 @@ def _limits(audit: Values) -> str:
     return _wrapped(f"Not covered by the proof: {'; '.join(limits_of(audit, 'not_covered'))}.")
 
 
+SIZES = {
+    "CRPS": (
+        "its whole distribution is",
+        " the outcome",
+        ("farther from", "nearer to", "far from"),
+    ),
+    "mean std": ("a person's forecast is", "", ("wider", "narrower", "wide")),
+    "interval width": ("a person's interval is", "", ("wider", "narrower", "wide")),
+}
+"""Sentences on measures whose ratio is reported: before and after it, and its words."""
+
+
 def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:
     if abs(gap) < 0.005:
         return f"{names[1]} is as sharp as {names[0]}"
@@ -237,21 +249,21 @@ def difference_in_words(
     measure: Measure, first: float, second: float, names: tuple[str, str]
 ) -> str:
     """Return in one sentence what the second forecaster changes in a measure."""
-    match measure.what:
-        case "certified error":
-            return (
-                f"proven for any such group: off by at most {at_most(second)} points; of {names[0]}"
-                f" {at_most(first)}"
-            )
-        case "log score" | "cell log score":
-            return _sharpness_in_words(second - first, names)
-        case "CRPS":
-            words = ("farther from", "nearer to", "far from")
-            return f"its whole distribution is {_ratio(first, second, words)} the outcome"
-        case "mean std":
-            return f"a person's forecast is {_ratio(first, second, ('wider', 'narrower', 'wide'))}"
-        case "interval width":
-            return f"a person's interval is {_ratio(first, second, ('wider', 'narrower', 'wide'))}"
+    if measure.what == "certified error":
+        return (
+            f"proven for any such group: off by at most {at_most(second)} points; of {names[0]}"
+            f" {at_most(first)}"
+        )
+    if measure.what in ("log score", "cell log score"):
+        return _sharpness_in_words(second - first, names)
+    if measure.what in SIZES:
+        before, after, words = SIZES[measure.what]
+        return f"{before} {_ratio(first, second, words)}{after}"
+    return _share_in_words(measure, first, second)
+
+
+def _share_in_words(measure: Measure, first: float, second: float) -> str:
+    """Return the difference of two errors or coverages."""
     before = _points(first)
     now = _points(second)
     change = "as before" if before == now else f"{'up' if second > first else 'down'} from {before}"

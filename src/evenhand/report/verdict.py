@@ -1,4 +1,4 @@
-"""What an audit says in words: what was audited, what is surely off, and what is proven."""
+"""Verdict of an audit: what was audited, what is significantly off, and what is proven."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from evenhand._format import (
     stated,
     stated_confidence,
 )
+from evenhand.certificates import DRAWS_ONLY
 from evenhand.report.findings import (
     farthest_off,
     group_sentences,
@@ -33,15 +34,14 @@ from evenhand.report.sentences import Sentence, Values, unit_of
 from evenhand.search import HIGHER, LOWER, NARROW, WIDE
 
 MASS = 0.2
-"""Share of the people whose bounds for every group are told of in words."""
+"""Size of the groups whose bounds the verdict names."""
 
 LEAST_COVERED = 0.01
-"""Least bound of an interval's coverage that is told of: a smaller one would say next to
-nothing."""
+"""Least bound of an interval's coverage that is reported: a smaller one shows nothing."""
 
 NOT_ALL_GROUPS = "Groups that nobody looked at: nothing is proven for them here."
 OTHER_ROWS = "People, places and times that these rows do not stand for."
-"""What no audit covers, said where a certificate does not say it."""
+"""Limits of every audit, for audits whose certificate does not list its own."""
 
 SCALE = (
     "Off by 0 points is perfect, by 50 the worst: how far stated chances are from true ones,"
@@ -58,7 +58,7 @@ SURELY = (
 
 
 def kind(audit: Values) -> str:
-    """Say what sort of forecasts was audited."""
+    """Return what sort of forecasts was audited."""
     if not audit["is_randomized"]:
         return "deterministic forecasts"
     return f"randomized forecasts, {count(audit['n_draws'], 'draw')} per row"
@@ -71,7 +71,7 @@ MEANS_OF_DRAWS = (
 
 
 def verdict(audit: Values) -> tuple[str, list[Sentence]]:
-    """Say what the audit shows in one sentence, and in others, bad news first, what else and what it cannot show."""
+    """Return the leading sentence of an audit, and the others, bad news first."""
     proven = proven_bounds(audit)
     sure = group_sentences(audit)
     everybody = everybody_off(audit)
@@ -109,10 +109,7 @@ def verdict(audit: Values) -> tuple[str, list[Sentence]]:
 
 
 def everybody_off(audit: Values) -> str:
-    """Say in which direction forecasts are surely off over everybody, and by how much.
-
-    Nothing if they are not.
-    """
+    """Return in which direction and by how much forecasts are off over everybody, if they are."""
     for row in audit["groups"][:1]:
         low = off_everybody(audit)
         if is_mean_off(row):
@@ -151,7 +148,7 @@ def _chances_off(row: Values, low: float) -> str:
 
 
 def _group_lead(audit: Values) -> str:
-    """Say that some groups are off, and of one that can be named in which direction, by how much and how surely."""
+    """Return the sentence that some groups are off, with the worst of those that can be named."""
     row = farthest_off(audit)
     if row is None:
         return "Some groups are surely off."
@@ -198,7 +195,7 @@ def _proof_sentence(audit: Values, row: Values) -> str:
 
 
 def _proof_remarks(row: Values) -> list[str]:
-    """Say the other end of a proof, where it has one."""
+    """Return the upper bound of a coverage, where there is one."""
     high = row["coverage_80_high"]
     if is_useless(row) or not is_known(high) or at_most(high) == "100.0":
         return []
@@ -238,24 +235,19 @@ def _average_sentences(audit: Values) -> list[str]:
 
 
 def limits_of(audit: Values, key: str) -> list[str]:
-    """Assumptions of a proof, or what it does not cover, without those on draws where there are none."""
+    """Return the assumptions or limits of a proof, without those on draws if there are none."""
     texts = map(str, (audit["certificate"] or {}).get(key, []))
-    on_draws = ("each draw", "the draws", "stated mass")
-    return [
-        text
-        for text in texts
-        if audit["is_randomized"] or not any(words in text for words in on_draws)
-    ]
+    return [text for text in texts if audit["is_randomized"] or text not in DRAWS_ONLY]
 
 
 def not_covered(audit: Values) -> list[str]:
-    """Say what an audit does not cover."""
+    """Return what an audit does not cover."""
     limits = [f"{text[:1].upper()}{text[1:]}." for text in limits_of(audit, "not_covered")]
     return [*([] if proven_bounds(audit) else [NOT_ALL_GROUPS]), *(limits or [OTHER_ROWS])]
 
 
 def chance_sentence(rows: Sequence[Values]) -> str:
-    """Say where worst groups picked in hindsight are worse than chance makes them.
+    """Return where worst groups in hindsight are worse than chance makes them.
 
     Nothing if that is not known.
     """

@@ -1,4 +1,4 @@
-"""Tables larger than memory: audits and forecasts part by part, in one process or on a Dask cluster."""
+"""Audits and forecasts of tables in parts, in one process or on a Dask cluster."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def dask_client(scheduler: str | None = None, workers: int | None = None) -> Ite
 
 
 def _local_cluster(workers: int) -> Any:
-    """Start workers on this machine, which keep the memory that arrays of one block have left for the next."""
+    """Start workers on this machine that reuse the memory of one block for the next."""
     config = require_extra("dask.config", "scale")
     distributed = require_extra("distributed", "scale")
     key = "distributed.nanny.pre-spawn-environ"

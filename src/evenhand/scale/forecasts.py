@@ -41,7 +41,7 @@ LIKE_AN_ENDING = re.compile(r"\.[A-Za-z]{2,5}")
 
 @dataclass(frozen=True)
 class Written:
-    """What was written.
+    """Summary of the forecasts that were written.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def forecast_table(
     *,
     moments: bool = False,
 ) -> pd.DataFrame:
-    """Put ids, draws, means, quantiles and, if asked for, the moments of the served forecasts side by side."""
+    """Return the table of ids, draws, means, quantiles and, if asked for, served moments."""
     quantiles = forecast.ppf(levels)
     columns: dict[str, Any] = {"r": r, "mean": mean}
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}

@@ -28,7 +28,7 @@ def typed_parts(
     schema: Schema,
     skipped: dict[str, str] | None,
 ) -> Parts:
-    """Return the parts with columns read by a model's schema, and other columns by what all csv parts hold.
+    """Return the parts with typed columns: by a model's schema, else by what all csv parts hold.
 
     A part with text in a column that holds numbers or dates in most parts is refused, or noted in
     `skipped`.

@@ -154,8 +154,8 @@ def audit_parts(
     >>> y = np.random.default_rng(0).normal(size=3000)
     >>> rows = pd.DataFrame({"y": y, "mean": 0.0, "std": 2.0})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for i in range(3):
-    ...         write_table(rows[1000 * i : 1000 * (i + 1)], pathlib.Path(folder, f"part-{i}.parquet"))
+    ...     for i, part in enumerate(np.split(np.arange(3000), 3)):
+    ...         write_table(rows.iloc[part], pathlib.Path(folder, f"part-{i}.parquet"))
     ...     subject = ColumnSubject(mean="mean", std="std")
     ...     found = audit_parts(subject, folder, "y", sample_size=500, random_state=0)
     >>> found.n_samples, round(found.score("90% coverage"), 2)

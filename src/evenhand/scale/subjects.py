@@ -126,7 +126,8 @@ def searched_columns(
 ) -> list[str]:
     """Return the columns that groups are searched in by default.
 
-    Those that have another part in the audit are left out. They are those of a forecaster, and beside forecasts of another model all others; beside
+    Those that have another part in the audit are left out. They are those of a forecaster, and
+    beside forecasts of another model all others; beside
     forecasts that evenhand wrote without the draw and what depends on it. Raises InputError if the
     target is one of its own forecasts.
     """
