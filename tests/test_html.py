@@ -943,7 +943,7 @@ def test_five_bullets_of_groups_at_most(make):
 def test_deterministic_pages_do_not_list_limits_of_draws():
     limits = [
         "a shift in time",
-        "groups formed after seeing the draws",
+        "groups formed after seeing the draws, such as the people who were approved",
         "groups smaller than the stated mass",
     ]
     for make, is_told in ((full_deterministic, False), (full_randomized, True)):

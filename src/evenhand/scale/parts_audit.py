@@ -150,6 +150,7 @@ def audit_parts(
     --------
     >>> import pathlib, tempfile
     >>> import pandas as pd
+    >>> from evenhand.scale import ColumnSubject
     >>> from evenhand.tables import write_table
     >>> y = np.random.default_rng(0).normal(size=3000)
     >>> rows = pd.DataFrame({"y": y, "mean": 0.0, "std": 2.0})
