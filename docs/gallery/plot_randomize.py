@@ -25,7 +25,7 @@ print(chosen.summary())
 # nothing: this is why the choice may be made on the rows that certify it.
 
 held = chosen.certifying
-proof = certify_link(chosen.model.base_forecast(X[held]).pit(y[held]), "entropic")
+proof = certify_link(chosen.model.base_forecast(X[held]).pit(y[held]), Entropic(0.1))
 rows = []
 for alpha in np.geomspace(0.02, 1.0, 12):
     link = Entropic(alpha)
