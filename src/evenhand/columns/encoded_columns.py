@@ -70,26 +70,17 @@ class EncodedColumn(ABC):
         encoded = self.encode(values)
         return np.column_stack([encoded, missing(values)]) if self.had_missing else encoded
 
-    def has_words(self, output: int) -> bool:
-        """Whether `condition` can say what a bound on an output means."""
-        return True
+    def condition(self, output: int, low: float, high: float) -> Condition | None:
+        """Return the rows whose output, a place in `names_out`, is in the interval (low, high].
 
-    def condition(self, output: int, low: float, high: float) -> Condition:
-        """Return the rows whose output is above `low` and at or below `high`.
-
-        Parameters
-        ----------
-        output : int
-            Place among `names_out`; one that `has_words`.
-        low, high : float
-            At least one is finite.
+        One end at least is finite. None where a bound has no plain words.
         """
         if self.had_missing and output == len(self.outputs()):
             return Condition((Group(self.name, "missing" if high == math.inf else "present"),))
         return self._within(output, low, high)
 
     @abstractmethod
-    def _within(self, output: int, low: float, high: float) -> Condition:
+    def _within(self, output: int, low: float, high: float) -> Condition | None:
         """Return the condition of an output that is not the one for missing values."""
 
     def _range(self, low: float, high: float, shown: Callable[[float], str]) -> Condition:
@@ -197,11 +188,9 @@ class CategoryColumn(EncodedColumn):
             encoded[codes < 0] = 0.0
         return encoded
 
-    def has_words(self, output: int) -> bool:
-        """Whether a bound has plain words: not "a level that is rare"."""
-        return output != len(self.levels)
-
-    def _within(self, output: int, low: float, high: float) -> Condition:
+    def _within(self, output: int, low: float, high: float) -> Condition | None:
+        if output == len(self.levels):  # a level that was rare or never seen
+            return None
         operator: Operator = "=" if high == math.inf else "!="
         return Condition((Group(self.name, operator, self.levels[output]),))
 
@@ -235,12 +224,9 @@ class DateColumn(EncodedColumn):
         circle = np.nan_to_num(np.stack([np.sin(angle), np.cos(angle)], axis=-1))
         return np.column_stack([_standardised(days, self.mean, self.scale), circle])
 
-    def has_words(self, output: int) -> bool:
-        """Whether a bound has plain words: not the sine of a season."""
-        return output == 0 or output == len(self.outputs())
-
-    def _within(self, output: int, low: float, high: float) -> Condition:
-        return self._range(low, high, self._day)
+    def _within(self, output: int, low: float, high: float) -> Condition | None:
+        # sine and cosine of the year are in no units that people use
+        return self._range(low, high, self._day) if output == 0 else None
 
     def _day(self, end: float) -> str:
         day = math.floor(self.mean + end * self.scale)

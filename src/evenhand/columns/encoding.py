@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -97,18 +98,18 @@ class TableEncoder:
         """Names of the outputs, in the order of the matrix' columns."""
         return tuple(name for column in self._fitted() for name in column.names_out)
 
-    @property
-    def readable(self) -> list[bool]:
-        """Whether words can describe a bound on each column of the matrix, as `condition` does."""
-        return [column.has_words(output) for column, output in self._sources()]
-
-    def condition(self, j: int, low: float, high: float) -> Condition:
-        """Return the rows whose column `j` of the matrix is above `low` and at or below `high`."""
+    def condition(self, j: int, low: float, high: float) -> Condition | None:
+        """Return the rows whose column `j` of the matrix is in (low, high]; None without words."""
         column, output = self._sources()[j]
         return column.condition(output, low, high)
 
+    @property
+    def readable(self) -> list[bool]:
+        """Whether `condition` has words for each column of the matrix."""
+        upper = (0.0, math.inf)
+        return [column.condition(i, *upper) is not None for column, i in self._sources()]
+
     def _sources(self) -> list[tuple[EncodedColumn, int]]:
-        """Return the column behind each column of the matrix, and the number of its output."""
         return [(column, i) for column in self._fitted() for i in range(len(column.names_out))]
 
     def to_state(self) -> dict[str, Any]:

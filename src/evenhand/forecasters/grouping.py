@@ -61,6 +61,7 @@ class Grouping:
             return np.array(found, dtype=object)
         table = _table(X)
         parts = np.column_stack([part.labels(table[part.column]) for part in self.columns])
+        # a combination of which a part is unknown is itself unknown
         known = pd.notna(parts).all(axis=1)
         joined = np.array([", ".join(map(str, row)) for row in parts], dtype=object)
         return np.where(known, joined, cast(Any, None))
@@ -86,9 +87,8 @@ class Grouping:
         labels = self.labels(X)
         seen = {str(name) for name in labels if name is not None}
         is_single = len(self.columns) == 1
-        names = (
-            [name for name in self.columns[0].names if name in seen] if is_single else sorted(seen)
-        )
+        order = self.columns[0].names if is_single else sorted(seen)
+        names = [name for name in order if name in seen]
         # one mask at a time: a function may make many groups
         return ((name, labels == name) for name in names)
 
@@ -96,9 +96,8 @@ class Grouping:
         """Return `by` and the columns as values that can be stored."""
         if callable(self.by):
             remedy = "put the labels into a column of X and name it"
-            raise bad_input(
-                "by", "name columns in a model that is stored", f"the function {self.by!r}", remedy
-            )
+            rule = "name columns in a model that is stored"
+            raise bad_input("by", rule, f"the function {self.by!r}", remedy)
         by = self.by if isinstance(self.by, str) else list(self.by)
         return by, [column.to_state() for column in self.columns]
 

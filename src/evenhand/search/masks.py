@@ -127,7 +127,7 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
 
 
 def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> LeftOut | None:
-    """Return why the groups of a feature would tell nothing new, and note how they split the rows.
+    """Return why the groups of a feature would add nothing, and note how they split the rows.
 
     `splits` has the first feature of each split of the rows in two.
     """

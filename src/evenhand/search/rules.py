@@ -44,7 +44,8 @@ class Rule:
 
     def conditions(self, encoder: TableEncoder) -> list[Condition]:
         """Return what the bounds mean for the columns of the table; all conditions have to hold."""
-        return [encoder.condition(j, low, high) for j, (low, high) in self.bounds.items()]
+        found = (encoder.condition(j, low, high) for j, (low, high) in self.bounds.items())
+        return [condition for condition in found if condition is not None]
 
 
 def learn_rules(
