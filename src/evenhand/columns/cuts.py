@@ -46,8 +46,7 @@ def at_or_below(present: pd.Series[Any], cut: str, *, learned_single: bool = Fal
     present : Series
         Numbers or dates.
     cut : str
-        The cut as it is written: rows lie where the names of their groups say, those that were not
-        seen in training too.
+        The cut as it is written, so that rows lie where the names of their groups place them.
     learned_single : bool, default False
         Whether the cut was learned on floats of 32 bits or fewer.
     """
@@ -65,8 +64,8 @@ def at_or_below(present: pd.Series[Any], cut: str, *, learned_single: bool = Fal
 def comparable(present: pd.Series[Any]) -> NDArray[Any]:
     """Return values, none of them missing, as what a cut is compared with.
 
-    Dates are taken by the clock of their zone; whole numbers stay whole where floats could not tell
-    them apart.
+    Dates are taken by the clock of their zone; whole numbers stay whole where two of them may be
+    one float.
     """
     if present.dtype.kind == "M":
         return np.asarray(present.dt.tz_localize(None).to_numpy())
@@ -123,7 +122,7 @@ def plain_halves(table: pd.DataFrame, most_values: int) -> Iterator[tuple[int, s
     """Yield place, cut and upper half of each plain number column, many columns in one step.
 
     Plain is a column without missing and infinite values, of more than `most_values` distinct
-    values that floats tell apart, and not mostly its maximum. The cut is that of `median_cut`.
+    values that floats distinguish, and not mostly its maximum. The cut is that of `median_cut`.
     """
     dtypes = table.dtypes.to_numpy()
     numeric = [

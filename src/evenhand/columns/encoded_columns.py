@@ -25,13 +25,15 @@ from evenhand.columns.values import (
     numbers,
 )
 
-Column = pd.Series  # of any type: the kinds below say which they can read
+Column = pd.Series
+"""Values of any type; each kind of encoding refuses those that it cannot read."""
 
-MAX_LEVELS = 50  # most values of a text or category column that have an output of their own
+MAX_OUTPUT_LEVELS = 50
+"""Most levels of a category column that have an output of their own."""
 
-# Bound on standardised outputs. Values of the training data never reach it (|z| <=
-# sqrt(n_samples)); a later value that is absurdly far away stays finite, in float32 as well.
 LIMIT = 1e6
+"""Bound on standardised outputs. Values of the training data never reach it (|z| <= sqrt(n)); a
+later value that is absurdly far away stays finite, in float32 as well."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ class BooleanColumn(EncodedColumn):
         return np.asarray(np.nan_to_num(2 * flags - 1)[:, None])
 
     def _within(self, output: int, low: float, high: float) -> Condition:
+        # false is -1, missing is 0 and true is 1
         words = [word for word, code in (("false", -1), ("true", 1)) if low < code <= high]
         if not words:
             return Condition((Group(self.name, "missing"),))
@@ -162,11 +165,10 @@ class CategoryColumn(EncodedColumn):
         """Learn the levels."""
         codes, seen = factorized(values, f"column {name!r}")
         counts: Counter[str] = Counter()
-        for level, count in zip(
-            seen, np.bincount(codes[codes >= 0], minlength=len(seen)), strict=True
-        ):
+        rows = np.bincount(codes[codes >= 0], minlength=len(seen))
+        for level, count in zip(seen, rows, strict=True):  # several codes may be of one level
             counts[level] += int(count)
-        frequent = sorted(counts, key=lambda level: (-counts[level], level))[:MAX_LEVELS]
+        frequent = sorted(counts, key=lambda level: (-counts[level], level))[:MAX_OUTPUT_LEVELS]
         return cls(name, bool((codes < 0).any()), tuple(sorted(frequent)))
 
     def outputs(self) -> tuple[str, ...]:
@@ -178,12 +180,10 @@ class CategoryColumn(EncodedColumn):
         codes, seen = factorized(values, f"column {self.name!r}")
         position = {level: i for i, level in enumerate(self.levels)}
         unknown = len(self.levels)
-        # The last entry is reached by code -1, a missing value.
-        positions = np.array(
-            [*(position.get(level, unknown) for level in seen), unknown], dtype=np.intp
-        )[codes]
+        # the last entry is reached by code -1, a missing value
+        places = [*(position.get(level, unknown) for level in seen), unknown]
         encoded = np.zeros((codes.size, unknown + 1))
-        encoded[np.arange(codes.size), positions] = 1.0
+        encoded[np.arange(codes.size), np.array(places, dtype=np.intp)[codes]] = 1.0
         if self.had_missing:
             encoded[codes < 0] = 0.0
         return encoded
@@ -220,6 +220,7 @@ class DateColumn(EncodedColumn):
     def encode(self, values: Column[Any]) -> Floats:
         """Standardise the days and place them on the circle of the year."""
         days, year = _days(values, self.name)
+        # on a circle, as the last day of a year is next to the first of the next one
         angle = 2 * np.pi * year
         circle = np.nan_to_num(np.stack([np.sin(angle), np.cos(angle)], axis=-1))
         return np.column_stack([_standardised(days, self.mean, self.scale), circle])

@@ -14,7 +14,7 @@ from evenhand.columns.conversion import as_json, as_pandas, as_table, from_json
 from evenhand.columns.encoded_columns import KINDS, EncodedColumn, encoded_kind
 from evenhand.columns.groups import Condition
 
-MOST_SHOWN = 10
+MOST_ABSENT = 10
 """Absent columns that a message lists."""
 
 
@@ -79,12 +79,13 @@ class TableEncoder:
         columns = self._fitted()
         table, named = _named_table(X)
         names = [column.name for column in columns]
+        # columns of an array are known by their position alone
         if not (named and self.named_) and table.shape[1] == len(names):
             table = table.set_axis(names, axis="columns")
         absent = [name for name in names if name not in table.columns]
         if absent:
-            shown = ", ".join(map(repr, absent[:MOST_SHOWN]))
-            more = f" and {len(absent) - MOST_SHOWN} more" * (len(absent) > MOST_SHOWN)
+            shown = ", ".join(map(repr, absent[:MOST_ABSENT]))
+            more = f" and {len(absent) - MOST_ABSENT} more" * (len(absent) > MOST_ABSENT)
             got = f"a table without {shown}{more}"
             raise bad_input("X", "have the columns it had in training", got, "add them")
         return np.hstack([column.transform(table[column.name]) for column in columns])
@@ -124,6 +125,7 @@ class TableEncoder:
         Raises InputError if the state is not one that `to_state` gives.
         """
         encoder = cls()
+        # states are read from files, which may be damaged or forged
         try:
             encoder.named_ = bool(state["named"])
             encoder.columns_ = tuple(_column_from_state(entry) for entry in state["columns"])

@@ -79,6 +79,7 @@ class Evidence:
 
         Text is text there, whatever it looks like.
         """
+        # the type holds for all values: each that is there counts for one kind
         n = int((~missing(values)).sum())
         kind = kind_of(values)
         flags = [int(kind == one) for one in ("number", "boolean", "date", "other")]
@@ -112,6 +113,7 @@ class Evidence:
             "date": self.n_dates,
             "other": self.n_other,
         }
+        # words for a missing value fit every kind but text, where each is a text
         n = self.n_values - self.n_words
         return next((kind for kind, count in counts.items() if count == n > 0), "category")
 

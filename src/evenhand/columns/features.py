@@ -82,6 +82,7 @@ class LeftOut:
 
 def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | LeftOut]]:
     """Yield each column of a table with the groups of `group_columns`, or why there are none."""
+    # most features of a wide table are plain numbers, which are cut many at a time
     halves = {j: (cut, high) for j, cut, high in plain_halves(table, MAX_VALUES)}
     for j, name in enumerate(table.columns):
         if j in halves:
@@ -91,5 +92,5 @@ def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | LeftOut]
             continue
         try:
             yield str(name), group_columns(table, [name], source="X")
-        except InputError:
+        except InputError:  # ids and free text: the other features are scanned without them
             yield str(name), LeftOut("many values")

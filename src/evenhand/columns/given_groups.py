@@ -70,7 +70,7 @@ def _formed(groups: Any, n: int, X: Any, is_block: bool) -> Iterator[tuple[str, 
             is_known = isinstance(groups, Groups)
             group = groups.what(name) if is_known else Group.given(str(name))
             yield place, group, _mask(column, place)
-        elif is_block:
+        elif is_block:  # another block may have other labels, and another median
             got = f"{column.dtype} of shape ({n},)"
             remedy = "labels of a block may lack those of other blocks"
             raise bad_input(place, f"be {n} booleans", got, remedy)
@@ -120,6 +120,7 @@ def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Serie
     series = as_pandas(values, place)
     if isinstance(series, pd.Series):
         _check_match(place, values, n, X)
+        # without its index, which pandas would align with other rows
         return pd.Series(series.array, name=series.name)
     array = values if isinstance(values, pd.api.extensions.ExtensionArray) else np.asarray(values)
     if array.shape != (n,):
@@ -150,6 +151,7 @@ def check_names(groups: Any) -> list[Any]:
     >>> check_names(["sex"])
     ['sex']
     """
+    # where rows are read in parts, there are none in memory to match masks with
     table = as_pandas(groups, "groups")
     if isinstance(table, str | Mapping | pd.DataFrame | pd.Series):
         remedy = "add the groups to the table as columns"

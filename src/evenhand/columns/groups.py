@@ -128,6 +128,7 @@ class Groups(Mapping[str, Mask]):
 
     def take(self, rows: NDArray[Any]) -> Groups:
         """Return the groups among some rows, without those that have none there."""
+        # an error of no rows is not defined
         return Groups((group, mask[rows]) for group, mask in self.pairs() if mask[rows].any())
 
     def without(self, names: Iterable[str]) -> Groups:

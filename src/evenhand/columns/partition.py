@@ -196,7 +196,7 @@ class Partition:
     def _places_of_single(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
         """Find numbers of 32 bits among values that had 64 in training; -1 for other numbers."""
         known = np.array([float(value) for value in self.values])
-        # whole numbers beyond 2^53 are ids: floats do not tell them apart
+        # whole numbers beyond 2^53 are ids, which floats may not distinguish
         usable = np.flatnonzero(np.abs(known) < EXACT_WHOLE)
         if usable.size == 0:
             return np.full(numbers.size, -1, dtype=np.intp)

@@ -29,7 +29,7 @@ from evenhand.columns.values import (
 )
 from evenhand.tables import parse_numbers
 
-MAX_LEVELS = 1000
+MAX_STORED_LEVELS = 1000
 """Most levels of a column that are stored: of more, values that are new are not noticed."""
 
 
@@ -77,6 +77,7 @@ class Column:
         n_missing = int(missing(values).sum())
         if kind in ("number", "date"):
             found = as_numbers(values, kind)
+            # an infinite end would take in every later value
             finite = found[np.isfinite(found)]
             least = float(finite.min()) if finite.size else None
             greatest = float(finite.max()) if finite.size else None
@@ -87,7 +88,7 @@ class Column:
         dtype = str(values.dtype) if has_own_type else "object"
         codes, levels = factorized(values, f"column {name!r}")
         distinct = sorted({*levels} - {""})
-        kept = tuple(distinct) if len(distinct) <= MAX_LEVELS else None
+        kept = tuple(distinct) if len(distinct) <= MAX_STORED_LEVELS else None
         # empty text is missing too, as in a csv file
         n_missing = int(np.append([not shown for shown in levels], True)[codes].sum())
         categories = _categories(values, dtype)
@@ -95,6 +96,7 @@ class Column:
 
     def read(self, values: pd.Series[Any], place: str, start: int = 0) -> pd.Series[Any]:
         """Return a column with values of this kind; those that have it already stay as they are."""
+        # categories of numbers, booleans or dates are those values
         if self.kind in ("number", "boolean", "date"):
             values = unpacked(values)
         if self.kind == "number":
@@ -217,7 +219,7 @@ class Schema:
                 read = known[name].read(values, place, start)
                 if read is not values:
                     changed[i] = read
-        if not changed:
+        if not changed:  # the same object: callers then keep the table of its own library
             return frame
         parts = {i: changed.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])}
         return pd.DataFrame(parts, index=frame.index).set_axis(frame.columns, axis="columns")

@@ -109,6 +109,7 @@ class UnseenValues:
         table = as_pandas(X)
         # names may be numbers, as those of a table made of an array
         position = {str(name): i for i, name in enumerate(table.columns)}
+        # of columns without training rows only the kind is known: nothing in them is new
         columns = tuple(column for column in schema.columns if column.n and column.name in position)
         values = (table.iloc[:, position[column.name]] for column in columns)
         return cls(columns, tuple(map(Tally.of, columns, values)))

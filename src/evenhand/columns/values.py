@@ -20,13 +20,13 @@ Kind = Literal["number", "category", "boolean", "date", "other"]
 Mask = NDArray[np.bool_]
 Values = pd.Series  # of any type
 
-# What pandas.api.types.infer_dtype says, to kinds.
 _KIND_OF: dict[str, Kind] = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
     **dict.fromkeys(("string", "categorical", "empty", "time", "period", "interval"), "category"),
     **dict.fromkeys(("datetime64", "datetime", "date"), "date"),
     "boolean": "boolean",
 }
+"""Kinds by the names that pandas.api.types.infer_dtype gives."""
 
 ISO = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?("
@@ -137,7 +137,7 @@ def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
     """
     text = text_array(values)
     is_iso = as_mask(compute.match_substring_regex(text, ISO))
-    # text in other forms would be guessed at by pandas, day and month alike
+    # pandas would read 2020 and 20200131 as ISO dates as well, which are numbers here
     iso = np.where(is_iso, text.to_numpy(zero_copy_only=False), None)
     plain = pd.Series(iso, index=values.index, dtype=object)
     stamps = pd.to_datetime(plain, utc=True, errors="coerce", format="ISO8601").dt.tz_localize(None)

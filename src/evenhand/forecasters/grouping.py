@@ -71,6 +71,7 @@ class Grouping:
 
         For columns the schema of the model reports values that training never had.
         """
+        # None is a function's way to put a row into no group: it is no new label
         is_new = pd.notna(labels) & ~pd.Series(labels, dtype=object).isin(list(seen)).to_numpy()
         if not callable(self.by) or labels.size < WARN_ROWS or 2 * is_new.sum() <= labels.size:
             return

@@ -137,6 +137,7 @@ def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> LeftOut |
     # among some of the rows a rare group may be empty, which makes no twins
     if len(groups) != 2 or half.all() or not half.any():
         return None
+    # a half and its complement are one split: as bytes, with the first row outside
     twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
     return None if twin == name else LeftOut("same split", twin)
 

@@ -62,6 +62,7 @@ def learn_rules(
     readable = np.flatnonzero(encoder.readable)
     if readable.size == 0:
         return ()
+    # a leaf of fewer rows could be no rule for a group of this mass
     leaf_rows = max(10, math.ceil(mass * scores.size / RULE_STRETCH))
     rules = []
     for depth in (1, 2):
@@ -106,6 +107,7 @@ def _best_leaf(tree: object, columns: NDArray[np.intp]) -> Rule | None:
         column = int(columns[feature[node]])
         cut = float(threshold[node])
         low, high = bounds.get(column, (-math.inf, math.inf))
+        # rows at or below the threshold of a node go to its left child
         pending.append((int(left[node]), {**bounds, column: (low, min(high, cut))}))
         pending.append((int(right[node]), {**bounds, column: (max(low, cut), high)}))
     assert best is not None

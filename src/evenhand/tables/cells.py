@@ -76,6 +76,7 @@ def is_text(values: pd.Series[Any]) -> bool:
 def text_array(values: pd.Series[Any]) -> pa.Array:
     """Return text as an Arrow array, without the blanks around it; null where missing or empty."""
     text = pa.array(values, type=pa.string(), from_pandas=True)
+    # a cell of blanks looks empty, so it is
     trimmed = compute.utf8_trim_whitespace(
         text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
     )

@@ -199,6 +199,7 @@ class Parts:
 
 def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
     """Cut batches of any lengths into tables of `size` rows each, but for the last."""
+    # batches end where row groups do: blocks, and the draws made for them, must not depend on that
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -230,7 +231,7 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
         their names; names that begin with a dot or an underscore are passed over.
     skip_bad : bool, default False
         Leave bad parts out, and say why in `skipped`, instead of refusing all. The first good part
-        tells the columns.
+        determines the columns.
 
     Returns
     -------
@@ -261,6 +262,7 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
     for part in paths:
         try:
             head = _Head.of(part)
+            # a part is compared with the first good one: a bad part must not set the columns
             if good:
                 check_same_columns(head.names, columns, str(part), next(iter(good)).name)
             columns = columns or head.names
@@ -304,7 +306,7 @@ class _Head:
 
     def unified(self, schema: Any, columns: list[str], path: Path) -> Any:
         """Return types, in the order of `columns`, that hold this part's and those before it."""
-        # a part without rows tells nothing of the types: pandas gives its columns any
+        # pandas gives the columns of a part without rows any type
         if not self.n_rows:
             return schema
         return unify_types(schema, pa.schema([self.schema.field(name) for name in columns]), path)

@@ -16,8 +16,8 @@ from evenhand.tables.files import TABLE_ENDINGS, cast_columns, read_part
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     r"""Read a csv file, a parquet file or a folder of such parts.
 
-    Cells of csv files are text, as written; `columns.Schema` says which columns hold numbers, dates
-    or booleans.
+    Cells of csv files are text, as written; `columns.Schema` determines which columns hold numbers,
+    dates or booleans.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _read_parts(paths: list[Path]) -> pa.Table:
     first = parts[paths[0]]
     for path, part in parts.items():
         check_same_columns(part.column_names, first.column_names, str(path), paths[0].name)
-    # a part without rows tells nothing of the types: pandas gives its columns any
+    # pandas gives the columns of a part without rows any type
     names = first.column_names
     filled = {path: part.select(names) for path, part in parts.items() if part.num_rows}
     # csv holds text; beside parquet it takes the types that are found there

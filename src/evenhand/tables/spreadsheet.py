@@ -24,6 +24,7 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
     >>> spreadsheet_safe(table)["id"].tolist()
     ["'@ada", '-5', 'ben']
     """
+    # names of columns are cells of the file as well
     named = frame.rename(columns=guarded)
     texts = [name for name, kind in named.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
     for name in texts:

@@ -94,6 +94,7 @@ class TableWriter:
         self._partial: Partial | None = None
 
     def __enter__(self) -> Self:
+        # in the folder of the target: only within a file system is a rename one step
         self._partial = Partial(link_target(self.path))
         self._file = os.fdopen(self._partial.handle, "wb", closefd=False)
         self._sink: Any = self._file
