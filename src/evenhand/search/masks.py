@@ -89,11 +89,10 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
     that splits the rows in two as another does. A named group that a feature makes too, that is
     named twice or that holds all rows counts once.
     """
-    n_samples = len(table)
     left_out = dict[str, LeftOut]()
     splits = dict[bytes, str]()
     labels = list[str]()
-    columns: list[Bools] = [np.ones(n_samples, dtype=np.bool_)]
+    columns: list[Bools] = [np.ones(len(table), dtype=np.bool_)]
     made: list[tuple[Group, int, int, bool]] = []  # what it is, feature, column, complement
     for j, (name, found) in enumerate(feature_groups(table)):
         labels.append(name)
@@ -133,10 +132,9 @@ def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> LeftOut |
     """
     if len(groups) < 2:
         return LeftOut("constant")
-    half = list(groups.values())[-1]
-    # among some of the rows a rare group may be empty, which makes no twins
-    if len(groups) != 2 or half.all() or not half.any():
+    if len(groups) > 2:
         return None
+    half = list(groups.values())[-1]
     # a half and its complement are one split: as bytes, with the first row outside
     twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
     return None if twin == name else LeftOut("same split", twin)
