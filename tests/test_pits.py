@@ -19,7 +19,13 @@ from evenhand.calibration import (
     error_band,
     pathwise_errors,
 )
-from evenhand.certificates import Certificate, certify_counts, certify_link, certify_pit
+from evenhand.certificates import (
+    Certificate,
+    FixedSequenceCertificate,
+    certify_counts,
+    certify_link,
+    certify_pit,
+)
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic
 
@@ -149,3 +155,15 @@ def test_draws_are_compared_in_the_rows_that_are_used() -> None:
     twice = np.vstack([R, R[:1]])
     check_own_draws(twice, np.arange(20))
     check_own_draws(R[:, [2, 0, 3, 1]])  # cells in any order
+
+
+def test_tests_in_a_fixed_order_prove_the_target_and_nothing_else() -> None:
+    proof = FixedSequenceCertificate(target=0.3, mass=0.2, confidence=0.9, n_people=50)
+    assert isinstance(proof, Certificate)
+    assert (proof.n_samples, proof.average_error()) == (50, 0.3)
+    assert [proof.group_error(mass) for mass in (0.1, 0.2, 1.0)] == [0.5, 0.3, 0.3]
+    assert proof.coverage(0.8, 0.5) == (0.0, 1.0)
+    with pytest.raises(InputError, match="mPAIC was not tested"):
+        proof.mpaic(0.1)
+    assert "for every group of at least 20% of people, by at most 30.0 points" in proof.summary()
+    assert proof.table()["mass"].tolist() == [0.2]
