@@ -103,7 +103,9 @@ def _audits(
     randomized = chosen.audited(randomized)
     table = f"{data.name}, which comes with scikit-learn"
     first, second = (
-        with_sources(found, command=command, model=model, data=table, rows=held, n_rows=len(data.X))
+        with_sources(
+            found, command=command, model=model, data_name=table, rows=held, n_rows=len(data.X)
+        )
         for found in (deterministic, randomized)
     )
     return first, second

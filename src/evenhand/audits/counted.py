@@ -151,6 +151,7 @@ def count_rows(
         for name, mask in partition.masks(table[partition.column]).items()
     }
     counts = count_pits(block.pit, block.r, levels=plan.levels, groups=masks, random_state=random)
+    # centred at the bias of the sample: the variance is a difference of sums of like size
     excess = residual - plan.centre
     values = np.column_stack((block.pit.mean(axis=-1), excess, excess**2))
     sums = {tables.EVERYONE: values.sum(axis=0)}
@@ -179,6 +180,7 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     groups = {name: counts for name, counts in everybody.groups.items() if counts.n_samples}
     proof = None
     worst = found.worst_groups
+    # what nothing can be proven of in a sample, nothing can be proven of at all
     if found.certificate is not None:
         proof = certificates.certify_counts(
             replace(everybody, groups=groups),

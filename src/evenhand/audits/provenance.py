@@ -77,8 +77,10 @@ def with_sources(
     found: Audit,
     *,
     command: str | None = None,
-    model: Path | str | None = None,
-    data: Path | str | None = None,
+    model: Path | None = None,
+    model_sha256: str | None = None,
+    data: Path | None = None,
+    data_name: str | None = None,
     rows: NDArray[np.intp] | None = None,
     n_rows: int | None = None,
 ) -> Audit:
@@ -90,10 +92,14 @@ def with_sources(
         Of the model in the folder, on the table or on some of its rows.
     command : str, optional
         The command line.
-    model : Path or str, optional
-        The model folder; or the hash that it will hold, where the model is not saved yet.
-    data : Path or str, optional
-        The table; one in several parts, and one that is only named, have no hash.
+    model : Path, optional
+        The model folder.
+    model_sha256 : str, optional
+        The hash that it will hold, where the model is not saved yet.
+    data : Path, optional
+        The table; one in several parts has no hash.
+    data_name : str, optional
+        What to call a table that is no file.
     rows : ndarray of int, optional
         Where only some rows of the table were audited, their numbers: examples are then named by
         those.
@@ -103,13 +109,13 @@ def with_sources(
     known = found.provenance
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
     if data is not None:
-        table |= {
-            "name": _readable(data.name if isinstance(data, Path) else data),
-            "sha256": _file_hash(data),
-        }
+        table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
+    elif data_name is not None:
+        table |= {"name": _readable(data_name), "sha256": None}
+    seal = model_sha256 if model is None else _seal(model)
     sources = {
         "command": None if command is None else _readable(command),
-        "model": known["model"] | {"sha256": None if model is None else _seal(model)},
+        "model": known["model"] | {"sha256": seal},
         "data": known["data"] | table,
     }
     examples = found.examples
@@ -134,19 +140,17 @@ def _packages() -> dict[str, str]:
     )
 
 
-def _seal(model: Path | str) -> str | None:
+def _seal(model: Path) -> str | None:
     """Return the hash that a model folder holds of itself.
 
     It covers the hashes of all its files.
     """
-    if isinstance(model, str):
-        return model
     manifest = model / "model.json"
     return str(json.loads(manifest.read_text())["sha256"]) if manifest.is_file() else None
 
 
-def _file_hash(data: Path | str) -> str | None:
-    if not isinstance(data, Path) or not data.is_file():
+def _file_hash(data: Path) -> str | None:
+    if not data.is_file():
         return None
     with data.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -106,6 +106,7 @@ def hold_out(
         X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
         weight = weight[kept]
         masks = left
+    # equal weights are none: the rows are then a sample, of which a certificate can be given
     weights = weight if (weight != weight[0]).any() else None
     if weights is not None:
         notes.append(Note(NoteKind.SEARCHES_UNWEIGHTED))

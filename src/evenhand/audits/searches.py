@@ -61,6 +61,7 @@ def certify_rows(
     pits: PITs, held: HeldOut, confidence: float, random: np.random.Generator
 ) -> tuple[PITCertificate | None, Notes]:
     """Certify the rows; None where nothing can be proven, with a note why."""
+    # bounds count people: with unequal weights the rows are no sample of them (method: proof)
     if pits.weights is not None:
         return None, (Note(NoteKind.NO_CERTIFICATE),)
     try:

@@ -91,9 +91,7 @@ def fit(
     y = tables.number_column(data, target, source=table.name)
     people = people_of(data, id_column, cluster, table.name)
     unused = [target, *named, *listed_names("--drop", drop)]
-    X = data.drop(columns=[check_column(name, data.columns, table.name) for name in unused])
-    if X.shape[1] == 0:
-        raise InputError(f"{table.name}: no columns are left as features")
+    X = _features(data, unused, table.name)
     for remark in [*remarks, *features_like_names(X)]:
         say(f"warning: {table.name}: {remark}")
     check_continuous(y, name=f"{table.name}: column {target!r}")
@@ -119,6 +117,14 @@ def fit(
         "no report: no rows were held out for an audit; evenhand audit takes others,"
         " --max-group-error holds out some"
     )
+
+
+def _features(data: pd.DataFrame, unused: list[str], source: str) -> pd.DataFrame:
+    """Return the columns that are left as features."""
+    X = data.drop(columns=[check_column(name, data.columns, source) for name in unused])
+    if X.shape[1] == 0:
+        raise InputError(f"{source}: no columns are left as features")
+    return X
 
 
 def features_like_names(X: pd.DataFrame) -> list[str]:
@@ -228,7 +234,7 @@ def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str)
     return with_sources(
         found,
         command=command_line(),
-        model=sha256,
+        model_sha256=sha256,
         data=training.table,
         rows=held,
         n_rows=len(training.X),

@@ -53,14 +53,23 @@ def examples_section(audit: Values) -> Section | None:
         (_missed_sign(), "does not hold the outcome"),
         ('<path class="fact" d="M14 1V15"/>', "outcome"),
     ]
-    header = [
-        "person",
-        *(["#draw"] if several else []),
-        "#80% interval from",
-        "#median",
-        "#to",
-        "#outcome",
-    ]
+    drawn = titled_chart(
+        "Example people and their forecasts",
+        _examples_chart(rows, unit),
+        key,
+        f"In {unit}.",
+        _examples_table(rows, several=several),
+    )
+    return section(
+        "Example people",
+        f'<div class="pair"><div>{drawn}</div><div class="aside">{paragraph(text)}</div></div>',
+        key="examples",
+    )
+
+
+def _examples_table(rows: Sequence[Values], *, several: bool) -> str:
+    draw = ["#draw"] if several else []
+    header = ["person", *draw, "#80% interval from", "#median", "#to", "#outcome"]
     cells: list[list[Cell]] = [
         [
             person_name(row),
@@ -69,18 +78,7 @@ def examples_section(audit: Values) -> Section | None:
         ]
         for row in rows
     ]
-    drawn = titled_chart(
-        "Example people and their forecasts",
-        _examples_chart(rows, unit),
-        key,
-        f"In {unit}.",
-        table("Example people", header, cells),
-    )
-    return section(
-        "Example people",
-        f'<div class="pair"><div>{drawn}</div><div class="aside">{paragraph(text)}</div></div>',
-        key="examples",
-    )
+    return table("Example people", header, cells)
 
 
 def person_name(row: Values) -> str:

@@ -32,8 +32,6 @@ GROUPS_LISTED = 3
 """Most named groups, and most groups named or scanned, that sentences list one by one."""
 
 NOT_OFF = "not surely off"
-LEAKS_LISTED = 5
-"""Most possible leaks that are named one by one."""
 
 
 def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
@@ -382,26 +380,3 @@ def _column_of(audit: Values, row: Values) -> str | None:
     }
     column = row.get("column")
     return str(column) if column in columns else None
-
-
-def leak_sentences(audit: Values) -> list[Sentence]:
-    """Name the groups and features that the outcome may define, each column once."""
-    leaks: dict[Any, Values] = {}
-    for row in sorted(
-        audit.get("possible_leaks") or [], key=lambda row: not is_known(row["apart"])
-    ):
-        leaks.setdefault(row["column"] or (row["name"],), row)
-    told = [_leak_sentence(row) for row in list(leaks.values())[:LEAKS_LISTED]]
-    others = len(leaks) - len(told)
-    return [*told, Sentence(f"Possible leaks besides these: {others:,}.")] if others else told
-
-
-def _leak_sentence(row: Values) -> Sentence:
-    kind = "feature" if row["column"] else "group"
-    if is_known(row["rank_correlation"]):
-        why = "its rank correlation with the outcome is above 0.99 and above that of the forecasts"
-    else:
-        why = f"it differs from a range of outcomes in {whole_percent(row['apart'])} of the rows"
-    rest = f" may be defined by the outcome: {why}. "
-    rest += "Groups must be known before the outcome: unless this one was, it is no finding."
-    return Sentence(f"Possible leak: {kind} ", str(row["column"] or row["name"]), rest)

@@ -22,13 +22,13 @@ from evenhand.report.findings import (
     group_sentences,
     how_sure,
     is_mean_off,
-    leak_sentences,
     lean,
     looked_at,
     mending,
     off_everybody,
     off_in_words,
 )
+from evenhand.report.leaks import leak_sentences
 from evenhand.report.numbers import or_zero
 from evenhand.report.sentences import Sentence, Values, unit_of
 from evenhand.search import HIGHER, LOWER, NARROW, WIDE

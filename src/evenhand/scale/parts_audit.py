@@ -286,6 +286,7 @@ def _count_plan(
     levels: tuple[float, ...],
     found: Audit,
 ) -> CountPlan:
+    # a value that many rows share is in a random sample too, so the sample shows the grid
     return CountPlan(
         tuple(known[name] for name in columns.named),
         levels,
