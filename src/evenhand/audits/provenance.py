@@ -28,7 +28,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 def provenance_of(
     name: str, kind: str | None, values: Floats, random_state: RandomState, draws: str
 ) -> dict[str, Any]:
-    """Say what an audit from Python comes from; a command and files are not known there.
+    """Return what an audit from Python comes from; a command and files are not known there.
 
     `values` are the outcomes that were given, or the PITs where only they are known.
     """
@@ -49,7 +49,7 @@ def provenance_of(
 
 
 def draws_in_words(is_given: bool, is_randomized: bool, n_draws: int) -> str:
-    """Say where the draws of an audit come from.
+    """Return where the draws of an audit come from.
 
     Parameters
     ----------

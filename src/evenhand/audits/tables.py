@@ -87,7 +87,7 @@ def group_frame(rows: Sequence[Mapping[str, Any]], leaks: pd.DataFrame) -> pd.Da
 
 
 def with_scanned_as(groups: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
-    """Say under which name the scan lists each group.
+    """Add to the table of groups the name under which the scan lists each.
 
     Its own, or that of another with the same rows.
     """

@@ -87,7 +87,7 @@ def person_name(row: Values) -> str:
 
 
 def _named_by(audit: Values, rows: Sequence[Values]) -> str:
-    """Say what names people, and of which table rows are counted."""
+    """Return what names people, and of which table rows are counted."""
     if all(row.get("id") is not None for row in rows):
         return "named by their ids"
     data = (audit.get("provenance") or {}).get("data") or {}

@@ -56,7 +56,7 @@ def _rows(data: Values) -> str | None:
 
 
 def _values_hash(known: Values) -> str | None:
-    """Tell which outcomes were audited, where no file does; older audits do not say."""
+    """Return which outcomes were audited, where no file does; older audits do not say."""
     value = known.get("values_sha256")
     return f"sha256 of the outcomes, or PITs, as 64-bit floats: {value}" if value else None
 

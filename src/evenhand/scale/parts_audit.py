@@ -137,7 +137,7 @@ def audit_parts(
     -----
     The table is read three times, the columns needed alone: once to look at the outcomes and at
     what groups are named by, once to take the rows at random and try the forecaster on them, once
-    to score. So a bad part is told early.
+    to score. So a bad part is found early.
 
     PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones. What is
     certified stays certain: pathwise errors are rounded up, by at most 1/16384. Coverages, shares

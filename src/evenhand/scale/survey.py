@@ -172,7 +172,7 @@ def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Sur
 
 
 def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
-    """Look at a column, unless blocks before this one have told all that can be told."""
+    """Look at a column, unless earlier blocks have shown that it has too many values."""
     if before is None or before.labels is not None:
         return Seen.of(values)
     return before if before.has_missing else replace(before, has_missing=bool(values.isna().any()))
