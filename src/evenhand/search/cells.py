@@ -28,10 +28,6 @@ MOST_EXACT_NUMBERS = 1 << 24
 """Most PITs, and most CDF values between distinct PITs, for an exact search: beyond, the CDFs
 would need more memory than the PITs."""
 
-DOUBLE_ROWS = 600
-"""Most rows whose CDFs are kept in double precision; groups that are found are scored exactly in
-either case."""
-
 BLOCK_PITS = 1 << 17
 """PITs, or numbers made from them, that are worked on at once."""
 
@@ -68,7 +64,8 @@ class Cells:
                     values,
                     _mean_cdfs(np.searchsorted(values, matrix).astype(np.float64), values.size - 1),
                 )
-        cdfs = np.empty((n, EVEN_CELLS), dtype=np.float64 if n <= DOUBLE_ROWS else np.float32)
+        # products of many rows are faster in float32; groups are scored exactly in the end
+        cdfs = np.empty((n, EVEN_CELLS), dtype=np.float64 if n <= 600 else np.float32)
         for rows in row_blocks(n, max(BLOCK_PITS // max(m, EVEN_CELLS), 1)):
             cdfs[rows] = _mean_cdfs(matrix[rows] * EVEN_CELLS, EVEN_CELLS)
         return cls(np.linspace(0.0, 1.0, EVEN_CELLS + 1), cdfs)

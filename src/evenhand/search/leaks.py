@@ -30,9 +30,6 @@ FEWEST_ROWS = 10
 LEAST_CORRELATION = 0.99
 """Absolute rank correlation with the outcome above which a feature may be made from it."""
 
-FEWEST_RANKED = 20
-"""Fewest rows from which a rank correlation is computed."""
-
 LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 
 
@@ -193,7 +190,7 @@ class _Ranks:
         """Return both correlations if the feature may be made from the outcome, else NaN."""
         numbers = _as_numbers(values)
         there = ~np.isnan(numbers)
-        if there.sum() < FEWEST_RANKED:
+        if there.sum() < 20:
             return np.nan, np.nan
         if there.all():
             # most features have no gaps and share the ranks of all outcomes, whose sort is slow

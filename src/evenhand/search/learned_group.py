@@ -36,11 +36,6 @@ __all__ = ["FoundGroup", "GroupSearch", "find_group"]
 FIRST_SHARE = 0.4
 """Share of the rows in the first fold, which is used for learning and never judged."""
 
-FEWEST_ROWS = 100
-FEWEST_ROWS_IN_FOLD = 10
-FEWEST_ROWS_IN_GROUP = 20
-"""Fewest rows in all, in each judged fold and in the group: with fewer no bound is above 0."""
-
 RULE_SHARE = 0.8
 """Least error of a rule in words, as a share of the learned group's error."""
 
@@ -394,13 +389,8 @@ def _encoded(X: Any, rows: NDArray[np.intp], n: int) -> tuple[TableEncoder, Floa
 
 def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
     judged = 1 - FIRST_SHARE
-    needed = math.ceil(
-        max(
-            FEWEST_ROWS,
-            FEWEST_ROWS_IN_GROUP / (judged * mass),
-            FEWEST_ROWS_IN_FOLD * (n_folds - 1) / judged,
-        )
-    )
+    # 100 rows in all, 20 in the group and 10 in each judged fold: with fewer no bound is above 0
+    needed = math.ceil(max(100, 20 / (judged * mass), 10 * (n_folds - 1) / judged))
     if n < needed:
         name = "max_rows" if is_subset else "pit"
         rule = (

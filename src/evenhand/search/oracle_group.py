@@ -26,12 +26,6 @@ __all__ = ["WorstGroupCurve", "worst_group_curve"]
 SEARCH_ROWS = 1024
 """Rows from which patterns are learned; of more rows a random subset of this size is used."""
 
-PER_SIZE = 4
-"""Groups of each size from which the search ascends."""
-
-FEW_CELLS = 32
-"""Number of cells below which eight levels do not separate groups."""
-
 MOST_SWAP_NUMBERS = 100_000
 """Most numbers to compute for all exchanges of one row; beyond, a group is not polished by them."""
 
@@ -195,11 +189,11 @@ def _search(
 ) -> tuple[Mask, Floats, Counts]:
     """Return the `keep` worst groups of each size, their mean CDFs and positions of sizes."""
     groups, means, errors, owner = _ascend_from(
-        cells, _starts(cells, n_starts, random), sizes, PER_SIZE
+        cells, _starts(cells, n_starts, random), sizes, count=4
     )
     # the slope at the worst group of one size is often a good start for another size
     shared = cells.slopes(means[_worst_of_each(cells, means, errors, owner, 1)])
-    again = _ascend_from(cells, shared, sizes, 2)
+    again = _ascend_from(cells, shared, sizes, count=2)
     groups = np.concatenate((groups, again[0]))
     means = np.concatenate((means, again[1]))
     errors = np.concatenate((errors, again[2]))
@@ -246,7 +240,7 @@ def _worst_of_each(
     same mean CDF are similar.
     """
     n_cells = cells.edges.size - 1
-    if n_cells < FEW_CELLS:
+    if n_cells < 32:
         alike = np.unique(np.column_stack((owner, means.round(12))), axis=0, return_inverse=True)[
             1
         ].ravel()
