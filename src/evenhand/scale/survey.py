@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import about
+from evenhand._validate import about, coded
 from evenhand.columns import Seen, UnseenValues
 from evenhand.scale.engine import Advance
 from evenhand.scale.people import People
@@ -159,6 +159,9 @@ def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Sur
                 labels, i, start, block_generator(plan.seed, SURVEY, i, block).random(y.size)
             )
         with about(source):
+            for name in table.columns:
+                # lists and structs are refused here, where the part is known; a few rows show them
+                coded(table[name].head(100), f"column {name!r}")
             seen = {
                 name: _seen(table[name], last.seen[name] if last else None) for name in plan.groups
             }
