@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from evenhand._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from evenhand._validate import DiscreteOutcomeWarning, InputError, MissingExtraError
     from evenhand.audits import Audit, audit, audit_pit, certify, compare
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     )
     from evenhand.selection import Selection, randomize
     from evenhand.store import load, save
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Audit": "audits",

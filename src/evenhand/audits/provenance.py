@@ -32,7 +32,7 @@ def provenance_of(
 
     `values` are the outcomes that were given, or the PITs where only they are known.
     """
-    from evenhand import __version__
+    from evenhand._version import __version__
 
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
     return {

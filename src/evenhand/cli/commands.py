@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evenhand import __version__
 from evenhand._escape import single_line
+from evenhand._version import __version__
 from evenhand.cli.auditing import audit
 from evenhand.cli.experiments import demo, reproduce
 from evenhand.cli.fitting import fit

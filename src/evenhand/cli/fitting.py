@@ -243,7 +243,8 @@ def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str)
 
 def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
     """Return what was certified, and on whom: a number and a salted hash, which identify nobody."""
-    from evenhand import __version__, store
+    from evenhand import store
+    from evenhand._version import __version__
 
     rows = chosen.certifying
     if people is None:

@@ -5,6 +5,10 @@ Adding a forecaster is one new file and one line in `FORECASTERS`.
 
 from __future__ import annotations
 
+from evenhand.forecasters.adapters import forecast_columns as forecast_columns
+from evenhand.forecasters.adapters import forecast_from_columns as forecast_from_columns
+from evenhand.forecasters.adapters import kind_of as kind_of
+from evenhand.forecasters.adapters import thawed as thawed
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.grouping import By as By

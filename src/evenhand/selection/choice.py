@@ -33,8 +33,8 @@ from evenhand.forecast import cell_ends
 from evenhand.forecasters import (
     By,
     PAICRegressor,
+    thawed,
 )
-from evenhand.forecasters.adapters import thawed
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.estimators import (
     DEFAULT_LINK,

@@ -10,8 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import bad_input
-from evenhand.forecasters import By, PAICRegressor
-from evenhand.forecasters.adapters import kind_of, thawed
+from evenhand.forecasters import By, PAICRegressor, kind_of, thawed
 
 DEFAULT_LINK = "entropic"
 

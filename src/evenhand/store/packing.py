@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import InputError, bad_input
-from evenhand.forecasters import FORECASTERS, Forecaster, State
-from evenhand.forecasters.adapters import thawed
+from evenhand.forecasters import FORECASTERS, Forecaster, State, thawed
 from evenhand.store.manifest import MANIFEST, digest, sealed
 from evenhand.store.parts import dump_part, load_part
 
@@ -67,7 +66,7 @@ def pack(model: Forecaster) -> PackedModel:
     InputError
         If the model is no forecaster of ours, or one of its parameters cannot be stored.
     """
-    from evenhand import __version__
+    from evenhand._version import __version__
 
     # arrays and parts of nested models are collected flat, by the path to them
     blobs: dict[str, Blob] = {}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand import __version__
 from evenhand._format import at_most
+from evenhand._version import __version__
 from evenhand.studies.credit_banks import measure_cell, measure_rollout
 from evenhand.studies.credit_claims import advantages, choose_cells, claims, judge_chosen
 from evenhand.studies.credit_exhibits import exhibits

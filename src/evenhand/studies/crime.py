@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand import __version__
 from evenhand._format import stated
+from evenhand._version import __version__
 from evenhand.datasets import load_crime
 from evenhand.studies.crime_claims import at_mass, claims, kinds_of
 from evenhand.studies.crime_figures import plot_sharpness, plot_sizes

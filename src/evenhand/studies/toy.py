@@ -16,12 +16,17 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-import evenhand
 from evenhand._validate import Floats
+from evenhand._version import __version__
 from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
+from evenhand.forecasters import (
+    MixtureMLPRegressor,
+    PAICRegressor,
+    RecalibratedRegressor,
+)
 from evenhand.search import worst_group_curve
 from evenhand.studies.impossibility import (
     WORLDS,
@@ -98,7 +103,7 @@ def train(seed: int) -> Models:
     # on one kind of machine a seed gives one study
     shared: dict[str, Any] = {"device": "cpu", "random_state": seed}
     # one network with one normal: a plain Gaussian regression
-    small = evenhand.MixtureMLPRegressor(
+    small = MixtureMLPRegressor(
         1,
         1,
         hidden=HIDDEN,
@@ -108,12 +113,10 @@ def train(seed: int) -> Models:
         max_steps=1000,
         **shared,
     ).fit(X, y)
-    paic = evenhand.PAICRegressor(ALPHA, dropout=0.0, **shared).fit(X, y)
+    paic = PAICRegressor(ALPHA, dropout=0.0, **shared).fit(X, y)
     X_held, y_held = draw_rows(N_RECALIBRATION, random)
     recalibrated, by_group = (
-        evenhand.RecalibratedRegressor(FrozenEstimator(small), by=by, random_state=seed).fit(
-            X_held, y_held
-        )
+        RecalibratedRegressor(FrozenEstimator(small), by=by, random_state=seed).fit(X_held, y_held)
         for by in (None, group_of)
     )
     return Models(small, recalibrated, by_group, paic)
@@ -295,7 +298,7 @@ def settings(seed: int) -> dict[str, Any]:
     """Return all that the numbers depend on."""
     return {
         "seed": seed,
-        "version": evenhand.__version__,
+        "version": __version__,
         "alpha": ALPHA,
         "mass": MASS,
         "level": LEVEL,
