@@ -203,8 +203,9 @@ def audit_pit(
         The table that columns in `groups` are taken from.
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
-    groups, features, sample_weight, cluster, masses, learned_masses, min_size, confidence,
-    n_simulations, random_state, name
+    groups, features, sample_weight, cluster : optional
+        As in `audit`.
+    masses, learned_masses, min_size, confidence, n_simulations, random_state, name : optional
         As in `audit`.
     target_name : str, optional
         What to call the outcome in what people see; by default the name of `residual` where it is a
