@@ -147,7 +147,7 @@ class Forecast:
         return index.reshape(-1)
 
     def take_draws(self, columns: NDArray[np.intp]) -> Forecast:
-        """Return the forecast under some of its draws: `columns` of shape (n, k) names k of each person."""
+        """Return the forecast under k draws of each person, those that `columns` (n, k) names."""
         if self.r is None or self.r.ndim != 2:
             raise bad_input("forecast", "have several draws per person, r of shape (n, m)", "fewer")
         r = np.broadcast_to(self.r, self.distribution.batch_shape)

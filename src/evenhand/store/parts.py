@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,10 @@ Trees and what else compiled code follows are checked after loading. Hashes show
 wrote a file: load models of people you trust.
 """
 
+_OLD_MODULE = b'"__module__": "evenhand.forecasters._foreign_bases"'
+_MODULE = b'"__module__": "evenhand.forecasters.adapters"'
+"""How older folders name the module of `QuantileGrid`, and how it is stored now."""
+
 
 def dump_part(part: Any) -> bytes:
     """Return a fitted estimator as bytes; InputError if it cannot be stored safely."""
@@ -65,6 +71,7 @@ def load_part(content: bytes, source: Path) -> Any:
     try:
         # before skops sees it: an archive can unpack to more than the memory
         check_archive(content)
+        content = _renamed(content)
         refused = _refused(content)
         if refused:
             raise InputError(f"it holds types that are not allowed: {', '.join(refused)}")
@@ -87,3 +94,18 @@ def _refused(content: bytes) -> list[str]:
 
     untrusted = skops.io.get_untrusted_types(data=content)
     return [name for name in untrusted if name not in ALLOWED_TYPES]
+
+
+def _renamed(content: bytes) -> bytes:
+    """Name our own class as it is stored now, in an archive that may name an older module."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        schema = archive.read("schema.json")
+        if _OLD_MODULE not in schema:
+            return content
+        members = [(member, archive.read(member)) for member in archive.infolist()]
+    renamed = io.BytesIO()
+    with zipfile.ZipFile(renamed, "w") as archive:
+        for member, data in members:
+            is_schema = member.filename == "schema.json"
+            archive.writestr(member, schema.replace(_OLD_MODULE, _MODULE) if is_schema else data)
+    return renamed.getvalue()

@@ -70,7 +70,7 @@ class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-# model folders store the class under the name of the room, whatever file it is in
+# model folders store the class under this name, whatever file it is in
 QuantileGrid.__module__ = "evenhand.forecasters.adapters"
 
 
