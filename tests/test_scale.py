@@ -39,8 +39,8 @@ from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts
 from evenhand.scale.audit_columns import AuditColumns
 from evenhand.scale.parts_audit import Scoring, count_part
 from evenhand.scale.people import People, RowSet
-from evenhand.scale.sample import Choice, Sample, take_part
-from evenhand.scale.survey import SCORES, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.scale.sample import Sample, take_part
+from evenhand.scale.survey import SCORES, Survey, block_generator, survey_part
 from evenhand.tables import Parts, open_parts
 from parts_examples import (
     ASKED,
@@ -302,19 +302,10 @@ def test_outcomes_whose_squares_are_no_numbers_are_refused() -> None:
 # The rows chosen.
 
 
-def surveyed(table: Path | Parts, **options: Any) -> Survey:
+def surveyed(table: Path | Parts, seed: int = 0, person: str | None = None) -> Survey:
     parts = table if isinstance(table, Parts) else open_parts(table)
-    plan = {
-        "subject": GIVEN,
-        "target": "y",
-        "columns": ("y", "mean", "std"),
-        "groups": (),
-        "person": None,
-        "seed": 0,
-    } | options
-    found = [
-        survey_part(SurveyPlan(**plan), parts, i, lambda rows: None) for i in range(len(parts))
-    ]
+    shared = AuditColumns(GIVEN, parts.source, "y", ("mean", "std"), (), (), person), seed
+    found = [survey_part(shared, parts, i, lambda rows: None) for i in range(len(parts))]
     return reduce(add, [one for one in found if one is not None])
 
 
@@ -356,10 +347,8 @@ def test_the_rows_taken_are_those_that_were_chosen(tmp_path: Path, ending: str) 
     table = people(300)
     parts = open_parts(write_parts(table, tmp_path / "in", [100, 170], ending))
     rows = surveyed(parts).chosen(None, 77, 1)
-    taken = {
-        i: take_part(Choice(GIVEN, ["id", "mean", "std"], rows), parts, i, lambda rows: None)
-        for i in rows
-    }
+    columns = AuditColumns(GIVEN, parts.source, "y", ("mean", "std"), (), (), "id")
+    taken = {i: take_part((columns, rows), parts, i, lambda rows: None) for i in rows}
     sample = Sample.joined(taken, rows)
     assert len(sample) == 77
     at = np.array([0, 100, 170])[sample.part] + sample.row
@@ -673,6 +662,18 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan
     assert "who" not in set(itertools.chain(*found.scan["features"]))
 
 
+def test_a_cluster_is_who_is_audited_once_even_where_ids_are_named_too(tmp_path: Path) -> None:
+    table = people(400).assign(who=np.arange(400) // 2)
+    folder = write_parts(table, tmp_path / "in", [150])
+    both = {"id_column": "id", "cluster": "who", "random_state": 0, **QUICK}
+    for sample_size in (100, 400):
+        found = audit_parts(GIVEN, folder, "y", sample_size=sample_size, **both)
+        assert found.n_samples == 200
+        assert found.certificate.one_row_each
+        rows = table.iloc[found.examples["row"].to_numpy(dtype=int)]
+        assert found.examples["id"].tolist() == rows["who"].astype(str).tolist()
+
+
 def test_ids_are_one_person_as_numbers_and_as_text() -> None:
     both = People.joined([People.of([1, 2], 0, 0), People.of(["1", "3"], 1, 0)])
     assert sum(rows.size for rows in both.chosen().values()) == 3
@@ -784,6 +785,14 @@ def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(
     found = audit_parts(GIVEN, folder, "y", sample_size=120, random_state=0, skip_bad=True, **QUICK)
     assert found.n_samples == 300
     assert len(notes_of(found.notes, NoteKind.PART_LEFT_OUT)) == 1
+    # its rows are in neither searches nor examples
+    n_searched = found.provenance["data"]["n_searched"]
+    (sampled,) = notes_of(found.notes, NoteKind.SAMPLED_ROWS)
+    assert sampled.numbers == (n_searched,)
+    assert n_searched < 120
+    others = people(400).drop(index=range(100, 200)).reset_index(drop=True)
+    shown = others.iloc[found.examples["row"].to_numpy(dtype=int)]
+    assert np.array_equal(shown["y"], found.examples["outcome"])
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -843,7 +852,7 @@ def test_the_folder_may_be_one_file_and_the_seed_a_generator(tmp_path: Path) -> 
 
 def test_count_part_gives_nothing_where_nobody_is_audited(tmp_path: Path) -> None:
     parts = open_parts(write_parts(people(100), tmp_path / "in", []))
-    columns = AuditColumns.of(GIVEN, parts, "y", [], None, ())
+    columns = AuditColumns.of(GIVEN, parts, "y", [], None)
     plan = CountPlan((), (0.8, 0.9), None, (0.0, 1.0))
     told: list[int] = []
     nobody = RowSet.of({0: np.array([], dtype=np.intp)}, {0: 100})
@@ -951,8 +960,13 @@ def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(
     assert counts.drop(["everyone", f"{column} missing"]).sum() == 300
 
 
-def test_text_in_a_column_of_numbers_of_other_csv_parts_is_named(tmp_path: Path) -> None:
-    table = people(600)[["y", "mean", "std"]].assign(km=np.arange(600.0) / 7)
+@pytest.mark.parametrize("kind", ["number", "date"])
+def test_text_in_a_column_of_other_kind_in_other_csv_parts_is_named(
+    tmp_path: Path, kind: str
+) -> None:
+    km = np.arange(600.0) / 7
+    values = km if kind == "number" else pd.Timestamp("2020-01-01") + pd.to_timedelta(km, unit="D")
+    table = people(600)[["y", "mean", "std"]].assign(km=values)
     folder = write_parts(table, tmp_path / "in", [200, 400], ".csv")
     text = (folder / "part-1.csv").read_text().splitlines()
     text[12] = text[12].rpartition(",")[0] + ",abc"

@@ -19,6 +19,7 @@ from evenhand.columns.unseen import (
     warn_unseen,
 )
 from evenhand.columns.values import as_numbers
+from evenhand.columns.values import text_dates as text_dates
 
 __all__ = [
     "CategoryColumn",

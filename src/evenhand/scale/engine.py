@@ -1,7 +1,4 @@
-"""Where the parts of a table are worked on.
-
-In this process, or by the workers of a Dask cluster.
-"""
+"""Execution over the parts of a table, in this process or by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evenhand._progress import part_progress
@@ -23,17 +20,16 @@ Work = Callable[[Any, Parts, int, Advance], Result]
 
 CONNECT_SECONDS = 15
 KEEP_MILLISECONDS = 2000
+"""Time to wait for a scheduler, and between looks for workers that died on this machine."""
+
 FETCH_SECONDS = 60
 MOST_LOSSES = 5
-"""How long a result may take to come, after which its part is done again, and how often that is
-tried."""
+"""Time that a result may take to arrive, and how often a part is repeated where it does not."""
 
 
 @contextmanager
 def dask_client(scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
-    """Yield a Dask client of a scheduler that is there, or of workers started on this machine.
-
-    None without either.
+    """Yield a Dask client of a running scheduler or of workers started here, or None.
 
     Parameters
     ----------
@@ -92,16 +88,17 @@ def _local_cluster(workers: int) -> Any:
     config = require_extra("dask.config", "scale")
     distributed = require_extra("distributed", "scale")
     key = "distributed.nanny.pre-spawn-environ"
-    # Dask tells workers to give it back at once, which costs a page fault for each page of each
-    # array
+    # by default Dask returns memory at once, at the price of a page fault for each page of an array
     environment = {
         name: value for name, value in config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"
     }
     with config.set({key: environment}):
         return distributed.LocalCluster(
             n_workers=workers,
+            # the work is Python code that holds the lock: threads of one process would wait
             threads_per_worker=1,
             processes=True,
+            # a free port of this machine only: the dashboard shows what workers hold
             dashboard_address="127.0.0.1:0",
             silence_logs=50,
         )
@@ -118,13 +115,13 @@ def over_parts(
     skipped: dict[str, str] | None = None,
     verbose: bool = False,
 ) -> Iterator[tuple[int, Result]]:
-    """Do the same to every part, and yield the number of a part with its result as they are done.
+    """Apply a function to each part; yield part numbers with results, as they are done.
 
     Parameters
     ----------
     work : callable
-        `work(shared, parts, i, advance)` does it to part `i` and tells `advance` how many rows it
-        has done; a function of a module, as workers are processes of their own.
+        `work(shared, parts, i, advance)` works on part `i` and reports rows done by
+        `advance(rows)`; a function of a module, as workers are processes of their own.
     shared : object
         What all parts need, such as the model.
     parts : Parts
@@ -134,10 +131,10 @@ def over_parts(
     numbers : sequence of int, optional
         Parts to work on; all by default.
     client : distributed.Client, optional
-        Of the cluster that does it. A worker that dies is replaced, and what it did is done again.
+        Of the cluster that works. A worker that dies is replaced, and its results are made again.
     skipped : dict of str to str, optional
-        Where a part that an InputError stops is noted, with the reason, to go on without it. By
-        default it is raised.
+        Takes the parts that an InputError stops, with the reason, and work goes on without them.
+        By default the error is raised.
     verbose : bool, default False
         Whether to show a progress bar on a terminal.
     """
@@ -172,61 +169,84 @@ def over_parts(
 def _attempts(
     work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any
 ) -> Generator[tuple[int, Any]]:
-    """Do it to each part on a cluster, and yield results as they come."""
-    distributed = require_extra("distributed", "scale")
-    seen = replace(parts, paths=tuple(path.absolute() for path in parts.paths))
-    # a task, not data that is scattered: the scheduler makes it again where a worker that held it
-    # dies
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Sending large graph"
-        )  # it is sent once, which is what the advice is for
-        held = client.submit(_same, (shared, seen), pure=False)
-
-    def begun(i: int) -> Any:
-        return client.submit(_remotely, work, held, i, pure=False)
-
-    futures = {begun(i): i for i in chosen}
-    suspects = []
-    losses = Counter[int]()
+    """Work on each part on a cluster, and yield results, or errors of input, as they come."""
+    tasks = _Tasks.begin_all(work, shared, parts, chosen, client)
     try:
-        done = distributed.as_completed(list(futures))
+        yield from tasks.results()
+        # each alone now: it may only have waited at a worker that another part killed
+        for i in tasks.suspects:
+            future = tasks.begin(i)
+            tasks.distributed.wait(future)
+            yield i, _killed(parts.names[i]) if tasks.is_killed(future) else future.result()
+    finally:
+        tasks.cancel()
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """Tasks of a cluster, one for each part, and those of which workers died."""
+
+    distributed: Any
+    client: Any
+    work: Work[Any]
+    held: Any
+    running: dict[Any, int] = field(default_factory=dict)
+    suspects: list[int] = field(default_factory=list)
+
+    @classmethod
+    def begin_all(
+        cls, work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any
+    ) -> _Tasks:
+        # workers may run in another folder
+        seen = replace(parts, paths=tuple(path.absolute() for path in parts.paths))
+        with warnings.catch_warnings():
+            # it is sent once, which is what the advice is for
+            warnings.filterwarnings("ignore", "Sending large graph")
+            # a task, not data that is scattered: the scheduler makes it again where a worker that
+            # held it dies
+            held = client.submit(_same, (shared, seen), pure=False)
+        tasks = cls(require_extra("distributed", "scale"), client, work, held)
+        for i in chosen:
+            tasks.begin(i)
+        return tasks
+
+    def begin(self, i: int) -> Any:
+        # not pure: a result of the same name, from before, could be one that died with its worker
+        future = self.client.submit(_remotely, self.work, self.held, i, pure=False)
+        self.running[future] = i
+        return future
+
+    def is_killed(self, future: Any) -> bool:
+        killed = self.distributed.KilledWorker
+        return future.status == "error" and isinstance(future.exception(), killed)
+
+    def results(self) -> Generator[tuple[int, Any]]:
+        losses = Counter[int]()
+        done = self.distributed.as_completed(list(self.running))
         for future in done:
-            i = futures.pop(future)
+            i = self.running.pop(future)
             if future.status == "cancelled":
-                raise InputError(
-                    "the Dask scheduler was lost, and what its workers did with it; start again"
-                )
-            if future.status == "error" and isinstance(
-                future.exception(), distributed.KilledWorker
-            ):
-                suspects.append(i)
+                lost = "the Dask scheduler was lost, and what its workers did with it; start again"
+                raise InputError(lost)
+            if self.is_killed(future):
+                self.suspects.append(i)
                 continue
+            is_error = future.status == "error"
             try:
-                # what the work itself raises is raised here; it is no loss
-                result = future.result(
-                    timeout=None if future.status == "error" else FETCH_SECONDS * 2 ** losses[i]
-                )
+                # an error of the work itself is raised here at once: it is no loss. A large result
+                # may take longer to come, so each attempt is given twice the time
+                result = future.result(timeout=None if is_error else FETCH_SECONDS * 2 ** losses[i])
             except TimeoutError:
-                if future.status == "error" or losses[i] == MOST_LOSSES:
+                if is_error or losses[i] == MOST_LOSSES:
                     raise
-                losses[i] += 1  # the worker died that held the result, or it takes longer to come
-                futures[again := begun(i)] = i
-                done.add(again)
+                losses[i] += 1  # the worker that held the result died, or it takes longer to come
+                done.add(self.begin(i))
             else:
                 yield i, result
-            future.release()
-        for i in (
-            suspects
-        ):  # each alone now: it may only have waited at a worker that another part killed
-            futures[alone := begun(i)] = i
-            distributed.wait(alone)
-            is_killed = alone.status == "error" and isinstance(
-                alone.exception(), distributed.KilledWorker
-            )
-            yield i, _killed(parts.names[i]) if is_killed else alone.result()
-    finally:
-        client.cancel([*futures, held])
+            future.release()  # else workers would keep the results of all parts
+
+    def cancel(self) -> None:
+        self.client.cancel([*self.running, self.held])
 
 
 def _killed(name: str) -> InputError:

@@ -1,7 +1,4 @@
-"""Kinds of the columns of a table in parts.
-
-Those of the model, and what all csv parts say together of the others.
-"""
+"""Kinds of the columns of a table in parts: by a model's schema, or by what all parts hold."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import InputError, bad_input
-from evenhand.columns import Evidence, Schema, found_schema
+from evenhand.columns import Evidence, Schema, found_schema, text_dates
 from evenhand.scale.engine import Advance
 from evenhand.tables import Parts, parse_numbers
 
@@ -34,6 +31,8 @@ def typed_parts(
     `skipped`.
     """
     unknown = tuple(name for name in columns if name not in schema)
+    # parquet parts have types; a cell of csv is text, and one part may hold whole numbers where
+    # another holds words, so that only all parts together show what the column is
     if not unknown or all(count is not None for count in parts.counts):
         return parts.typed(schema)
     found: dict[int, Found] = dict(over(look_at_part, unknown, description="reading types"))
@@ -49,7 +48,7 @@ def typed_parts(
 
 
 def look_at_part(columns: tuple[str, ...], parts: Parts, i: int, advance: Advance) -> Found:
-    """Count what the cells of some columns of one part say of their kinds."""
+    """Count the cells of some columns of one part by kind."""
     found = {name: Evidence() for name in columns}
     is_csv = parts.n_rows(i) is None
     for start, block in parts.blocks(i, columns):
@@ -66,18 +65,19 @@ def _misfits(
     wrong: dict[int, InputError] = {}
     for name in columns:
         kinds = Counter(one[name].kind for one in found.values() if not one[name].is_empty)
+        # without a majority of numbers the column is text, and parts of numbers are codes in it
         is_typed = 2 * (kinds["number"] + kinds["date"]) > len(found)
         for i in sorted(found) if is_typed else ():
             if not found[i][name].is_empty and found[i][name].kind == "category":
-                wrong.setdefault(i, _misfit(parts, i, name))
+                wrong.setdefault(i, _misfit(parts, i, name, kinds["date"] > kinds["number"]))
     return sorted(wrong.items())
 
 
-def _misfit(parts: Parts, i: int, name: str) -> InputError:
+def _misfit(parts: Parts, i: int, name: str, is_date: bool) -> InputError:
     for start, block in parts.blocks(i, [name]):
-        is_text = parse_numbers(block[name])[1]
-        if is_text.any():
-            row = int(np.argmax(is_text))
+        is_wrong = (text_dates if is_date else parse_numbers)(block[name])[1]
+        if is_wrong.any():
+            row = int(np.argmax(is_wrong))
             place = f"{parts.names[i]}: column {name!r}, row {start + row + 1}"
             rule = "hold a number or a date as in most parts"
             remedy = "correct it or drop the row"

@@ -43,9 +43,9 @@ from evenhand.scale.audit_columns import AuditColumns
 from evenhand.scale.engine import Advance, over_parts
 from evenhand.scale.kinds import typed_parts
 from evenhand.scale.people import RowSet
-from evenhand.scale.sample import Choice, Sample, take_part
+from evenhand.scale.sample import Sample, take_part
 from evenhand.scale.subjects import as_subject, refusals
-from evenhand.scale.survey import SCORES, Survey, SurveyPlan, block_generator, survey_part
+from evenhand.scale.survey import SCORES, Survey, block_generator, survey_part
 from evenhand.tables import Parts, number_column, open_parts
 
 SAMPLE_SIZE = 100_000
@@ -101,7 +101,7 @@ def audit_parts(
         row of memory.
     cluster : str, optional
         Column that names people who have several rows: one row of each, chosen at random, is
-        audited. It takes some 100 bytes a row of memory.
+        audited, whatever their ids. It takes some 100 bytes a row of memory.
     masses, learned_masses, min_size, confidence
         As in `audit`.
     levels : sequence of float
@@ -168,35 +168,47 @@ def audit_parts(
     seed = _seed(random_state)
     subject = as_subject(model)
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
-    columns = AuditColumns.of(subject, parts, target, groups, features, (id_column, cluster))
+    columns = AuditColumns.of(subject, parts, target, groups, features, id_column, cluster)
     skipped = dict(parts.skipped) if skip_bad else None
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
     parts = typed_parts(over, parts, columns.grouping, subject.schema, skipped)
     over = partial(over, parts=parts)
     survey = _survey(over, columns, parts, skipped, seed)
-    if survey.people is not None and cluster is None and id_column is not None:
+    kept = None
+    if survey.people is not None and cluster is not None:
+        kept = survey.people.chosen()
+    elif survey.people is not None and id_column is not None:
         survey.people.refuse_repeated(parts, id_column)
-    kept = survey.people.chosen() if survey.people is not None and cluster is not None else None
     sample = _sample(over, columns, survey.chosen(kept, sample_size, seed))
-    known = _partitions(survey, sample, columns)
+    # groups are fixed before rows are counted: halves are cut at the median of the sample, values
+    # come from all rows, so that a value too rare for the sample has its group
+    learn = partial(Partition.learn, source=columns.source)
+    known = {
+        name: learn(sample.table[name], name, seen=survey.seen[name]) for name in columns.named
+    }
+    search = partial(
+        _audited,
+        columns,
+        known=known,
+        masses=masses,
+        learned_masses=learned_masses,
+        min_size=min_size,
+        confidence=confidence,
+        random_state=seed,
+        name=name,
+    )
     with waiting(f"searching {len(sample):,} rows", enabled=verbose):
-        found = _audited(
-            columns,
-            sample,
-            known,
-            masses=masses,
-            learned_masses=learned_masses,
-            min_size=min_size,
-            confidence=confidence,
-            random_state=seed,
-            name=name,
-        )
+        found = search(sample)
     good = [i for i in sorted(survey.n_rows) if parts.names[i] not in (skipped or {})]
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
         plan = _count_plan(columns, survey, sample, known, counted, found)
         rows = None if kept is None else RowSet.of(kept, survey.n_rows)
         shared = Scoring(columns, plan, rows, seed)
         total, good = _total(over(count_part, shared, numbers=good, description="scoring"))
+        if not set(sample.part.tolist()) <= set(good):
+            # a part that scoring left out must not show in the searches either
+            sample = sample.of_parts(good)
+            found = search(sample)
         found = with_counts(found, total, plan, confidence=confidence)
     found = _noted(found, survey, good, skipped or {}, is_clustered=cluster is not None)
     return _sourced(found, survey, sample, good, columns)
@@ -216,18 +228,10 @@ def _survey(
     skipped: dict[str, str] | None,
     seed: int,
 ) -> Survey:
-    plan = SurveyPlan(
-        columns.subject,
-        columns.target,
-        tuple(columns.columns),
-        columns.named,
-        columns.person,
-        seed,
-    )
+    # those left out already, when the table was opened or its columns typed, are not read again
     numbers = [i for i in range(len(parts)) if parts.names[i] not in (skipped or {})]
-    surveys = over(survey_part, plan, numbers=numbers, description="reading")
+    surveys = over(survey_part, (columns, seed), numbers=numbers, description="reading")
     found: dict[int, Survey] = {i: one for i, one in surveys if one is not None}
-    found = {i: one for i, one in found.items() if parts.names[i] not in (skipped or {})}
     if not found:
         raise bad_input(columns.source, "have at least one row of data", "none")
     # in their order, whichever was done first: where values of two types meet, it decides how they
@@ -238,21 +242,9 @@ def _survey(
 def _sample(
     over: Callable[..., Any], columns: AuditColumns, rows: dict[int, NDArray[np.intp]]
 ) -> Sample:
-    names = [*columns.columns, *filter(None, [columns.person])]
-    choice = Choice(columns.subject, list(dict.fromkeys(names)), rows)
     numbers = [i for i in rows if rows[i].size]
-    taken = dict(over(take_part, choice, numbers=numbers, description="taking rows"))
-    return Sample.joined(taken, rows)
-
-
-def _partitions(survey: Survey, sample: Sample, columns: AuditColumns) -> dict[str, Partition]:
-    """Return how the columns that name groups part the rows; halves are cut by the sample."""
-    return {
-        name: Partition.learn(
-            sample.table[name], name, source=columns.source, seen=survey.seen[name]
-        )
-        for name in columns.named
-    }
+    taken = over(take_part, (columns, rows), numbers=numbers, description="taking rows")
+    return Sample.joined(dict(taken), rows)
 
 
 def _audited(
@@ -271,6 +263,7 @@ def _audited(
             model,
             X,
             y,
+            # a group that the sample missed is counted all the same
             groups=Groups((group, mask) for group, mask in masks if mask.any()),
             features=table[list(columns.searched)] if columns.searched else None,
             target_name=columns.target,
@@ -286,11 +279,12 @@ def _count_plan(
     levels: tuple[float, ...],
     found: Audit,
 ) -> CountPlan:
-    # a value that many rows share is in a random sample too, so the sample shows the grid
     return CountPlan(
         tuple(known[name] for name in columns.named),
         levels,
+        # a value that many rows share is in a random sample too, so the sample shows the grid
         spread_step(number_column(sample.table, columns.target, source=columns.source)),
+        # of all rows: the end cells are open, and must not depend on the block (outcomes, 4.3)
         survey.span,
         float(found.groups["bias"].iloc[0]),
     )
@@ -324,12 +318,13 @@ def count_part(shared: Scoring, parts: Parts, i: int, advance: Advance) -> RowCo
     source = parts.names[i]
     total = None
     for block, (start, whole) in enumerate(parts.blocks(i, columns.columns)):
-        table = (
-            whole if shared.kept is None else whole.iloc[shared.kept.within(i, start, len(whole))]
-        )
+        table = whole
+        if shared.kept is not None:
+            table = whole.iloc[shared.kept.within(i, start, len(whole))]
         if len(table):
             y = number_column(table, columns.target, source=source, start=start)
             model, X = columns.subject.of(table, source, start)
+            # keyed by the place of the block: the worker and the order change no draw
             random = block_generator(shared.seed, SCORES, i, block)
             with refusals(source, start, start + len(whole) - 1):
                 found = count_rows(model, X, y, table, shared.plan, i, random)

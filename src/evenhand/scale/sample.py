@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand.scale.audit_columns import AuditColumns
 from evenhand.scale.engine import Advance
-from evenhand.scale.subjects import Subject, refusals
+from evenhand.scale.subjects import refusals
 from evenhand.tables import Parts
 
 Ints = NDArray[np.intp]
@@ -46,28 +47,27 @@ class Sample:
     def __len__(self) -> int:
         return len(self.table)
 
-
-@dataclass(frozen=True)
-class Choice:
-    """Which rows of each part are taken, with which columns; forecasts of them are tried."""
-
-    subject: Subject
-    columns: Sequence[str]
-    rows: Mapping[int, Ints]
+    def of_parts(self, numbers: Collection[int]) -> Sample:
+        """Return the rows that are of these parts."""
+        kept = np.isin(self.part, list(numbers))
+        return Sample(self.part[kept], self.row[kept], self.table[kept].reset_index(drop=True))
 
 
-def take_part(choice: Choice, parts: Parts, i: int, advance: Advance) -> pd.DataFrame:
-    """Take the rows of one part, and complain of those that the forecaster would refuse."""
+def take_part(
+    shared: tuple[AuditColumns, Mapping[int, Ints]], parts: Parts, i: int, advance: Advance
+) -> pd.DataFrame:
+    """Take the chosen rows of one part, and refuse those that the forecaster refuses."""
+    columns, rows = shared[0], shared[1][i]
     source = parts.names[i]
-    rows = choice.rows[i]
     taken = []
-    for start, table in parts.blocks(i, choice.columns):
+    for start, table in parts.blocks(i, columns.with_person):
         first, last = np.searchsorted(rows, (start, start + len(table)))
         taken.append(table.iloc[rows[first:last] - start])
         advance(len(table))
     table = pd.concat(taken, ignore_index=True)
-    forecaster, X = choice.subject.of(table, source)
+    forecaster, X = columns.subject.of(table, source)
     if X is not None:
+        # here the part of a refused row is known; one draw costs little beside the 64 of the audit
         with refusals(source, int(rows[0]), int(rows[-1])):
             forecaster.forecast(X, 0.5)
     return table

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from evenhand._validate import about, coded
 from evenhand.columns import Seen, UnseenValues
+from evenhand.scale.audit_columns import AuditColumns
 from evenhand.scale.engine import Advance
 from evenhand.scale.people import People
-from evenhand.scale.subjects import Subject
 from evenhand.tables import Parts, id_column, number_column
 
 Ints = NDArray[np.intp]
@@ -37,34 +37,6 @@ def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random
     They depend on neither order nor worker.
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, part, block)))
-
-
-@dataclass(frozen=True)
-class SurveyPlan:
-    """What is looked at.
-
-    Parameters
-    ----------
-    subject : Subject
-        The forecaster, or the columns with forecasts.
-    target : str
-        Column with the outcomes.
-    columns : tuple of str
-        All columns that an audit needs, the target among them.
-    groups : tuple of str
-        Columns that name groups.
-    person : str or None
-        Column that names people.
-    seed : int
-        Of the choice among the rows of a person.
-    """
-
-    subject: Subject
-    target: str
-    columns: tuple[str, ...]
-    groups: tuple[str, ...]
-    person: str | None
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -138,37 +110,38 @@ class Survey:
         return rows
 
 
-def survey_part(plan: SurveyPlan, parts: Parts, i: int, advance: Advance) -> Survey | None:
-    """Look at one part, and complain of what an audit would stumble on.
-
-    None of a part without rows.
-    """
+def survey_part(
+    shared: tuple[AuditColumns, int], parts: Parts, i: int, advance: Advance
+) -> Survey | None:
+    """Survey one part and refuse what an audit cannot use; None of a part without rows."""
+    columns, seed = shared
     source = parts.names[i]
     found = list[Survey]()
     hashed = hashlib.sha256()
-    wanted = list(dict.fromkeys((*plan.columns, *([] if plan.person is None else [plan.person]))))
-    for block, (start, table) in enumerate(parts.blocks(i, wanted)):
-        y = number_column(table, plan.target, source=source, start=start)
+    for block, (start, table) in enumerate(parts.blocks(i, columns.with_person)):
+        y = number_column(table, columns.target, source=source, start=start)
+        # little-endian whatever the machine, so that the hash of a table is one everywhere
         hashed.update(np.ascontiguousarray(y, dtype="<f8").data)
-        plan.subject.of(table, source, start)  # complains of forecasts that are none
+        # reading forecasts from columns checks them, so a bad part is found in the first pass
+        columns.subject.of(table, source, start)
         people = None
         last = found[-1] if found else None
-        if plan.person is not None:
-            labels = id_column(table, plan.person, source=source, start=start)
-            people = People.of(
-                labels, i, start, block_generator(plan.seed, SURVEY, i, block).random(y.size)
-            )
+        if columns.person is not None:
+            labels = id_column(table, columns.person, source=source, start=start)
+            chance = block_generator(seed, SURVEY, i, block).random(y.size)
+            people = People.of(labels, i, start, chance)
         with about(source):
             for name in table.columns:
                 # lists and structs are refused here, where the part is known; a few rows show them
                 coded(table[name].head(100), f"column {name!r}")
             seen = {
-                name: _seen(table[name], last.seen[name] if last else None) for name in plan.groups
+                name: _seen(table[name], last.seen[name] if last else None)
+                for name in columns.named
             }
-        unseen = UnseenValues.of(plan.subject.schema, table)
+        unseen = UnseenValues.of(columns.subject.schema, table)
         span = float(y.min()), float(y.max())
         found.append(Survey({i: y.size}, span, seen, {}, people, unseen))
-        if plan.person is None:  # people are joined at the end: each time would copy them all
+        if columns.person is None:  # people are joined at the end: each time would copy them all
             found = [Survey.joined(found)]
         advance(len(table))
     return replace(Survey.joined(found), digests={i: hashed.digest()}) if found else None
