@@ -1,4 +1,4 @@
-"""Charts as SVG inside a page: scales, axes and marks that tell their value.
+"""Charts as SVG inside a page: scales, axes and marks with their values.
 
 Text from data is escaped here alone.
 """
@@ -13,7 +13,7 @@ from evenhand._format import is_known
 from evenhand.report.page import escape, short
 
 TIP_NAME = 60
-"""Most characters of a name in what a mark says."""
+"""Most characters of a name in the label of a mark."""
 
 SHAPES = {
     "circle": '<circle class="shape" cx="{x}" cy="{y}" r="4.5"/>',
@@ -40,6 +40,7 @@ class Frame:
         return self.left + self._part(value, self.x_range) * (self.width - self.left - self.right)
 
     def y(self, value: float) -> float:
+        # SVG counts from the top, so that larger values have smaller coordinates
         return (
             self.height
             - self.bottom
@@ -50,6 +51,8 @@ class Frame:
     def _part(value: float, ends: tuple[float, float]) -> float:
         # halves, as the width of a range of huge numbers may overflow
         width = ends[1] / 2 - ends[0] / 2
+        # a value outside the range is drawn just beyond the axis; a range of one value has only
+        # its middle
         return min(max((value / 2 - ends[0] / 2) / width, -0.1), 1.1) if width > 0 else 0.5
 
 
@@ -63,10 +66,7 @@ def axes(
     x_text: Callable[[float], str],
     y_text: Callable[[float], str] = str,
 ) -> str:
-    """Draw the axes: a grid, the values at it and what the axes are.
-
-    `y` stands above the plot, to be read level.
-    """
+    """Draw the axes: a grid, its values and the names of both axes."""
     left = frame.left
     right = frame.width - frame.right
     low = frame.height - frame.bottom
@@ -81,6 +81,7 @@ def axes(
         )
     for value in x_ticks:
         at = _n(frame.x(value))
+        # one grid is enough: vertical lines only where there are no horizontal ones
         start = high if not y_ticks else low
         parts.append(f'<path class="grid" d="M{at} {_n(start)}V{_n(low + 5)}"/>')
         parts.append(
@@ -93,7 +94,9 @@ def axes(
         f' text-anchor="middle">{escape(x)}</text>'
     )
     if y:
+        # above the plot and not along the axis: rotated text is hard to read
         parts.append(f'<text x="4" y="14">{escape(y)}</text>')
+    # screen readers get the values from the marks and the table, not from the ticks
     return f'<g aria-hidden="true">{"".join(parts)}</g>'
 
 
@@ -109,14 +112,18 @@ def area(
     return f'<path class="area" d="{_through(frame, [*low, *reversed(high)])}Z"/>'
 
 
-def mark(says: str, drawing: str, at: tuple[float, float] | None = None, kind: str = "") -> str:
-    """Make a drawing tell a value to the pointer and the keyboard.
-
-    `at` is where it is easily hit.
-    """
+def mark(label: str, drawing: str, at: tuple[float, float] | None = None, kind: str = "") -> str:
+    """Attach a label to a drawing, shown to the pointer and the keyboard; `at` is easily hit."""
+    # an invisible circle larger than the shape: small targets are hard to hit on a touch screen
     hit = "" if at is None else f'<circle class="hit" cx="{_n(at[0])}" cy="{_n(at[1])}" r="10"/>'
     # a screen reader announces it as an image of that name
-    return f'<g class="mark {kind}" role="img"><title>{escape(says)}</title>{hit}{drawing}</g>'
+    return f'<g class="mark {kind}" role="img"><title>{escape(label)}</title>{hit}{drawing}</g>'
+
+
+def point(frame: Frame, place: tuple[float, float], name: str, kind: str, label: str) -> str:
+    """Draw a labelled point, in units of the data."""
+    at = (frame.x(place[0]), frame.y(place[1]))
+    return mark(label, shape(name, *at), at, kind)
 
 
 def shape(name: str, x: float, y: float) -> str:
@@ -134,12 +141,12 @@ def shape(name: str, x: float, y: float) -> str:
     return SHAPES[name].format(**{key: _n(value) for key, value in places.items()})
 
 
-def chart(frame: Frame, says: str, parts: Iterable[str]) -> str:
-    """Put the parts of a chart together; `says` is what it shows, for those who do not see it."""
+def chart(frame: Frame, alt: str, parts: Iterable[str]) -> str:
+    """Join the parts of a chart; `alt` describes it to people who do not see it."""
     size = f"0 0 {_n(frame.width)} {_n(frame.height)}"
     return (
         f'<svg class="chart" viewBox="{size}" role="group"'
-        f' aria-label="{escape(says)}">{"".join(parts)}</svg>'
+        f' aria-label="{escape(alt)}">{"".join(parts)}</svg>'
     )
 
 
@@ -150,6 +157,7 @@ def titled_chart(
 
     A sign is an SVG of 28 by 16 and words.
     """
+    # signs repeat the words beside them, so screen readers skip them
     lines = "".join(
         '<li><svg viewBox="0 0 28 16"'
         f' aria-hidden="true">{sign}</svg><span>{escape(words)}</span></li>'
@@ -166,7 +174,7 @@ def titled_chart(
 
 
 def sign(name: str, kind: str) -> str:
-    """A point as it stands in the key of a figure."""
+    """Draw a point for the key of a figure."""
     return f'<g class="{kind}">{shape(name, 14, 8)}</g>'
 
 
@@ -175,7 +183,7 @@ EVEN_SIGN = '<path class="even" d="M1 8H27"/>'
 
 
 def line_sign(kind: str, name: str = "") -> str:
-    """A line, with a point on it if one is named, as it stands in the key of a figure."""
+    """Draw a line for the key of a figure, with a point on it if one is named."""
     return (
         f'<g class="{kind}"><path class="path" d="M1'
         f' 8H27"/>{shape(name, 14, 8) if name else ""}</g>'
@@ -183,12 +191,12 @@ def line_sign(kind: str, name: str = "") -> str:
 
 
 def tip_name(name: object) -> str:
-    """A name from data inside what a mark says."""
+    """Shorten a name from data for the label of a mark, on one line."""
     return short(" ".join(str(name).split()), TIP_NAME)
 
 
 def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
-    """Round values that divide a range into about `n` parts.
+    """Return round values that divide a range into about `n` parts.
 
     Examples
     --------
@@ -198,16 +206,20 @@ def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
     span = high - low
     if not math.isfinite(span) or span <= 0:
         return [low] if math.isfinite(low) else []
+    # the smallest of 1, 2, 5 and 10 times a power of ten that gives at most n parts
     unit = 10.0 ** math.floor(math.log10(span / n))
     step = unit * next((k for k in (1, 2, 5) if span / (k * unit) <= n), 10)
+    # a billionth of a step of tolerance, so that an end that is a tick up to rounding is one
     first = math.ceil(low / step - 1e-9)
     count = math.floor((high - first * step) / step + 1e-9) + 1
+    # twelve digits: 3 * 0.1 is shown as 0.3
     return [float(f"{(first + i) * step:.12g}") for i in range(count)]
 
 
 def plain(value: float) -> str:
-    """A value at an axis."""
+    """Write a value at an axis."""
     size = abs(value)
+    # adding 0.0 removes the sign of a negative zero
     return f"{value + 0.0:.4g}" if size >= 1e7 or 0 < size < 1e-4 else f"{value + 0.0:,.10g}"
 
 
@@ -223,4 +235,5 @@ def _through(frame: Frame, points: Iterable[tuple[float, float]]) -> str:
 
 
 def _n(value: float) -> str:
+    # a tenth of a unit is finer than a pixel, and short numbers keep the page small
     return f"{value:.1f}".removesuffix(".0")

@@ -31,12 +31,13 @@ GAP = 26.0
 
 
 def examples_section(audit: Values) -> Section | None:
-    """Show example people with their intervals under several draws; nothing if there are none."""
+    """Show example people with an interval for each of several draws; nothing without examples."""
     rows = [
         row for row in audit.get("examples") or [] if known(row["low"], row["high"], row["outcome"])
     ]
     if not rows:
         return None
+    # a deterministic forecast has no draw
     several = any(row["draw"] is not None for row in rows)
     unit = unit_of(audit)
     text = (
@@ -83,7 +84,12 @@ def _examples_table(rows: Sequence[Values], *, several: bool) -> str:
 
 def person_name(row: Values) -> str:
     """Name a person: by the id if it was given, else by the row of the table, counted from 1."""
-    return f"row {row['row'] + 1:,}" if row.get("id") is None else tip_name(row["id"])
+    return _name(row, "row")
+
+
+def _name(row: Values, noun: str) -> str:
+    # ids come from data and keep their case; only the noun of ours begins a sentence
+    return f"{noun} {row['row'] + 1:,}" if row.get("id") is None else tip_name(row["id"])
 
 
 def _named_by(audit: Values, rows: Sequence[Values]) -> str:
@@ -96,10 +102,6 @@ def _named_by(audit: Values, rows: Sequence[Values]) -> str:
     return f"named by their rows of {table}{size}, counted from 1"
 
 
-def _capital(text: str) -> str:
-    return text.replace("row ", "Row ", 1) if text.startswith("row ") else text
-
-
 def _missed_sign() -> str:
     return f'<g class="red"><path class="path dashed" d="M1 8H27"/>{shape("hollow", 14, 8)}</g>'
 
@@ -110,7 +112,9 @@ def _draw(value: float | None) -> str:
 
 def _examples_chart(rows: Sequence[Values], unit: str) -> str:
     ends = [row[key] for row in rows for key in ("low", "high", "outcome")]
+    # 1/40 of the range at both ends; the halves of huge values cannot overflow
     room = max(ends) / 40 - min(ends) / 40 or 1.0
+    # rows of one person follow each other; ids may be missing, the row number never is
     people = [list(group) for _, group in groupby(rows, key=lambda row: row["row"])]
     height = sum(_height(person) for person in people) + 56
     frame = Frame(
@@ -122,8 +126,8 @@ def _examples_chart(rows: Sequence[Values], unit: str) -> str:
     for person in people:
         parts.append(_person(frame, person, top))
         top += _height(person)
-    says = "80% intervals of example people, under several draws each, and their outcomes."
-    return chart(frame, says, parts)
+    alt = "80% intervals of example people, under several draws each, and their outcomes."
+    return chart(frame, alt, parts)
 
 
 def _height(person: Sequence[Values]) -> float:
@@ -131,7 +135,7 @@ def _height(person: Sequence[Values]) -> float:
 
 
 def _head(person: Sequence[Values]) -> float:
-    """Room above a person's forecasts: with one forecast a person needs no line for the name."""
+    """Return the room above a person's forecasts: a single one has the name beside it."""
     return GAP if len(person) > 1 or person[0]["draw"] is not None else GAP / 2
 
 
@@ -145,38 +149,38 @@ def _person(frame: Frame, person: Sequence[Values], top: float) -> str:
         f'<text x="4" y="{name_at:.1f}"'
         f' aria-hidden="true">{escape(short(person_name(first), ON_CHART))}</text>'
     )
-    says = f"{_capital(person_name(first))}: outcome {number(first['outcome'])}."
+    label = f"{_name(first, 'Row')}: outcome {number(first['outcome'])}."
+    # a wide invisible strip: a line of one pixel is hard to point at
     hit = (
         f'<rect class="hit" x="{x - 6:.1f}" y="{top + 4:.1f}" width="12"'
         f' height="{end - top - 4:.1f}"/>'
     )
-    fact = mark(says, f'{hit}<path class="fact" d="M{x:.1f} {top + 8:.1f}V{end:.1f}"/>')
+    fact = mark(label, f'{hit}<path class="fact" d="M{x:.1f} {top + 8:.1f}V{end:.1f}"/>')
     lines = [_interval(frame, row, top + head + LINE * (i + 0.3)) for i, row in enumerate(person)]
     return name + fact + "".join(lines)
 
 
 def _interval(frame: Frame, row: Values, y: float) -> str:
+    # closed at both ends: an outcome at an end, as rounded ones are, is covered
     holds = row["low"] <= row["outcome"] <= row["high"]
     left = frame.x(row["low"])
     right = frame.x(row["high"])
+    # dashed as well as red, for readers who do not see red
     line_kind = "path" if holds else "path dashed"
     drawing = (
         f'<rect class="hit" x="{left:.1f}" y="{y - 7:.1f}" width="{max(right - left, 1):.1f}"'
         f' height="14"/><path class="{line_kind}" d="M{left:.1f} {y:.1f}H{right:.1f}"/><path'
         f' class="path" d="M{left:.1f} {y - 4:.1f}v8M{right:.1f} {y - 4:.1f}v8"/>'
     )
+    # a median that is not finite arrives as None: JSON has no word for it
     if known(row["median"]):
         drawing += shape("hollow", frame.x(row["median"]), y)
-    draw = "" if row["draw"] is None else f", draw {_draw(row['draw'])}"
-    says = (
-        f"{_capital(person_name(row))}{draw}: 80% interval {number(row['low'])} to"
+    draw = "" if row["draw"] is None else f"draw {_draw(row['draw'])}"
+    person = f"{_name(row, 'Row')}, {draw}" if draw else _name(row, "Row")
+    label = (
+        f"{person}: 80% interval {number(row['low'])} to"
         f" {number(row['high'])}, median {number(row['median'])}; the outcome"
         f" {number(row['outcome'])} is {'inside' if holds else 'outside'}."
     )
-    label = "" if row["draw"] is None else f"draw {_draw(row['draw'])}"
-    text = (
-        f'<text class="tick" x="8" y="{y:.1f}" dy=".35em" aria-hidden="true">{label}</text>'
-        if label
-        else ""
-    )
-    return text + mark(says, drawing, kind="blue" if holds else "red")
+    tick = f'<text class="tick" x="8" y="{y:.1f}" dy=".35em" aria-hidden="true">{draw}</text>'
+    return (tick if draw else "") + mark(label, drawing, kind="blue" if holds else "red")

@@ -38,6 +38,7 @@ def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
     """Sort groups: those judged first, by the lower bound of their error, then by its estimate."""
 
     def place(row: Values) -> tuple[bool, bool, float, float]:
+        # the proven or banded part of an error first: estimates of small groups are large by chance
         return (
             bool(row.get("too_small")),
             bool(row.get("possible_leak")),
@@ -53,13 +54,19 @@ def is_sure(row: Values) -> bool:
     return is_known(row["p_adjusted"]) and bool(row["p_adjusted"] < ADJUSTED_LEVEL)
 
 
-def lean(row: Values) -> Direction:
+def everyone(audit: Values) -> Values | None:
+    """Return the row of all people, which leads the named groups; None without groups."""
+    return audit["groups"][0] if audit["groups"] else None
+
+
+def error_direction(row: Values) -> Direction:
     """Return the direction of a named group's error, from its mean PIT and coverage."""
     error = or_zero(row["error"])
     mean = row["mean_pit"]
     # a mean PIT away from 1/2 is an error of at least that much: is it most of the error
     if is_known(mean) and abs(mean - 0.5) >= max(error / 2, 1e-9):
         return LOWER if mean < 0.5 else HIGHER
+    # the level explains little of it; the spread does where the band of coverage leaves out 80%
     if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
         return NARROW
     if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
@@ -75,24 +82,23 @@ def is_mean_off(row: Values) -> bool:
 
 
 def how_off(row: Values, *, is_off: bool, unit: str) -> str:
-    """Return in which direction a group is off and by how much, by one rule for all tables.
-
-    A mean that is off by the group's own band is reported even where the group, judged with all
-    others, is not off.
-    """
+    """Return in which direction a group is off and by how much, by one rule for all tables."""
     if row.get("too_small"):
         return "too few rows to tell"
     if row.get("possible_leak"):
         return POSSIBLE_LEAK
     if is_off:
         return off_in_words(row, unit)
+    # a mean that is off by its own band is worth a look even where the group, judged with all
+    # others, is not off
     side = "lower" if or_zero(row["bias"]) < 0 else "higher"
     return f"{NOT_OFF}; mean {side}, by its own band alone" if is_mean_off(row) else NOT_OFF
 
 
 def off_in_words(row: Values, unit: str, *, verb: str = "") -> str:
-    """Return direction and size of the error of a group that is off; a verb makes it a clause."""
-    direction = row["direction"] if "direction" in row else lean(row)
+    """Return direction and size of a group's error; a verb makes it a clause."""
+    # scanned and learned groups have a tested direction, named ones only their estimates
+    direction = row["direction"] if "direction" in row else error_direction(row)
     if is_mean_opposed(row, direction):
         # levels and mean disagree where a few large misses weigh most: one sentence must not say
         # both of outcomes
@@ -105,11 +111,9 @@ def off_in_words(row: Values, unit: str, *, verb: str = "") -> str:
 
 
 def is_bias_reported(row: Values) -> bool:
-    """Whether the mean of outcome minus forecast is reported.
-
-    Of a named group only where its band leaves out 0.
-    """
+    """Whether the mean of outcome minus forecast is reported."""
     bias = row["bias"]
+    # a named group has a band for its mean, and one that includes 0 shows no direction
     return is_known(bias) and bias != 0 and ("bias_low" not in row or is_mean_off(row))
 
 
@@ -133,7 +137,7 @@ def by_units(row: Values, direction: str | None, unit: str) -> str:
 
 
 def least_named(audit: Values) -> dict[Any, float]:
-    """Certified lower bounds of named groups, by name."""
+    """Return the certified lower bounds of named groups, by name."""
     return {
         row["group"]: or_zero(row["low"]) for row in (audit["certificate"] or {}).get("groups", [])
     }
@@ -145,18 +149,14 @@ def is_learned_off(row: Values) -> bool:
 
 
 def scan_name(row: Values) -> Any:
-    """Name that the scan has for the rows of a group.
-
-    A named group may be a feature's, which is scanned once.
-    """
+    """Return the name that the scan has for the rows of a group."""
+    # a named group may be a value of a feature, and the same rows are tested once
     return row.get("scanned_as") or row["group"]
 
 
 def off_named(audit: Values) -> list[Values]:
-    """Return the named groups that are significantly off, by falling lower bound of their error.
-
-    Verdict, tables and drawings all use this judgement.
-    """
+    """Return the named groups that are significantly off, by falling lower bound of their error."""
+    # verdict, tables and drawings share this judgement, so that they cannot contradict each other
     least = least_named(audit)
     scanned = {row["group"] for row in audit["scan"] if is_sure(row)}
     judged = {row["group"] for row in audit["scan"]} | set(least)
@@ -164,6 +164,7 @@ def off_named(audit: Values) -> list[Values]:
     def is_off(row: Values) -> bool:
         if row["too_small"] or row.get("possible_leak"):
             return False
+        # the scan and the certificate hold for all groups at once: either suffices
         if {row["group"], scan_name(row)} & judged:
             return scan_name(row) in scanned or least.get(row["group"], 0.0) >= LEAST_REPORTED
         # a band of a group alone counts only where no judgement of all groups at once is known
@@ -175,24 +176,27 @@ def off_named(audit: Values) -> list[Values]:
 
 def off_everybody(audit: Values) -> float:
     """Return the lower bound of the error over everybody; 0 if it is too small to be reported."""
-    for row in audit["groups"][:1]:
-        low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
-        return low if low > LEAST_REPORTED else 0.0
-    return 0.0
+    row = everyone(audit)
+    if row is None:
+        return 0.0
+    # everybody is one group, not one of many: its own band is evidence as well
+    low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
+    return low if low > LEAST_REPORTED else 0.0
 
 
 def off_names(audit: Values) -> set[Any]:
     """Return the names of named groups that are significantly off, everyone among them."""
-    everyone = {row["group"] for row in audit["groups"][:1] if off_everybody(audit)}
-    return everyone | {row["group"] for row in off_named(audit)}
+    overall = {row["group"] for row in audit["groups"][:1] if off_everybody(audit)}
+    return overall | {row["group"] for row in off_named(audit)}
 
 
 def sure_least(audit: Values, row: Values) -> float:
-    """Return the lower bound of a group's error; 0 if none is known that is worth reporting."""
+    """Return the lower bound of a group's error; 0 if none that can be reported is known."""
     least = least_named(audit)
     if row["group"] in least:
         low = least[row["group"]]
     elif scan_name(row) in {other["group"] for other in audit["scan"]}:
+        # a scanned group has a p-value for all groups at once; its own band would claim more
         low = 0.0
     else:
         low = or_zero(row.get("error_low"))
@@ -202,7 +206,8 @@ def sure_least(audit: Values, row: Values) -> float:
 def off_scanned(audit: Values) -> list[Values]:
     """Return scanned groups that are significantly off and not named, by rising p-value."""
     named = {name for row in audit["groups"] for name in (row["group"], scan_name(row))}
-    # the same rows may have several names: they are listed once, and named groups come first
+    # the same rows may have several names, as "sex = f" and "not sex = m": equal size and error
+    # identify them, they are listed once, and named groups come first
     others: dict[Any, Values] = {}
     for row in audit["scan"]:
         if is_sure(row) and row["group"] not in named:
@@ -226,7 +231,7 @@ def farthest_off(audit: Values) -> Values | None:
     )
 
 
-def how_sure(audit: Values, row: Values) -> str:
+def evidence_in_words(audit: Values, row: Values) -> str:
     """Return the evidence for a group's error: its lower bound, else its adjusted p-value."""
     low = sure_least(audit, row)
     if low:
@@ -240,50 +245,45 @@ def how_sure(audit: Values, row: Values) -> str:
 def group_sentences(audit: Values) -> list[Sentence]:
     """Return sentences on the groups that are significantly off, five at most."""
     named, scanned = listed_groups(audit)
-    told = [_finding(audit, "Named group ", row) for row in named]
-    told += [_finding(audit, "Group ", row) for row in scanned]
-    return [*told, *_learned_sentences(audit), *_in_all(audit, len(told))]
+    listed = [_finding(audit, "Named group ", row) for row in named]
+    listed += [_finding(audit, "Group ", row) for row in scanned]
+    return [*listed, *_learned_sentences(audit), *_in_all(audit, len(listed))]
 
 
 def _finding(audit: Values, before: str, row: Values) -> Sentence:
-    text = f" ({count(row['n'], 'row')}): {how_off(row, is_off=True, unit=unit_of(audit))}"
-    return Sentence(
-        before,
-        str(row["group"]),
-        f"{text}; off by an estimated {points(row['error'])} points, {how_sure(audit, row)}.",
+    rest = (
+        f" ({count(row['n'], 'row')}): {how_off(row, is_off=True, unit=unit_of(audit))}; off by an"
+        f" estimated {points(row['error'])} points, {evidence_in_words(audit, row)}."
     )
+    return Sentence(before, str(row["group"]), rest)
 
 
 def _learned_sentences(audit: Values) -> list[Sentence]:
     off = list(filter(is_learned_off, audit["learned"]))
     if not off:
         return []
+    # one sentence: learned groups of several sizes mostly overlap
     row = max(off, key=lambda row: row["low"])
-    told = (
+    text = (
         f"In a group of {stated(row['mass'])} of people, {_defined(row)}"
-        f" ({count(row['n'], 'row')}), "
+        f" ({count(row['n'], 'row')}), {off_in_words(row, unit_of(audit), verb='are')}; off by an"
+        f" estimated {points(row['error'])} points, surely by at least {at_least(row['low'])}."
     )
-    told += (
-        f"{off_in_words(row, unit_of(audit), verb='are')}; off by an estimated"
-        f" {points(row['error'])} points, "
-    )
-    return [Sentence(f"{told}surely by at least {at_least(row['low'])}.")]
+    return [Sentence(text)]
 
 
-def _in_all(audit: Values, told: int) -> list[Sentence]:
+def _in_all(audit: Values, n_listed: int) -> list[Sentence]:
     named = off_named(audit)
     scanned = [row for row in audit["scan"] if is_sure(row)]
     others = off_scanned(audit)
-    if len(named) + len(others) <= told:
+    if len(named) + len(others) <= n_listed:
         return []
     parts = [f"{len(named):,} of {n_named(audit):,} named groups"] if named else []
     parts += [f"{len(scanned):,} of {n_scanned(audit):,} scanned groups"] if scanned else []
     text = f"In all {' and '.join(parts)} are surely off: see the tables."
-    related = [
-        row
-        for row in others[1:]
-        if set(row.get("features") or []) & set(others[0].get("features") or [])
-    ]
+    # groups that share a feature with the first share many of its rows
+    first = set(others[0].get("features") or []) if others else set()
+    related = [row for row in others[1:] if first & set(row.get("features") or [])]
     if related:
         overlap = "overlaps" if len(related) == 1 else "overlap"
         text += (
@@ -294,12 +294,12 @@ def _in_all(audit: Values, told: int) -> list[Sentence]:
 
 
 def n_named(audit: Values) -> int:
-    """Named groups that were judged: possible leaks were not."""
+    """Count the named groups that were judged: possible leaks were not."""
     return sum(not row.get("possible_leak") for row in audit["groups"][1:])
 
 
 def n_scanned(audit: Values) -> int:
-    """Groups that the scan judged: those with too few rows were not."""
+    """Count the groups that the scan judged: those without a test were not."""
     return sum(is_known(row["p_adjusted"]) for row in audit["scan"])
 
 
@@ -347,19 +347,17 @@ def no_scan(audit: Values) -> str:
 
 def looked_at(audit: Values) -> str:
     """Return how many groups were looked at, and whether a scan ran."""
-    counts = {
-        "named": n_named(audit),
-        "scanned": n_scanned(audit),
-        "learned": len(audit["learned"]),
-    }
-    told = [count(n, f"{kind} group") for kind, n in counts.items() if n or kind == "named"]
-    no = "" if counts["scanned"] else f"; no scan: {no_scan(audit)}"
-    return f"{', '.join(told)} looked at, none surely off{no}"
+    searched = {"scanned": n_scanned(audit), "learned": len(audit["learned"])}
+    counts = [count(n_named(audit), "named group")]
+    counts += [count(n, f"{search} group") for search, n in searched.items() if n]
+    no = "" if searched["scanned"] else f"; no scan: {no_scan(audit)}"
+    return f"{', '.join(counts)} looked at, none surely off{no}"
 
 
-def mending(audit: Values) -> str:
+def repair_sentence(audit: Values) -> str:
     """Return how to recalibrate a group that is off, without randomness."""
     row = farthest_off(audit)
+    # recalibration by group takes one column; an intersection of two has none
     column = None if row is None else _column_of(audit, row)
     if column is None:
         return "To mend it without randomness: see the guides on mending."
@@ -367,7 +365,7 @@ def mending(audit: Values) -> str:
 
 
 def _column_of(audit: Values, row: Values) -> str | None:
-    """The column of a table that makes a group, if it is one alone."""
+    """Return the column that alone defines a group; None if there is none."""
     named = {other["group"] for other in audit["groups"]}
     if row["group"] not in named:
         features = row.get("features") or []
@@ -378,5 +376,6 @@ def _column_of(audit: Values, row: Values) -> str | None:
         if other["group"] not in named
         for name in other["features"]
     }
+    # a named group may come from outside the features, where the model cannot see its column
     column = row.get("column")
     return str(column) if column in columns else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from evenhand._format import (
     at_least,
@@ -42,32 +42,18 @@ TOPS = (0.1, 0.25, 0.5)
 
 
 def named_section(audit: Values) -> Section | None:
-    """Show the named groups, everyone first, then those that are off by most for sure.
-
-    Those too small come last.
-    """
+    """Show the named groups: everyone, then by falling lower bound; those too small come last."""
     rows = [*audit["groups"][:1], *by_size(audit["groups"][1:])]
     if not rows:
         return None
-    top = _top(
-        row[end]
-        for row in rows[: NAMED + 1]
-        if not row["too_small"]
-        for end in ("error", "error_high")
-    )
-    header = [
-        "group",
-        "#off by (points)",
-        _off_by(top),
-        "how",
-        "#outcome minus forecast",
-        "#80% interval holds",
-        "#90% interval holds",
-        "#rows",
-    ]
+    # bands of groups too small are not shown, and would stretch the scale
+    judged = [row for row in rows[: NAMED + 1] if not row["too_small"]]
+    top = _top(row[end] for row in judged for end in ("error", "error_high"))
+    header = [*_header(top), "#80% interval holds", "#90% interval holds", "#rows"]
+    unit = unit_of(audit)
     text = (
         "Estimates with 95% bands, each for its group alone: of many groups some bands miss by"
-        f" chance. Outcome minus forecast is in {unit_of(audit)}: below 0, outcomes are lower than"
+        f" chance. Outcome minus forecast is in {unit}: below 0, outcomes are lower than"
         " forecast."
     )
     if rows[NAMED + 1 :]:
@@ -76,7 +62,7 @@ def named_section(audit: Values) -> Section | None:
             " first."
         )
     dim = [i for i, row in enumerate(rows) if row["too_small"] or row.get("possible_leak")]
-    unit = unit_of(audit)
+    # one set for all rows: with many named groups, asking for each would take quadratic time
     off = off_names(audit)
     cells = [_named_cells(row, top, unit, is_off=row["group"] in off) for row in rows[: NAMED + 1]]
     written = table("Named groups", header, cells, dim, search="Find a group")
@@ -84,43 +70,46 @@ def named_section(audit: Values) -> Section | None:
 
 
 def _named_cells(row: Values, top: float, unit: str, *, is_off: bool) -> list[Cell]:
-    is_small = bool(row["too_small"])
-    errors = "-" if is_small else points(row["error"])
-    reach = "-" if is_small else band(points, row["error_low"], row["error_high"])
     how = how_off(row, is_off=is_off, unit=unit)
-    says = f"{tip_name(row['group'])}: off by {errors} points (95% band {reach}), {how}."
-    drawing = "" if is_small else _with_band(row, says, is_off=is_off, top=top)
+    error, drawing = Value("-"), ""
+    # an error of a few rows is mostly chance, so it is neither shown nor sorted by
+    if not row["too_small"]:
+        error = _estimate(row, "error", points)
+        label = (
+            f"{tip_name(row['group'])}: off by {error.text} points (95% band {error.below}), {how}."
+        )
+        drawing = off_by_drawing(row, label=label, is_off=is_off, top=top, has_band=True)
     return [
         str(row["group"]),
-        Value(errors, reach, None if is_small else row["error"]),
-        Value("", order=None if is_small else row["error"], drawing=drawing),
+        error,
+        Value("", order=error.order, drawing=drawing),
         how,
-        Value(number(row["bias"]), band(number, row["bias_low"], row["bias_high"]), row["bias"]),
-        *(
-            Value(percent(row[key]), band(percent, row[f"{key}_low"], row[f"{key}_high"]), row[key])
-            for key in ("coverage_80", "coverage_90")
-        ),
+        _estimate(row, "bias", number),
+        _estimate(row, "coverage_80", percent),
+        _estimate(row, "coverage_90", percent),
         Value(whole(row["n"]), order=row["n"]),
     ]
 
 
-def _with_band(row: Values, says: str, *, is_off: bool, top: float) -> str:
-    return off_by_drawing(
-        row, row["error_low"], row["error_high"], says=says, is_off=is_off, top=top
-    )
+def _header(top: float) -> list[str]:
+    """Return the titles that both tables of groups begin with."""
+    scale = f"on a scale of 0 to {stated_points(top)}"
+    return ["group", "#off by (points)", scale, "how", "#outcome minus forecast"]
+
+
+def _estimate(row: Values, key: str, show: Callable[..., str]) -> Value:
+    """Write an estimate with its band below; columns are sorted by the estimate."""
+    return Value(show(row[key]), band(show, row[f"{key}_low"], row[f"{key}_high"]), row[key])
 
 
 def _top(values: Iterable[float | None]) -> float:
+    # one scale for the whole table, so that drawings can be compared
     most = max((value for value in values if value is not None and is_known(value)), default=0.0)
     return next((top for top in TOPS if most <= top), TOPS[-1])
 
 
-def _off_by(top: float) -> str:
-    return f"on a scale of 0 to {stated_points(top)}"
-
-
 def scanned_section(audit: Values) -> Section | None:
-    """Show the surest of the groups that were scanned."""
+    """Show the scanned groups with the smallest p-values."""
     rows = audit["scan"]
     if not rows:
         text = f"No groups were scanned: {why_no_scan(audit)}."
@@ -134,16 +123,7 @@ def scanned_section(audit: Values) -> Section | None:
     if rows[SCANNED:]:
         text += f" Shown are the {SCANNED} surest."
     top = _top(row["error"] for row in rows[:SCANNED])
-    header = [
-        "group",
-        "#off by (points)",
-        _off_by(top),
-        "how",
-        "#outcome minus forecast",
-        "#80% interval holds",
-        "#adjusted p",
-        "#rows",
-    ]
+    header = [*_header(top), "#80% interval holds", "#adjusted p", "#rows"]
     unit = unit_of(audit)
     cells = [_scanned_cells(row, top, unit) for row in rows[:SCANNED]]
     dim = [i for i, row in enumerate(rows[:SCANNED]) if not is_sure(row)]
@@ -152,25 +132,21 @@ def scanned_section(audit: Values) -> Section | None:
 
 
 def _scanned_cells(row: Values, top: float, unit: str) -> list[Cell]:
-    how = (
-        how_off(row, is_off=is_sure(row), unit=unit)
-        if is_known(row["p_adjusted"])
-        else row["direction"] or "-"
-    )
-    surely = p_value(row["p_adjusted"], "= ")
-    says = (
+    is_off = is_sure(row)
+    # without a test, as for a possible leak, the direction is all that is known
+    has_test = is_known(row["p_adjusted"])
+    how = how_off(row, is_off=is_off, unit=unit) if has_test else str(row["direction"] or "-")
+    label = (
         f"{tip_name(row['group'])}: off by {points(row['error'])} points, {how} (adjusted p"
-        f" {surely})."
+        f" {p_value(row['p_adjusted'], '= ')})."
     )
+    # no band: the scan gives none, its evidence is the adjusted p-value
+    drawing = off_by_drawing(row, label=label, is_off=is_off, top=top)
     return [
         str(row["group"]),
         Value(points(row["error"]), order=row["error"]),
-        Value(
-            "",
-            order=row["error"],
-            drawing=off_by_drawing(row, None, None, says=says, is_off=is_sure(row), top=top),
-        ),
-        str(how),
+        Value("", order=row["error"], drawing=drawing),
+        how,
         Value(number(row["bias"]), order=row["bias"]),
         Value(percent(row["coverage_80"]), order=row["coverage_80"]),
         Value(p_value(row["p_adjusted"]), order=row["p_adjusted"]),

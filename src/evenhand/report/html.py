@@ -1,7 +1,4 @@
-"""An audit as one page of HTML.
-
-Nothing loaded from outside, made from the plain values of the audit.
-"""
+"""An audit as one page of HTML, made from its plain values; nothing is loaded from outside."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from evenhand._format import at_most, band, count, number, percent, points, stated, whole
 from evenhand.report.chart import known
 from evenhand.report.examples import examples_section
-from evenhand.report.findings import farthest_off, how_sure, with_notes
+from evenhand.report.findings import everyone, evidence_in_words, farthest_off, with_notes
 from evenhand.report.group_tables import learned_section, named_section, scanned_section
 from evenhand.report.notes import Note
 from evenhand.report.numbers import without_nan
@@ -36,8 +33,8 @@ from evenhand.report.sentences import Sentence, Values
 from evenhand.report.verdict import (
     SCALE,
     SURELY,
+    forecast_kind,
     is_useless,
-    kind,
     not_covered,
     proven_bounds,
     verdict,
@@ -48,9 +45,6 @@ __all__ = ["audit_html"]
 
 def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     """Render an audit as one HTML page that opens offline.
-
-    Of a deterministic model the groups lead, as nothing can be proven for every group; of a
-    randomized one the proof.
 
     Parameters
     ----------
@@ -83,6 +77,8 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     calibration = _calibration(audit)
     limits = limits_section(audit)
     rest = [_scores(audit), examples_section(audit), price_section(audit)]
+    # what is proven for every group leads; where nothing is, the groups that were looked at, and
+    # groups picked in hindsight become an appendix, as they measure provability, not harm
     if proven_bounds(audit) is not None:
         order = [proof, calibration, oracle, *found, *rest, limits, _notes(audit)]
     else:
@@ -91,59 +87,50 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     made = paragraph(
         "Made by evenhand. The same values, with all digits, are in the audit as JSON."
     )
-    parts = [
-        _head(audit),
-        _first_screen(audit, _contents(sections)),
-        *sections,
-        f"<footer>{made}</footer>",
-    ]
-    return page(f"Audit of {short(audit['name'], 200)}", "\n".join(parts), is_live=True)
-
-
-def _head(audit: Values) -> str:
-    """Write what was audited."""
-    told = [count(audit["n_samples"], "row"), kind(audit)]
-    title = heading("Audit of " + short(audit["name"], 200))
-    return f"{title}\n{paragraph(' · '.join(told), 'facts')}"
+    title = f"Audit of {short(audit['name'], 200)}"
+    what = f"{count(audit['n_samples'], 'row')} · {forecast_kind(audit)}"
+    head = f"{heading(title)}\n{paragraph(what, 'facts')}"
+    first = _first_screen(audit, _contents(sections))
+    footer = f"<footer>{made}</footer>"
+    return page(title, "\n".join([head, first, *sections, footer]), is_live=True)
 
 
 def _first_screen(audit: Values, contents: str) -> str:
     """Write the verdict; beside it a scale of errors, what was audited and its limits."""
     lead, sentences = verdict(audit)
     listed = "".join(map(_item, sentences))
+    # folded away: who reads many reports knows it
     meaning = details("What surely means", paragraph(SURELY, "facts"))
-    said = (
+    words = (
         '<div class="verdict"><h2>What this audit'
         f" says</h2>{paragraph(lead, 'lead')}<ul>{listed}</ul>"
         f"{paragraph(SCALE, 'facts')}{meaning}</div>"
     )
-    return (
-        f'<div class="top">\n{said}\n<div'
-        f' class="cards">{_scale(audit)}{_cards(audit)}</div>\n{contents}\n</div>'
-    )
+    cards = f'<div class="cards">{_scale(audit)}{_cards(audit)}</div>'
+    return f'<div class="top">\n{words}\n{cards}\n{contents}\n</div>'
 
 
 def _item(sentence: Sentence) -> str:
     """Write a sentence with the name of its group in bold."""
+    # names come from data: in bold they cannot be mistaken for words of the report
     name = f"<strong>{escape(sentence.name)}</strong>" if sentence.name else ""
-    kind_of = ' class="warn"' if sentence.is_warning else ""
-    return f"<li{kind_of}>{escape(sentence.before)}{name}{escape(sentence.rest)}</li>"
+    style = ' class="warn"' if sentence.is_warning else ""
+    return f"<li{style}>{escape(sentence.before)}{name}{escape(sentence.rest)}</li>"
 
 
 def _scale(audit: Values) -> str:
     """Show on one scale everybody, the group that is farthest off for sure, and what is proven."""
-    everybody = audit["groups"][:1]
+    overall = everyone(audit)
     worst = farthest_off(audit)
     proven = proven_bounds(audit)
-    marks = [
-        ("blue", "circle", row["error"], f"everybody: {points(row['error'])} points")
-        for row in everybody
-        if known(row["error"])
-    ]
+    marks = []
+    if overall is not None and known(overall["error"]):
+        words = f"everybody: {points(overall['error'])} points"
+        marks.append(("blue", "circle", overall["error"], words))
     if worst is not None and known(worst["error"]):
         words = (
             f"{short(worst['group'], 60)}: estimated {points(worst['error'])} points,"
-            f" {how_sure(audit, worst)}"
+            f" {evidence_in_words(audit, worst)}"
         )
         marks.append(("orange", "diamond", worst["error"], words))
     if proven is not None and not is_useless(proven):
@@ -157,31 +144,27 @@ def _scale(audit: Values) -> str:
 def _cards(audit: Values) -> str:
     source = audit.get("provenance") or {}
     data = source.get("data") or {}
-    model = source.get("model") or {}
+    model_kind = (source.get("model") or {}).get("kind")
     step = audit.get("rounding_step")
-    told = {
-        "Model": _name_and_kind(short(audit["name"], 200), model.get("kind")),
+    name = short(audit["name"], 200)
+    # models without a name of their own are named by their kind
+    has_name = model_kind is not None and model_kind.lower() != name.lower()
+    n_named, n_scanned, n_learned = (
+        len(rows) for rows in (audit["groups"][1:], audit["scan"], audit["learned"])
+    )
+    audited = {
+        "Model": f"{name} ({model_kind})" if has_name else name,
         "Data": data.get("name"),
         "Rows": whole(audit["n_samples"]),
-        "Forecasts": kind(audit),
+        "Forecasts": forecast_kind(audit),
         "Outcomes": None if step is None else f"rounded to {step:g}",
-        "Groups": _looked_at(audit),
+        "Groups": f"{n_named:,} named, {n_scanned:,} by features, {n_learned:,} learned",
     }
     limits = "".join(f"<li>{escape(sentence)}</li>" for sentence in not_covered(audit))
     return (
-        f"<section><h2>What was audited</h2>{facts(told)}</section>"
+        f"<section><h2>What was audited</h2>{facts(audited)}</section>"
         f"<section><h2>What this does not cover</h2><ul>{limits}</ul></section>"
     )
-
-
-def _name_and_kind(name: str, kind_of_model: str | None) -> str:
-    is_told = kind_of_model is None or kind_of_model.lower() == name.lower()
-    return name if is_told else f"{name} ({kind_of_model})"
-
-
-def _looked_at(audit: Values) -> str:
-    named = len(audit["groups"][1:])
-    return f"{named:,} named, {len(audit['scan']):,} by features, {len(audit['learned']):,} learned"
 
 
 def _contents(sections: Iterable[Section]) -> str:
@@ -193,7 +176,7 @@ def _contents(sections: Iterable[Section]) -> str:
 
 
 def _calibration(audit: Values) -> Section | None:
-    """Show how stated chances come true over everybody; nothing if that is not known."""
+    """Show calibration over everybody; nothing if it is not known."""
     figures = [drawn for drawn in (pit_figure(audit), calibration_figure(audit)) if drawn]
     if not figures:
         return None
@@ -221,17 +204,12 @@ def _scores(audit: Values) -> Section | None:
     )
     cells: list[list[Cell]] = []
     for row in rows:
-        show, unit = {"share": (percent, ""), "probability": (points, "points")}.get(
-            row["unit"], (number, row["unit"])
+        # units of the audit are machine-readable; here a share is a percentage and an error points
+        show, unit = {"share": (percent, "of outcomes"), "probability": (points, "points")}.get(
+            row["unit"], (number, str(row["unit"] or "of outcomes"))
         )
-        cells.append(
-            [
-                str(row["measure"]),
-                show(row["value"]),
-                band(show, row["low"], row["high"]),
-                str(unit or "of outcomes"),
-            ]
-        )
+        reach = band(show, row["low"], row["high"])
+        cells.append([str(row["measure"]), show(row["value"]), reach, unit])
     written = table("Scores", ["measure", "#value", "#95% band", "unit"], cells)
     return section("Scores", paragraph(text), written, key="scores")
 

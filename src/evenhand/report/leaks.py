@@ -14,13 +14,14 @@ LEAKS_LISTED = 5
 def leak_sentences(audit: Values) -> list[Sentence]:
     """Name the groups and features that the outcome may define, each column once."""
     leaks: dict[Any, Values] = {}
-    for row in sorted(
-        audit.get("possible_leaks") or [], key=lambda row: not is_known(row["apart"])
-    ):
+    # a column may leak in two ways: how far it is a range of outcomes is the plainer reason
+    rows = sorted(audit.get("possible_leaks") or [], key=lambda row: not is_known(row["apart"]))
+    for row in rows:
+        # a tuple, so that a named group is not taken for a column of the same name
         leaks.setdefault(row["column"] or (row["name"],), row)
-    told = [_leak_sentence(row) for row in list(leaks.values())[:LEAKS_LISTED]]
-    others = len(leaks) - len(told)
-    return [*told, Sentence(f"Possible leaks besides these: {others:,}.")] if others else told
+    listed = [_leak_sentence(row) for row in list(leaks.values())[:LEAKS_LISTED]]
+    others = len(leaks) - len(listed)
+    return [*listed, Sentence(f"Possible leaks besides these: {others:,}.")] if others else listed
 
 
 def _leak_sentence(row: Values) -> Sentence:

@@ -69,6 +69,7 @@ class Measure:
     def __str__(self) -> str:
         if self.group is None:
             return NAMES[self.what](self.level)
+        # in a group the error is its own, not the average over everybody
         name = "error" if self.what == "error" else str(Measure(self.what, self.level))
         return f"{name}, {self.group}"
 

@@ -77,6 +77,7 @@ def _rows(note: Note) -> str:
 
 
 def _counted(note: Note) -> str:
+    # a value lies at most half a bin from the middle of its bin
     n, bins = note.numbers
     return (
         f"averages, named groups and what is proven are of all {n:,} rows; errors of averages and"
@@ -94,12 +95,14 @@ def _one_row_each(note: Note) -> str:
 
 def _features(note: Note) -> str:
     names = note.subject
+    # tables with hundreds of columns would make a note of a page
     more = len(names) - MOST_NAMED
     listed = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     return f"groups were looked for in {count(len(names), 'feature')}: {listed}"
 
 
 def _no_certificate(note: Note) -> str:
+    # without a refusal of its own, weights are the only reason
     weighted = "rows with weights are not a sample of the people"
     return f"no certificate: {note.reason or weighted}"
 

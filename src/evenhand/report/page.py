@@ -1,4 +1,4 @@
-"""The page of a report and the pieces it is put together from.
+"""Pages of reports and their parts: sections, paragraphs, lists, tables.
 
 Text outside figures is escaped here alone.
 """
@@ -66,22 +66,19 @@ PAGE = """<!DOCTYPE html>
 
 @cache
 def _own_file(name: str) -> str:
-    """A file that lies beside this one and goes into every page."""
+    """Read a file of this folder that goes into every page."""
     return files("evenhand.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def page(title: str, body: str, *, is_live: bool = False) -> str:
-    """Write the whole page around its body, which is HTML already.
-
-    A live page sorts, filters and shows values.
-
-    The policy of the page lets no other script run, were one to get in, and lets nothing be loaded.
-    """
+    """Write a page around its body, which is HTML; a live page sorts, filters and shows values."""
+    # were a script to get in through data, the policy would not let it run or load anything
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     script = ""
     skip = ""
     if is_live:
         code = _own_file("page.js")
+        # the policy names our script by its hash, so that no other inline script is allowed
         seal = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
         policy += f"; script-src 'sha256-{seal}'"
         script = f"<script>{code}</script>\n"
@@ -98,7 +95,7 @@ def heading(text: str) -> str:
 
 
 class Section(str):
-    """A section as HTML that knows its title and where links to it lead."""
+    """A section as HTML, with its title and the target of links to it."""
 
     __slots__ = ("heading", "key")
     heading: str
@@ -112,10 +109,7 @@ class Section(str):
 
 
 def section(title: str, *parts: str, key: str = "") -> Section:
-    """Put parts, which are HTML already, under a title; empty ones are left out.
-
-    `key` is where links lead.
-    """
+    """Put parts, which are HTML, under a title; links lead to `key`. Empty parts are left out."""
     opening = f'<section id="{key}">' if key else "<section>"
     written = [
         opening,
@@ -127,7 +121,7 @@ def section(title: str, *parts: str, key: str = "") -> Section:
 
 
 def details(summary: str, *parts: str) -> str:
-    """Put parts, which are HTML already, where they are seen when asked for."""
+    """Fold parts, which are HTML, under a summary."""
     return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
 
 
@@ -143,7 +137,7 @@ def bullets(sentences: Iterable[Any]) -> str:
 
 
 def facts(values: Mapping[str, Any]) -> str:
-    """Write names and what they stand for as a list of terms; what is None is left out."""
+    """Write names and values as a list of terms; values of None are left out."""
     lines = (
         f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in values.items() if v is not None
     )
@@ -171,6 +165,7 @@ def table(
     body = "\n".join(_row(row, kinds, is_dim=i in dim) for i, row in enumerate(rows))
     kind = "box long" if len(rows) > LONG else "box"
     opening = '<table class="sortable">' if search else "<table>"
+    # a box that scrolls by itself has to be reachable by the keyboard
     return (
         (_search(label, search) if search else "")
         + f'<div class="{kind}" role="region" tabindex="0" aria-label="{escape(label)}">{opening}\n'
@@ -179,7 +174,7 @@ def table(
 
 
 def _search(label: str, words: str) -> str:
-    """A field that stays hidden where no script runs, as it would do nothing."""
+    """Write a search field, hidden until the script shows it: without one it would do nothing."""
     key = "find-" + "-".join(label.lower().split())
     return (
         f'<div class="search" hidden><label for="{key}">{escape(words)}</label>'
@@ -189,6 +184,7 @@ def _search(label: str, words: str) -> str:
 
 
 def _row(row: Sequence[Cell], kinds: Sequence[str], *, is_dim: bool) -> str:
+    # the first cell heads its row, so that screen readers name it with each value
     first = f'<th scope="row"{kinds[0]}{_order(row[0])}>{_cell(row[0])}</th>'
     cells = "".join(
         f"<td{_kind(c, k)}{_order(c)}>{_cell(c)}</td>"
@@ -204,6 +200,7 @@ def _kind(cell: Cell, kind: str) -> str:
 def _order(cell: Cell) -> str:
     if not isinstance(cell, Value):
         return ""
+    # six digits sort as the full value would, nearly always, in half the bytes
     return (
         ' data-v=""'
         if cell.order is None or not math.isfinite(cell.order)
@@ -222,6 +219,7 @@ def _cell(cell: Cell) -> str:
 def short(text: Any, length: int) -> str:
     """Cut a text that is too long in its middle: names of groups often differ at their ends."""
     line = printable(text)
+    # a third from the end: "age = 60 to 70 and sex = f" differs from its neighbours there
     end = length // 3
     return line if len(line) <= length else f"{line[: length - end - 1]}…{line[-end:]}"
 

@@ -18,6 +18,7 @@ from evenhand.report.chart import (
     line_sign,
     mark,
     nice_ticks,
+    point,
     shape,
     sign,
     titled_chart,
@@ -35,21 +36,20 @@ HATCH = (
     '<defs><pattern id="outside" width="6" height="6" patternUnits="userSpaceOnUse"'
     ' patternTransform="rotate(45)"><path class="stripe" d="M0 0V6"/></pattern></defs>'
 )
-"""Lines over bars that lie outside their band: not told by colour alone."""
+"""Lines over bars that lie outside their band: colour alone does not reach every reader."""
 
 
 def pit_figure(audit: Values) -> str:
-    """Draw the histogram of PITs with the band of calibrated forecasts.
-
-    Nothing if it is not known.
-    """
+    """Draw the histogram of PITs with its band under calibration; nothing if it is not known."""
     pit = audit.get("pit")
     if not pit or not pit["share"]:
         return ""
     edges = pit["edges"]
+    # one edge more than bars
     rows = list(zip(edges, edges[1:], pit["share"], pit["low"], pit["high"], strict=False))
     top = max([s for _, _, s, _, h in rows for s in (s, h) if known(s)], default=1.0) * 1.08
     frame = Frame((0, 1), (0, top or 1.0))
+    # bins are equally wide, so each holds the same share of uniform PITs
     even = 1 / len(rows)
     parts = [
         HATCH,
@@ -62,13 +62,18 @@ def pit_figure(audit: Values) -> str:
             x_text=stated,
             y_text=stated,
         ),
-        *(_pit_band(frame, *row) for row in rows),
+        *(
+            area(frame, [(a, low), (b, low)], [(a, high), (b, high)])
+            for a, b, _, low, high in rows
+            if low is not None and high is not None
+        ),
         *(_pit_bar(frame, *row) for row in rows),
+        # the ends of the band once more, since the bars cover it
         *(line(frame, edge, "edge") for edge in _pit_edges(rows)),
         line(frame, [(0, even), (1, even)], "even"),
     ]
     outside = sum(_is_outside(s, low, high) for _, _, s, low, high in rows)
-    says = "Histogram of PITs. Calibrated forecasts make all bars as high as the dashed line."
+    alt = "Histogram of PITs. Calibrated forecasts make all bars as high as the dashed line."
     key = [
         ('<rect class="bar blue" x="3" y="2" width="22" height="12"/>', "share of outcomes"),
         *([(_hatched(3, 2, 22, 12), "outside the band")] if outside else []),
@@ -84,24 +89,14 @@ def pit_figure(audit: Values) -> str:
     cells = [[_range(a, b), percent(s), band(percent, low, high)] for a, b, s, low, high in rows]
     numbers = table("Numbers of the PIT histogram", header, cells)
     return titled_chart(
-        "Where outcomes fall in their forecasts", chart(frame, says, parts), key, note, numbers
-    )
-
-
-def _pit_band(
-    frame: Frame, a: float, b: float, _: float | None, low: float | None, high: float | None
-) -> str:
-    return (
-        area(frame, [(a, low), (b, low)], [(a, high), (b, high)])
-        if low is not None and high is not None
-        else ""
+        "Where outcomes fall in their forecasts", chart(frame, alt, parts), key, note, numbers
     )
 
 
 def _pit_edges(
     rows: Sequence[tuple[float, float, float | None, float | None, float | None]],
 ) -> list[Points]:
-    """Both ends of the band, to be seen through the bars."""
+    """Return the lower and the upper end of the band as lines with steps."""
     lows = [(x, low) for a, b, _, low, _ in rows if low is not None for x in (a, b)]
     highs = [(x, high) for a, b, _, _, high in rows if high is not None for x in (a, b)]
     return [edge for edge in (lows, highs) if edge]
@@ -112,11 +107,13 @@ def _pit_bar(
 ) -> str:
     if share is None:
         return ""
+    # a gap of two units between bars
     left = frame.x(a) + 1
     right = frame.x(b) - 1
     top = frame.y(share)
     bottom = frame.y(0)
     is_outside = _is_outside(share, low, high)
+    # an empty bar keeps a visible foot, so that its value can be pointed at
     height = max(bottom - top, 0.5)
     drawing = (
         _hatched(left, top, right - left, height)
@@ -126,11 +123,11 @@ def _pit_bar(
             f' height="{height:.1f}"/>'
         )
     )
-    says = (
+    label = (
         f"Stated chance {_range(a, b)}: {percent(share)} of outcomes; if calibrated"
         f" {band(percent, low, high)}"
     )
-    return mark(says + (". Outside the band." if is_outside else "."), drawing)
+    return mark(label + (". Outside the band." if is_outside else "."), drawing)
 
 
 def _hatched(x: float, y: float, width: float, height: float) -> str:
@@ -190,34 +187,31 @@ def calibration_figure(audit: Values) -> str:
         for row in rows
     ]
     numbers = table("Numbers of the calibration curve", header, cells)
-    says = "Calibration curve: share of outcomes at or below the forecast quantile of each level."
+    alt = "Calibration curve: share of outcomes at or below the forecast quantile of each level."
     return titled_chart(
-        "Do stated chances come true?", chart(frame, says, parts), key, note, numbers
+        "Do stated chances come true?", chart(frame, alt, parts), key, note, numbers
     )
 
 
 def _calibration_mark(frame: Frame, row: Values) -> str:
-    x = frame.x(row["level"])
-    y = frame.y(row["observed"])
-    says = (
+    label = (
         f"Stated {stated(row['level'])}: {percent(row['observed'])} of outcomes lie at or below "
         f"(95% band {band(percent, row['low'], row['high'])})."
     )
     kind, name = ("red", "square") if _is_off(row) else ("blue", "circle")
-    return mark(says, shape(name, x, y), (x, y), kind)
+    return point(frame, (row["level"], row["observed"]), name, kind, label)
 
 
 def _is_off(row: Values) -> bool:
+    # the band holds all levels at once: one level outside it is evidence against calibration
     return known(row["low"], row["high"]) and not row["low"] <= row["level"] <= row["high"]
 
 
 def worst_figure(
     rows: Sequence[Values], learned: Sequence[Values], numbers: str, *, is_proven: bool
 ) -> str:
-    """Draw the error of the worst group against its share.
-
-    Picked in hindsight, learned, by chance, and certified.
-    """
+    """Draw the errors of worst groups by share: in hindsight, by chance, learned and certified."""
+    # 1/2 is the largest error there is, so reports of all models share one scale
     frame = Frame((0, 1), (0, 0.5), height=330)
     rows = [row for row in rows if known(row["error"])]
     nulls = [row for row in rows if known(row["null_low"], row["null_high"])]
@@ -245,68 +239,68 @@ def worst_figure(
     key = [(line_sign("blue", "circle"), "picked in hindsight (oracle)")]
     key += [(AREA_SIGN, "the same search in calibrated forecasts, 5% to 95%")] if nulls else []
     key += [(EVEN_SIGN, "their mean")] if means else []
-    key += (
-        [(_learned_sign(), "learned from features, bar down to its lower bound")] if learned else []
-    )
-    key += (
-        [(line_sign("red", "square"), "certified: no group of at least this share is worse")]
-        if proven
-        else []
-    )
-    says = (
+    if learned:
+        key.append((_learned_sign(), "learned from features, bar down to its lower bound"))
+    if proven:
+        words = "certified: no group of at least this share is worse"
+        key.append((line_sign("red", "square"), words))
+    alt = (
         "Error of the worst group against its share of the people, in percentage points; the"
         " numbers are in the table."
     )
     return titled_chart(
         "How far off is the worst group of each size?",
-        chart(frame, says, parts),
+        chart(frame, alt, parts),
         key,
         numbers=numbers,
     )
 
 
 def _stairs(rows: Sequence[Values]) -> list[tuple[float, float]]:
-    """A bound holds for every group of at least its mass, so up to the next it is level."""
+    """Return the corners of the certified bound.
+
+    A bound holds for every group of at least its mass, so it is level up to the next mass.
+    """
     corners = [(row["mass"], row["certified"]) for row in rows]
     turns = [(later[0], earlier[1]) for earlier, later in pairwise(corners)]
     return [point for pair in zip(corners, [*turns, corners[-1]], strict=True) for point in pair]
 
 
 def _oracle_mark(frame: Frame, row: Values) -> str:
-    x = frame.x(row["mass"])
-    y = frame.y(row["error"])
-    says = f"Worst {stated(row['mass'])} picked in hindsight: off by {points(row['error'])} points"
+    label = f"Worst {stated(row['mass'])} picked in hindsight: off by {points(row['error'])} points"
     if known(row["null_low"], row["null_high"]):
-        says += f"; calibrated forecasts show {band(points, row['null_low'], row['null_high'])}"
-    return mark(says + ".", shape("circle", x, y), (x, y), "blue")
+        label += f"; calibrated forecasts show {band(points, row['null_low'], row['null_high'])}"
+    return point(frame, (row["mass"], row["error"]), "circle", "blue", f"{label}.")
 
 
 def _certified_mark(frame: Frame, row: Values) -> str:
-    x = frame.x(row["mass"])
-    y = frame.y(row["certified"])
-    says = f"Certified: every group of at least {stated(row['mass'])} of people is off by at most "
-    return mark(f"{says}{at_most(row['certified'])} points.", shape("square", x, y), (x, y), "red")
+    label = (
+        f"Certified: every group of at least {stated(row['mass'])} of people is off by at most"
+        f" {at_most(row['certified'])} points."
+    )
+    return point(frame, (row["mass"], row["certified"]), "square", "red", label)
 
 
 def _learned_mark(frame: Frame, row: Values) -> str:
     x = frame.x(row["mass"])
+    # unbiased estimates and their bounds may be negative, which the axis has no room for
     y = frame.y(max(row["error"], 0.0))
     end = frame.y(min(max(row["low"] or 0.0, 0.0), max(row["error"], 0.0)))
     drawing = (
         f'<path class="whisker" d="M{x:.1f} {y:.1f}V{end:.1f}M{x - 4:.1f}'
         f' {end:.1f}h8"/>{shape("diamond", x, y)}'
     )
-    says = (
+    label = (
         f"Group of {stated(row['mass'])} learned from features: off by {points(row['error'])}"
         " points"
     )
     if known(row["low"]):
-        says += (
+        label += (
             f", surely by {at_least(row['low'])} or more"
             if is_learned_off(row)
             else ", not surely off"
         )
-    return mark(says + ".", drawing, (x, y), "orange")
+    return mark(f"{label}.", drawing, (x, y), "orange")
 
 
 def _learned_sign() -> str:
@@ -317,9 +311,9 @@ def _learned_sign() -> str:
 
 
 def off_by_drawing(
-    row: Values, low: float | None, high: float | None, *, says: str, is_off: bool, top: float
+    row: Values, *, label: str, is_off: bool, top: float, has_band: bool = False
 ) -> str:
-    """Draw an error with its band on a scale from 0 to `top`, for a cell of a table."""
+    """Draw an error, and its band if it has one, on a scale from 0 to `top` for a table cell."""
     if not known(row["error"]):
         return ""
     kind, name = ("red", "square") if is_off else ("blue", "circle")
@@ -327,19 +321,17 @@ def off_by_drawing(
     x = frame.x(max(row["error"], 0.0))
     grid = "".join(f'<path class="grid" d="M{frame.x(k * top / 5):.1f} 2V22"/>' for k in range(6))
     reach = ""
-    if low is not None:
-        end = frame.x(row["error"] if high is None else high)
-        reach = f'<path class="whisker" d="M{frame.x(low):.1f} 12H{end:.1f}"/>'
-    drawn = mark(says, reach + shape(name, x, 12), (x, 12), kind)
-    says = f"Off by, from 0 to {stated_points(top)} points"
-    return f'<svg viewBox="0 0 160 24" role="group" aria-label="{says}">{grid}{drawn}</svg>'
+    if has_band and row["error_low"] is not None:
+        # an upper end that is unknown leaves a bar from the lower end to the estimate
+        end = frame.x(row["error"] if row["error_high"] is None else row["error_high"])
+        reach = f'<path class="whisker" d="M{frame.x(row["error_low"]):.1f} 12H{end:.1f}"/>'
+    drawn = mark(label, reach + shape(name, x, 12), (x, 12), kind)
+    alt = f"Off by, from 0 to {stated_points(top)} points"
+    return f'<svg viewBox="0 0 160 24" role="group" aria-label="{alt}">{grid}{drawn}</svg>'
 
 
 def scale_figure(marks: Sequence[tuple[str, str, float, str]]) -> str:
-    """Draw errors on the scale from perfect to the worst.
-
-    Kind, shape, error and words of each, its value last.
-    """
+    """Draw errors on the scale from perfect to the worst: kind, shape, error and words of each."""
     if not marks:
         return ""
     frame = Frame((0, 0.5), (0, 1), height=62, width=340, left=14, right=14, top=0, bottom=0)
@@ -351,6 +343,7 @@ def scale_figure(marks: Sequence[tuple[str, str, float, str]]) -> str:
         mark(f"{words}.", shape(name, frame.x(error), 27), (frame.x(error), 27), kind)
         for kind, name, error, words in marks
     )
+    # the key gives each value in words: marks of close errors cover each other on the scale
     key = [(sign(name, kind), words) for kind, name, _, words in marks]
     svg = chart(
         frame,

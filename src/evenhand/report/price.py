@@ -12,10 +12,9 @@ from evenhand.report.chart import (
     known,
     line,
     line_sign,
-    mark,
     nice_ticks,
     plain,
-    shape,
+    point,
     sign,
     titled_chart,
 )
@@ -24,17 +23,16 @@ from evenhand.report.sentences import Values
 
 
 def price_section(audit: Values) -> Section | None:
-    """Show the price of proof against the group error, with the point that was chosen.
-
-    Nothing if it is not known.
-    """
+    """Show the price of proof against the group error; nothing if it is not known."""
     price = audit.get("price")
-    rows = (
-        [row for row in price["curve"] if known(row["group_error"], row["price"])] if price else []
-    )
-    if not price or not rows:
+    if not price:
         return None
-    chosen = _chosen(price)
+    rows = [row for row in price["curve"] if known(row["group_error"], row["price"])]
+    if not rows:
+        return None
+    point_chosen: Values | None = price["chosen"]
+    is_shown = point_chosen and known(point_chosen["group_error"], point_chosen["price"])
+    chosen = point_chosen if is_shown else None
     mass = stated(price["mass"])
     explained = [
         paragraph(
@@ -50,17 +48,13 @@ def price_section(audit: Values) -> Section | None:
     aside = f'<div class="aside">{"".join(explained)}</div>'
     return section(
         "What proof costs",
-        f'<div class="pair"><div>{_price_figure(price, rows)}</div>{aside}</div>',
+        f'<div class="pair"><div>{_price_figure(price, rows, chosen)}</div>{aside}</div>',
         key="price",
     )
 
 
-def _chosen(price: Values) -> Values | None:
-    point: Values | None = price["chosen"]
-    return point if point and known(point["group_error"], point["price"]) else None
-
-
 def _chosen_in_words(chosen: Values | None, mass: str) -> str:
+    # a model without a link of its own, such as the network, has no alpha to choose
     if chosen is None:
         return (
             "This model has no link of its own to choose by. The curve shows what a link of each"
@@ -73,9 +67,10 @@ def _chosen_in_words(chosen: Values | None, mass: str) -> str:
     )
 
 
-def _price_figure(price: Values, rows: Sequence[Values]) -> str:
-    chosen = _chosen(price)
+def _price_figure(price: Values, rows: Sequence[Values], chosen: Values | None) -> str:
+    # the chosen alpha need not be one of the curve, and may lie beyond its ends
     shown = [*rows, chosen] if chosen else list(rows)
+    # a little room above the highest point; all prices may be 0
     high = max(row["price"] for row in shown) * 1.05 or 1.0
     reach = max(row["group_error"] for row in shown)
     frame = Frame((0, min(0.5, reach * 1.06) or 0.5), (0, high), height=330)
@@ -102,18 +97,16 @@ def _price_figure(price: Values, rows: Sequence[Values]) -> str:
         [f"{r['alpha']:.3g}", points(r["group_error"]), number(r["price"])] for r in rows
     ]
     numbers = table("Numbers of the price of proof", header, cells)
-    says = "Price of proof against the error that a group can have."
+    alt = "Price of proof against the error that a group can have."
     return titled_chart(
-        "Price of proof against group error", chart(frame, says, parts), key, numbers=numbers
+        "Price of proof against group error", chart(frame, alt, parts), key, numbers=numbers
     )
 
 
 def _price_mark(frame: Frame, row: Values, name: str, kind: str, mass: str) -> str:
-    x = frame.x(row["group_error"])
-    y = frame.y(row["price"])
     first = "Chosen: alpha" if name == "diamond" else "Alpha"
-    says = (
+    label = (
         f"{first} {row['alpha']:.3g}: groups of {mass} off by up to {points(row['group_error'])}"
         f" points, for {number(row['price'])} nats."
     )
-    return mark(says, shape(name, x, y), (x, y), kind)
+    return point(frame, (row["group_error"], row["price"]), name, kind, label)

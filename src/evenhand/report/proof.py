@@ -25,13 +25,14 @@ NAMED = 400
 
 
 def proof_section(audit: Values) -> Section | None:
-    """Show the bounds for every group and for named ones, and what the rows can answer."""
+    """Show the bounds for all groups and for named ones, and which questions the rows answer."""
     proof = audit["certificate"]
     if proof is None:
         return section(
             "What is proven", paragraph("There is no certificate; the notes say why."), key="proof"
         )
     draws = count(proof["n_draws"], "draw") if audit["is_randomized"] else "one forecast"
+    # each bound holds for all groups of its size at once (method.md, 5)
     parts = [
         paragraph(
             f"Each statement holds with {stated_confidence(proof['confidence'])} confidence at any"
@@ -49,16 +50,14 @@ def proof_section(audit: Values) -> Section | None:
         for row in proof["questions"]
     ]
     if answers:
-        parts += [
-            "<h3>What these rows can answer</h3>",
-            table("Questions", ["question", "answered", "why"], answers),
-        ]
+        questions = table("Questions", ["question", "answered", "why"], answers)
+        parts += ["<h3>What these rows can answer</h3>", questions]
     parts.append(paragraph(f"Method of the bounds: {proof['method']}.", "facts"))
     return section("What is proven", *parts, key="proof")
 
 
 def _every_group(proof: Values) -> str:
-    # a chain of theorems that ends at the worst error there is says nothing
+    # a chain of theorems that ends at the worst error there is bounds nothing
     has_chain = any(
         is_known(row["chain"]) and at_most(row["chain"]) != at_most(0.5)
         for row in proof["every_group"]
@@ -84,10 +83,10 @@ def _every_group(proof: Values) -> str:
 
 
 def _named(audit: Values, proof: Values) -> str:
+    # the certificate bounds groups of any size; small ones come last, as in the named table
     small = {row["group"] for row in audit["groups"] if row["too_small"]}
-    rows = by_size(
-        [row | {"too_small": row["group"] in small} for row in proof["groups"]], low="low"
-    )
+    bounded = [row | {"too_small": row["group"] in small} for row in proof["groups"]]
+    rows = by_size(bounded, low="low")
     note = ""
     if rows[NAMED:]:
         note = paragraph(
@@ -129,6 +128,7 @@ def oracle_section(audit: Values) -> Section | None:
         " 5% to 95%."
     )
     warning = ""
+    # (1 - mass) / 2 is the score of a perfect deterministic forecaster (method.md, 6)
     if audit["n_draws"] == 1:
         warning = paragraph(
             "This measures what can be proven, not harm: with one forecast per person even the true"
@@ -136,18 +136,12 @@ def oracle_section(audit: Values) -> Section | None:
             "warn",
         )
     where = chance_sentence(rows)
-    aside = (
-        f'<div class="aside">{warning}{paragraph(text)}{paragraph(where) if where else ""}</div>'
-    )
-    # without a proof the bounds only say that nothing is known
-    drawn = worst_figure(
-        rows, audit["learned"], _oracle_table(audit, is_proven=is_proven), is_proven=is_proven
-    )
-    title = (
-        "Worst groups picked in hindsight"
-        if is_proven
-        else "Appendix: worst groups picked in hindsight"
-    )
+    remark = paragraph(where) if where else ""
+    aside = f'<div class="aside">{warning}{paragraph(text)}{remark}</div>'
+    # without a proof the bounds are those of ignorance, and are not drawn
+    numbers = _oracle_table(audit, is_proven=is_proven)
+    drawn = worst_figure(rows, audit["learned"], numbers, is_proven=is_proven)
+    title = f"{'W' if is_proven else 'Appendix: w'}orst groups picked in hindsight"
     both = f'<div class="pair"><div>{drawn}</div>{aside}</div>'
     return section(title, both, key="worst")
 

@@ -21,6 +21,7 @@ def provenance_section(audit: Values) -> Section | None:
     listed = {
         "Model": _or_unknown(model.get("name")),
         "Kind of model": model.get("kind"),
+        # the hash that a model folder stores, so that a report can be matched with its model
         "Hash of the model": _hash(model.get("sha256"), "sha256 over its files, as in model.json"),
         "Data": _or_unknown(data.get("name")),
         "Rows": _rows(data),
@@ -46,7 +47,7 @@ def _hash(value: Any, what: str) -> str:
 
 
 def _rows(data: Values) -> str | None:
-    """Rows of the table, and how it was read if it came in parts."""
+    """Return the number of rows and, of a table in parts, how many were searched."""
     if data.get("n_rows") is None:
         return None
     if data.get("n_parts") is None:
@@ -56,7 +57,8 @@ def _rows(data: Values) -> str | None:
 
 
 def _values_hash(known: Values) -> str | None:
-    """Return which outcomes were audited, where no file does; older audits do not say."""
+    """Return the hash of the outcomes, which identifies data that no file holds."""
+    # audits of earlier versions have no such hash
     value = known.get("values_sha256")
     return f"sha256 of the outcomes, or PITs, as 64-bit floats: {value}" if value else None
 

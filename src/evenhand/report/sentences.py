@@ -31,6 +31,7 @@ LONGEST_TARGET = 60
 
 def units_of(target: str | None) -> str:
     """Return the unit of an outcome, by its name where that is known."""
+    # a column name may hold line ends, and a sentence is one line
     name = "y" if target is None else " ".join(target.split())
     return f"units of {name if len(name) <= LONGEST_TARGET else name[: LONGEST_TARGET - 1] + '…'}"
 
@@ -44,6 +45,7 @@ def direction_in_words(direction: Direction | None, *, verb: str = "") -> str:
     """Return a direction in words, with a verb between subject and predicate if one is given."""
     if direction in WORDS:
         return " ".join(part for part in (WORDS[direction][0], verb, WORDS[direction][1]) if part)
+    # in a clause the group is off, so "as forecast" of its mean leaves no one direction
     if direction in {None, MIXED, AS_FORECAST}:
         return "stated chances are off in no one direction" if verb else "in no one direction"
     return str(direction)

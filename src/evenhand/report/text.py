@@ -1,4 +1,4 @@
-"""Audits as text for a terminal: sentences in plain words, then tables."""
+"""Audits as text for a terminal: sentences, then tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from evenhand.report.verdict import (
     SCALE,
     SURELY,
     chance_sentence,
-    kind,
+    forecast_kind,
     limits_of,
     proven_bounds,
     verdict,
@@ -62,19 +62,18 @@ COVERAGES = ("coverage_80", "coverage_90")
 
 
 def audit_text(audit: Values, notes: Sequence[Note] = ()) -> str:
-    """Render one audit, `Audit.to_dict()` with `Audit.notes`, as text.
-
-    What was audited, what it says, and the tables behind it.
-
-    The order is the reader's: of a deterministic model the groups lead, as nothing can be proven
-    for every group; of a randomized one the proof does.
-    """
+    """Render one audit, `Audit.to_dict()` with `Audit.notes`, as text."""
+    # names come from data and a terminal obeys control characters
     audit = with_notes(all_visible(without_nan(audit)), notes)
     lead, sentences = verdict(audit)
     found = [_named(audit), _scanned(audit), _learned(audit)]
     worst = [_worst(audit)]
+    # of a deterministic model the groups lead, as nothing can be proven for every group; of a
+    # randomized one the proof does
     parts = [
-        _wrapped(f"Audit of {audit['name']}: {count(audit['n_samples'], 'row')}, {kind(audit)}"),
+        _wrapped(
+            f"Audit of {audit['name']}: {count(audit['n_samples'], 'row')}, {forecast_kind(audit)}"
+        ),
         _wrapped(lead),
         _bullets(map(str, sentences)),
         _wrapped(f"{SCALE} {SURELY}"),
@@ -95,21 +94,14 @@ def _scores(audit: Values) -> str:
 
 
 def _named(audit: Values) -> str:
-    header = (
-        "named group",
-        "rows",
-        "error",
-        "95% band",
-        "outcome - forecast",
-        "80% covered",
-        "90% covered",
-    )
     groups = [*audit["groups"][:1], *by_size(audit["groups"][1:])]
-    rows = [_group_row(row) for row in groups[: NAMED + 1]]
-    if groups[NAMED + 1 :]:
-        header = (f"named group ({NAMED} of {len(groups) - 1:,})", *header[1:])
-    leaks = LEAKS if any(row.get("possible_leak") for row in groups[: NAMED + 1]) else ""
-    grid = _grid(header, rows, right=(1, 2, 3, 4, 5, 6))
+    # everybody is shown besides the most
+    shown = groups[: NAMED + 1]
+    some = f" ({NAMED} of {len(groups) - 1:,})" if len(groups) > len(shown) else ""
+    header = (f"named group{some}", "rows", "error", "95% band", "outcome - forecast")
+    coverages = ("80% covered", "90% covered")
+    leaks = LEAKS if any(row.get("possible_leak") for row in shown) else ""
+    grid = _grid((*header, *coverages), map(_group_row, shown), right=(1, 2, 3, 4, 5, 6))
     return f"{grid}\n{_wrapped(ONE_BY_ONE + leaks)}" if groups[1:] else grid
 
 
@@ -134,12 +126,14 @@ def _scanned(audit: Values) -> str:
     if not audit["scan"]:
         return ""
     off = sum(map(is_sure, audit["scan"]))
-    surely = f"scanned group ({off:,} of {n_scanned(audit):,} surely off)"
+    title = f"scanned group ({off:,} of {n_scanned(audit):,} surely off)"
+    header = (title, "rows", "error", "how", "bias", "80% cov.", "p adj.")
     rows = [
         (
             row["group"],
             str(row["n"]),
             number(row["error"]),
+            # a possible leak has no test, and its direction names it as a leak
             (row["direction"] if is_sure(row) or not is_known(row["p_adjusted"]) else NOT_OFF)
             or "-",
             number(row["bias"]),
@@ -148,27 +142,16 @@ def _scanned(audit: Values) -> str:
         )
         for row in audit["scan"][:SHOWN]
     ]
-    return _grid(
-        (surely, "rows", "error", "how", "bias", "80% cov.", "p adj."), rows, right=(1, 2, 4, 5, 6)
-    )
+    return _grid(header, rows, right=(1, 2, 4, 5, 6))
 
 
 def _learned(audit: Values) -> str:
-    header = (
-        "learned worst group of",
-        "rows",
-        "error",
-        "at least",
-        "how",
-        "bias",
-        "80% cov.",
-        "in words",
-    )
     rows = [
         (
             stated(row["mass"]),
             f"{row['n']} of {row['n_judged']}",
             number(row["error"]),
+            # rounded down, so that the printed bound is valid
             bound(lambda low: at_least(low, 3, unit=1), row["low"]),
             (row["direction"] or "-") if is_learned_off(row) else NOT_OFF,
             number(row["bias"]),
@@ -177,7 +160,8 @@ def _learned(audit: Values) -> str:
         )
         for row in audit["learned"]
     ]
-    return _grid(header, rows, right=(1, 2, 3, 5, 6)) if rows else ""
+    header = ("learned worst group of", "rows", "error", "at least", "how", "bias", "80% cov.")
+    return _grid((*header, "in words"), rows, right=(1, 2, 3, 5, 6)) if rows else ""
 
 
 def _worst(audit: Values) -> str:
@@ -189,22 +173,19 @@ def _worst(audit: Values) -> str:
     }
     rows = [(label, *(number(record[key]) for record in records)) for label, key in lines.items()]
     if proven_bounds(audit) is not None:
-        rows.append(
-            (
-                "certified for every group",
-                *(_upper_bound(record["certified"]) for record in records),
-            )
-        )
+        certified = (_upper_bound(record["certified"]) for record in records)
+        rows.append(("certified for every group", *certified))
     header = ("worst group of", *(stated(record["mass"]) for record in records))
     grid = _grid(header, rows, right=tuple(range(1, len(records) + 1)))
     chance = chance_sentence(records)
+    # a perfect deterministic forecaster scores about (1 - mass) / 2 here (method.md, 6)
     if not audit["is_randomized"]:
         chance += " With one forecast per row this measures what can be proven, not harm."
-    return "\n".join(part for part in (grid, _wrapped(chance.strip()) if chance else "") if part)
+    return f"{grid}\n{_wrapped(chance.strip())}" if chance else grid
 
 
 def _limits(audit: Values) -> str:
-    """What the proof does not cover, where there is one."""
+    """Write what the proof does not cover, where there is one."""
     if proven_bounds(audit) is None:
         return ""
     return _wrapped(f"Not covered by the proof: {'; '.join(limits_of(audit, 'not_covered'))}.")
@@ -219,10 +200,11 @@ SIZES = {
     "mean std": ("a person's forecast is", "", ("wider", "narrower", "wide")),
     "interval width": ("a person's interval is", "", ("wider", "narrower", "wide")),
 }
-"""Sentences on measures whose ratio is reported: before and after it, and its words."""
+"""Parts of sentences on measures whose ratio is reported: before it, after it and its words."""
 
 
 def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:
+    # gaps that would be printed as 0.00
     if abs(gap) < 0.005:
         return f"{names[1]} is as sharp as {names[0]}"
     return f"{names[1]} is {abs(gap):.2f} nats {'less sharp' if gap > 0 else 'sharper'}"
@@ -231,7 +213,7 @@ def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:
 def comparison_text(
     table: pd.DataFrame, measures: Sequence[Measure], names: tuple[str, str]
 ) -> str:
-    """Render two audits side by side with a sentence on each line."""
+    """Render two audits side by side, with a sentence on each measure."""
     rows = [
         (row["measure"], *(_compared(measure, row[name]) for name in names), row["in_words"])
         for measure, row in zip(measures, table.to_dict("records"), strict=True)
@@ -249,11 +231,13 @@ def difference_in_words(
     measure: Measure, first: float, second: float, names: tuple[str, str]
 ) -> str:
     """Return in one sentence what the second forecaster changes in a measure."""
+    # a difference of two bounds is no bound of the difference, so both are named
     if measure.what == "certified error":
         return (
             f"proven for any such group: off by at most {at_most(second)} points; of {names[0]}"
             f" {at_most(first)}"
         )
+    # log scores may be negative: their difference has a meaning, their ratio has none
     if measure.what in ("log score", "cell log score"):
         return _sharpness_in_words(second - first, names)
     if measure.what in SIZES:
@@ -264,6 +248,7 @@ def difference_in_words(
 
 def _share_in_words(measure: Measure, first: float, second: float) -> str:
     """Return the difference of two errors or coverages."""
+    # compared as printed: "up from 5.0" must not stand beside 5.0
     before = _points(first)
     now = _points(second)
     change = "as before" if before == now else f"{'up' if second > first else 'down'} from {before}"
@@ -280,7 +265,8 @@ def _bullets(sentences: Iterable[str]) -> str:
     )
 
 
-def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], right: tuple[int, ...] = ()) -> str:
+def _grid(header: Sequence[str], rows: Iterable[Sequence[str]], right: tuple[int, ...] = ()) -> str:
+    # imported here: whoever reads an audit's tables and prints nothing does not wait for rich
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -303,19 +289,18 @@ def _wrapped(sentence: str, width: int = WIDTH) -> str:
 def _printed(shown: Table | Text, width: int = WIDTH) -> str:
     from rich.console import Console
 
+    # without colours and with a fixed width, so that a summary is the same text everywhere
     out = io.StringIO()
     Console(file=out, width=width, color_system=None, force_terminal=False).print(shown)
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
 def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
-    """Compare the second value with the first.
-
-    "20% wider", "20% narrower", "2.1 times as wide", "about as wide".
-    """
+    """Compare two values: "20% wider", "20% narrower", "2.1 times as wide", "about as wide"."""
     more, less, plain = words
     if first == second:
         return f"about as {plain}"
+    # a forecaster without spread has width 0, of which everything is infinitely many times
     ratio = second / first if first else math.inf
     if ratio == math.inf:
         return f"beyond comparison {more}"
@@ -331,4 +316,5 @@ def _upper_bound(value: float | None) -> str:
 
 
 def _points(share: float) -> str:
+    # two digits suffice to compare estimates: 9.9, then 10
     return whole_percent(share).removesuffix("%") if share >= 0.0995 else points(share)

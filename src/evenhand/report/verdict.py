@@ -18,20 +18,21 @@ from evenhand._format import (
 )
 from evenhand.certificates import DRAWS_ONLY
 from evenhand.report.findings import (
+    error_direction,
+    everyone,
+    evidence_in_words,
     farthest_off,
     group_sentences,
-    how_sure,
     is_mean_off,
-    lean,
     looked_at,
-    mending,
     off_everybody,
     off_in_words,
+    repair_sentence,
 )
 from evenhand.report.leaks import leak_sentences
 from evenhand.report.numbers import or_zero
-from evenhand.report.sentences import Sentence, Values, unit_of
-from evenhand.search import HIGHER, LOWER, NARROW, WIDE
+from evenhand.report.sentences import WORDS, Sentence, Values, unit_of
+from evenhand.search import NARROW, WIDE
 
 MASS = 0.2
 """Size of the groups whose bounds the verdict names."""
@@ -57,8 +58,8 @@ SURELY = (
 """How to read the word "surely"."""
 
 
-def kind(audit: Values) -> str:
-    """Return what sort of forecasts was audited."""
+def forecast_kind(audit: Values) -> str:
+    """Return what kind of forecasts was audited."""
     if not audit["is_randomized"]:
         return "deterministic forecasts"
     return f"randomized forecasts, {count(audit['n_draws'], 'draw')} per row"
@@ -73,91 +74,75 @@ MEANS_OF_DRAWS = (
 def verdict(audit: Values) -> tuple[str, list[Sentence]]:
     """Return the leading sentence of an audit, and the others, bad news first."""
     proven = proven_bounds(audit)
-    sure = group_sentences(audit)
-    everybody = everybody_off(audit)
+    groups = group_sentences(audit)
+    overall = [text for text in [overall_sentence(audit)] if text]
+    remark = [MEANS_OF_DRAWS] if _is_served_mean_high(audit) else []
+    average = _average_sentences(audit)
+    if proven is None:
+        # nothing is proven for all groups, so the groups that were found lead
+        lead = " ".join([*overall, _group_lead(audit) if groups else _no_group_off(audit)])
+        before, after = remark, [*average, _no_proof_sentence(audit)]
+        if groups and not audit["is_randomized"]:
+            after.append(repair_sentence(audit))
+    else:
+        lead = _proof_sentence(audit, proven)
+        if is_useless(proven):
+            # a bound that says nothing must not push what is known to be wrong out of the lead
+            lead = " ".join([*overall, lead])
+            overall = []
+        before = [*overall, *remark, *(["Even so, some groups are surely off."] if groups else [])]
+        after = [*_proof_remarks(proven), *average, *([] if groups else [_no_group_off(audit)])]
     caveat = audit.get("caveat")
     warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
-    average = _average_sentences(audit)
-    remark = [MEANS_OF_DRAWS] if _is_served_mean_high(audit) else []
-    if proven is not None:
-        lead = _proof_sentence(audit, proven)
-        bad = [everybody] if everybody else []
-        if is_useless(proven):
-            lead = " ".join([*bad, lead])
-            bad = []
-        bad += remark
-        found = ["Even so, some groups are surely off." if sure else _no_group_off(audit)]
-        said = [
-            *map(Sentence, bad + (found if sure else [])),
-            *sure,
-            *map(Sentence, _proof_remarks(proven) + average),
-        ]
-        said += [] if sure else [Sentence(found[0])]
-    else:
-        lead = " ".join(
-            part
-            for part in (everybody, _group_lead(audit) if sure else _no_group_off(audit))
-            if part
-        )
-        said = [
-            *map(Sentence, remark),
-            *sure,
-            *map(Sentence, [*average, _no_proof_sentence(audit)]),
-        ]
-        said += [Sentence(mending(audit))] if sure and not audit["is_randomized"] else []
-    return lead, [*warning, *said, *leak_sentences(audit)]
+    sentences = [*map(Sentence, before), *groups, *map(Sentence, after)]
+    return lead, [*warning, *sentences, *leak_sentences(audit)]
 
 
-def everybody_off(audit: Values) -> str:
+def overall_sentence(audit: Values) -> str:
     """Return in which direction and by how much forecasts are off over everybody, if they are."""
-    for row in audit["groups"][:1]:
-        low = off_everybody(audit)
-        if is_mean_off(row):
-            ends = sorted((abs(or_zero(row["bias_low"])), abs(or_zero(row["bias_high"]))))
-            way = "high" if row["bias"] < 0 else "low"
-            reach = band(plain_number, *ends)
-            off = plain_number(abs(row["bias"]))
-            return f"Forecasts are too {way} on average, by {off} ({reach}) in {unit_of(audit)}."
-        if low:
-            return _chances_off(row, low)
-    return ""
+    row = everyone(audit)
+    if row is None:
+        return ""
+    # the mean first: a bias in the outcome's own unit is easier to act on than points
+    if is_mean_off(row):
+        ends = sorted((abs(or_zero(row["bias_low"])), abs(or_zero(row["bias_high"]))))
+        # the bias is outcome minus forecast
+        way = "high" if row["bias"] < 0 else "low"
+        reach = band(plain_number, *ends)
+        off = plain_number(abs(row["bias"]))
+        return f"Forecasts are too {way} on average, by {off} ({reach}) in {unit_of(audit)}."
+    low = off_everybody(audit)
+    return _overall_error_sentence(row, low) if low else ""
 
 
 def _is_served_mean_high(audit: Values) -> bool:
-    return bool(audit["is_randomized"]) and any(
-        is_mean_off(row) and row["bias"] < 0 for row in audit["groups"][:1]
-    )
+    row = everyone(audit)
+    return bool(audit["is_randomized"]) and row is not None and is_mean_off(row) and row["bias"] < 0
 
 
-def _chances_off(row: Values, low: float) -> str:
-    way = lean(row)
-    said = {
-        LOWER: "Outcomes are surely lower than forecast",
-        HIGHER: "Outcomes are surely higher than forecast",
-    }
-    said |= {NARROW: "Intervals are surely too narrow", WIDE: "Intervals are surely too wide"}
-    words = said.get(way, "Stated chances are surely off, in no one direction")
+def _overall_error_sentence(row: Values, low: float) -> str:
+    direction = error_direction(row)
+    subject, predicate = WORDS.get(direction, ("stated chances", "off, in no one direction"))
+    # coverage is named where it is what is wrong
     covered = f": a stated 80% interval holds {percent(row['coverage_80'])} of outcomes"
-    off = (
-        f"stated chances are off by an estimated {points(row['error'])} percentage points, surely"
-        " by at least "
-    )
     return (
-        f"{words} over everybody{covered if way in {NARROW, WIDE} else ''}; {off}{at_least(low)}."
+        f"{subject.capitalize()} are surely {predicate} over everybody"
+        f"{covered if direction in {NARROW, WIDE} else ''}; stated chances are off by an estimated"
+        f" {points(row['error'])} percentage points, surely by at least {at_least(low)}."
     )
 
 
 def _group_lead(audit: Values) -> str:
     """Return the sentence that some groups are off, with the worst of those that can be named."""
     row = farthest_off(audit)
+    # only learned groups are off, which have no name
     if row is None:
         return "Some groups are surely off."
-    how = off_in_words(row, unit_of(audit), verb="are")
-    off = (
-        f"stated chances are off by an estimated {points(row['error'])} percentage points,"
-        f" {how_sure(audit, row)}"
+    return (
+        f"Some groups are surely off. For one, {row['group']}:"
+        f" {off_in_words(row, unit_of(audit), verb='are')}; stated chances are off by an estimated"
+        f" {points(row['error'])} percentage points, {evidence_in_words(audit, row)}."
     )
-    return f"Some groups are surely off. For one, {row['group']}: {how}; {off}."
 
 
 def _no_group_off(audit: Values) -> str:
@@ -171,6 +156,7 @@ def _no_group_off(audit: Values) -> str:
 
 def is_useless(row: Values) -> bool:
     """Whether a bound for every group reads as no bound at all."""
+    # compared as printed: a bound just below 1/2 is rounded up to it, the largest error there is
     return at_most(row["group_error"]) == at_most(0.5)
 
 
@@ -196,6 +182,7 @@ def _proof_sentence(audit: Values, row: Values) -> str:
 
 def _proof_remarks(row: Values) -> list[str]:
     """Return the upper bound of a coverage, where there is one."""
+    # 100% bounds nothing
     high = row["coverage_80_high"]
     if is_useless(row) or not is_known(high) or at_most(high) == "100.0":
         return []
@@ -221,21 +208,17 @@ def _no_proof_sentence(audit: Values) -> str:
 
 
 def _average_sentences(audit: Values) -> list[str]:
-    told = []
-    for row in audit["groups"][:1]:
-        text = (
-            f"Over everybody, stated chances are off by an estimated {points(row['error'])}"
-            " percentage points"
-        )
-        text += f" (95% band {band(points, row['error_low'], row['error_high'])})"
-        told.append(
-            text + f"; a stated 80% interval holds {percent(row['coverage_80'])} of outcomes."
-        )
-    return told
+    return [
+        f"Over everybody, stated chances are off by an estimated {points(row['error'])} percentage"
+        f" points (95% band {band(points, row['error_low'], row['error_high'])}); a stated 80%"
+        f" interval holds {percent(row['coverage_80'])} of outcomes."
+        for row in audit["groups"][:1]
+    ]
 
 
 def limits_of(audit: Values, key: str) -> list[str]:
     """Return the assumptions or limits of a proof, without those on draws if there are none."""
+    # an audit read from JSON has its limits as the certificate prints them, and nothing else
     texts = map(str, (audit["certificate"] or {}).get(key, []))
     return [text for text in texts if audit["is_randomized"] or text not in DRAWS_ONLY]
 
@@ -247,10 +230,8 @@ def not_covered(audit: Values) -> list[str]:
 
 
 def chance_sentence(rows: Sequence[Values]) -> str:
-    """Return where worst groups in hindsight are worse than chance makes them.
-
-    Nothing if that is not known.
-    """
+    """Return where worst groups in hindsight exceed chance; nothing if that is not known."""
+    # the search fits noise: only what it finds beyond calibrated forecasts is evidence
     judged = [row for row in rows if is_known(row["null_high"]) and is_known(row["error"])]
     above = [stated(row["mass"]) for row in judged if row["error"] > row["null_high"]]
     if above:
@@ -259,10 +240,8 @@ def chance_sentence(rows: Sequence[Values]) -> str:
 
 
 def proven_bounds(audit: Values) -> Values | None:
-    """Bounds for every group of a fifth of the people, or of the share they were made for.
-
-    None if there are none.
-    """
+    """Return the bounds for every group of the share nearest a fifth; None if there are none."""
+    # one PIT per person proves nothing for groups that were not named
     proof = audit["certificate"]
     if not audit["is_randomized"] or audit["n_draws"] == 1 or proof is None:
         return None
