@@ -15,7 +15,7 @@ from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
 from evenhand.audits import tables
 from evenhand.audits.forecasts import read_block, rounding_cells
-from evenhand.audits.pictures import LEVELS, curve_table
+from evenhand.audits.pictures import LEVELS, curve_table, histogram_frame
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
@@ -37,7 +37,7 @@ from evenhand.calibration import (
 )
 from evenhand.columns import Group, Partition
 from evenhand.draws import fresh
-from evenhand.report import Measure, Note, NoteKind
+from evenhand.report import Measure, Note, NoteKind, notes_of
 
 MOST_RESIDUAL = 1e140
 """Squares of larger residuals would not be numbers."""
@@ -139,6 +139,7 @@ def count_rows(
     random : numpy.random.Generator
         Of the draws of these rows.
     """
+    # end cells are open, and the span says which they are: that of the block would change with it
     low, high = rounding_cells(y, plan.step, plan.span)
     block = read_block(model, X, low, high, fresh(y.size, random), random)
     residual = y - block.mean
@@ -182,6 +183,7 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     worst = found.worst_groups
     # what nothing can be proven of in a sample, nothing can be proven of at all
     if found.certificate is not None:
+        # a group without rows has no certificate and takes no part of the level
         proof = certificates.certify_counts(
             replace(everybody, groups=groups),
             is_randomized=everybody.gap is not None,
@@ -207,8 +209,13 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
 
 def _notes(n: int, found: Audit) -> tuple[Note, ...]:
     """Return which parts of the audit are of all rows, and which of the sample."""
-    sampled = ["scores", "scanned groups", "learned groups", "worst groups in hindsight"]
-    sampled += ["possible leaks"] if len(found.leaks) else []
+    few = ["scores other than coverage and average error"]
+    few += ["possible leaks"] if len(found.leaks) else []
+    sampled = ["scanned groups", "learned groups", "worst groups in hindsight", "examples"]
+    sampled += ["widths of the bands of errors"]
+    # of a large sample a part is scored, which a note of its own says
+    if not notes_of(found.notes, NoteKind.SCORED_ROWS):
+        sampled = few + sampled
     return (
         Note(NoteKind.COUNTED_ROWS, numbers=(n, PIT_BINS)),
         Note(NoteKind.SAMPLED_ROWS, tuple(sampled), (found.n_samples,)),
@@ -276,6 +283,7 @@ def _error(counts: PITCounts, margin: float | None) -> tuple[float, float, float
     """
     error = binned_error(counts)
     if margin is None:
+        # too few of its rows are in the sample to resample: counts of one draw each have a band
         return error, *binned_error_interval(counts.one_draw, 0.95)
     spread = margin / np.sqrt(counts.n_samples)
     return error, max(error - spread, 0.0), min(error + spread, 0.5)
@@ -286,6 +294,7 @@ def _coverage(counts: PITCounts, level: float) -> Band:
     n = counts.n_samples
     shares = np.arange(inside.size) / counts.n_draws
     mean = float(inside @ shares) / n
+    # the table of counts holds all that the mean over people and its variance need
     return share_band(mean, float(inside @ (shares - mean) ** 2) / n**2, n)
 
 
@@ -293,12 +302,9 @@ def _histogram(rows: RowCounts) -> pd.DataFrame:
     n = rows.counts.n_samples
     m = rows.counts.n_draws
     draws, squares = rows.bars / np.array([[m], [m**2]])
-    # variance of the share of draws in a bar about an even share, from the sums over people
+    # sum (b - 1/BARS)^2 = sum b^2 - 2/BARS sum b + n/BARS^2, b the share of a person's draws in it
     low, high = histogram_band((squares - 2 / BARS * draws + n / BARS**2) / n**2, m)
-    edges = np.arange(BARS + 1) / BARS
-    return pd.DataFrame(
-        {"start": edges[:-1], "end": edges[1:], "share": draws / n, "low": low, "high": high}
-    )
+    return histogram_frame(draws / n, low, high)
 
 
 def _curve(counts: PITCounts) -> pd.DataFrame:

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evenhand._validate import (
     MILD_ATOM,
     Floats,
     bad_input,
     check_continuous,
-    check_finite,
     largest_atom,
 )
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
@@ -90,23 +89,22 @@ class Subject:
 def read_subject(
     model: Any,
     X: Any,
-    y: ArrayLike | None,
+    outcomes: Floats,
     random: np.random.Generator,
     *,
     weights: Floats | None = None,
 ) -> Subject:
     """Forecast each row once, and keep PITs and scores.
 
-    A forecaster is asked for jittered draws; forecasts that are given keep theirs.
+    A forecaster is asked for jittered draws; forecasts that are given keep theirs. Outcomes are
+    finite, and `X` is as `check_rows` returns it.
     """
-    if y is None:
-        raise bad_input("y", "be given: an audit needs outcomes", "None")
-    outcomes = check_finite("y", y)
     check_continuous(outcomes)
     n = outcomes.size
-    rows = check_rows(model, X, n)
     step = rounding_step(outcomes)
     low, high = rounding_cells(outcomes, spread_step(outcomes))
+    # one place in the cell per person, whatever the draw: that it is independent of the draws is
+    # what makes PITs of a true distribution uniform (outcomes, 4.3)
     shares = fresh(n, random)
     scored = np.arange(n)
     if n > BLOCK_ROWS:
@@ -114,7 +112,7 @@ def read_subject(
     whole = _Whole.empty(n)
     kept: list[_Kept] = []
     for block in row_blocks(n, BLOCK_ROWS):
-        forecast = _forecast(*_block_of(model, rows, block), random)
+        forecast = _forecast(*_block_of(model, X, block), random)
         is_own = not isinstance(model, Forecast)
         whole.fill(block, _read(forecast, low[block], high[block], shares[block], random, is_own))
         few = _few_draws(forecast, random) if is_own and forecast.is_randomized else forecast
@@ -138,6 +136,7 @@ def spread_step(outcomes: Floats) -> float | None:
 
     An outcome that many rows share would pile their PITs up at one value.
     """
+    # a fine grid is left as it is: spread PITs would depend on a random number for nothing
     step = rounding_step(outcomes)
     return step if step is not None and largest_atom(outcomes)[1] > MILD_ATOM else None
 
@@ -244,11 +243,13 @@ class _Kept:
         step: float | None,
     ) -> _Kept:
         """Score some rows of a block; `few` are its forecasts over a part of the draws."""
+        # `scored` is sorted, so the rows of a block are a slice of it
         inside = scored[np.searchsorted(scored, block.start) : np.searchsorted(scored, block.stop)]
         places = inside - block.start
         span = float(outcomes.min()), float(outcomes.max())
         wide = forecast if places.size == len(forecast) else forecast[places]
         some = few if places.size == len(few) else few[places]
+        # leaks are judged by ranks, and every distribution has a median; a mean may be an integral
         median = some.ppf(0.5)
         shown = example_rows(outcomes)
         here = shown[(shown >= block.start) & (shown < block.stop)]
@@ -271,6 +272,7 @@ class _Kept:
 
 def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
     """Return the rows of a block, or the forecasts where they are there already."""
+    # an index copies the parameters: where one block holds all, nothing is copied
     if isinstance(model, Forecast):
         return (model if block == slice(0, len(model)) else model[block]), None
     return model, X if block == slice(0, len(X)) else take_rows(X, block)
@@ -279,6 +281,7 @@ def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
 def _forecast(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     if isinstance(model, Forecast):
         return model
+    # one draw in each of 64 cells, at random within: midpoints would understate errors (method: 1)
     forecast: Forecast = model.forecast(X, jittered(len(X), PIT_DRAWS, random))
     return forecast
 
@@ -305,6 +308,7 @@ def _read(
 def _pit(forecast: Forecast, low: Floats, high: Floats, share: Floats) -> Floats:
     """Return PITs of shape (n, m), spread over the probability of the rounding cell, if any."""
     pit = forecast.cdf(low)
+    # outcomes without a grid are both ends of their cell: the second evaluation is spared
     if low is not high and not np.array_equal(low, high):
         pit = pit + (share[:, None] if pit.ndim == 2 else share) * (forecast.cdf(high) - pit)
     return pit if pit.ndim == 2 else pit[:, None]
@@ -331,6 +335,7 @@ def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> F
         return forecast.mean()
     if distribution.has_mean:
         return np.asarray(distribution.mean().mean(axis=-1))
+    # integrals for each of n x 64 forecasts would take longer than all else of an audit
     if (
         is_own
         and isinstance(distribution, Randomized)

@@ -45,9 +45,14 @@ def histogram_table(pits: PITs) -> pd.DataFrame:
 
     The band `low` to `high` holds all bins at once.
     """
-    n_bins = histogram_bins(pits.n_samples)
-    edges = np.arange(n_bins + 1) / n_bins
-    share, low, high = pit_histogram(pits.matrix, _shares(pits), n_bins)
+    return histogram_frame(
+        *pit_histogram(pits.matrix, _shares(pits), histogram_bins(pits.n_samples))
+    )
+
+
+def histogram_frame(share: Floats, low: Floats, high: Floats) -> pd.DataFrame:
+    """Histogram of equal bins of [0, 1] as a table."""
+    edges = np.arange(share.size + 1) / share.size
     return pd.DataFrame(
         {"start": edges[:-1], "end": edges[1:], "share": share, "low": low, "high": high}
     )
@@ -73,6 +78,7 @@ def _shares(pits: PITs) -> Floats:
 
 def curve_table(observed: Floats, n: float) -> pd.DataFrame:
     """Calibration curve of so many rows, from the share of PITs at or below each level."""
+    # from P(sup |F_n - F| > t) <= 2 exp(-2 n t^2)
     margin = np.sqrt(np.log(2 / (1 - HISTOGRAM_CONFIDENCE)) / (2 * n))
     low = np.maximum(observed - margin, 0.0)
     high = np.minimum(observed + margin, 1.0)
@@ -81,6 +87,7 @@ def curve_table(observed: Floats, n: float) -> pd.DataFrame:
 
 def example_rows(outcomes: Floats) -> NDArray[np.intp]:
     """Return the rows of five people spread over the outcomes."""
+    # ranks, not quantiles: the people shown are rows of the table, and few rows give fewer people
     places = np.unique(np.round((outcomes.size - 1) * np.array(EXAMPLE_SHARES)).astype(np.intp))
     return np.argsort(outcomes, kind="stable")[places]
 
@@ -93,6 +100,8 @@ def intervals(forecast: Forecast) -> list[list[Interval]]:
     if forecast.r is None:
         return [[{"draw": None, **_ends(person[0])}] for person in ends]
     r = np.broadcast_to(forecast.r if forecast.r.ndim == 2 else forecast.r[:, None], ends.shape[:2])
+    # four draws over the whole range show how far a draw moves the interval, luck in the choice
+    # of draws aside
     ranks = np.unique(np.round((r.shape[1] - 1) * np.array(EXAMPLE_RANKS)).astype(np.intp))
     columns = np.argsort(r, axis=-1)[:, ranks]
     return [
@@ -124,6 +133,7 @@ def price_of(model: Any) -> dict[str, Any]:
     it has one, with its own point; otherwise the entropic one.
     """
     link = _link_of(model)
+    # copies: what is cached must not change where an audit's numbers are changed
     curve = [dict(point) for point in _price_curve(Entropic if link is None else type(link))]
     name = Entropic.name if link is None else link.name
     return {
@@ -135,6 +145,7 @@ def price_of(model: Any) -> dict[str, Any]:
 
 
 def _link_of(model: Any) -> Link | None:
+    # imported here, as forecasters bring scikit-learn and an audit of forecasts does without
     from evenhand.forecasters import RandomizedRegressor
 
     if isinstance(model, RandomizedRegressor):
@@ -143,6 +154,7 @@ def _link_of(model: Any) -> Link | None:
     return distribution.link if isinstance(distribution, Randomized) else None
 
 
+# of a link alone, whatever the data: 30 links with an integral each are computed once
 @lru_cache
 def _price_curve(family: type[Link]) -> tuple[dict[str, float], ...]:
     return tuple(_priced(family(float(alpha))) for alpha in PRICE_ALPHAS)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
+from evenhand.calibration import PITs
 from evenhand.draws import RandomState
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def provenance_of(
     """
     from evenhand._version import __version__
 
+    # a generator cannot be given again: only a number makes an audit repeatable
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
     return {
         "evenhand": __version__,
@@ -48,28 +50,23 @@ def provenance_of(
     }
 
 
-def draws_in_words(is_given: bool, is_randomized: bool, n_draws: int) -> str:
+def draws_in_words(pits: PITs, *, is_given: bool) -> str:
     """Return where the draws of an audit come from.
 
-    Parameters
-    ----------
-    is_given : bool
-        Whether forecasts or PITs were given that are made already, and not a forecaster.
-    is_randomized : bool
-        Whether the draws are known.
-    n_draws : int
-        PITs per row.
+    `is_given` tells that the forecasts or PITs were made before the audit.
     """
-    each = f"{n_draws} draw{'s' * (n_draws > 1)} per row"
-    if is_randomized and is_given:
-        return f"as they came with the forecasts: {each}"
-    if is_randomized:
+    m = pits.n_draws
+    each = f"{m} draw{'s' * (m > 1)} per row"
+    if pits.draws is None:
+        # several columns are draws all the same, which the caller did not give
         return (
-            f"made for this audit: {each}, one at random in each of {n_draws} equal parts of the"
-            " range from 0 to 1"
+            f"not known: {each}" if m > 1 else "none: one forecast per row, without randomization"
         )
+    if is_given:
+        return f"as they came with the forecasts: {each}"
     return (
-        f"not known: {each}" if n_draws > 1 else "none: one forecast per row, without randomization"
+        f"made for this audit: {each}, one at random in each of {m} equal parts of the range from 0"
+        " to 1"
     )
 
 

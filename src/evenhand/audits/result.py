@@ -160,7 +160,9 @@ class Audit(Summarized):
 
         The layout is documented in docs/audit-schema.rst.
         """
-        head = {
+        tables = ("scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples")
+        unseen = self.unseen or UnseenValues()
+        plain: dict[str, Any] = {
             "schema": SCHEMA,
             "name": self.name,
             "target": self.target,
@@ -168,20 +170,19 @@ class Audit(Summarized):
             "n_draws": self.n_draws,
             "is_randomized": self.is_randomized,
             "rounding_step": self.rounding_step,
-        }
-        tables = ("scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples")
-        records = {key: _plain_records(getattr(self, key)) for key in tables}
-        unseen = self.unseen or UnseenValues()
-        notes = [*unseen.lines(), *map(str, self.notes)]
-        rest = {"certificate": deepcopy(self._plain_proof), "notes": notes, "caveat": self.caveat}
-        more: dict[str, Any] = {
+            **{key: _plain_records(getattr(self, key)) for key in tables},
+            "certificate": self._plain_proof,
+            # sentences are for people; programs read the tables
+            "notes": [*unseen.lines(), *map(str, self.notes)],
+            "caveat": self.caveat,
             "pit": _plain_histogram(self.histogram),
             "price": self.price,
             "provenance": self.provenance,
+            "possible_leaks": _plain_records(self.leaks),
+            "unseen": unseen.records(),
         }
-        more["possible_leaks"] = _plain_records(self.leaks)
-        more["unseen"] = unseen.records()
-        return head | records | rest | deepcopy(more)
+        # an audit is frozen: what a caller does to its own copy must not reach it
+        return deepcopy(plain)
 
     @cached_property
     def _plain_proof(self) -> dict[str, Any] | None:
@@ -207,6 +208,7 @@ class Audit(Summarized):
 
 
 def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
+    # 0.3 and 3 * 0.1 are one mass
     at = np.isclose(table["mass"].to_numpy(dtype=float), mass)
     if not at.any():
         raise bad_input("mass", f"be one of {list(table['mass'])}", mass)
@@ -230,6 +232,7 @@ def _plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
 
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it: there is no NaN and no infinity, so they become None."""
+    # json writes neither numbers of NumPy nor, by its standard, NaN
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, tuple):

@@ -94,11 +94,12 @@ def hold_out(
 
     Where there is no table, groups must have the index of `y`, if both have one.
     """
-    searched = _searched(X, n, "X") if features is None else _searched(features, n, "features")
+    searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
     weight = check_weights(sample_weight, n)
     masks = check_groups(
         groups, n, next((table for table in (X, searched) if table is not None), y)
     )
+    # before all draws of the audit, so that its PITs are of these rows whatever is searched later
     kept, notes = _kept(weight, cluster, random)
     if kept.size < n:
         left = masks.take(kept)
@@ -116,6 +117,7 @@ def hold_out(
 def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
     """Look for groups and features that the outcome may define, on the rows that are scored."""
     rows = subject.scored
+    # a range or a rank correlation near 1 is as plain in a random part of very many rows
     features = None if held.features is None else take_rows(held.features, rows)
     leaks = find_leaks(subject.outcomes[rows], subject.medians, held.groups.take(rows), features)
     return replace(held, leaks=leaks)
@@ -131,6 +133,7 @@ def _kept(
         notes.append(Note(NoteKind.ZERO_WEIGHTS, numbers=(weight.size - kept.size,)))
     if cluster is None:
         return kept, notes
+    # rows of one person are not exchangeable with those of others (method: proof)
     people = kept[one_row_each(check_cluster(cluster, weight.size)[kept], kept.size, random)]
     return people, [*notes, Note(NoteKind.ONE_ROW_EACH, numbers=(people.size, kept.size))]
 

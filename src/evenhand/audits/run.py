@@ -22,7 +22,6 @@ from evenhand.audits.searches import (
     SearchOptions,
     certify_rows,
     check_search,
-    features_note,
     learn_groups,
     scan_groups,
 )
@@ -128,6 +127,7 @@ def audit(
     """
     if y is None:
         raise bad_input("y", "be given: an audit needs outcomes", "None")
+    # refused before any forecast: these may take minutes
     options = check_search(masses, learned_masses, min_size, confidence, n_simulations)
     random = generator(random_state)
     outcomes = check_finite("y", y)
@@ -142,12 +142,12 @@ def audit(
         scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
         held = replace(held, notes=(*held.notes, scored))
     held = without_leaks(held, subject)
+    # PITs were validated once, as the subject was read: all below take them as they are
     pits = subject.pits
     weights = None if pits.weights is None else pits.weights[subject.scored]
     scores = mean_scores(subject.scores, weights) | pit_scores(pits, random)
     found = _audited(pits, subject.residual, scores, held, options, random, target)
     title = name or ("forecast" if is_given else type(model).__name__)
-    draws = draws_in_words(is_given, pits.draws is not None, pits.n_draws)
     examples = subject.examples
     return replace(
         found,
@@ -155,7 +155,13 @@ def audit(
         rounding_step=subject.step,
         examples=examples.assign(row=held.kept[examples["row"].to_numpy()]),
         price=price_of(model),
-        provenance=provenance_of(title, type(model).__name__, outcomes, random_state, draws),
+        provenance=provenance_of(
+            title,
+            type(model).__name__,
+            outcomes,
+            random_state,
+            draws_in_words(pits, is_given=is_given),
+        ),
         unseen=_unseen(model, held.X),
     )
 
@@ -165,6 +171,7 @@ def _unseen(model: Any, X: Any) -> UnseenValues | None:
 
     None where that is not known.
     """
+    # models of other libraries have no schema, arrays no columns
     schema = getattr(model, "schema_", None)
     if not isinstance(schema, Schema) or not hasattr(X, "columns"):
         return None
@@ -236,6 +243,7 @@ def audit_pit(
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
     held = hold_out(n, X, features, groups, pits.weights, cluster, random, y=residual)
+    # rows of a valid object are valid: no copy of all rows, and no second validation
     some = pits if held.kept.size == n else pits.take(held.kept)
     found = _audited(
         some,
@@ -246,7 +254,7 @@ def audit_pit(
         random,
         name_of(residual) if target_name is None else target_name,
     )
-    words = draws_in_words(True, pits.draws is not None, pits.n_draws)
+    words = draws_in_words(pits, is_given=True)
     provenance = provenance_of(name, None, pits.matrix, random_state, words)
     return replace(found, name=name, provenance=provenance)
 
@@ -326,13 +334,16 @@ def _audited(
     random: np.random.Generator,
     target: str | None,
 ) -> Audit:
-    """Audit PITs: everything that needs no forecasts. The order of parts fixes their draws."""
+    """Audit PITs: everything that needs no forecasts."""
+    # all take their draws from one generator, so the order of these calls is part of the numbers
     proof, unproven = certify_rows(pits, held, options.confidence, random)
     groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
     scan, unscanned = scan_groups(pits, residual, held, options, random)
     learned, unlearned = learn_groups(pits, residual, held, options, random)
     is_searched = held.searched is not None and (len(scan) > 0 or len(learned) > 0)
-    searched = (features_note(held.searched),) if is_searched else ()
+    # named, as in the table of another model's forecasts they are all other columns
+    names = tuple(map(str, held.searched.columns)) if is_searched else ()
+    searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
     return Audit(
         name="",
         n_samples=pits.n_samples,

@@ -61,6 +61,7 @@ def forecast_scores(
 
 def pit_scores(pits: PITs, random: np.random.Generator) -> dict[Measure, Band]:
     """Return the measures of an audit that PITs alone give, with their bands."""
+    # the band of the error is a bootstrap; all others have formulas
     bands = {
         Measure("coverage", level): weighted_share_band(covered(pits, level), pits.weights)
         for level in LEVELS
@@ -92,14 +93,9 @@ def replace_scores(table: pd.DataFrame, bands: Mapping[Measure, Band]) -> pd.Dat
 
 def weighted_mean_band(values: Floats, weight: Floats | None) -> Band:
     """Weighted mean with a normal 95% band from the spread between people."""
-    weight = np.ones(values.size) if weight is None else weight
-    mean = float(np.average(values, weights=weight))
-    share = weight / weight.sum()
-    # linearized variance of a weighted mean
-    variance = (
-        float((share**2 * (values - mean) ** 2).sum()) if n_effective(weight) >= 2 else np.nan
-    )
-    return mean_band(mean, variance)
+    mean, variance, n = _weighted_mean(values, weight)
+    # one row shows no spread: the band is unknown, not of width 0
+    return mean_band(mean, variance if n >= 2 else np.nan)
 
 
 def mean_band(mean: float, variance: float) -> Band:
@@ -110,20 +106,25 @@ def mean_band(mean: float, variance: float) -> Band:
 
 def weighted_share_band(values: Floats, weight: Floats | None) -> Band:
     """Weighted mean of shares with Wilson's 95% band."""
+    mean, variance, n = _weighted_mean(values, weight)
+    return share_band(mean, variance if n >= 2 else 0.0, n)
+
+
+def _weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float, float]:
+    """Return a weighted mean, its variance and the effective number of rows."""
     weight = np.ones(values.size) if weight is None else weight
     mean = float(np.average(values, weights=weight))
     share = weight / weight.sum()
-    n = n_effective(weight)
-    return share_band(mean, float((share**2 * (values - mean) ** 2).sum()) if n >= 2 else 0.0, n)
+    # a weighted mean is a ratio of two sums: its variance is that of the linearized ratio
+    return mean, float((share**2 * (values - mean) ** 2).sum()), n_effective(weight)
 
 
 def share_band(mean: float, variance: float, n: float) -> Band:
-    """A mean of shares with Wilson's 95% band, which has a width even where all agree.
-
-    The number of rows is an effective one: that at which single trials would vary as these shares
-    do.
-    """
+    """A mean of shares with Wilson's 95% band, which has a width even where all agree."""
+    # sums of weights that are no binary fractions may end a rounding error outside
     mean = min(max(mean, 0.0), 1.0)
+    # shares over several draws vary less than single trials: n is the number of single trials whose
+    # mean varies as this mean does
     n = mean * (1 - mean) / variance if variance > 0 else n
     centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)

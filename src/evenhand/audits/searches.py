@@ -64,6 +64,7 @@ def certify_rows(
     # bounds count people: with unequal weights the rows are no sample of them (method: proof)
     if pits.weights is not None:
         return None, (Note(NoteKind.NO_CERTIFICATE),)
+    # groups are named before the rows are seen, so they can share the level (method: proof)
     try:
         proof = certify_pit(pits, confidence=confidence, groups=held.groups, random_state=random)
     except InputError as error:  # draws that people share, or that do not cover [0, 1]
@@ -107,6 +108,7 @@ def scan_groups(
         notes.append(Note(NoteKind.NO_LARGE_GROUP, numbers=(least,)))
     if held.leaks.empty:
         return found, tuple(notes)
+    # a second scan: in the first one leaks would take part of the level of Holm's correction
     leaks = scanned(*held.leaking)
     some = [table for table in (found, _as_leaks(leaks)) if len(table)]
     both = pd.concat(some, ignore_index=True) if some else found
@@ -116,6 +118,7 @@ def scan_groups(
 
 def _as_leaks(found: pd.DataFrame) -> pd.DataFrame:
     """Keep the numbers of single groups, without tests: these would be no findings."""
+    # intersections with a leak would repeat it under many names
     single = found[found["features"].map(len) == 1]
     return single.assign(direction=search.POSSIBLE_LEAK, p_value=np.nan, p_adjusted=np.nan)
 
@@ -131,6 +134,7 @@ def learn_groups(
     features, names = _without_names(held.searched)
     notes = [Note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
     found: list[search.FoundGroup] = []
+    # one search object: what it learns of PITs serves every mass
     learner = search.GroupSearch(pits, features, random_state=random)
     for mass in options.learned_masses if held.searched is not None else ():
         try:
@@ -156,8 +160,3 @@ def _without_names(features: Any) -> tuple[Any, list[str]]:
     if not named or len(named) == features.shape[1]:
         return features, []
     return features.drop(columns=named), named
-
-
-def features_note(searched: Any) -> Note:
-    """Return the note on which features were searched: in another model's table, all others."""
-    return Note(NoteKind.FEATURES, tuple(map(str, searched.columns)))

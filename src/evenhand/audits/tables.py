@@ -61,6 +61,7 @@ def group_table(
     rows = []
     for group, mask in (everyone, *groups.pairs()):
         part = pits.take(mask)
+        # each group with its own bootstrap, in the order of the groups: the seed fixes all bands
         w = np.ones(part.n_samples) if part.weights is None else part.weights
         rows.append(
             group_row(
@@ -118,9 +119,8 @@ def group_row(
     Errors come with their band, bias and coverage as `value`, `low`, `high`.
     """
     row: dict[str, Any] = {"group": group.name, "n": n}
-    row |= dict(zip(("error", "error_low", "error_high"), error, strict=True)) | {
-        "mean_pit": mean_pit
-    }
+    row |= dict(zip(("error", "error_low", "error_high"), error, strict=True))
+    row["mean_pit"] = mean_pit
     row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
     for level, band in coverage.items():
         key = coverage_column(level)
@@ -137,9 +137,11 @@ def worst_group_table(
 ) -> pd.DataFrame:
     """Oracle worst group of each mass, what chance alone would give, and what is certified."""
     curve = search.worst_group_curve(pits, masses, random_state=0)
+    # a fixed seed of its random starts: the group found does not depend on what was searched before
     table = pd.DataFrame(
         {"mass": curve.masses, "n": [rows.size for rows in curve.rows], "error": curve.errors}
     )
+    # of calibrated draws: an oracle finds groups in those too (method: worst groups)
     null = search.null_curve(pits, masses, n_simulations=n_simulations, random_state=random)
     table["null_mean"] = null.mean
     table["null_low"] = null.low
@@ -157,11 +159,6 @@ def learned_table(found: Sequence[search.FoundGroup]) -> pd.DataFrame:
         key: pd.Series([getattr(group, key) for group in found], dtype=object)
         for key in LEARNED_COLUMNS
     }
-    return (
-        pd.DataFrame(columns).infer_objects() if not found else _with_numbers(pd.DataFrame(columns))
-    )
-
-
-def _with_numbers(table: pd.DataFrame) -> pd.DataFrame:
-    numbers = [key for key in table.columns if key not in ("direction", "description", "features")]
-    return table.astype(dict.fromkeys(numbers, float)).astype({"n": int, "n_judged": int})
+    numbers = [key for key in columns if key not in ("direction", "description", "features")]
+    types: dict[str, type] = dict.fromkeys(numbers, float) | {"n": int, "n_judged": int}
+    return pd.DataFrame(columns).astype(types)

@@ -173,13 +173,13 @@ def forecast_parts(
         description="forecasting",
     )
     kept = (_to_file if _is_file(target) else _to_folder)(job, over, target)
-    people = People.joined([one.people for one in kept])
+    people = People.joined([one for one, _ in kept])
     return Written(
         people.row.size,
         people.repeated(parts, id_column),
         dict(sorted(skipped.items())),
         fingerprint,
-        reduce(add, (one.unseen for one in kept)),
+        reduce(add, (unseen for _, unseen in kept)),
     )
 
 
@@ -190,32 +190,25 @@ def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bo
     """
     target = Path(out)
     if is_shared and not parts.is_folder:
-        raise bad_input(
-            parts.source,
-            "be a folder of parts for workers to share",
-            "one file",
-            "leave the workers out",
-        )
+        rule = "be a folder of parts for workers to share"
+        raise bad_input(parts.source, rule, "one file", "leave the workers out")
     if _is_file(target):
         if is_shared or skip_bad:
-            why = (
-                "workers write parts of their own"
-                if is_shared
-                else "a bad part may be noticed when half is written"
-            )
+            # bytes in a file cannot be taken back, a part of a folder can
+            why = "a bad part may be noticed when half is written"
+            why = "workers write parts of their own" if is_shared else why
             raise bad_input(str(target), "be a folder here", "a file", f"{why}: name a new folder")
         return check_writable(target, TABLE_ENDINGS)
+    # a name like `out.txt` is meant as a file, of an ending that cannot be written
     if not parts.is_folder or (LIKE_AN_ENDING.fullmatch(target.suffix) and not target.is_dir()):
         return check_writable(target, TABLE_ENDINGS)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise bad_input(
-            str(target), "be a new folder", "something that is there already", "name another"
-        )
-    if not os.access(link_target(target).parent, os.W_OK):
-        got = str(link_target(target).parent)
-        raise bad_input(
-            str(target), "lie in an existing folder that can be written to", got, "name another"
-        )
+        there = "something that is there already"
+        raise bad_input(str(target), "be a new folder", there, "name another")
+    parent = link_target(target).parent
+    if not os.access(parent, os.W_OK):
+        rule = "lie in an existing folder that can be written to"
+        raise bad_input(str(target), rule, str(parent), "name another")
     return target
 
 
@@ -223,15 +216,8 @@ def _is_file(target: Path) -> bool:
     return target.name.lower().endswith(TABLE_ENDINGS)
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What is kept of a block that is written.
-
-    Who it is about, and values that training never had.
-    """
-
-    people: People
-    unseen: UnseenValues
+Kept = tuple[People, UnseenValues]
+"""Of a block that is written: who it is about, and values that training never had."""
 
 
 @dataclass(frozen=True)
@@ -247,9 +233,7 @@ class _Job:
     levels: tuple[float, ...]
     moments: bool = False
 
-    def blocks(
-        self, parts: Parts, i: int, advance: Advance
-    ) -> Iterator[tuple[pd.DataFrame, _Kept]]:
+    def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
         """Yield the forecasts of each block of a part, and what is kept of it."""
         draws = KeyedDraws(self.key, self.context)
         source = parts.names[i]
@@ -261,11 +245,16 @@ class _Job:
             forecaster, X = self.subject.of(table, source, start)
             with refusals(source, start, start + len(table) - 1):
                 forecast, mean = self._forecast(forecaster, X, r)
-            made = forecast_table(
-                self.id_column, ids, r, mean, forecast, self.levels, moments=self.moments
-            )
-            kept = _Kept(People.of(ids, i, start), UnseenValues.of(self.subject.schema, table))
-            yield self._signed(made, draws.fingerprint), kept
+            # with each row what, besides the id, its draw is made of: it can then be made again
+            made = self._columns(r, mean, forecast)
+            made |= {"context": self.context, "key": draws.fingerprint}
+            if self.id_column in made:
+                raise InputError(
+                    f"id column {self.id_column!r} clashes with an output column of the same name;"
+                    " rename it"
+                )
+            kept = People.of(ids, i, start), UnseenValues.of(self.subject.schema, table)
+            yield pd.DataFrame({self.id_column: ids} | made), kept
             advance(len(table))
 
     def _forecast(
@@ -277,26 +266,30 @@ class _Job:
             return both
         stated: Forecast = forecaster
         served = stated if self.link is None else stated.randomized(self.link.alpha, self.link, r)
+        # a draw must not move a point forecast: the mean is that of the base
         return served, stated.mean()
 
-    def _signed(self, made: pd.DataFrame, key: str) -> pd.DataFrame:
-        """Add to each row what, besides the id, its draw is made of."""
-        sources = {"context": self.context, "key": key}
-        if self.id_column in sources:
-            raise _name_clash(self.id_column)
-        return made.assign(**sources)
+    def _columns(self, r: Floats, mean: Floats, forecast: Forecast) -> dict[str, Any]:
+        """Return the draws, means, quantiles and, if asked for, served moments."""
+        quantiles = forecast.ppf(self.levels)
+        columns: dict[str, Any] = {"r": r, "mean": mean}
+        columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(self.levels)}
+        if self.moments:
+            columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
+        return columns
 
 
-def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[_Kept]:
+def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[Kept]:
     with TableWriter(target) as writer:
-
-        def write(job: _Job, parts: Parts, i: int, advance: Advance) -> list[_Kept]:
+        # a function within another reaches no worker; one file has none (`check_output`)
+        def write(job: _Job, parts: Parts, i: int, advance: Advance) -> list[Kept]:
             return [_written(writer, *block) for block in job.blocks(parts, i, advance)]
 
         return [one for _, kept in over(write, job) for one in kept]
 
 
-def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[_Kept]:
+def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[Kept]:
+    # all or nothing: parts are written to a hidden folder, which gets its name in the end
     hidden = Partial(link_target(target), is_folder=True)
     try:
         found = [one for _, kept in over(_write_part, (job, hidden.path)) for one in kept]
@@ -309,9 +302,10 @@ def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[_Kept]
     return found
 
 
-def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advance) -> list[_Kept]:
+def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advance) -> list[Kept]:
     job, folder = shared
     blocks = job.blocks(parts, i, advance)
+    # a file has the columns of its blocks: a part without rows makes none
     first = next(blocks, None)
     if first is None:
         return []
@@ -319,13 +313,15 @@ def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advanc
         return [_written(writer, *block) for block in chain([first], blocks)]
 
 
-def _written(writer: TableWriter, table: pd.DataFrame, kept: _Kept) -> _Kept:
+def _written(writer: TableWriter, table: pd.DataFrame, kept: Kept) -> Kept:
+    # a spreadsheet would run text that begins with = or @ as a formula; parquet is for programs
     is_parquet = writer.path.name.lower().endswith(".parquet")
     writer.write(table if is_parquet else spreadsheet_safe(table))
     return kept
 
 
 def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
+    # an id that went through a csv of ours would get another draw than the person had
     for row, value in enumerate(ids, start=start + 1):
         if (
             isinstance(value, str)
@@ -339,30 +335,3 @@ def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
                 stacklevel=2,
             )
             return
-
-
-def forecast_table(
-    id_column: str,
-    ids: Sequence[str | int],
-    r: Floats,
-    mean: Floats,
-    forecast: Forecast,
-    levels: Sequence[float],
-    *,
-    moments: bool = False,
-) -> pd.DataFrame:
-    """Return the table of ids, draws, means, quantiles and, if asked for, served moments."""
-    quantiles = forecast.ppf(levels)
-    columns: dict[str, Any] = {"r": r, "mean": mean}
-    columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
-    if moments:
-        columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
-    if id_column in columns:
-        raise _name_clash(id_column)
-    return pd.DataFrame({id_column: ids} | columns)
-
-
-def _name_clash(id_column: str) -> InputError:
-    return InputError(
-        f"id column {id_column!r} clashes with an output column of the same name; rename it"
-    )

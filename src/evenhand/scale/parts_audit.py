@@ -163,6 +163,7 @@ def audit_parts(
     (3000, 1.0)
     """
     check_count("sample_size", sample_size)
+    # before the table is read, which may take hours
     check_search(masses, learned_masses, min_size, confidence, 2)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
@@ -335,6 +336,7 @@ def count_part(shared: Scoring, parts: Parts, i: int, advance: Advance) -> RowCo
 
 def _total(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, list[int]]:
     """Add up counts as they come, for there may be many; returns which parts there were as well."""
+    # counts take 0.2 MB for each group and part: a list of those of all parts might not fit
     done = []
     total = None
     for i, one in counts:
@@ -357,6 +359,7 @@ def _noted(
     notes = [
         Note(NoteKind.PART_LEFT_OUT, (name,), reason=skipped[name]) for name in sorted(skipped)
     ]
+    # counts know of people only: how many rows these have, the survey knows
     rows = sum(survey.n_rows[i] for i in good)
     if found.n_samples < rows:
         notes.append(Note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
@@ -370,11 +373,12 @@ def _sourced(
     found: Audit, survey: Survey, sample: Sample, good: Sequence[int], columns: AuditColumns
 ) -> Audit:
     """Name examples by ids, or by rows in the parts used, and the outcomes by a hash of hashes."""
+    # as if the parts that were used were one table: rows of parts left out are not numbered
     ends = dict(zip(good, np.cumsum([survey.n_rows[i] for i in good]).tolist(), strict=True))
     first = {i: end - survey.n_rows[i] for i, end in ends.items()}
     at = found.examples["row"].to_numpy(dtype=np.intp)
     rows = [
-        first.get(int(part), 0) + int(row)
+        first[int(part)] + int(row)
         for part, row in zip(sample.part[at], sample.row[at], strict=True)
     ]
     data = {
@@ -382,6 +386,7 @@ def _sourced(
         "n_parts": len(good),
         "n_searched": len(sample),
     }
+    # a hash of all outcomes would have to see them in order; those of parts can be made anywhere
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
     examples = found.examples.assign(row=rows)

@@ -51,6 +51,7 @@ class People:
 
         Without chances the first row of a person is taken.
         """
+        # 1 and "1" are one person (method: draws)
         text = np.array([id_text(label) for label in labels], dtype=object)
         row = np.arange(start, start + text.size)
         chance = np.zeros(text.size) if chance is None else chance
@@ -66,10 +67,12 @@ class People:
 
     def chosen(self) -> dict[int, Ints]:
         """Return the rows of each part that are taken, one of each person, in increasing order."""
+        # place breaks ties, so the order in which parts were read changes nothing
         order = np.lexsort((self.row, self.part, self.chance, self.label))
         is_first = np.append(True, self.label[order][1:] != self.label[order][:-1])
         kept = order[is_first]
         kept = kept[np.lexsort((self.row[kept], self.part[kept]))]
+        # of all parts: one whose people are all taken elsewhere has no rows, but is listed
         parts = np.unique(self.part)
         rows = np.split(self.row[kept], np.searchsorted(self.part[kept], parts[1:]))
         return dict(zip(parts.tolist(), rows, strict=True))
@@ -95,6 +98,7 @@ class People:
         order = np.lexsort((self.row, self.part, self.label))
         for at in np.flatnonzero(self.label[order][1:] == self.label[order][:-1]):
             first, again = (self._place(k) for k in order[at : at + 2])
+            # labels themselves are not kept: equal hashes are looked up, as they may be chance
             label = _label_at(parts, column, *again)
             if id_text(_label_at(parts, column, *first)) == id_text(label):
                 there = f"{parts.names[first[0]]}, row" if first[0] != again[0] else "row"
@@ -137,6 +141,7 @@ class RowSet:
     @classmethod
     def of(cls, rows: Mapping[int, Ints], n_rows: Mapping[int, int]) -> RowSet:
         """Keep these rows of each part."""
+        # bits, as all workers are sent the rows of all parts: an index would take 64 times as much
         bits = {i: np.zeros(n, dtype=np.bool_) for i, n in n_rows.items()}
         for i, mask in bits.items():
             mask[rows[i]] = True

@@ -62,6 +62,7 @@ class ModelSubject:
         missing = sorted(set(names).difference(present), key=names.index)
         if missing:
             listed = ", ".join(map(repr, missing))
+            # a model of thousands of columns must not fill the terminal
             raise InputError(f"{source}: no column {listed}, which the model was trained on"[:400])
         return names
 
@@ -88,13 +89,8 @@ class ColumnSubject:
     @property
     def named(self) -> dict[str, str]:
         """The columns that are named, by their kind."""
-        kinds = {
-            "mean": self.mean,
-            "std": self.std,
-            "quantiles": self.quantiles,
-            "samples": self.samples,
-        }
-        return {kind: name for kind, name in kinds.items() if name is not None}
+        kinds = ("mean", "std", "quantiles", "samples")
+        return {kind: getattr(self, kind) for kind in kinds if getattr(self, kind) is not None}
 
     @property
     def schema(self) -> Schema:
@@ -107,13 +103,9 @@ class ColumnSubject:
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
         """Return the forecasts."""
-        sort = self.sort_quantiles
-        return (
-            forecast_from_columns(
-                table, sort_quantiles=sort, source=source, start=start, **self.named
-            )[0],
-            None,
-        )
+        place: dict[str, Any] = {"source": source, "start": start}
+        options = place | {"sort_quantiles": self.sort_quantiles} | self.named
+        return forecast_from_columns(table, **options)[0], None
 
 
 def as_subject(model: Any) -> Subject:
@@ -132,12 +124,14 @@ def searched_columns(
     target is one of its own forecasts.
     """
     used = subject.columns(present, source)
+    # a model's table may hold more, which nobody has checked for what is known after the outcome
     if isinstance(subject, ModelSubject):
         return [name for name in used if name not in apart]
     if target in used:
         raise InputError(
             f"{source}: column {target!r} is the target and cannot be its own forecast"
         )
+    # given the draw no randomized forecast is calibrated (method: proof)
     left_out = {*used, *apart, *(SERVED if has_sources(present) else ())}
     return [name for name in present if name not in left_out]
 

@@ -1,7 +1,4 @@
-"""A first look at a table in parts.
-
-How many rows, which outcomes, which values name groups, and who has which row.
-"""
+"""Surveys of tables in parts: rows, outcomes, values that name groups, and people."""
 
 from __future__ import annotations
 
@@ -36,12 +33,13 @@ def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random
 
     They depend on neither order nor worker.
     """
+    # keys, not one generator after another: a block has its numbers whoever reads what before it
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, part, block)))
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a first look finds; surveys of different rows add up to that of all of them.
+    """Summary of rows used to plan an audit; surveys of disjoint rows can be added.
 
     Parameters
     ----------
@@ -96,6 +94,7 @@ class Survey:
         sizes = [self.n_rows[i] if kept is None else kept[i].size for i in numbers]
         ends = np.cumsum(sizes)
         total = sum(sizes)
+        # places among all rows, so that each set of rows is as likely as any other of its size
         random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(CHOICE,)))
         picked = (
             np.arange(total)
