@@ -609,6 +609,25 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
     assert audit_parts(model, folder, "y", **options).to_json() == found.to_json()
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("options", [{}, {"cluster": "who"}, {"sample_size": 900}])
+def test_the_order_in_which_parts_are_done_changes_no_digit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    import evenhand.scale.parts_audit as module
+
+    folder = write_parts(people(900).assign(who=np.arange(900) // 2), tmp_path / "in", [200, 201])
+    asked = {"groups": GROUPS, "sample_size": 200, "random_state": 0, **QUICK, **options}
+    expected = audit_parts(GIVEN, folder, "y", **asked).to_json()
+    forward = module.over_parts
+
+    def backward(*args: Any, **more: Any) -> Any:
+        return iter(list(forward(*args, **more))[::-1])
+
+    monkeypatch.setattr(module, "over_parts", backward)
+    assert audit_parts(GIVEN, folder, "y", **asked).to_json() == expected
+
+
 def test_a_level_that_was_not_asked_for_cannot_be_certified(rich: Path) -> None:
     found = audit_parts(GIVEN, rich, "y", sample_size=300, random_state=0, **QUICK)
     with pytest.raises(InputError, match="level"):

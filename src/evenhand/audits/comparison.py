@@ -74,6 +74,7 @@ def compare(first: Audit, second: Audit) -> Comparison:
         [f"{name} ({n})" for name, n in zip(a.groups["group"], a.groups["n"], strict=True)]
         for a in (first, second)
     ]
+    # rows themselves are not kept: other rows nearly always have other groups or sizes of groups
     if sizes[0] != sizes[1]:
         raise bad_input(
             "audits", "be of the same rows and groups", " and ".join(map(", ".join, sizes))
@@ -81,6 +82,7 @@ def compare(first: Audit, second: Audit) -> Comparison:
     names = (first.name, second.name)
     if names[0] == names[1]:
         raise bad_input("audits", "have different names", repr(names[0]), "pass name= to audit")
+    # names become columns of the table
     for name in names:
         if name in COLUMNS:
             raise bad_input(
@@ -118,7 +120,7 @@ def _aligned(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, fl
     for a, b in zip(
         first.worst_groups.to_dict("records"), second.worst_groups.to_dict("records"), strict=True
     ):
-        # what a certificate says of a deterministic forecaster is a floor, not a finding
+        # of everybody the error itself is compared; nothing is where an audit proves nothing
         if b["mass"] < 1 and np.isfinite([a["certified"], b["certified"]]).all():
             bounds = a["certified"], b["certified"]
             pairs.append((Measure("certified error", b["mass"]), bounds))

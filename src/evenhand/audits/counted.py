@@ -198,6 +198,7 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
         found,
         n_samples=everybody.n_samples,
         scores=replace_scores(found.scores, _pit_scores(table.iloc[0])),
+        # the scan is of the sample: a group may be named here that it did not list
         groups=tables.with_scanned_as(table, found.scan),
         worst_groups=worst,
         certificate=proof,
@@ -261,6 +262,7 @@ def _margin(row: Mapping[Any, Any]) -> float | None:
 def _row(
     group: Group, counts: PITCounts, sums: Floats, centre: float, margin: float | None
 ) -> dict[str, Any]:
+    # as in memory: variance of a mean with equal weights, by n and not n - 1
     n = counts.n_samples
     mean_pit, excess, square = sums / n
     variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan

@@ -107,6 +107,7 @@ def read_subject(
     # what makes PITs of a true distribution uniform (outcomes, 4.3)
     shares = fresh(n, random)
     scored = np.arange(n)
+    # bands of their means are narrow by then: scores of more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
     whole = _Whole.empty(n)
@@ -115,6 +116,7 @@ def read_subject(
         forecast = _forecast(*_block_of(model, X, block), random)
         is_own = not isinstance(model, Forecast)
         whole.fill(block, _read(forecast, low[block], high[block], shares[block], random, is_own))
+        # draws that came with the forecasts need not lie in equal cells to choose from
         few = _few_draws(forecast, random) if is_own and forecast.is_randomized else forecast
         kept.append(_Kept.of(forecast, few, outcomes, block, scored, step))
     pits = PITs(whole.pit, whole.r, weights)

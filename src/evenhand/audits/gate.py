@@ -151,6 +151,7 @@ def _number(text: str, whole: str) -> float:
 def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> float:
     if quantity == "average_error":
         return audit.score(AVERAGE_ERROR)
+    # the least coverage, which is what a gate guards: the mass comes last in every quantity
     *level, mass = arguments
     if quantity == "oracle_group_error":
         return audit.worst_group_error(mass)
@@ -161,6 +162,7 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
 
 
 def _learned(audit: Audit, mass: float) -> float:
+    # why a search failed is a better answer than that its mass is not in the table
     for note in notes_of(audit.notes, NoteKind.NOT_LEARNED):
         if math.isclose(note.numbers[0], mass):
             raise InputError(str(note))

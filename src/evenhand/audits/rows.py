@@ -128,6 +128,7 @@ def _kept(
 ) -> tuple[NDArray[np.intp], list[Note]]:
     """Return row numbers, and notes on the others."""
     kept = np.flatnonzero(weight > 0)
+    # a row of weight 0 must not be counted as a person, by a certificate least of all
     notes = []
     if kept.size < weight.size:
         notes.append(Note(NoteKind.ZERO_WEIGHTS, numbers=(weight.size - kept.size,)))
