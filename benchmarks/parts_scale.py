@@ -5,7 +5,7 @@ link around a linear regression, so that scoring is as cheap as it can be. Scori
 features and takes the PITs of 64 draws a row; it runs at the same time as the audit, each in a
 process with one thread. Peak memory is that of each process.
 
-    python benchmarks/parts_scale.py [--rows 20000000] [--parts 40]
+    python benchmarks/parts_scale.py [--rows 20000000] [--parts 40] [--sample-size 100000]
 
 The exit code is 1 if the larger audit takes twice as long as scoring alone, or 2 GiB.
 """
@@ -73,11 +73,12 @@ def score(folder: Path) -> dict[str, Any]:
     return {"mean": total}
 
 
-def audit(folder: Path, workers: int) -> dict[str, Any]:
+def audit(folder: Path, workers: int, sample_size: int) -> dict[str, Any]:
     """Audit the table."""
     from evenhand.scale import audit_parts, dask_client
 
     options: dict[str, Any] = {"groups": GROUPS, "random_state": 0, "name": "model"}
+    options["sample_size"] = sample_size
     with dask_client(workers=workers or None) as client:
         if client is not None:
             client.run(make_model)  # workers have imported what they need
@@ -93,7 +94,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def start(what: str, folder: Path, workers: int = 0) -> subprocess.Popen[str]:
+def start(what: str, folder: Path, sample_size: int, workers: int = 0) -> subprocess.Popen[str]:
     """Measure something in a process of its own."""
     command = [
         sys.executable,
@@ -102,6 +103,8 @@ def start(what: str, folder: Path, workers: int = 0) -> subprocess.Popen[str]:
         what,
         "--folder",
         str(folder),
+        "--sample-size",
+        str(sample_size),
         "--workers",
         str(workers),
     ]
@@ -117,16 +120,16 @@ def result(process: subprocess.Popen[str]) -> dict[str, Any]:
     return measured
 
 
-def one(what: str, folder: Path, workers: int) -> None:
+def one(what: str, folder: Path, workers: int, sample_size: int) -> None:
     """Measure one thing in this process and print it."""
     begun = time.perf_counter()
-    found = score(folder) if what == "score" else audit(folder, workers)
+    found = score(folder) if what == "score" else audit(folder, workers, sample_size)
     print(json.dumps({"seconds": time.perf_counter() - begun, **found, "peak_gib": peak()}))
 
 
-def compare(folder: Path, n_rows: int) -> bool:
+def compare(folder: Path, n_rows: int, sample_size: int) -> bool:
     """Whether the audit takes less than twice as long as scoring alone and under 2 GiB."""
-    both = start("audit", folder), start("score", folder)
+    both = [start(what, folder, sample_size) for what in ("audit", "score")]
     audited, scored = (result(process) for process in both)
     ratio = audited["seconds"] / scored["seconds"]
     print(
@@ -143,12 +146,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--parts", type=int, default=40)
+    parser.add_argument("--sample-size", type=int, default=100_000)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--workers", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        one(options.one, options.folder, options.workers)
+        one(options.one, options.folder, options.workers, options.sample_size)
         return
     with tempfile.TemporaryDirectory() as place:
         print("microseconds per row; peak memory in GiB")
@@ -160,7 +164,8 @@ def main() -> None:
             (options.rows // 10, options.parts // 10),
             (options.rows, options.parts),
         ):
-            is_good = compare(make_table(Path(place, str(rows)), rows, parts), rows)
+            folder = make_table(Path(place, str(rows)), rows, parts)
+            is_good = compare(folder, rows, options.sample_size)
         raise SystemExit(0 if is_good else 1)
 
 

@@ -1220,6 +1220,11 @@ def test_a_difference_is_said_in_a_sentence(
     assert difference_in_words(measure, first, second, NAMES) == sentence
 
 
+def test_a_measure_in_units_of_the_outcome_needs_no_sentence_of_its_own() -> None:
+    what: Any = "absolute error"
+    assert difference_in_words(Measure(what), 2.0, 1.0, NAMES) == "it is 50% smaller"
+
+
 # --- text
 
 LONG = (

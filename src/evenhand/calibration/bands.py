@@ -25,7 +25,7 @@ Ranks = NDArray[np.intp]
 Counts = NDArray[np.int64]
 
 DIRECT_RANKS = 100
-"""Ranks from the top that each have a bound; further ones stand a quarter of a deviation apart."""
+"""Ranks from the top that each have a bound; further ones are a quarter of a deviation apart."""
 
 LEAST_RISK = 1e-6
 """A smaller risk is shared equally between ranks, up to `STIRLING_N` values; of more it rises.
@@ -88,11 +88,11 @@ def cvar(values: Floats, mass: float) -> float:
 def local_levels_band(
     values: Floats, top: float, confidence: float, counts: Counts | None = None
 ) -> SurvivalBand:
-    """Upper band with equal local levels: all ranks have the same probability to leave it.
+    """Upper band with equal local levels: all ranks leave it with the same probability.
 
-    `P(V > V)` of the `i`-th largest value is at most a Beta(i, n - i + 1) variable, whatever the
-    distribution of the values. Each rank gets the same quantile of its variable, such that the
-    whole band holds with `confidence`.
+    For the `i`-th largest value `v`, `P(V > v)` is at most a Beta(i, n - i + 1) variable, whatever
+    the distribution of the values. Each rank gets the same quantile of its Beta distribution,
+    chosen so that the whole band holds with `confidence`.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def local_levels_band(
     confidence : float
         Probability that the band holds everywhere.
     counts : ndarray of int64, shape (n,), optional
-        How many equal values each value stands for; by default one.
+        How often each value occurs; by default once.
     """
     rising, upto = _rising(values, counts)
     n = int(upto[-1])

@@ -87,7 +87,7 @@ class PITs:
 
     @property
     def is_randomized(self) -> bool:
-        """Whether a draw stands behind the forecasts."""
+        """Whether the forecasts depend on a draw."""
         return self.draws is not None or self.n_draws > 1
 
     def take(self, rows: Any) -> PITs:

@@ -24,7 +24,7 @@ ASSUMPTIONS = (
     ),
     "each draw is uniform, independent of the person and of other people's draws",
 )
-"""Of every certificate: the sample, what was fixed beforehand, the draws."""
+"""Assumptions of every certificate: the sample, what was fixed beforehand, the draws."""
 
 OWN_DRAWS = (
     "the draws, which were not given, are each person's own, one in each of as many equal cells of"
@@ -35,7 +35,7 @@ OWN_DRAWS = (
 ROUNDED = (
     "errors and gaps were rounded up to bins of 1/{error} and 1/{gap}, which only widens bounds"
 )
-"""What counting PITs in bins does."""
+"""Effect of counting PITs in bins."""
 
 NOT_COVERED = (
     "a shift in time or population after these rows",
@@ -43,7 +43,7 @@ NOT_COVERED = (
     "groups smaller than the stated mass",
     "outcomes that are not continuous",
 )
-"""By no certificate."""
+"""Not covered by any certificate."""
 
 SHARES_OF_ROWS = (
     "groups by their share of the rows: one row of each person was used, so sizes are shares of"
@@ -52,10 +52,10 @@ SHARES_OF_ROWS = (
 """Not covered where people have several rows."""
 
 DRAWS_ONLY = frozenset((ASSUMPTIONS[2], OWN_DRAWS, *NOT_COVERED[1:3]))
-"""What concerns draws, and says nothing of forecasts without them."""
+"""Assumptions and limits that concern randomized forecasts only."""
 
 CHOSEN = "the choice of the randomization on these people, in bounds for named groups"
 """Not covered by bounds for every group that account for a choice on the same people."""
 
 ONE_ROW_EACH = "One row of each person was used: group sizes are shares of people, not of rows."
-"""What a result says of people who have several rows."""
+"""Remark of results where people have several rows."""

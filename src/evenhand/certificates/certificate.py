@@ -63,11 +63,11 @@ class Certificate(Summarized, ABC):
     @property
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
-        """What the statements rest on."""
+        """What the statements assume."""
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What they say nothing about."""
+        """What the statements do not cover."""
         return (*NOT_COVERED, SHARES_OF_ROWS) if self.one_row_each else NOT_COVERED
 
     @abstractmethod

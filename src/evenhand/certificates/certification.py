@@ -130,7 +130,7 @@ def certify_counts(
         Of one row per person, of rows that the forecaster, and whatever chose it, has not seen. Its
         groups were named before the rows were seen.
     is_randomized : bool
-        Whether a draw stands behind the forecasts.
+        Whether the forecasts depend on a draw.
     confidence : float, default 0.95
         Probability that a statement is true.
     method : {"local-levels", "dkw"}, default "local-levels"

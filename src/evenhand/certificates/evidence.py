@@ -1,4 +1,4 @@
-"""People on whom a certificate rests: their PITs, or counts of them (method: proof)."""
+"""Evidence of a certificate: PITs of people, or counts of them (method: proof)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class RowEvidence:
         return RowEvidence(self.pits.take(mask), self.one_draw[mask], None, {})
 
     def knows(self, level: float) -> bool:
-        """Whether the coverage at this level can be found: at any."""
+        """Whether the coverage at this level can be computed: always."""
         return True
 
     def inside(self, level: float) -> Values:
@@ -140,7 +140,7 @@ def row_evidence(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CountEvidence:
-    """Counts of PITs in bins: values stand at the upper ends of their bins, which widens bounds.
+    """Counts of PITs in bins, taken at the upper ends of the bins, which widens bounds.
 
     Parameters
     ----------

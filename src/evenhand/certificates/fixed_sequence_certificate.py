@@ -1,4 +1,4 @@
-"""What tests of models in a fixed order prove of the last one that passed (method: proof)."""
+"""Certificates of models that were tested in a fixed order (method: proof)."""
 
 from __future__ import annotations
 

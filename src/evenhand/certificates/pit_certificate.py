@@ -55,7 +55,7 @@ class PITCertificate(Certificate):
     mass : float or None
         The one mass that bets are laid for; None where all masses are covered.
     is_randomized : bool
-        Whether a draw stands behind the forecasts.
+        Whether the forecasts depend on a draw.
     evidence : RowEvidence or CountEvidence
         PITs of each person, or counts of them.
     seed : int
@@ -104,13 +104,13 @@ class PITCertificate(Certificate):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the statements rest on."""
+        """What the statements assume."""
         assumed = ASSUMPTIONS if self.choice is None else self.choice.assumptions
         return assumed + self.evidence.assumptions
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What they say nothing about."""
+        """What the statements do not cover."""
         is_partly_chosen = self.choice is not None and self.evidence.group_names
         return super().not_covered + ((CHOSEN,) if is_partly_chosen else ())
 

@@ -91,7 +91,7 @@ def _median(rising: Floats) -> Any:
 
 
 def cut_name(cut: Any, last: Any, first: Any) -> str:
-    """Write a cut with the fewest digits, six or more, that part the values on its two sides.
+    """Write a cut with the fewest digits, six or more, that separate the values on its two sides.
 
     Whole numbers below 10^15 are written without an exponent.
 

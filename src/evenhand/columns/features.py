@@ -21,7 +21,7 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
     Text, booleans, categories, and numbers or dates with at most 10 distinct values give one group
     per value, `sex = 2`. Other numbers and dates give two halves at the median, `age <= 50` and
     `age > 50`; if nothing lies above the median, at the value below it; the cut is rounded, but so
-    that it still parts the rows as its name says. Dates and whole numbers of 2^53 and more are cut
+    that it still splits the rows as its name says. Dates and whole numbers of 2^53 and more are cut
     at one of their values. Missing values are a group of their own, `age missing`. The groups of
     one column share no row, leave none out and are never empty.
 

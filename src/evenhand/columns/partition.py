@@ -75,7 +75,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Partition:
-    """Groups of rows by the values of a column: they share no row, and later rows have a place too.
+    """Disjoint groups of rows by the values of a column, which later rows are assigned to as well.
 
     Later rows are read by the schema of the training table first, if they may be written in other
     ways.

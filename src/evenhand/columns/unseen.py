@@ -119,7 +119,7 @@ class UnseenValues:
         return UnseenValues(self.columns, tuple(one + another for one, another in pairs))
 
     def lines(self) -> list[str]:
-        """Return one or two sentences for each column with values that should be looked at."""
+        """Return one or two sentences for each column with unusual values."""
         found = []
         for column, tally in zip(self.columns, self.tallies, strict=True):
             if _has_unusual_gaps(column, tally):
@@ -129,7 +129,7 @@ class UnseenValues:
         return found
 
     def records(self) -> list[dict[str, Any]]:
-        """Return counts of each column that should be looked at, as JSON can hold them."""
+        """Return counts of each column with unusual values, as JSON can hold them."""
         return [
             {
                 "column": column.name,
@@ -157,7 +157,7 @@ def shown(value: float | None, kind: Kind) -> float | str | None:
 
 
 def _has_unusual_gaps(column: Column, tally: Tally) -> bool:
-    """Whether missing values are none that rows like those of training would have."""
+    """Whether so many missing values are improbable for rows like those of training."""
     if tally.n_missing == 0 or column.n_missing == 0:
         return tally.n_missing > 0
     share = column.n_missing / column.n
@@ -165,7 +165,7 @@ def _has_unusual_gaps(column: Column, tally: Tally) -> bool:
 
 
 def _has_unusual_values(column: Column, tally: Tally) -> bool:
-    """Whether values are none that rows like those of training would have."""
+    """Whether so many unseen values, or one so far out, are improbable for rows like training's."""
     if column.least is None or column.greatest is None:  # levels, or nothing was there in training
         return tally.n_unseen > 0
     if tally.n_unseen == 0:

@@ -30,7 +30,7 @@ from evenhand.report.findings import (
     n_scanned,
     with_notes,
 )
-from evenhand.report.measures import Measure
+from evenhand.report.measures import UNITS, Measure
 from evenhand.report.notes import Note
 from evenhand.report.numbers import without_nan
 from evenhand.report.sentences import Values
@@ -200,7 +200,10 @@ SIZES = {
     "mean std": ("a person's forecast is", "", ("wider", "narrower", "wide")),
     "interval width": ("a person's interval is", "", ("wider", "narrower", "wide")),
 }
-"""Parts of sentences on measures whose ratio is reported: before it, after it and its words."""
+"""Parts of sentences on measures in units of the outcome: before and after the ratio, its words."""
+
+PLAIN_SIZE = ("it is", "", ("larger", "smaller", "large"))
+"""The same for such a measure that has no sentence of its own."""
 
 
 def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:
@@ -240,10 +243,10 @@ def difference_in_words(
     # log scores may be negative: their difference has a meaning, their ratio has none
     if measure.what in ("log score", "cell log score"):
         return _sharpness_in_words(second - first, names)
-    if measure.what in SIZES:
-        before, after, words = SIZES[measure.what]
-        return f"{before} {_ratio(first, second, words)}{after}"
-    return _share_in_words(measure, first, second)
+    if measure.what in UNITS:
+        return _share_in_words(measure, first, second)
+    before, after, words = SIZES.get(measure.what, PLAIN_SIZE)
+    return f"{before} {_ratio(first, second, words)}{after}"
 
 
 def _share_in_words(measure: Measure, first: float, second: float) -> str:

@@ -190,9 +190,10 @@ def find_group(
     -----
     With sign pattern `s` learned before, a selected row counts `mean_j T(u_j) - integral_0^1 s(c) c
     dc`, where `T(u) = integral_u^1 s(c) dc`. Its expectation is `integral_0^1 s(c) (F(c) - c) dc`
-    for the row's law `F` of PITs, so in expectation the mean over a group never exceeds the group's
-    error. Given the features, `low` is below the mean error, over folds, of the groups of rows that
-    were selected in them, and so below that of the worst of them. Rows must be independent people.
+    for the distribution `F` of the row's PITs, so in expectation the mean over a group never
+    exceeds the group's error. Given the features, `low` is below the mean error, over folds, of
+    the groups of rows that were selected in them, and so below that of the worst of them. Rows must
+    be independent people.
 
     Examples
     --------
