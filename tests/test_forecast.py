@@ -515,6 +515,38 @@ def test_rearranging_needs_several_draws_in_order() -> None:
     refused(three().randomized(0.1, r=[[0.5, 0.5]]).rearranged, r"^r must increase along each row")
 
 
+def test_some_draws_of_a_rearranged_forecast_are_those_among_all() -> None:
+    # the smallest of all CDFs, then of two of them: of each person other draws, not in order
+    rng = np.random.default_rng(0)
+    r = np.sort(rng.uniform(size=(6, 4)), axis=1)
+    base = Forecast(Normal(rng.normal(size=(6, 4)), rng.uniform(1, 2, size=(6, 4))), r)
+    whole, y = base.rearranged(), rng.normal(size=6)
+    columns = np.argsort(rng.random((6, 4)), axis=1)[:, :3]
+    some, fewer = (
+        whole.take_draws(columns),
+        whole.take_draws(columns).take_draws(columns[:, :2] % 3),
+    )
+    for part, chosen in (
+        (some, columns),
+        (fewer, np.take_along_axis(columns, columns[:, :2] % 3, axis=1)),
+        (some[2:], columns[2:]),
+    ):
+        rows = slice(6 - len(part), None)
+        for of in (
+            lambda forecast: forecast.r,
+            lambda forecast: forecast.pit(y[-len(forecast) :]),
+            lambda forecast: forecast.crps(y[-len(forecast) :]),
+            lambda forecast: forecast.logpdf(y[-len(forecast) :]),
+            lambda forecast: forecast.ppf(0.3),
+            lambda forecast: forecast.mean(),
+        ):
+            expected = np.take_along_axis(of(whole)[rows], chosen, axis=1)
+            np.testing.assert_allclose(of(part), expected, rtol=1e-9)
+        levels = np.take_along_axis(whole.ppf([0.1, 0.9])[rows], chosen[..., None], axis=1)
+        np.testing.assert_allclose(part.ppf([0.1, 0.9]), levels)
+        np.testing.assert_allclose(part.distribution.cdf(part.ppf(0.3)), 0.3, rtol=1e-9, atol=1e-12)
+
+
 def test_rearranged_pits_increase_with_the_draw_and_keep_log_density_and_draws() -> None:
     rng = np.random.default_rng(11)
     base = Forecast(

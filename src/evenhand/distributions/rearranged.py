@@ -24,6 +24,8 @@ class Rearranged(Distribution):
         Batch of shape (n, m), columns ordered by increasing draw.
     axis : int, default -1
         Axis of the draws in the batch, counted from the end.
+    columns : ndarray of int of shape (n, k), optional
+        Which of the sorted draws of each row are kept; by default all.
 
     Examples
     --------
@@ -34,26 +36,36 @@ class Rearranged(Distribution):
 
     event_dims: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, base: Distribution, axis: int = -1) -> None:
+    def __init__(
+        self, base: Distribution, axis: int = -1, columns: NDArray[np.intp] | None = None
+    ) -> None:
         if len(base.batch_shape) < 2:
             raise bad_input(
                 "base", "hold several draws per person, shape (n, m)", f"shape {base.batch_shape}"
             )
         self.base = base
         self.axis = axis
+        self.columns = columns
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        return self.base.batch_shape
+        shape = list(self.base.batch_shape)
+        if self.columns is not None:
+            shape[self.axis] = self.columns.shape[1]
+        return tuple(shape)
 
     def take(self, rows: Any) -> Rearranged:
-        return Rearranged(self.base.take(rows), self.axis)
+        columns = None if self.columns is None else self.columns[rows]
+        return Rearranged(self.base.take(rows), self.axis, columns)
 
     def take_draws(self, columns: NDArray[np.intp]) -> Rearranged:
-        return Rearranged(self.base.take_draws(columns), self.axis)
+        # the base keeps all its draws: sorted among fewer, a draw would have another CDF
+        known = self.columns
+        chosen = columns if known is None else np.take_along_axis(known, columns, axis=1)
+        return Rearranged(self.base, self.axis, chosen)
 
     def expand(self) -> Rearranged:
-        return Rearranged(self.base.expand(), self.axis - 1)
+        return Rearranged(self.base.expand(), self.axis - 1, self.columns)
 
     def logcdf(self, y: ArrayLike) -> Floats:
         return self._by_draw(
@@ -93,7 +105,7 @@ class Rearranged(Distribution):
         # an argument with one value for all draws needs one evaluation of all draws
         own = [array.ndim >= -self.axis and array.shape[self.axis] > 1 for array in arguments]
         if not any(own):
-            return evaluate(*arguments)
+            return self._kept(evaluate(*arguments))
         n_draws = self.batch_shape[self.axis]
         columns = []
         for j in range(
@@ -107,5 +119,14 @@ class Rearranged(Distribution):
                 np.take(array, [j], axis=self.axis) if varies else array
                 for array, varies in zip(arguments, own, strict=True)
             ]
-            columns.append(np.take(evaluate(*at), [j if n_draws > 1 else 0], axis=self.axis))
+            columns.append(
+                np.take(self._kept(evaluate(*at)), [j if n_draws > 1 else 0], axis=self.axis)
+            )
         return np.concatenate(columns, axis=self.axis)
+
+    def _kept(self, values: Floats) -> Floats:
+        """Return the values of the draws that are kept."""
+        if self.columns is None:
+            return values
+        index = self.columns.reshape(self.columns.shape + (1,) * (-1 - self.axis))
+        return np.take_along_axis(values, index, axis=self.axis)
