@@ -181,12 +181,7 @@ def audit_parts(
     elif survey.people is not None and id_column is not None:
         survey.people.refuse_repeated(parts, id_column)
     sample = _sample(over, columns, survey.chosen(kept, sample_size, seed))
-    # groups are fixed before rows are counted: halves are cut at the median of the sample, values
-    # come from all rows, so that a value too rare for the sample has its group
-    learn = partial(Partition.learn, source=columns.source)
-    known = {
-        name: learn(sample.table[name], name, seen=survey.seen[name]) for name in columns.named
-    }
+    known = _partitions(survey, sample, columns)
     search = partial(
         _audited,
         columns,
@@ -246,6 +241,15 @@ def _sample(
     numbers = [i for i in rows if rows[i].size]
     taken = over(take_part, (columns, rows), numbers=numbers, description="taking rows")
     return Sample.joined(dict(taken), rows)
+
+
+def _partitions(survey: Survey, sample: Sample, columns: AuditColumns) -> dict[str, Partition]:
+    """Return how the columns that name groups part the rows, fixed before rows are counted."""
+    # halves are cut at the median of the sample; values come from all rows, so that a value too
+    # rare for the sample has its group
+    learn = partial(Partition.learn, source=columns.source)
+    table = sample.table
+    return {name: learn(table[name], name, seen=survey.seen[name]) for name in columns.named}
 
 
 def _audited(
