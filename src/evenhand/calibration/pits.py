@@ -29,7 +29,8 @@ class PITs:
     ----------
     matrix : array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws; one column for a deterministic
-        forecaster. Kept as an array of shape (n, m).
+        forecaster. Kept as an array of shape (n, m); an array of float64 is not copied and must not
+        be changed afterwards.
     draws : array-like of shape (n,) or (n, m), optional
         The draws `r` behind the PITs, each strictly between 0 and 1. Kept in the shape of `matrix`.
     weights : array-like of shape (n,), optional
