@@ -12,12 +12,7 @@ from evenhand.columns.groups import Condition, Group, Groups, label
 from evenhand.columns.partition import Partition, Seen
 from evenhand.columns.reading import read_typed
 from evenhand.columns.schema import Column, Schema
-from evenhand.columns.unseen import (
-    UnseenValues,
-    UnseenValuesWarning,
-    unreported,
-    warn_unseen,
-)
+from evenhand.columns.unseen import UnseenValues, UnseenValuesWarning, unreported, warn_unseen
 from evenhand.columns.values import as_numbers
 from evenhand.columns.values import text_dates as text_dates
 

@@ -12,13 +12,7 @@ from scipy.stats import norm
 
 from evenhand._format import percent, stated
 from evenhand._validate import Floats
-from evenhand.calibration import (
-    betting_cvar,
-    cvar,
-    local_levels_band,
-    share_bound,
-    share_interval,
-)
+from evenhand.calibration import betting_cvar, cvar, local_levels_band, share_bound, share_interval
 from evenhand.decisions.bayes import Decisions
 
 Ints = NDArray[np.intp]

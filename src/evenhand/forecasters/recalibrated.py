@@ -14,13 +14,7 @@ from evenhand._validate import Floats, OnDiscrete, bad_input, check_continuous, 
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import (
-    KINDS,
-    Base,
-    ResidualBase,
-    frozen,
-    kind_of,
-)
+from evenhand.forecasters.adapters import KINDS, Base, ResidualBase, frozen, kind_of
 from evenhand.forecasters.base import State
 from evenhand.forecasters.grouping import By, Grouping
 from evenhand.forecasters.maps import group_table, learn_maps, map_of_rows

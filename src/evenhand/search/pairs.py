@@ -124,10 +124,7 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
     areas = _areas(masks.columns, rows, sums, (left, right), (a, b), large)
     found = (
         Found(
-            first[sign][needed],
-            second[sign][needed],
-            _over_signs(sums, a, b, sign),
-            areas[sign],
+            first[sign][needed], second[sign][needed], _over_signs(sums, a, b, sign), areas[sign]
         ).take(usable)
         for sign, usable in large.items()
     )

@@ -296,12 +296,7 @@ def _too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
     nothing = np.full(sizes.size, np.nan)
     numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), nothing)
     return pd.DataFrame(
-        {
-            "group": names,
-            "n": sizes.astype(np.int64),
-            "error": nothing,
-            "direction": TOO_SMALL,
-        }
+        {"group": names, "n": sizes.astype(np.int64), "error": nothing, "direction": TOO_SMALL}
         | numbers
         | {"features": pd.Series([(name,) for name in names], dtype=object)}
     )

@@ -21,20 +21,11 @@ from evenhand._validate import (
 )
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, spread_step
 from evenhand.calibration import pathwise_errors
-from evenhand.certificates import (
-    FixedSequenceCertificate,
-    PITCertificate,
-    RowEvidence,
-    certify_pit,
-)
+from evenhand.certificates import FixedSequenceCertificate, PITCertificate, RowEvidence, certify_pit
 from evenhand.columns import unreported
 from evenhand.draws import RandomState, fresh, generator, jittered
 from evenhand.forecast import cell_ends
-from evenhand.forecasters import (
-    By,
-    PAICRegressor,
-    thawed,
-)
+from evenhand.forecasters import By, PAICRegressor, thawed
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.estimators import (
     DEFAULT_LINK,
@@ -229,11 +220,7 @@ def fixed_sequence_test(
 
 
 def _selection_of_randomized(
-    model: Any,
-    proof: PITCertificate,
-    rows: SplitRows,
-    target: Target,
-    random: np.random.Generator,
+    model: Any, proof: PITCertificate, rows: SplitRows, target: Target, random: np.random.Generator
 ) -> Selection:
     X, y = rows.certifying()
     assert isinstance(proof.evidence, RowEvidence)

@@ -14,12 +14,7 @@ from evenhand.calibration import calibration_error, interval_width
 from evenhand.certificates import certify_link
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
-from evenhand.forecasters import (
-    By,
-    MixtureMLPRegressor,
-    RandomizedRegressor,
-    RecalibratedRegressor,
-)
+from evenhand.forecasters import By, MixtureMLPRegressor, RandomizedRegressor, RecalibratedRegressor
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.estimators import without_outcome_checks
 from evenhand.selection.result import Selection

@@ -19,12 +19,7 @@ from evenhand._format import (
     stated_confidence,
     whole_percent,
 )
-from evenhand.certificates import (
-    ONE_ROW_EACH,
-    Certificate,
-    LinkCertificate,
-    PITCertificate,
-)
+from evenhand.certificates import ONE_ROW_EACH, Certificate, LinkCertificate, PITCertificate
 from evenhand.forecasters import RecalibratedRegressor
 
 if TYPE_CHECKING:

@@ -10,13 +10,7 @@ from evenhand.studies.credit_banks import LINKED, OTHER_SHARES
 from evenhand.studies.credit_figures import plot_customers, plot_map, plot_strengths
 from evenhand.studies.credit_people import SHARE_UNQUALIFIED
 from evenhand.studies.study import Exhibit
-from evenhand.studies.sweep import (
-    LIKELIHOOD,
-    PAIC,
-    claims_text,
-    means_with_ends,
-    yes_or_no,
-)
+from evenhand.studies.sweep import LIKELIHOOD, PAIC, claims_text, means_with_ends, yes_or_no
 from evenhand.studies.verdicts import spread_text
 
 

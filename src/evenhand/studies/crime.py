@@ -14,20 +14,8 @@ from evenhand._version import __version__
 from evenhand.datasets import load_crime
 from evenhand.studies.crime_claims import at_mass, claims, kinds_of
 from evenhand.studies.crime_figures import plot_sharpness, plot_sizes
-from evenhand.studies.crime_split import (
-    MASSES,
-    PROTOCOLS,
-    Protocol,
-    measure_split,
-    simulate_null,
-)
-from evenhand.studies.study import (
-    Exhibit,
-    closing_message,
-    compute_parts,
-    rows_of,
-    write_study,
-)
+from evenhand.studies.crime_split import MASSES, PROTOCOLS, Protocol, measure_split, simulate_null
+from evenhand.studies.study import Exhibit, closing_message, compute_parts, rows_of, write_study
 from evenhand.studies.sweep import (
     LIKELIHOOD,
     MASS,
@@ -218,10 +206,7 @@ def _groups(rows: pd.DataFrame, protocol: Protocol) -> Exhibit:
         for recalibrated in (False, True):
             own = network[(network["alpha"] == alpha) & (network["recalibrated"] == recalibrated)]
             for row in own.sort_values("interpretable_error", ascending=False).head(5).itertuples():
-                line: dict[str, Any] = {
-                    "alpha": alpha,
-                    "recalibrated": yes_or_no(recalibrated),
-                }
+                line: dict[str, Any] = {"alpha": alpha, "recalibrated": yes_or_no(recalibrated)}
                 line |= {"least calibrated group": row.interpretable_group, "split": row.seed}
                 line |= {"kinds": ", ".join(kinds_of(str(row.interpretable_group))) or "other"}
                 line |= {"error": row.interpretable_error, "direction": row.interpretable_direction}

@@ -10,14 +10,7 @@ import pandas as pd
 
 from evenhand._validate import Floats
 from evenhand.studies.crime_split import MASSES
-from evenhand.studies.sweep import (
-    LIKELIHOOD,
-    MASS,
-    NETWORK,
-    PAIC,
-    recalibration_claim,
-    values_at,
-)
+from evenhand.studies.sweep import LIKELIHOOD, MASS, NETWORK, PAIC, recalibration_claim, values_at
 from evenhand.studies.verdicts import Claim, interval, judge
 
 MOSTLY = 0.9

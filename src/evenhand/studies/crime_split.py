@@ -10,12 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import DiscreteOutcomeWarning, Floats
-from evenhand.calibration import (
-    calibration_error,
-    cell_log_score,
-    crps_and_spread,
-    log_score,
-)
+from evenhand.calibration import calibration_error, cell_log_score, crps_and_spread, log_score
 from evenhand.certificates import certify_pit
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered

@@ -22,11 +22,7 @@ from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
-from evenhand.forecasters import (
-    MixtureMLPRegressor,
-    PAICRegressor,
-    RecalibratedRegressor,
-)
+from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RecalibratedRegressor
 from evenhand.search import worst_group_curve
 from evenhand.studies.impossibility import (
     WORLDS,
