@@ -148,7 +148,7 @@ def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_pat
     assert parts.names == ("1.parquet", "2.parquet", "3.csv")
     assert joined(parts).to_dict("list") == {"a": [1, 4, "6"], "b": [2, 3, "5"]}
     numbers = Schema((Column("a", "number"), Column("b", "number")))
-    assert joined(parts.typed(numbers)).to_dict("list") == {"a": [1, 4, 6], "b": [2, 3, 5]}
+    assert joined(parts.typed(numbers.apply)).to_dict("list") == {"a": [1, 4, 6], "b": [2, 3, 5]}
     assert joined(parts, ["b", "a"]).columns.tolist() == ["b", "a"]
     assert [parts.n_rows(i) for i in range(3)] == [1, 1, None]
     assert parts.total_rows is None

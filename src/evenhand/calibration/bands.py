@@ -24,9 +24,6 @@ __all__ = ["SurvivalBand", "cvar", "dkw_band", "local_levels_band"]
 Ranks = NDArray[np.intp]
 Counts = NDArray[np.int64]
 
-DIRECT_RANKS = 100
-"""Ranks from the top that each have a bound; further ones are a quarter of a deviation apart."""
-
 LEAST_RISK = 1e-6
 """A smaller risk is shared equally between ranks, up to `STIRLING_N` values; of more it rises.
 
@@ -175,7 +172,8 @@ def _ranks(n: int) -> Ranks:
     ranks = []
     rank = 0
     while rank < n:
-        rank += 1 if rank < DIRECT_RANKS else max(1, int(np.sqrt(rank) / 4), rank // 400)
+        # each rank near the top has a bound; further ones are a quarter of a deviation apart
+        rank += 1 if rank < 100 else max(1, int(np.sqrt(rank) / 4), rank // 400)
         ranks.append(min(rank, n))
     return np.array(ranks, dtype=np.intp)
 

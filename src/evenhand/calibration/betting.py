@@ -9,9 +9,6 @@ from evenhand.draws import RandomState, generator
 
 __all__ = ["betting_cvar"]
 
-BATCH_GROWTH = 1.05
-"""Bets are set anew whenever the rows seen have grown by this factor."""
-
 
 def betting_cvar(
     values: Floats, mass: float, top: float, confidence: float, random_state: RandomState = None
@@ -72,7 +69,8 @@ def _bets(order: Floats, mass: float, top: float, confidence: float) -> tuple[Fl
     stakes = np.empty(n)
     start = 0
     while start < n:
-        stop = min(n, max(start + 1, int(start * BATCH_GROWTH)))
+        # bets are set anew whenever the rows seen have grown by a twentieth
+        stop = min(n, max(start + 1, int(start * 1.05)))
         # two rows at the ends stand in for what is not known at the start
         seen = np.concatenate(([0.0, top], order[:start]))
         pivot = 0.0 if mass == 1 else float(np.quantile(seen, 1 - mass))

@@ -21,9 +21,6 @@ GRID_POINTS = 200
 
 MOST_RESAMPLED_ROWS = 20_000
 
-LEAST_ROWS = 30
-"""Fewest rows, in effect, whose bootstrap shows how a sample varies."""
-
 
 def calibration_error(
     pit: ArrayLike | PITs, p: float = 1.0, sample_weight: ArrayLike | None = None
@@ -168,7 +165,8 @@ def error_with_band(
     weights = np.ones(n) if pits.weights is None else pits.weights
     random = generator(random_state)
     error = calibration_error(pits)
-    if n_effective(weights) < LEAST_ROWS:
+    # a bootstrap of fewer rows, in effect, does not show how a sample varies
+    if n_effective(weights) < 30:
         if pits.weights is not None:
             return error, 0.0, 0.5
         # the certificate's interval needs independent PITs

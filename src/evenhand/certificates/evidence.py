@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,23 +17,60 @@ from evenhand.calibration import (
     GAP_BINS,
     PITCounts,
     PITs,
+    SurvivalBand,
+    betting_cvar,
     binned_distance,
     binned_error_interval,
     calibration_error,
     check_own_draws,
     covered,
+    dkw_band,
     error_interval,
+    local_levels_band,
     pathwise_errors,
 )
 from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
-from evenhand.certificates.certificate import WORST
-from evenhand.certificates.values import Values
+from evenhand.certificates.certificate import WORST, Method
 from evenhand.columns import check_groups
 from evenhand.draws import one_row_each
 
 __all__ = ["CountEvidence", "RowEvidence", "row_evidence"]
 
 Mask = NDArray[np.bool_]
+
+
+class Values(NamedTuple):
+    """One value per person; where there are `counts`, each value stands for so many people."""
+
+    values: Floats
+    counts: NDArray[np.int64] | None = None
+
+    def complement(self) -> Values:
+        """Return 1 less each value."""
+        return Values(1 - self.values, self.counts)
+
+    def band(self, method: Method, top: float, confidence: float) -> SurvivalBand:
+        """Upper band for the distribution of the values."""
+        # bets make no band: they are laid for one mean, see worst_mean
+        make = dkw_band if method == "dkw" else local_levels_band
+        return make(self.values, top, confidence, self.counts)
+
+    def worst_mean(
+        self, method: Method, mass: float, top: float, confidence: float, seed: int
+    ) -> float:
+        """Upper bound for the mean of the worst `mass`; bets need a row each."""
+        if method == "betting":
+            return betting_cvar(self.values, mass, top, confidence, seed)
+        return self.band(method, top, confidence).cvar(mass)
+
+    def total(self) -> int:
+        """Return the number of people."""
+        return self.values.size if self.counts is None else int(self.counts.sum())
+
+    def at_least(self, threshold: float) -> int:
+        """Return the number of people whose value is at least this."""
+        hits = self.values >= threshold
+        return int(hits.sum() if self.counts is None else self.counts[hits].sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -38,9 +38,6 @@ THINNED_PEOPLE = 1000
 MOST_ROWS = 200_000
 """Most rows that are proposed where more are needed, unless there are more already."""
 
-SAFE_ROWS = 1.1
-"""Factor on the rows that are enough on average, so that they are nine times in ten."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkCertificate(Certificate):
@@ -279,7 +276,8 @@ class LinkCertificate(Certificate):
                 "allow a larger error, or recalibrate the model first (in Python: recalibrate=True)"
             )
             return f"{start}, nor on {most:,} of the kind: {remedy}"
-        needed = _two_digits(math.ceil(SAFE_ROWS * enough))
+        # enough on average: a tenth more is enough nine times in ten
+        needed = _two_digits(math.ceil(1.1 * enough))
         found = self._as_if(needed).least_randomized(max_group_error, mass)
         in_all = ""
         if certify_share is not None:

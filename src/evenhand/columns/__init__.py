@@ -5,12 +5,11 @@ from __future__ import annotations
 from evenhand.columns.conversion import as_pandas, as_table, refuse_repeated_names, stack_rows
 from evenhand.columns.encoded_columns import CategoryColumn, EncodedColumn
 from evenhand.columns.encoding import TableEncoder
-from evenhand.columns.evidence import Evidence, found_schema
+from evenhand.columns.evidence import Evidence, found_schema, read_typed
 from evenhand.columns.features import LeftOut, feature_groups, group_columns
 from evenhand.columns.given_groups import check_groups, check_names
 from evenhand.columns.groups import Condition, Group, Groups, label
 from evenhand.columns.partition import Partition, Seen
-from evenhand.columns.reading import read_typed
 from evenhand.columns.schema import Column, Schema
 from evenhand.columns.unseen import UnseenValues, UnseenValuesWarning, unreported, warn_unseen
 from evenhand.columns.values import as_numbers

@@ -17,14 +17,8 @@ Mask = NDArray[np.bool_]
 EXACT_WHOLE = 2**53
 """Whole numbers from here on may coincide as floats."""
 
-PLAIN_WHOLE = 1e15
-"""Whole numbers below this are written without an exponent."""
-
 BLOCK_VALUES = 4_000_000
 """Numbers of a working array of several columns, some 32 MB."""
-
-FIRST_ROWS = 100
-"""Rows that are enough to find a column's distinct values many."""
 
 
 def median_cut(present: pd.Series[Any]) -> str:
@@ -115,7 +109,7 @@ def cut_name(cut: Any, last: Any, first: Any) -> str:
         if last <= float(shown) < first:
             break
     rounded = float(shown)
-    return str(int(rounded)) if rounded.is_integer() and abs(rounded) < PLAIN_WHOLE else shown
+    return str(int(rounded)) if rounded.is_integer() and abs(rounded) < 1e15 else shown
 
 
 def plain_halves(table: pd.DataFrame, most_values: int) -> Iterator[tuple[int, str, Mask]]:
@@ -137,7 +131,8 @@ def plain_halves(table: pd.DataFrame, most_values: int) -> Iterator[tuple[int, s
         rising = np.partition(values, ((n - 1) // 2, n // 2), axis=-1)
         with np.errstate(over="ignore", invalid="ignore"):
             cuts = (rising[:, (n - 1) // 2] + rising[:, n // 2]) / 2
-            steps = np.diff(np.sort(values[:, :FIRST_ROWS], axis=-1), axis=-1)
+            # the first 100 rows show that a column has many distinct values
+            steps = np.diff(np.sort(values[:, :100], axis=-1), axis=-1)
         plain = (steps > 0).sum(axis=-1) >= most_values
         plain &= np.isfinite(values).all(axis=-1) & np.isfinite(cuts) & (cuts < values.max(axis=-1))
         whole = np.array([dtypes[j].kind in "iu" for j in part])

@@ -28,9 +28,6 @@ from evenhand.columns.values import (
 Column = pd.Series
 """Values of any type; each kind of encoding refuses those that it cannot read."""
 
-MAX_OUTPUT_LEVELS = 50
-"""Most levels of a category column that have an output of their own."""
-
 LIMIT = 1e6
 """Bound on standardised outputs. Values of the training data never reach it (|z| <= sqrt(n)); a
 later value that is absurdly far away stays finite, in float32 as well."""
@@ -168,7 +165,7 @@ class CategoryColumn(EncodedColumn):
         rows = np.bincount(codes[codes >= 0], minlength=len(seen))
         for level, count in zip(seen, rows, strict=True):  # several codes may be of one level
             counts[level] += int(count)
-        frequent = sorted(counts, key=lambda level: (-counts[level], level))[:MAX_OUTPUT_LEVELS]
+        frequent = sorted(counts, key=lambda level: (-counts[level], level))[:50]
         return cls(name, bool((codes < 0).any()), tuple(sorted(frequent)))
 
     def outputs(self) -> tuple[str, ...]:

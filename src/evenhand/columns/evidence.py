@@ -1,8 +1,9 @@
-"""Kinds of columns inferred from all their cells: csv files name no types."""
+"""Kinds of columns inferred from all their cells, as csv files name no types."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +13,14 @@ from pyarrow import compute
 
 from evenhand.columns.schema import Column, Schema
 from evenhand.columns.values import Kind, kind_of, missing, text_dates, text_flags
-from evenhand.tables import as_mask, missing_words, parse_text_numbers, text_array
+from evenhand.tables import (
+    as_mask,
+    holds_text,
+    missing_words,
+    parse_text_numbers,
+    read_table,
+    text_array,
+)
 
 CODE = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"
 """Text that is a code although it can be read as a number: a plus sign, a leading zero or more than
@@ -137,3 +145,54 @@ def found_schema(found: Mapping[str, Evidence]) -> Schema:
     return Schema(
         tuple(Column(name, evidence.kind, dtype=as_read) for name, evidence in found.items())
     )
+
+
+def read_typed(
+    path: str | os.PathLike[str], *, schema: Schema | None = None, text: Collection[str] = ()
+) -> tuple[pd.DataFrame, list[str]]:
+    r"""Read a table with columns of their kinds.
+
+    Parameters
+    ----------
+    path : path
+        A file ending in .csv, .csv.gz or .parquet, or a folder of them.
+    schema : Schema, optional
+        Of a model: its columns are read by it, whatever the file. Of other columns parquet names
+        the types; in csv a column is one of numbers, booleans or dates only if every cell of the
+        whole table can be read so.
+    text : collection of str
+        Columns of csv files that stay as they are written, such as ids.
+
+    Returns
+    -------
+    table : DataFrame
+        At least one row.
+    remarks : list of str
+        Warnings, such as of a column of text in which nearly all cells are numbers.
+
+    Raises
+    ------
+    InputError
+        As `tables.read_table` does, or if a value does not fit its column, with file, column, row
+        and value.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "loans.csv")
+    ...     _ = file.write_text("zip,income\n01234,1200\n98765,\n")
+    ...     read_typed(file)[0].values.tolist()
+    [['01234', 1200.0], ['98765', nan]]
+    """
+    known = schema or Schema()
+    table = read_table(path)
+    found: dict[str, Evidence] = {}
+    if holds_text(path):
+        unknown = [
+            name for name in map(str, table.columns) if name not in known and name not in text
+        ]
+        found = {name: Evidence.of_text(table[name]) for name in unknown}
+    kinds = known.without(text).with_others(found_schema(found))
+    remarks = [remark for name, one in found.items() if (remark := one.remark(name)) is not None]
+    return kinds.apply(table, os.path.basename(os.fspath(path))), remarks

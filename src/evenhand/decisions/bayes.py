@@ -23,9 +23,6 @@ Loss = Callable[..., ArrayLike]
 BLOCK_NUMBERS = 1 << 22
 """Losses computed at once, so that memory does not grow with the number of people."""
 
-NODES = 1024
-"""Outcomes, about, at which a function is computed for the expectation under one forecast."""
-
 SHIFT = "add a constant to the losses of all actions: decisions stay the same"
 
 
@@ -301,7 +298,8 @@ class BayesDecision:
         self, forecast: Forecast, X: Any, functions: list[int], expected: Floats
     ) -> None:
         """Fill in the expectations of losses that are functions, a block of people at a time."""
-        for rows in _blocks(len(forecast), NODES * int(np.prod(expected.shape[1:-1]))):
+        # the expectation under one forecast takes about 1,024 outcomes
+        for rows in _blocks(len(forecast), 1024 * int(np.prod(expected.shape[1:-1]))):
             part = forecast[rows].distribution
             people = None if X is None else take_rows(X, rows)
             for j in functions:

@@ -39,14 +39,8 @@ from evenhand.forecast import Forecast
 
 __all__ = ["LossGuarantee", "loss_guarantee"]
 
-CHECKED_PEOPLE = 200
-"""People at quantiles of whose forecasts losses are checked."""
-
 CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 """Levels of these quantiles."""
-
-CHECKED_OUTCOMES = 257
-"""Of these, and of the outcomes, so many each."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -303,10 +297,11 @@ def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
 def _likely(forecast: Forecast, y: Floats) -> Floats:
     """Outcomes at which losses are checked: observed ones, and quantiles of some forecasts."""
     n = len(forecast)
-    some = forecast[np.linspace(0, n - 1, min(n, CHECKED_PEOPLE)).astype(np.intp)]
+    # 200 people at most, and 257 outcomes of each kind
+    some = forecast[np.linspace(0, n - 1, min(n, 200)).astype(np.intp)]
     # of few people, evenly chosen: losses are the user's functions, and may be slow
     quantiles = some.ppf(CHECKED_LEVELS).ravel()
-    levels = np.linspace(0.0, 1.0, CHECKED_OUTCOMES)
+    levels = np.linspace(0.0, 1.0, 257)
     return np.concatenate(
         (np.quantile(y, levels), np.quantile(quantiles[np.isfinite(quantiles)], levels))
     )

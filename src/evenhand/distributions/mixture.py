@@ -13,9 +13,6 @@ from evenhand.distributions.base import Bools, Distribution, batch_array, broadc
 
 _LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
-MAX_PAIRED = 64
-"""Up to this many components the CRPS is summed over pairs; above, it is integrated."""
-
 SOLVED = 65_536
 """Numbers per temporary array of the solver: those of all points at once do not fit into the
 cache, nor into memory."""
@@ -107,7 +104,7 @@ class NormalMixture(Distribution):
 
     def crps(self, y: ArrayLike) -> Floats:
         # pairs of components grow with the square of their number
-        if self.loc.shape[-1] > MAX_PAIRED:
+        if self.loc.shape[-1] > 64:
             return super().crps(y)
         # E|Y - y| - E|Y - Y'| / 2 (Grimit et al. 2006)
         first = (

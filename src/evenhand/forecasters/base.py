@@ -11,17 +11,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
 from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
+from evenhand.forecasters.adapters import Base, allows_missing
 from evenhand.tables import row_blocks, take_rows
-
-POINT_DRAWS = 64
-"""Draws over which point forecasts are averaged where the draw is an input of the model."""
 
 POINT_ROWS = 1024
 """Rows whose means are taken at once: where a mean is no formula it goes through a table of
@@ -122,7 +120,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not forecast.is_randomized:
             return forecast, point_forecast(forecast)
         with unreported():  # what is unusual about the rows has been reported above
-            return forecast, point_forecast(self.forecast(X, nodes(POINT_DRAWS)))
+            return forecast, point_forecast(self.forecast(X, nodes(64)))
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """Let scikit-learn check names and shape.
@@ -222,6 +220,28 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        return tags
+
+
+class WrappingForecaster(Forecaster):
+    """A forecaster whose distributions are made from those of the model in `estimator`."""
+
+    estimator: Any
+
+    def _set_base(self, base: Base) -> None:
+        self._base = base
+        self.estimator_ = base.estimator
+
+    def base_forecast(self, X: Any) -> Forecast:
+        """Forecast as the model itself does, without what is put around it, shape (n,)."""
+        check_is_fitted(self)
+        return Forecast(self._base.distribution(self._check_new_rows(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        allowed = allows_missing(self.estimator)
+        if allowed is not None:
+            tags.input_tags.allow_nan = allowed
         return tags
 
 

@@ -27,14 +27,6 @@ from evenhand.forecasters.adapters import residual_distribution
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.booster_text import check_booster_text
 
-LEAST_RESIDUAL = 1e-3
-"""Least size of a residual in the target of the scale's trees, of the mean size: the gamma
-likelihood has no mass at 0."""
-
-LEAST_SCALE = 0.1
-"""Least scale in the weights of rows, of the median scale: no row counts for more than a
-hundred."""
-
 
 class BoostedDistributionRegressor(Forecaster):
     """Deterministic forecasts from boosted trees for the mean and the scale of each row.
@@ -287,12 +279,14 @@ class BoostedDistributionRegressor(Forecaster):
         # residuals of rows in training would be too small: the scale learns from held-out ones
         _, loc = self._cross_fit(rows, features, fold, settings | {"objective": "l2"}, y, weight)
         size = np.abs(y - loc)
-        size = np.maximum(size / (np.average(size, weights=weight) or 1.0), LEAST_RESIDUAL)
+        # the gamma likelihood has no mass at 0
+        size = np.maximum(size / (np.average(size, weights=weight) or 1.0), 1e-3)
         # the gamma likelihood of log link: the mean size is right whatever the residuals' shape
         gamma = settings | {"objective": "gamma"}
         self.scale_boosters_, log_scale = self._cross_fit(rows, features, fold, gamma, size, weight)
         scale = np.exp(log_scale)
-        precision = weight / np.maximum(scale, LEAST_SCALE * np.median(scale)) ** 2
+        # no row counts for more than a hundred rows of the median scale
+        precision = weight / np.maximum(scale, 0.1 * np.median(scale)) ** 2
         squares = settings | {"objective": "l2"}
         self.mean_boosters_, loc = self._cross_fit(
             rows, features, fold, squares, y, precision / precision.mean()

@@ -19,9 +19,6 @@ By = str | Sequence[str] | Callable[[Any], Any]
 Labels = NDArray[np.object_]
 Mask = NDArray[np.bool_]
 
-WARN_ROWS = 20
-"""Fewest rows of a forecast for a warning that most have labels never seen in training."""
-
 
 @dataclass(frozen=True)
 class Grouping:
@@ -73,7 +70,8 @@ class Grouping:
         """
         # None is a function's way to put a row into no group: it is no new label
         is_new = pd.notna(labels) & ~pd.Series(labels, dtype=object).isin(list(seen)).to_numpy()
-        if not callable(self.by) or labels.size < WARN_ROWS or 2 * is_new.sum() <= labels.size:
+        # of fewer rows most may be new by chance
+        if not callable(self.by) or labels.size < 20 or 2 * is_new.sum() <= labels.size:
             return
         warnings.warn(
             f"by: {int(is_new.sum())} of {labels.size} rows have labels never seen in training and"

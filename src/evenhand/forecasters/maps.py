@@ -13,13 +13,6 @@ from evenhand._validate import Floats
 Labels = NDArray[np.object_]
 Mask = NDArray[np.bool_]
 
-MIN_GROUP_ROWS = 50
-"""Fewest rows from which a group learns a map of its own: 10 knots, each with a standard error
-of at most 0.07."""
-
-MAX_KNOTS = 200
-"""Most knots of a map between 0 and 1."""
-
 LEAST_PIT = 1e-12
 """PITs nearer to 0 or 1 than this, or nearer to each other, count as tied: floats have no digits
 left near 1."""
@@ -52,7 +45,8 @@ def learn_maps(
     rows: list[tuple[str, int, str]] = []
     for name, mask in groups:
         inside = used & mask
-        own = int(inside.sum()) >= MIN_GROUP_ROWS
+        # a map of 50 rows has 10 knots, each with a standard error of at most 0.07
+        own = int(inside.sum()) >= 50
         rows.append((name, int(inside.sum()), "own" if own else "pooled"))
         if own:
             maps.append(_learn_map(pit[inside], weight[inside]))
@@ -83,7 +77,7 @@ def _learn_map(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
     # steps of a histogram with equal masses whose bias and noise are in balance; unequal weights
     # count as fewer rows (Kish)
     n_effective = weight.sum() ** 2 / (weight**2).sum()
-    n_steps = int(np.clip(round(2 * n_effective**0.4), 2, MAX_KNOTS))
+    n_steps = int(np.clip(round(2 * n_effective**0.4), 2, 200))
     values = np.arange(1, n_steps) / n_steps
     ends = [0.0], [1.0]
     shares, places = (np.concatenate((ends[0], knots, ends[1])) for knots in (share, place))

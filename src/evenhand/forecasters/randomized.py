@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import Floats, OnDiscrete, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import KINDS, ForecasterBase, frozen, kind_of
-from evenhand.forecasters.base import State, point_forecast
+from evenhand.forecasters.adapters import KINDS, ForecasterBase, Training, frozen, kind_of
+from evenhand.forecasters.base import State, WrappingForecaster, point_forecast
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
-from evenhand.forecasters.wrapper import WrappingForecaster
 from evenhand.links import Link, make_link
 
 
@@ -153,7 +152,8 @@ class RandomizedRegressor(WrappingForecaster):
             )
         # estimators that take no weights must be fitted without them
         given = None if sample_weight is None else weight
-        self._set_base(kind_of(estimator).fit(estimator, table, outcomes, given, cv, random))
+        rows = Training(table, outcomes, given, cv, random)
+        self._set_base(kind_of(estimator).fit(estimator, rows))
         return self
 
     @classmethod

@@ -7,18 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import Floats, OnDiscrete, bad_input, check_continuous, check_count
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import KINDS, Base, ResidualBase, frozen, kind_of
-from evenhand.forecasters.base import State
+from evenhand.forecasters.adapters import KINDS, Base, ResidualBase, Training, frozen, kind_of
+from evenhand.forecasters.base import State, WrappingForecaster
 from evenhand.forecasters.grouping import By, Grouping
 from evenhand.forecasters.maps import group_table, learn_maps, map_of_rows
-from evenhand.forecasters.wrapper import WrappingForecaster
 from evenhand.tables import take_rows
 
 
@@ -132,16 +130,16 @@ class RecalibratedRegressor(WrappingForecaster):
         is_held_out = kind.is_held_out(self.estimator)
         # each fold needs two rows
         if not is_held_out and outcomes.size < 2 * cv:
-            rows = "rows" if given is None else "rows of positive weight"
-            raise bad_input(
-                "X", f"have at least {2 * cv} {rows} for cv={cv}", f"n_samples = {outcomes.size}"
-            )
+            what = "rows" if given is None else "rows of positive weight"
+            rule = f"have at least {2 * cv} {what} for cv={cv}"
+            raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
         grouping = None if self.by is None else Grouping.learn(self.by, table)
         groups = () if grouping is None else grouping.groups(table)
         self._grouping = grouping
-        self._set_base(kind.fit(self.estimator, table, outcomes, given, cv, random))
+        rows = Training(table, outcomes, given, cv, random)
+        self._set_base(kind.fit(self.estimator, rows))
         # the model has seen none of these rows: all PITs are of unseen rows already
         if is_held_out:
             pit = self._base.distribution(table).cdf(outcomes)
@@ -149,7 +147,7 @@ class RecalibratedRegressor(WrappingForecaster):
             pit = self._base.unseen_pit  # its residuals are cross-fitted already
         else:
             # a frozen plain regressor is not fitted again, but the distribution of its residuals is
-            pit = _cross_fitted_pit(kind, self.estimator, table, outcomes, given, cv, random)
+            pit = _cross_fitted_pit(kind, self.estimator, rows)
         if not np.isfinite(pit).all():
             raise bad_input(
                 "estimator",
@@ -252,27 +250,10 @@ class RecalibratedRegressor(WrappingForecaster):
         return model
 
 
-def _cross_fitted_pit(
-    kind: type[Base],
-    estimator: Any,
-    X: Any,
-    y: Floats,
-    weight: Floats | None,
-    cv: int,
-    random: np.random.Generator,
-) -> Floats:
+def _cross_fitted_pit(kind: type[Base], estimator: Any, rows: Training) -> Floats:
     """PITs of each row under the model fitted without its fold."""
-    pit = np.empty(y.size)
-    seed = int(random.integers(2**31))
-    for learn, hold in KFold(cv, shuffle=True, random_state=seed).split(np.empty((y.size, 1))):
-        inner = max(2, min(cv, learn.size // 2))  # folds of the residuals, where few rows are left
-        part = kind.fit(
-            estimator,
-            take_rows(X, learn),
-            y[learn],
-            None if weight is None else weight[learn],
-            inner,
-            random,
-        )
-        pit[hold] = part.distribution(take_rows(X, hold)).cdf(y[hold])
+    pit = np.empty(rows.y.size)
+    for learn, hold in rows.folds():
+        part = kind.fit(estimator, learn)
+        pit[hold] = part.distribution(take_rows(rows.X, hold)).cdf(rows.y[hold])
     return pit

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import interpolate, special
 
 from evenhand._validate import Floats, bad_input, check_draws, check_fraction
-from evenhand.links.mean_error import alpha_from_mean_error
-from evenhand.links.quadrature import gauss_legendre
+from evenhand.links.quadrature import alpha_from_mean_error, gauss_legendre
 
 TINY = 1e-300
 """Probabilities are floored here before a logarithm: the smallest that leaves room to multiply."""

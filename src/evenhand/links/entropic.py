@@ -24,14 +24,9 @@ from scipy import interpolate, optimize, special
 from evenhand._logarithms import log_expm1, log_expm1_scaled, log_softplus, softplus
 from evenhand._validate import Floats
 from evenhand.links.base import Link, check_kappa
-from evenhand.links.mean_error import laplace_mean_error
-from evenhand.links.quadrature import gauss_legendre
+from evenhand.links.quadrature import gauss_legendre, laplace_mean_error
 
 Function = Callable[[Floats], Floats]
-
-LAYER = 40.0
-"""Scaled length after which the potential is flat: exp(-sqrt(2) 40) is far below rounding."""
-
 
 NEGLIGIBLE = 1e-12
 """Below this kappa the link is taken as the identity: its density differs from 1 by less."""
@@ -209,8 +204,9 @@ def statistics_of(profile: Profile, kappa: float) -> tuple[float, float]:
     return error, float(max(np.log(kappa / 2) - 2 * log_end - 2 * kappa * error, 0.0))
 
 
-FLAT = 2 * LAYER
-"""From this kappa on both ends are alone: one profile serves, with a flat stretch between."""
+FLAT = 80.0
+"""From this kappa on both ends are alone: one profile serves, with a flat stretch between. After
+half of it the potential is flat, as exp(-40 sqrt(2)) is far below rounding."""
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from scipy import special
 
 from evenhand._validate import Floats, check_fraction
 from evenhand.links.base import TINY, Link
-from evenhand.links.mean_error import laplace_mean_error
+from evenhand.links.quadrature import laplace_mean_error
 
 
 class Gaussian(Link):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenhand._logarithms import log1mexp, log_expm1_scaled, log_softplus, softplus
 from evenhand._validate import Floats
 from evenhand.links.base import Link, check_kappa
-from evenhand.links.mean_error import half_unit_rule, laplace_mean_error
+from evenhand.links.quadrature import half_unit_rule, laplace_mean_error
 
 
 class Laplace(Link):

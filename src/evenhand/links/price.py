@@ -103,17 +103,17 @@ def _remainder(exact: bool) -> interpolate.BSpline:
     """
     guess = np.linspace(1 / 100, 1 - 1 / 100, 100)
     kappa = 5 * guess / (1 - guess)  # spreads `3 error` almost evenly
-    error, price = np.array(sorted((_entropic if exact else _laplace)(float(k)) for k in kappa)).T
+    if exact:
+        found = [_entropic(float(k)) for k in kappa]
+    else:
+        links = [Laplace.from_kappa(float(k)) for k in kappa]
+        found = [(link.mean_error, link.price) for link in links]
+    error, price = np.array(sorted(found)).T
     part = error / FREE
     inner = (price - _main_term(part)) / (1 - part) ** 2
     variance = 2 / 45 if exact else 1 / 20
     values = np.concatenate(([np.log(3 / 2)], inner, [FREE**2 / (2 * variance) - 1 / 2]))
     return interpolate.make_interp_spline(np.concatenate(([0.0], part, [1.0])), values, k=5)
-
-
-def _laplace(kappa: float) -> tuple[float, float]:
-    link = Laplace.from_kappa(kappa)
-    return link.mean_error, link.price
 
 
 def _entropic(kappa: float) -> tuple[float, float]:
@@ -122,13 +122,8 @@ def _entropic(kappa: float) -> tuple[float, float]:
     Below `FLAT` at a kappa only near `kappa`.
     """
     if kappa >= FLAT:
-        return statistics_of(_longest(), kappa)
+        return statistics_of(profile_at(FLAT), kappa)
     # right in both limits and near between them: points of a grid need no more, and nothing is
     # solved for
     profile = Profile.from_logit(float(np.log(kappa / 2) + kappa / np.sqrt(2)))
     return statistics_of(profile, 2 * profile.length)
-
-
-@lru_cache(maxsize=1)
-def _longest() -> Profile:
-    return profile_at(FLAT)

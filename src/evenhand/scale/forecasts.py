@@ -149,7 +149,7 @@ def forecast_parts(
     subject = as_subject(model)
     fingerprint = KeyedDraws(key, context).fingerprint
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
-    parts = parts.typed(subject.schema)
+    parts = parts.typed(subject.schema.apply)
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
     source = parts.source
     used = subject.columns(parts.columns, source)

@@ -34,7 +34,7 @@ def typed_parts(
     # parquet parts have types; a cell of csv is text, and one part may hold whole numbers where
     # another holds words, so that only all parts together show what the column is
     if not unknown or all(count is not None for count in parts.counts):
-        return parts.typed(schema)
+        return parts.typed(schema.apply)
     found: dict[int, Found] = dict(over(look_at_part, unknown, description="reading types"))
     for i, error in _misfits(found, parts, unknown):
         if skipped is None:
@@ -44,7 +44,7 @@ def typed_parts(
     total = {
         name: reduce(add, (one[name] for one in found.values()), Evidence()) for name in unknown
     }
-    return parts.typed(schema.with_others(found_schema(total)))
+    return parts.typed(schema.with_others(found_schema(total)).apply)
 
 
 def look_at_part(columns: tuple[str, ...], parts: Parts, i: int, advance: Advance) -> Found:

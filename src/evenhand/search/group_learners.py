@@ -26,9 +26,6 @@ from evenhand.search.patterns import (
 
 TREES = 50
 
-MOST_TREE_ROWS = 2000
-"""Most rows that one tree is grown on; the other trees see the other rows."""
-
 FAR = 3.0
 """Bound on standardised features of the linear model, so that no single row has a high leverage."""
 
@@ -159,7 +156,8 @@ def _forest(matrix: Floats, targets: Floats, random: np.random.Generator) -> Fit
         min_samples_leaf=min(20, max(n // 8, 1)),
         # a third of the features, as usual in regression, but at least five
         max_features=max(1 / 3, min(1.0, 5 / matrix.shape[1])),
-        max_samples=min(n, MOST_TREE_ROWS),
+        # other trees see the other rows
+        max_samples=min(n, 2000),
         oob_score=True,
         random_state=int(random.integers(2**31)),
     )

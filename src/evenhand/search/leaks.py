@@ -17,19 +17,6 @@ from evenhand.search.masks import Bools, Ints
 
 __all__ = ["LEAK_COLUMNS", "find_leaks"]
 
-MOST_APART = 0.01
-"""Largest share of the rows on which a group may differ from a range of outcomes."""
-
-MOST_APART_OF_GROUP = 0.1
-"""The same as a share of the group, or of its complement if that is smaller: by the first rule
-alone any rare group would qualify."""
-
-FEWEST_ROWS = 10
-"""Fewest rows of a group, and of its complement: fewer may be a range by chance."""
-
-LEAST_CORRELATION = 0.99
-"""Absolute rank correlation with the outcome above which a feature may be made from it."""
-
 LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 
 
@@ -129,11 +116,14 @@ def _apart(mask: Bools, outcomes: _Ranges, medians: _Ranges) -> float:
     size = int(np.count_nonzero(mask))
     smaller = min(size, n - size)
     # a few rows are often a range of outcomes by chance
-    if smaller < FEWEST_ROWS:
+    # fewer rows, in the group or outside, may be a range by chance
+    if smaller < 10:
         return np.nan
     apart = outcomes.apart(mask)
     # a range of outcomes is no leak if the forecasts know as much: then the group was predictable
-    is_range = apart <= MOST_APART * n and apart <= MOST_APART_OF_GROUP * smaller
+    # on 1% of the rows at most, and on a tenth of the group or of its complement: by the first
+    # rule alone any rare group would qualify
+    is_range = apart <= 0.01 * n and apart <= 0.1 * smaller
     return apart / n if is_range and apart < medians.apart(mask) else np.nan
 
 
@@ -199,7 +189,7 @@ class _Ranks:
             outcomes = stats.rankdata(self.y[there])
             of_median = _correlation(stats.rankdata(self.median[there]), outcomes)
         own = _correlation(stats.rankdata(numbers[there]), outcomes)
-        return (own, of_median) if own > LEAST_CORRELATION and own > of_median else (np.nan, np.nan)
+        return (own, of_median) if own > 0.99 and own > of_median else (np.nan, np.nan)
 
 
 def _as_numbers(values: pd.Series[Any]) -> Floats:

@@ -36,9 +36,6 @@ __all__ = ["FoundGroup", "GroupSearch", "find_group"]
 FIRST_SHARE = 0.4
 """Share of the rows in the first fold, which is used for learning and never judged."""
 
-RULE_SHARE = 0.8
-"""Least error of a rule in words, as a share of the learned group's error."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoundGroup:
@@ -359,10 +356,8 @@ def _rule_in_words(
     for rule, found in zip(rules, values, strict=False):
         judged = np.concatenate(found)
         share = judged.size / n_judged
-        if (
-            mass / RULE_STRETCH <= share <= mass * RULE_STRETCH
-            and judged.mean() >= RULE_SHARE * error
-        ):
+        # a rule may give away a fifth of the error for being words
+        if mass / RULE_STRETCH <= share <= mass * RULE_STRETCH and judged.mean() >= 0.8 * error:
             return rule.words(encoder), share
     return None
 

@@ -13,9 +13,6 @@ MULTIPLES = (1.0, 2.0, 4.0)
 WEIGHTS = (0.8, 0.1, 0.1)
 """Stakes as multiples of the best one for the bound, and the share of the capital on each."""
 
-LARGEST_STAKE = 1.98
-"""At a stake of 2 a single value of -1/2 would lose all the capital."""
-
 
 def mean_lower_bound(
     values: ArrayLike, confidence: float = 0.95, *, deviation: float = 12**-0.5
@@ -68,7 +65,8 @@ def mean_lower_bound(
     # log(1 + b v) is about b v - b^2 v^2 / 2, so the bound at level L is sharpest for
     # b = sqrt(2 L / n) / deviation; larger stakes make p-values of strong effects smaller
     stake = math.sqrt(2 * level / bets.size) / max(deviation, 1e-3)
-    stakes = np.minimum(stake * np.array(MULTIPLES), LARGEST_STAKE)
+    # at a stake of 2 a single value of -1/2 would lose all the capital
+    stakes = np.minimum(stake * np.array(MULTIPLES), 1.98)
     gains = np.log1p(stakes[:, None] * bets).sum(axis=-1)
 
     def log_capital(theta: float) -> float:

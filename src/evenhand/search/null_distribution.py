@@ -120,9 +120,8 @@ def null_curve(
     pits = as_pits(pit)
     shares = check_masses(masses)
     check_count("n_simulations", n_simulations, least=2)
-    if not callable(selection) and selection not in SEARCHES:
-        known = ", ".join(map(repr, SEARCHES))
-        raise bad_input("selection", f"be {known} or a function", repr(selection))
+    if not callable(selection) and selection not in ("oracle", "fixed"):
+        raise bad_input("selection", "be 'oracle', 'fixed' or a function", repr(selection))
     if link is not None and not isinstance(link, Link):
         raise bad_input(
             "link", "be a link or None", repr(link), "evenhand.links.Entropic(alpha=0.1) makes one"
@@ -149,29 +148,16 @@ def null_curve(
     return NullCurve(shares, errors.mean(axis=0), low, high)
 
 
-def _oracle_errors(pit: Floats, masses: Floats, random: np.random.Generator) -> Floats:
-    return worst_groups(pit, masses, random)[0]
-
-
-def _fixed_errors(pit: Floats, masses: Floats, random: np.random.Generator) -> Floats:
-    # rows are exchangeable: the first are as good as any
-    groups = [pit[:k].reshape(1, -1) for k in group_sizes(masses, pit.shape[0])]
-    return np.concatenate([row_distances(group) for group in groups])
-
-
-SEARCHES: dict[str, Callable[[Floats, Floats, np.random.Generator], Floats]] = {
-    "oracle": _oracle_errors,
-    "fixed": _fixed_errors,
-}
-"""Group searches that have a name: PITs, masses and random numbers to the errors found."""
-
-
 def _search(
     selection: str | Search, pit: Floats, masses: Floats, random: np.random.Generator
 ) -> Floats:
     """Return the errors of the groups that a search finds."""
+    if selection == "oracle":
+        return worst_groups(pit, masses, random)[0]
     if not callable(selection):
-        return SEARCHES[selection](pit, masses, random)
+        # a fixed group: rows are exchangeable, and the first are as good as any
+        groups = [pit[:k].reshape(1, -1) for k in group_sizes(masses, pit.shape[0])]
+        return np.concatenate([row_distances(group) for group in groups])
     errors = np.asarray(selection(pit, masses), dtype=np.float64)
     if errors.shape != masses.shape:
         raise bad_input(

@@ -20,9 +20,6 @@ BINS = 64
 BLOCK_ROWS = 4096
 """Rows multiplied at once: as floats, 0/1 columns take eight times their memory."""
 
-BLOCK_PAIRS = 1024
-"""Pairs of columns whose histograms are worked on at once, in the cache."""
-
 ALL_ROWS, NO_MASK = -1, -2
 """In place of the number of a mask."""
 
@@ -184,7 +181,8 @@ def _areas(
     below = _counts_below(rows, columns, left, right, places).astype(dtype, copy=False)
     singles = _deviations(below[:, :k], total[:k])
     areas = {sign: np.full(a.size, np.nan) for sign in wanted}
-    for part in row_blocks(a.size, BLOCK_PAIRS):
+    # histograms of so many pairs of columns fit into the cache
+    for part in row_blocks(a.size, 1024):
         both = _deviations(below[:, k:][:, part], total[k:][part])
         ours = singles.take(a[part], axis=-1)
         theirs = singles.take(b[part], axis=-1)

@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats
 from evenhand.columns import Condition, TableEncoder
 
-MOST_FEATURES = 3
-"""Features that a group is described by."""
-
 RULE_STRETCH = 1.5
 """Largest ratio, either way, of the rows that a rule takes in to those that are wanted."""
 
@@ -86,7 +83,7 @@ def main_features(
     )
     widths = [len(column.names_out) for column in encoder.columns_]
     totals = np.add.reduceat(tree.feature_importances_, np.cumsum([0, *widths[:-1]]))
-    order = np.argsort(-totals, kind="stable")[:MOST_FEATURES]
+    order = np.argsort(-totals, kind="stable")[:3]
     return tuple(encoder.columns_[i].name for i in order if totals[i] > 0)
 
 

@@ -36,9 +36,6 @@ __all__ = ["scan_groups"]
 LEVEL = 0.05
 """Adjusted p-value from which on the error of a group may be chance and has no direction."""
 
-COVERAGE = 0.8
-"""Level of the central interval whose coverage is reported."""
-
 BLOCK_ROWS = 4096
 """Rows whose intervals are compared at once, so that memory stays that of the PITs."""
 
@@ -192,7 +189,7 @@ def _quantities_of(pits: PITs, residual: Floats | None, random_state: RandomStat
     # the draws of one person share an outcome and are dependent: only one may enter a test
     draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
     u = pits.matrix[np.arange(n), draw]
-    inside = [covered(pits.take(rows), COVERAGE) for rows in row_blocks(n, BLOCK_ROWS)]
+    inside = [covered(pits.take(rows), 0.8) for rows in row_blocks(n, BLOCK_ROWS)]
     weighted = [np.concatenate(inside)] + ([] if residual is None else [residual])
     if pits.weights is not None:
         weighted = [pits.weights * values for values in weighted] + [pits.weights]

@@ -36,8 +36,13 @@ from evenhand.selection.estimators import (
 )
 from evenhand.selection.link_choice import choose_link, fit_model
 from evenhand.selection.result import Selection
-from evenhand.selection.rows import SplitRows, naming_the_split, split_rows
-from evenhand.selection.target import Target, least_price
+from evenhand.selection.rows import (
+    SplitRows,
+    Target,
+    least_price,
+    naming_the_split,
+    split_rows,
+)
 from evenhand.tables import take_rows
 
 CERTIFY_SHARE = 0.3

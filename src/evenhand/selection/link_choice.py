@@ -18,11 +18,7 @@ from evenhand.forecasters import By, MixtureMLPRegressor, RandomizedRegressor, R
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.estimators import without_outcome_checks
 from evenhand.selection.result import Selection
-from evenhand.selection.rows import SplitRows, naming_the_split
-from evenhand.selection.target import Target, least_price
-
-PRICE_DRAWS = 16
-"""Draws per person that the price is averaged over."""
+from evenhand.selection.rows import SplitRows, Target, least_price, naming_the_split
 
 
 def fit_model(
@@ -85,7 +81,8 @@ def choose_link(
     proof = replace(proof, one_row_each=rows.one_row_each)
     # the fit does not depend on alpha: the link is chosen afterwards
     model.set_params(alpha=proof.link.alpha)
-    draws = jittered(y.size, PRICE_DRAWS, random)
+    # the price and the average error are means over 16 draws per person
+    draws = jittered(y.size, 16, random)
     randomized_pit = proof.link.ppf(pit[:, None], draws)
     # log h = log g - log k at the base's PIT: the price needs no second look at the forecasts
     price = float(proof.link.logpdf(randomized_pit, draws).mean())

@@ -1,4 +1,4 @@
-"""Split of a table into rows to learn from and rows to certify on."""
+"""Target of a selection, and the split into rows to learn from and rows to certify on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._ids import check_cluster
-from evenhand._validate import Floats, InputError, bad_input
+from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.draws import one_row_each
+from evenhand.links import Link, make_link, price_of_proof
 from evenhand.tables import take_rows
+
+
+@dataclass(frozen=True)
+class Target:
+    """Largest group error to be certified, and the family of links to choose from."""
+
+    max_group_error: float
+    group_mass: float
+    confidence: float
+    family: Link
+
+    @classmethod
+    def checked(
+        cls, max_group_error: float, group_mass: float, confidence: float, link: str
+    ) -> Target:
+        """Make a target from what a caller asks for, and refuse what no model can meet."""
+        check_fraction("max_group_error", max_group_error)
+        if max_group_error >= 0.5:
+            raise bad_input("max_group_error", "be below 0.5, the worst there is", max_group_error)
+        check_fraction("group_mass", group_mass, high_open=False)
+        check_fraction("confidence", confidence)
+        family = make_link(link, 1.0)
+        return cls(float(max_group_error), float(group_mass), float(confidence), family)
 
 
 @dataclass(frozen=True)
@@ -80,3 +104,9 @@ def naming_the_split(rows: SplitRows) -> Iterator[None]:
             raise
         part = f"{rows.learn.size} of {rows.y.size:,} rows at certify_share={rows.share:g}"
         raise InputError(f"learning from {part}: {error}") from error
+
+
+def least_price(error: float) -> float:
+    """Least price in nats of any forecaster with this mean pathwise error."""
+    # without any draw the mean error of the truth is 1/3: a larger one costs nothing
+    return float(price_of_proof(min(error, 1 / 3)))

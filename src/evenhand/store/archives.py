@@ -22,8 +22,6 @@ in memory.
 MOST_MEMBERS = 1_000_000
 """Most members of a part: each array in it is one."""
 
-_BLOCK_BYTES = 2**20
-
 
 def check_archive(content: bytes) -> None:
     """Refuse an archive that declares or holds more than its bound.
@@ -62,7 +60,7 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, bound: int) -> 
     """Count the bytes of a member, in pieces that fit into memory whatever its size."""
     n_bytes = 0
     with archive.open(member) as stream:
-        while piece := stream.read(_BLOCK_BYTES):
+        while piece := stream.read(2**20):
             n_bytes += len(piece)
             if n_bytes > bound:
                 raise InputError(

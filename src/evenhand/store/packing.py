@@ -42,7 +42,7 @@ class PackedModel:
     manifest: bytes
     sha256: str
 
-    def warn_of_omissions(self, folder: Path, stacklevel: int = 2) -> None:
+    def warn_of_omissions(self, folder: Path) -> None:
         """Warn of models inside that could not be stored, and name where they are."""
         missing = "; ".join(
             f"{part['name']} {part['reason']}" for part in foreign_parts(self.entry)
@@ -55,7 +55,8 @@ class PackedModel:
                 f" estimator={given})"
             )
             message = f"{folder}: saved without a model inside: {missing}; {advice}"
-            warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+            # the line that calls `save`
+            warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def pack(model: Forecaster) -> PackedModel:

@@ -27,13 +27,6 @@ from evenhand.studies.verdicts import Claim, judge, spread_text, tally
 
 __all__ = ["run"]
 
-ALPHAS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-MAP_ALPHAS = (0.1, 0.4)
-LINK_ALPHAS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
-WRONG = (0.0, 0.5, 1.0, 2.0)
-SELECTED = (0.0, 0.1, 0.2, 0.3)
-MAP_ROLLOUTS = 5
-CONFIRM_ROLLOUTS = 20
 FRESH = 10_000
 """Distance of the seeds that confirm from those that search."""
 
@@ -51,13 +44,13 @@ def run(
     splits: int = 8,
     data: str | Path | None = None,
     jobs: int = 2,
-    alphas: Sequence[float] = ALPHAS,
-    wrong: Sequence[float] = WRONG,
-    selected: Sequence[float] = SELECTED,
-    map_alphas: Sequence[float] = MAP_ALPHAS,
-    link_alphas: Sequence[float] = LINK_ALPHAS,
-    map_rollouts: int = MAP_ROLLOUTS,
-    confirm_rollouts: int = CONFIRM_ROLLOUTS,
+    alphas: Sequence[float] = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0),
+    wrong: Sequence[float] = (0.0, 0.5, 1.0, 2.0),
+    selected: Sequence[float] = (0.0, 0.1, 0.2, 0.3),
+    map_alphas: Sequence[float] = (0.1, 0.4),
+    link_alphas: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0),
+    map_rollouts: int = 5,
+    confirm_rollouts: int = 20,
     max_steps: int = MAX_STEPS,
 ) -> str:
     """Run the study, or go on with it, and return what to show.
@@ -91,11 +84,8 @@ def run(
     table = None if data is None else str(data)
     # the table is not pinned by a checksum as that of crime is: parts say which people they are
     # about
-    common: dict[str, Any] = {
-        "max_steps": max_steps,
-        "people": fingerprint_people(table),
-        "version": __version__,
-    }
+    common: Row = {"max_steps": max_steps, "people": fingerprint_people(table)}
+    common |= {"version": __version__}
 
     compute = partial(_compute_rows, data=table, folder=out / "parts", jobs=jobs)
     say(
@@ -119,17 +109,9 @@ def run(
     # fresh roll-outs: the largest of many noisy gains is too large on those that it was chosen on
     say(f"credit: the settled cells on {confirm_rollouts} fresh roll-outs ...")
     seeds = range(seed + FRESH, seed + FRESH + confirm_rollouts)
-    tasks = [_fresh_task(s, bank, chosen[bank]) | common for bank in chosen for s in seeds]
+    tasks = [_fresh_task(s, bank, place) | common for bank, place in chosen.items() for s in seeds]
     fresh = compute(measure_cell, tasks)
 
-    listed = claims(games)
-    tables: dict[str, pd.DataFrame] = {
-        "claims": judge(listed),
-        "confirmed": judge_chosen(fresh),
-        "rows": games,
-        "map": cells,
-        "fresh": fresh,
-    }
     settings = common | {
         "alphas": list(alphas),
         "wrong": list(wrong),
@@ -141,10 +123,22 @@ def run(
             "confirm": list(seeds),
         },
     }
+    tables = {"rows": games, "map": cells, "fresh": fresh}
+    return _write_results(out, settings, tables, found, splits)
+
+
+def _write_results(
+    out: Path, settings: Row, measured: dict[str, pd.DataFrame], found: pd.DataFrame, splits: int
+) -> str:
+    """Judge the claims, write the folder of the study and return what to show."""
+    listed = claims(measured["rows"])
+    verdicts = {"claims": judge(listed), "confirmed": judge_chosen(measured["fresh"])}
+    tables = verdicts | measured
     lead = _lead(tables, listed, splits)
     results: dict[str, Any] = {"study": "credit", "settings": settings}
     results |= {name: rows.to_dict("records") for name, rows in tables.items()}
-    write_study(out, "Give Me Some Credit", lead, exhibits(tables, found, chosen), results)
+    shown = exhibits(tables, found, settings["settled"])
+    write_study(out, "Give Me Some Credit", lead, shown, results)
     return closing_message(out, lead)
 
 

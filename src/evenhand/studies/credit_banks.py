@@ -19,8 +19,7 @@ from evenhand.links import make_link
 from evenhand.search import worst_group_curve
 from evenhand.studies.credit_people import N_CUSTOMERS, N_EARLIER, SHARE_UNQUALIFIED, Rollout
 from evenhand.studies.lending import LearningApplicants, LendingGame, Round
-from evenhand.studies.recalibration import apply_map, learn_map
-from evenhand.studies.sweep import LINK, MASS, N_DRAWS, NETWORK, Row
+from evenhand.studies.sweep import LINK, MASS, N_DRAWS, NETWORK, Row, apply_map, learn_map
 
 LINKED = "link around boosted trees"
 """Name of the randomized boosted trees in tables."""

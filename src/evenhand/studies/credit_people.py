@@ -26,9 +26,6 @@ N_VALIDATION = 200
 N_EARLIER = 5000
 N_CUSTOMERS = 5000
 
-YOUNG = 0.3
-"""Share of people, the youngest, whose labels are too high at a bank with wrong labels."""
-
 Ints = NDArray[np.intp]
 
 
@@ -101,8 +98,8 @@ class Rollout:
         self.stop = others[N_TRAIN : N_TRAIN + N_VALIDATION]
         self.features = features
         self.worth = worth
-        # what the bank takes for the truth
-        self.labels = worth + wrong * chances.std() * (age <= np.quantile(age, YOUNG))
+        # what the bank takes for the truth; labels of the youngest three tenths are too high
+        self.labels = worth + wrong * chances.std() * (age <= np.quantile(age, 0.3))
 
     def game(self, share_unqualified: float = SHARE_UNQUALIFIED) -> LendingGame:
         """The paper's game with a threshold that this share of all people falls short of."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand._validate import Floats
 from evenhand.studies.crime_split import MASSES
-from evenhand.studies.sweep import LIKELIHOOD, MASS, NETWORK, PAIC, recalibration_claim, values_at
+from evenhand.studies.sweep import LIKELIHOOD, NETWORK, PAIC, recalibration_claim, values_at
 from evenhand.studies.verdicts import Claim, interval, judge
 
 MOSTLY = 0.9
@@ -51,11 +51,6 @@ def claims(rows: pd.DataFrame, features: list[str]) -> pd.DataFrame:
     return judge(_claims(network, features))
 
 
-def at_mass(row_errors: list[float]) -> float:
-    """Error of the worst group of mass `MASS`, from a curve over `MASSES`."""
-    return float(np.interp(MASS, MASSES, row_errors))
-
-
 def _claims(network: pd.DataFrame, features: list[str]) -> Iterator[Claim]:
     for recalibrated, how in ((False, ""), (True, ", recalibrated")):
         yield from _claims_of_alphas(network, recalibrated, how)
@@ -72,7 +67,7 @@ def _claims(network: pd.DataFrame, features: list[str]) -> Iterator[Claim]:
     )
     for alpha in (PAIC, LIKELIHOOD):
         own = network[(network["alpha"] == alpha) & ~network["recalibrated"]]
-        named = np.array([bool(kinds_of(group)) for group in own["interpretable_group"]])
+        named = np.array([bool(kinds_of(used)) for used in own["interpretable_features"]])
         claim = f"The least calibrated groups are ones to protect, alpha {alpha:g}"
         yield Claim(claim, measured, named, usual)
 
@@ -131,14 +126,14 @@ def _least_gap(network: pd.DataFrame, recalibrated: bool) -> tuple[str, Floats]:
     )
 
 
-def kinds_of(group: str) -> list[str]:
-    """Kinds of the paper's table whose features are in a group."""
-    text = group.lower()
+def kinds_of(features: Iterable[str]) -> list[str]:
+    """Kinds of the paper's table among the features that define a group."""
+    text = " ".join(features).lower()
     return [kind for kind, parts in KINDS.items() if any(part in text for part in parts)]
 
 
 def usual_share(features: list[str]) -> float:
     """Share of pairs of features with one of those kinds among them."""
-    named = np.mean([bool(kinds_of(feature)) for feature in features])
+    named = np.mean([bool(kinds_of([feature])) for feature in features])
     # a pair is of no such kind if neither feature is
     return float(1 - (1 - named) ** 2)

@@ -18,8 +18,17 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
 from evenhand.links import make_link
 from evenhand.search import find_group, null_curve, scan_groups, worst_group_curve
-from evenhand.studies.recalibration import apply_map, learn_map
-from evenhand.studies.sweep import LIKELIHOOD, LINK, MASS, N_DRAWS, NETWORK, PAIC, Row
+from evenhand.studies.sweep import (
+    LIKELIHOOD,
+    LINK,
+    MASS,
+    N_DRAWS,
+    NETWORK,
+    PAIC,
+    Row,
+    apply_map,
+    learn_map,
+)
 
 Protocol = Literal["published", "apart"]
 
@@ -35,7 +44,6 @@ MASSES = tuple(np.linspace(0.04, 1.0, 25).round(2).tolist())
 
 NULL_SIMULATIONS = 20
 
-FEW_DRAWS = 4
 LINKED = "link around an ensemble"
 
 
@@ -115,7 +123,7 @@ def _rows(
     random = split.random
     # many draws for PITs, few for CRPS and spread, which need a table per forecast
     wide = jittered(N_TEST, N_DRAWS, random["draws"])
-    few = jittered(N_TEST, FEW_DRAWS, random["few"])
+    few = jittered(N_TEST, 4, random["few"])
     recalibration_draws = jittered(len(split.recalibrate), N_DRAWS, random["recalibrate"])
     networks = PAICRegressor.path(
         X[learn],
@@ -128,13 +136,11 @@ def _rows(
         device="cpu",
     )
     for model in networks:
-        seen = (
-            model.forecast(X[split.recalibrate], recalibration_draws)
-            .pit(y[split.recalibrate], step=STEP, random_state=random["spread"])
-            .ravel()
-        )
+        seen = model.forecast(X[split.recalibrate], recalibration_draws)
         # one map for all draws: it acts on the PIT, whatever the draw behind it
-        learned = learn_map(seen)
+        learned = learn_map(
+            seen.pit(y[split.recalibrate], step=STEP, random_state=random["spread"])
+        )
         for recalibrated in (False, True):
             many, some = (model.forecast(X[split.test], r) for r in (wide, few))
             if recalibrated:
@@ -194,6 +200,7 @@ def _measured(split: Split, alpha: float, wide: Forecast, few: Forecast, draws: 
         "as_published": errors_as_published(pit, once),
         "interpretable_error": worst["error"],
         "interpretable_group": worst["group"],
+        "interpretable_features": list(worst["features"]),
         "interpretable_direction": worst["direction"],
         "interpretable_p": worst["p_adjusted"],
         "interpretable_as_published": scan_groups(once, split.features)["error"].max(),

@@ -8,6 +8,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats
+from evenhand.distributions import Recalibrated
+from evenhand.forecast import Forecast
+from evenhand.forecasters import learn_maps
 from evenhand.studies.verdicts import Claim, interval
 
 PAIC = 0.1
@@ -33,6 +36,22 @@ NEGLIGIBLE = 0.02
 times as large."""
 
 Row = dict[str, Any]
+Map = tuple[Floats, Floats]
+
+
+def learn_map(pit: Floats) -> Map:
+    """Levels and values of one isotonic map, from PITs of any shape (method: recalibration)."""
+    # draws of a person count as rows: one map is learned for all of them
+    seen = pit.ravel()
+    levels, values, _ = learn_maps(
+        seen, np.ones(seen.size), [("all", np.ones(seen.size, dtype=np.bool_))]
+    )
+    return levels[0], values[0]
+
+
+def apply_map(forecast: Forecast, learned: Map) -> Forecast:
+    """Recalibrate a forecast by the map."""
+    return Forecast(Recalibrated(forecast.distribution, *learned), forecast.r)
 
 
 def values_at(rows: pd.DataFrame, column: str, alpha: float, recalibrated: bool) -> Floats:

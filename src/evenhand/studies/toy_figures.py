@@ -159,7 +159,8 @@ def _panels(size: tuple[float, float], rows: int, columns: int) -> Any:
     return new_figure(size).subplots(rows, columns, squeeze=False)
 
 
-def _padded(values: Floats, share: float = 0.05) -> tuple[float, float]:
+def _padded(values: Floats) -> tuple[float, float]:
+    """Ends of an axis: those of the values, and a twentieth of their range on either side."""
     low = float(values.min())
     high = float(values.max())
-    return low - share * (high - low), high + share * (high - low)
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -25,19 +25,9 @@ from evenhand.tables.files import (
 from evenhand.tables.reading import check_same_columns, no_rows, table_paths, to_pandas, unify_types
 from evenhand.tables.typed_columns import row_blocks
 
-STREAM_BYTES = 1 << 16
-"""Bytes of a column that are read ahead; without a limit it would be the column's share of a row
-group, or more."""
-
-
-class Typing(Protocol):
-    """What gives the columns of a block their kinds; can be pickled."""
-
-    def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
-        """Return the block with typed columns.
-
-        `source` and `start`, the number of its first row, are for messages.
-        """
+Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
+"""Gives the columns of a block their kinds; the file name and the number of the block's first row
+are for messages. Can be pickled."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +150,7 @@ class Parts:
     ) -> Iterator[tuple[int, pd.DataFrame]]:
         for start, block in blocks:
             name = self.names[i]
-            yield start, block if self.kinds is None else self.kinds.apply(block, name, start)
+            yield start, block if self.kinds is None else self.kinds(block, name, start)
 
     def _csv_blocks(
         self, i: int, wanted: list[str], size: int
@@ -179,8 +169,9 @@ class Parts:
         path = self.paths[i]
         start = 0
         schema = pa.schema([self.schema.field(name) for name in wanted])
-        # pre_buffer would hold whole row groups in memory
-        with readable(path), open_parquet(path, pre_buffer=False, buffer_size=STREAM_BYTES) as file:
+        # pre_buffer would hold whole row groups in memory, and without a buffer size the reader a
+        # column's share of a row group
+        with readable(path), open_parquet(path, pre_buffer=False, buffer_size=1 << 16) as file:
             names = plain_schema(file.schema_arrow).names
             check_same_columns(names, self.columns, str(path), self.names[0])
             # another process may have written the part anew since it was opened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.distribution_bases import ForecasterBase
-from evenhand.forecasters.adapters.estimators import allows_missing, frozen, thawed
+from evenhand.forecasters.adapters.estimators import Training, allows_missing, frozen, thawed
 from evenhand.forecasters.adapters.foreign_columns import forecast_columns, forecast_from_columns
 from evenhand.forecasters.adapters.kinds import KINDS, kind_of
 from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
@@ -16,6 +16,7 @@ __all__ = [
     "ForecasterBase",
     "QuantileGrid",
     "ResidualBase",
+    "Training",
     "allows_missing",
     "forecast_columns",
     "forecast_from_columns",

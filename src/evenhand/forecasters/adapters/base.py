@@ -9,8 +9,7 @@ from sklearn.frozen import FrozenEstimator
 
 from evenhand._validate import Floats
 from evenhand.distributions import Distribution
-from evenhand.draws import RandomState
-from evenhand.forecasters.adapters.estimators import thawed
+from evenhand.forecasters.adapters.estimators import Training, thawed
 
 
 class Base(ABC):
@@ -38,9 +37,7 @@ class Base(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(
-        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
-    ) -> Self:
+    def fit(cls, estimator: Any, rows: Training) -> Self:
         """Fit a clone of the estimator, and whatever else the distribution needs."""
 
     @abstractmethod

@@ -11,11 +11,11 @@ from sklearn.frozen import FrozenEstimator
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.columns import unreported
 from evenhand.distributions import Distribution, Normal, from_ppf
-from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.estimators import (
     USE_A_FUNCTION,
+    Training,
     final_step,
     fitted,
     predict_options,
@@ -34,12 +34,10 @@ class ForecasterBase(Base):
         return hasattr(estimator, "forecast")
 
     @classmethod
-    def fit(
-        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
-    ) -> Self:
-        base = cls(fitted(estimator, X, y, weight))
+    def fit(cls, estimator: Any, rows: Training) -> Self:
+        base = cls(fitted(estimator, rows))
         # a randomized forecaster is refused here, not at the first forecast
-        base.distribution(take_rows(X, [0]))
+        base.distribution(take_rows(rows.X, [0]))
         return base
 
     def distribution(self, X: Any) -> Distribution:
@@ -72,12 +70,10 @@ class CallableBase(Base):
         return True
 
     @classmethod
-    def fit(
-        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
-    ) -> Self:
+    def fit(cls, estimator: Any, rows: Training) -> Self:
         base = cls(thawed(estimator))
         # output of another kind is refused here, not at the first forecast
-        base.distribution(take_rows(X, [0]))
+        base.distribution(take_rows(rows.X, [0]))
         return base
 
     def distribution(self, X: Any) -> Distribution:
@@ -107,14 +103,10 @@ class PPFBase(Base):
         return _ppf_method(estimator) is not None
 
     @classmethod
-    def fit(
-        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
-    ) -> Self:
+    def fit(cls, estimator: Any, rows: Training) -> Self:
         # scikit-learn cannot see of every such model whether it is fitted: its first forecast shows
-        base = cls(
-            estimator if isinstance(estimator, FrozenEstimator) else fitted(estimator, X, y, weight)
-        )
-        base.distribution(take_rows(X, [0]))
+        base = cls(estimator if isinstance(estimator, FrozenEstimator) else fitted(estimator, rows))
+        base.distribution(take_rows(rows.X, [0]))
         return base
 
     def distribution(self, X: Any) -> Distribution:
@@ -149,10 +141,8 @@ class ReturnStdBase(Base):
         return "return_std" in predict_options(estimator)
 
     @classmethod
-    def fit(
-        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
-    ) -> Self:
-        return cls(fitted(estimator, X, y, weight), cls.floor(y))
+    def fit(cls, estimator: Any, rows: Training) -> Self:
+        return cls(fitted(estimator, rows), cls.floor(rows.y))
 
     @staticmethod
     def floor(y: Floats) -> float:

@@ -12,7 +12,6 @@ from sklearn.ensemble import BaggingRegressor, VotingRegressor
 
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.distributions import Distribution, Normal, NormalMixture
-from evenhand.draws import RandomState
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.distribution_bases import (
     CallableBase,
@@ -20,7 +19,7 @@ from evenhand.forecasters.adapters.distribution_bases import (
     PPFBase,
     ReturnStdBase,
 )
-from evenhand.forecasters.adapters.estimators import frozen, thawed
+from evenhand.forecasters.adapters.estimators import Training, frozen, thawed
 from evenhand.forecasters.adapters.quantile_bases import QuantileBase
 from evenhand.forecasters.adapters.residual_bases import ResidualBase
 from evenhand.tables import take_rows
@@ -44,9 +43,7 @@ class MembersBase(Base):
         return all(kind_of(member).is_held_out(member) for member in _members(estimator))
 
     @classmethod
-    def fit(
-        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
-    ) -> Self:
+    def fit(cls, estimator: Any, rows: Training) -> Self:
         members = _members(estimator)
         if not members:
             raise bad_input("estimator", "hold at least one model", "an empty list")
@@ -55,8 +52,8 @@ class MembersBase(Base):
         for member in members:
             if not issubclass(kind_of(member), served):
                 raise _not_normal(member)
-        base = cls([kind_of(member).fit(member, X, y, weight, cv, random) for member in members])
-        base.distribution(take_rows(X, [0]))
+        base = cls([kind_of(member).fit(member, rows) for member in members])
+        base.distribution(take_rows(rows.X, [0]))
         return base
 
     def distribution(self, X: Any) -> Distribution:

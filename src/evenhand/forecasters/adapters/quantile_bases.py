@@ -12,10 +12,10 @@ from sklearn.frozen import FrozenEstimator
 
 from evenhand._validate import Floats, bad_input
 from evenhand.distributions import Distribution, Quantiles
-from evenhand.draws import RandomState
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.estimators import (
     USE_A_FUNCTION,
+    Training,
     allows_missing,
     final_step,
     fitted,
@@ -32,10 +32,6 @@ ASKED_LEVELS = tuple(round(0.02 * k, 2) for k in range(1, 50))
 
 LEVEL_NAMES = ("levels", "quantiles", "quantile_alpha")
 """Attributes with the levels at which a model predicts."""
-
-SHARPEST = 50.0
-"""Greatest density between two quantiles, in units of the row's mean density; beyond it, the
-models contradict each other."""
 
 
 class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -91,20 +87,16 @@ class QuantileBase(Base):
         return known_levels(estimator) is not None
 
     @classmethod
-    def fit(
-        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
-    ) -> Self:
+    def fit(cls, estimator: Any, rows: Training) -> Self:
         is_known = known_levels(thawed(estimator)) is not None
         parameter = None if is_known else level_parameter(estimator)
         if parameter is None:
-            base = cls(fitted(estimator, X, y, weight))
+            base = cls(fitted(estimator, rows))
         else:
             # one model per level: a single quantile is no distribution
             copies = (clone(estimator).set_params(**{parameter: level}) for level in FITTED_LEVELS)
-            base = cls(
-                QuantileGrid([fitted(copy, X, y, weight) for copy in copies], list(FITTED_LEVELS))
-            )
-        base.distribution(take_rows(X, [0]))
+            base = cls(QuantileGrid([fitted(copy, rows) for copy in copies], list(FITTED_LEVELS)))
+        base.distribution(take_rows(rows.X, [0]))
         return base
 
     def distribution(self, X: Any) -> Distribution:
@@ -132,7 +124,8 @@ def spaced(levels: Floats, values: Floats) -> Floats:
     # monotone rearrangement (Chernozhukov, Fernandez-Val & Galichon 2010)
     ordered = np.sort(values, axis=-1)
     mean_gaps = np.diff(levels) * (ordered[:, -1:] - ordered[:, :1]) / (levels[-1] - levels[0])
-    short = np.maximum(mean_gaps / SHARPEST - np.diff(ordered, axis=-1), 0.0)
+    # beyond 50 times the row's mean density the models of two levels contradict each other
+    short = np.maximum(mean_gaps / 50 - np.diff(ordered, axis=-1), 0.0)
     shift = np.concatenate([np.zeros((len(ordered), 1)), np.cumsum(short, axis=-1)], axis=-1)
     # the middle quantile stays where the model has it
     return np.asarray(ordered + shift - shift[:, [levels.size // 2]])

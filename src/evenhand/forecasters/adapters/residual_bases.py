@@ -6,13 +6,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold
 
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.distributions import Distribution, LocationScale, Quantiles
-from evenhand.draws import RandomState, generator
 from evenhand.forecasters.adapters.base import Base
-from evenhand.forecasters.adapters.estimators import fitted
+from evenhand.forecasters.adapters.estimators import Training, fitted
 from evenhand.tables import take_rows
 
 
@@ -39,24 +37,26 @@ class ResidualBase(Base):
         return False  # residuals are learned even of a fitted model
 
     @classmethod
-    def fit(
-        cls, estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: RandomState
-    ) -> Self:
-        n = y.size
+    def fit(cls, estimator: Any, rows: Training) -> Self:
+        n = rows.y.size
         is_frozen = isinstance(estimator, FrozenEstimator)
-        if n < 2 * cv and not is_frozen:
-            raise bad_input("X", f"have at least {2 * cv} rows for cv={cv}", f"n_samples = {n}")
+        if n < 2 * rows.cv and not is_frozen:
+            rule = f"have at least {2 * rows.cv} rows for cv={rows.cv}"
+            raise bad_input("X", rule, f"n_samples = {n}")
         # the model that forecasts learns from all rows; those of the folds give residuals only
-        model = fitted(estimator, X, y, weight)
+        model = fitted(estimator, rows)
         if is_frozen:
-            residuals = y - np.ravel(model.predict(X))
+            residuals = rows.y - np.ravel(model.predict(rows.X))
         else:
-            residuals = _cross_fitted_residuals(estimator, X, y, weight, cv, generator(random))
+            residuals = np.empty(n)
+            for learn, hold in rows.folds():
+                predicted = fitted(estimator, learn).predict(take_rows(rows.X, hold))
+                residuals[hold] = rows.y[hold] - np.ravel(predicted)
         if not np.isfinite(residuals).all():
             raise InputError(
                 f"estimator {type(estimator).__name__} predicts values that are not finite"
             )
-        base = cls(model, residual_distribution(residuals, weight))
+        base = cls(model, residual_distribution(residuals, rows.weight))
         if not is_frozen:
             # each row's residual is one of n that make the distribution: its PIT is unseen but for
             # 1 / n
@@ -77,19 +77,6 @@ class ResidualBase(Base):
         return cls(
             estimator, Quantiles(arrays["residual_levels"], arrays["residual_quantiles"][None, :])
         )
-
-
-def _cross_fitted_residuals(
-    estimator: Any, X: Any, y: Floats, weight: Floats | None, cv: int, random: np.random.Generator
-) -> Floats:
-    """Residuals of each row under the model fitted without its fold, shape (n,)."""
-    residuals = np.empty(y.size)
-    seed = int(random.integers(2**31))
-    for learn, hold in KFold(cv, shuffle=True, random_state=seed).split(np.empty((y.size, 1))):
-        part_weight = None if weight is None else weight[learn]
-        part = fitted(estimator, take_rows(X, learn), y[learn], part_weight)
-        residuals[hold] = y[hold] - np.ravel(part.predict(take_rows(X, hold)))
-    return residuals
 
 
 def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles:

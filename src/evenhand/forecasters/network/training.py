@@ -19,17 +19,10 @@ RowLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tenso
 """Loss of each row, (networks, rows), from outputs, outcomes, draws and the numbers of the
 networks."""
 
-VALIDATION_CELLS = 2000
-"""Pairs of a validation row and a draw that the validation loss is averaged over, or one draw
-per row if more rows."""
-
 JUDGED = 262_144
 """Validation cells times networks whose loss is taken at once."""
 
 MIN_ROWS_TO_SPLIT = 10
-
-THREADED = 10**9
-"""Multiplications in a step from which several threads pay."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +208,8 @@ def _threads(shape: Shape, n_networks: int, batch_size: int) -> Iterator[None]:
     """
     multiplications = n_networks * batch_size * sum(n_in * n_out for n_in, n_out in shape.layers())
     before = torch.get_num_threads()
-    torch.set_num_threads(before if multiplications > THREADED else 1)
+    # several threads pay only in steps of more multiplications
+    torch.set_num_threads(before if multiplications > 10**9 else 1)
     try:
         yield
     finally:
@@ -231,7 +225,8 @@ class _Judge:
         of = _numbers(rows, where)
         n = of.shape[1]
         # few rows get many draws each, so that the loss has about the same noise
-        m = -(-VALIDATION_CELLS // n) if takes_draw else 1
+        # as many draws per row as make 2,000 pairs, so that the validation loss is not noisy
+        m = -(-2000 // n) if takes_draw else 1
         # (networks or 1, rows times draws)
         self.x, self.y, self.weight = (
             values[of].repeat_interleave(m, dim=1) for values in (x, y, weight)

@@ -17,8 +17,6 @@ __all__ = ["Applicants", "InformedApplicants", "LearningApplicants", "RandomAppl
 
 Mask = NDArray[np.bool_]
 
-WEIGHT_DECAY = 1e-3
-
 
 class Applicants(Protocol):
     """How people decide whether to apply."""
@@ -165,7 +163,7 @@ class LearningApplicants:
         self._network = MLPRegressor(
             hidden_layer_sizes=self.hidden,
             batch_size=min(200, len(self._seen[1])),
-            alpha=WEIGHT_DECAY,
+            alpha=1e-3,
             max_iter=self.max_epochs,
             random_state=int(self._random.integers(2**31)),
         )

@@ -28,9 +28,6 @@ Mask = NDArray[np.bool_]
 YES = "yes"
 NO = "no"
 
-CHANCE_DRAWS = 64
-"""Draws over which a chance of approval is taken where it has no closed form."""
-
 LINK_NODES = 2048
 """Draws at which a link is tabulated for its chance of approval, twice so many in all."""
 
@@ -108,7 +105,7 @@ class LendingGame(LendingRules):
         """Say yes or no to each forecast, shape of the batch."""
         return np.asarray(self.decision.decide(forecast).index == 0)
 
-    def approval_chance(self, bank: Any, X: Any, n_draws: int = CHANCE_DRAWS) -> Floats:
+    def approval_chance(self, bank: Any, X: Any, n_draws: int = 64) -> Floats:
         """Probability of a yes over the bank's draws, per person and try.
 
         Parameters
