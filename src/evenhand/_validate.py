@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._format import percent, stated
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 OnDiscrete = Literal["raise", "warn", "ignore"]
 
 MIN_DISTINCT = 20

@@ -19,8 +19,6 @@ from scipy.special import betaincinv, gammaln, xlogy
 from evenhand._format import one_line
 from evenhand._validate import Floats
 
-__all__ = ["SurvivalBand", "cvar", "dkw_band", "local_levels_band"]
-
 Ranks = NDArray[np.intp]
 Counts = NDArray[np.int64]
 

@@ -7,8 +7,6 @@ import numpy as np
 from evenhand._validate import Floats
 from evenhand.draws import RandomState, generator
 
-__all__ = ["betting_cvar"]
-
 
 def betting_cvar(
     values: Floats, mass: float, top: float, confidence: float, random_state: RandomState = None

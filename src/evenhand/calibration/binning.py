@@ -17,8 +17,6 @@ from evenhand.calibration.scores import is_inside
 from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator
 
-__all__ = ["count_pits"]
-
 Whole = TypeVar("Whole", np.int32, np.intp)
 
 BLOCK_PITS = 1 << 15

@@ -18,8 +18,6 @@ from evenhand._format import one_line
 from evenhand._validate import InputError, bad_input, check_count
 from evenhand.calibration.distances import binned_distance
 
-__all__ = ["ERROR_BINS", "GAP_BINS", "PIT_BINS", "PITCounts", "binned_error"]
-
 Ints = NDArray[np.int64]
 
 PIT_BINS = 6400

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats
 
-__all__ = ["binned_distance", "line_distance", "quantile_distance", "row_distances"]
-
 
 def quantile_distance(values: Floats, ends: Floats, p: float = 1.0) -> Floats:
     """Sum over cells of the integral of `|value - t|^p`, each cell with one value.

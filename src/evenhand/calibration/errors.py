@@ -11,8 +11,6 @@ from evenhand.calibration.intervals import error_interval
 from evenhand.calibration.pits import BLOCK_ROWS, PITs, as_pits
 from evenhand.draws import RandomState, generator
 
-__all__ = ["calibration_error", "error_band", "error_with_band", "n_effective", "pathwise_errors"]
-
 BLOCK_PITS = 1 << 20
 """PITs worked on at once, so that memory stays that of the PITs."""
 

@@ -8,15 +8,6 @@ from scipy.stats import binom
 
 from evenhand._validate import Floats
 
-__all__ = [
-    "HISTOGRAM_BINS",
-    "HISTOGRAM_CONFIDENCE",
-    "draws_in_bins",
-    "histogram_band",
-    "histogram_bins",
-    "pit_histogram",
-]
-
 HISTOGRAM_CONFIDENCE = 0.95
 """Probability that the band holds all bins of calibrated forecasts."""
 

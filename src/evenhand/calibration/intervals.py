@@ -9,8 +9,6 @@ from scipy.stats import beta
 from evenhand._validate import Floats
 from evenhand.calibration.distances import quantile_distance
 
-__all__ = ["binned_error_interval", "error_interval", "share_bound", "share_interval"]
-
 
 def share_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
     """Two-sided Clopper-Pearson interval for a probability from `hits` of `n` trials.

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input, check_draws, check_weights
 
-__all__ = ["PITs", "as_pits", "check_own_draws"]
-
 BLOCK_ROWS = 10_000
 """Rows worked on at once, so that memory stays that of the PITs."""
 

@@ -12,19 +12,6 @@ from evenhand.calibration.pits import PITs, as_pits
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
 
-__all__ = [
-    "cell_log_score",
-    "covered",
-    "crps",
-    "crps_and_spread",
-    "grid_step",
-    "interval_width",
-    "is_inside",
-    "log_score",
-    "rounding_step",
-    "spread",
-]
-
 BLOCK_ROWS = 1000
 """Forecasts scored at once: a randomized one is tabulated, draws by some 300 knots."""
 

@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ASSUMPTIONS",
-    "CHOSEN",
-    "DRAWS_ONLY",
-    "NOT_COVERED",
-    "ONE_ROW_EACH",
-    "OWN_DRAWS",
-    "ROUNDED",
-    "SHARES_OF_ROWS",
-]
-
 ASSUMPTIONS = (
     (
         "the rows are a sample of the people the statement is about, exchangeable and independent"

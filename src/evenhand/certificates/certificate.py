@@ -13,8 +13,6 @@ from evenhand._format import Summarized, at_least, at_most, stated, stated_confi
 from evenhand._validate import bad_input
 from evenhand.certificates.assumptions import NOT_COVERED, ONE_ROW_EACH, SHARES_OF_ROWS
 
-__all__ = ["SHOWN_MASS", "WORST", "Certificate", "Method"]
-
 Method = Literal["local-levels", "betting", "dkw"]
 
 WORST = 0.5

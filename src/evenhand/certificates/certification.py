@@ -13,8 +13,6 @@ from evenhand.certificates.evidence import CountEvidence, row_evidence
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.draws import RandomState, generator
 
-__all__ = ["certify_counts", "certify_pit"]
-
 
 def certify_pit(
     pit: ArrayLike | PITs,

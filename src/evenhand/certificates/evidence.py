@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, bad_input
+from evenhand._validate import Floats, Mask, bad_input
 from evenhand.calibration import (
     ERROR_BINS,
     GAP_BINS,
@@ -33,10 +33,6 @@ from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
 from evenhand.certificates.certificate import WORST, Method
 from evenhand.columns import check_groups
 from evenhand.draws import one_row_each
-
-__all__ = ["CountEvidence", "RowEvidence", "row_evidence"]
-
-Mask = NDArray[np.bool_]
 
 
 class Values(NamedTuple):

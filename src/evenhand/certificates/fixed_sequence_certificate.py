@@ -8,8 +8,6 @@ from evenhand._validate import InputError, check_fraction
 from evenhand.certificates.assumptions import ASSUMPTIONS
 from evenhand.certificates.certificate import WORST, Certificate
 
-__all__ = ["FixedSequenceCertificate"]
-
 
 @dataclass(frozen=True)
 class FixedSequenceCertificate(Certificate):

@@ -11,8 +11,6 @@ from scipy.special import expit
 from evenhand._validate import Floats
 from evenhand.links import Link
 
-__all__ = ["LEAST_ALPHA", "SEARCH_SLACK", "approximate_errors", "enough_rows", "search_alpha"]
-
 LEAST_ALPHA = 0.005
 """Least alpha that is searched: at it a calibrated base pays 3.6 nats."""
 

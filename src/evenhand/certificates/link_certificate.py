@@ -24,8 +24,6 @@ from evenhand.certificates.least_alpha import (
 from evenhand.draws import RandomState, nodes, one_row_each
 from evenhand.links import Link
 
-__all__ = ["LinkCertificate", "certify_link"]
-
 CELLS = 512
 """Cells of draws over which probabilities are averaged."""
 

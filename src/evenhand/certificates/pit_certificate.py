@@ -23,8 +23,6 @@ from evenhand.certificates.certificate import (
 )
 from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
 
-__all__ = ["PITCertificate"]
-
 AVERAGE_SHARE = 0.1
 """Share of the risk of `group_error` that is spent on the error over everybody.
 

@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 from evenhand.columns.values import is_single
-
-Mask = NDArray[np.bool_]
 
 EXACT_WHOLE = 2**53
 """Whole numbers from here on may coincide as floats."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import bad_input
+from evenhand._validate import Mask, bad_input
 from evenhand.columns.conversion import as_pandas, as_table
 from evenhand.columns.features import group_columns
-from evenhand.columns.groups import Group, Groups, Mask
+from evenhand.columns.groups import Group, Groups
 from evenhand.columns.partition import Partition
 from evenhand.columns.values import kind_of
 

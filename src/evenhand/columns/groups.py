@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._validate import bad_input, is_container
+from evenhand._validate import Mask, bad_input, is_container
 from evenhand.columns.values import level
 
-Mask = NDArray[np.bool_]
 Operator = Literal["=", "!=", "<=", ">", "missing", "present"]
 
 # Rules are read as sentences, groups as names; both print comparisons with numbers alike.

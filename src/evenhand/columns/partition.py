@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import about, bad_input, coded
+from evenhand._validate import Ints, about, bad_input, coded
 from evenhand.columns.cuts import EXACT_WHOLE, at_or_below, median_cut
 from evenhand.columns.groups import Group, Groups, label
 from evenhand.columns.values import Kind, is_single, kind_of, unpacked
@@ -159,7 +159,7 @@ class Partition:
         """Names of the groups, such as `age <= 50`."""
         return [group.name for group in self.groups]
 
-    def codes(self, values: pd.Series[Any]) -> NDArray[np.intp]:
+    def codes(self, values: pd.Series[Any]) -> Ints:
         """Return the place of each row's group in `groups`; -1 where no group is for a value."""
         missing = values.isna().to_numpy(dtype=bool)
         if self.cut is None:
@@ -184,7 +184,7 @@ class Partition:
         names: Any = [*self.names, None]  # place -1 is the last
         return np.array(names, dtype=object)[self.codes(values)]
 
-    def _codes_of_values(self, values: pd.Series[Any]) -> NDArray[np.intp]:
+    def _codes_of_values(self, values: pd.Series[Any]) -> Ints:
         codes, distinct = _coded(values, f"column {self.column!r}")
         place = {shown: i for i, shown in enumerate(self.values)}
         found = np.array([*(place.get(label(value), -1) for value in distinct), -1], dtype=np.intp)
@@ -193,7 +193,7 @@ class Partition:
             found[new] = self._places_of_single(np.asarray(distinct, dtype=np.float64)[new])
         return found[codes]  # a missing value has the code -1, the last place
 
-    def _places_of_single(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
+    def _places_of_single(self, numbers: NDArray[np.float64]) -> Ints:
         """Find numbers of 32 bits among values that had 64 in training; -1 for other numbers."""
         known = np.array([float(value) for value in self.values])
         # whole numbers beyond 2^53 are ids, which floats may not distinguish
@@ -230,7 +230,7 @@ def _kind(values: pd.Series[Any]) -> PartitionKind:
     return "single" if is_single(values) else kind_of(unpacked(values))
 
 
-def _coded(values: pd.Series[Any], place: str) -> tuple[NDArray[np.intp], Any]:
+def _coded(values: pd.Series[Any], place: str) -> tuple[Ints, Any]:
     """Return a code per row, -1 where missing, and the distinct values that groups are named by."""
     codes, distinct = coded(values, place)
     # an index would turn floats of 32 bits into Python's, which are written with other digits

@@ -11,13 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._validate import Floats, coded
+from evenhand._validate import Floats, Ints, Mask, coded
 from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, refuse_row, text_array
 
 Kind = Literal["number", "category", "boolean", "date", "other"]
 """What a column holds; "other" is passed on as it is."""
 
-Mask = NDArray[np.bool_]
 Values = pd.Series  # of any type
 
 _KIND_OF: dict[str, Kind] = {
@@ -75,7 +74,7 @@ def level(value: Any) -> str:
     return str(value)
 
 
-def factorized(values: Values[Any], place: str) -> tuple[NDArray[np.intp], list[str]]:
+def factorized(values: Values[Any], place: str) -> tuple[Ints, list[str]]:
     """Return a code per row, -1 where missing, and the level of each code.
 
     Two codes may have one level.

@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import percent
-from evenhand._validate import Floats, InputError, bad_input, check_finite
+from evenhand._validate import Floats, InputError, Ints, bad_input, check_finite
 from evenhand.decisions.steps import StepLoss
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks, take_rows
 
-__all__ = ["BayesDecision", "Decisions"]
-
-Ints = NDArray[np.intp]
 Loss = Callable[..., ArrayLike]
 
 BLOCK_NUMBERS = 1 << 22

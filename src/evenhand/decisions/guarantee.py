@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._format import (
     Summarized,
@@ -28,7 +28,7 @@ from evenhand._format import (
     plain_number,
     stated_confidence,
 )
-from evenhand._validate import Floats, bad_input, check_finite, check_fraction, check_masses
+from evenhand._validate import Floats, Ints, bad_input, check_finite, check_fraction, check_masses
 from evenhand.calibration import check_own_draws
 from evenhand.certificates import ONE_ROW_EACH
 from evenhand.columns import check_groups
@@ -36,8 +36,6 @@ from evenhand.decisions.bayes import BayesDecision, check_forecast
 from evenhand.decisions.realized_losses import RealizedLosses, Statement
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
-
-__all__ = ["LossGuarantee", "loss_guarantee"]
 
 CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 """Levels of these quantiles."""
@@ -286,7 +284,7 @@ def _check_multiples(k: float | Sequence[float]) -> list[float]:
     return [float(multiple) for multiple in multiples]
 
 
-def _check_draws(forecast: Forecast, rows: NDArray[np.intp]) -> None:
+def _check_draws(forecast: Forecast, rows: Ints) -> None:
     """Refuse draws that prove nothing: shared by people, or not one in each of equal cells."""
     if forecast.r is not None:
         # draws of shape (1, m) are everybody's: once broadcast they are refused as shared

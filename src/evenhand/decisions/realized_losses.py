@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from evenhand._format import percent, stated
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import betting_cvar, cvar, local_levels_band, share_bound, share_interval
 from evenhand.decisions.bayes import Decisions
-
-Ints = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 WHY = {
     "one way": "all actions lose in the same direction of the outcome, or not at all",

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from evenhand._validate import Floats, bad_input
 from evenhand.forecast import Forecast
 
-__all__ = ["StepLoss"]
-
 
 class StepLoss:
     """A loss that jumps at cuts and is constant between them.

@@ -12,10 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, bad_input
+from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions import piecewise
-
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 GRID_REACH = 8.0
 """Normal scores beyond which a table of quantiles leaves less than 1e-15 of probability."""
@@ -60,7 +58,7 @@ class Distribution(ABC):
         """Logarithm of the density, in nats per unit of `y`."""
 
     @abstractmethod
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         """Quantile whose lower tail (upper, where `upper`) has log probability `log_p`."""
 
     def __repr__(self) -> str:
@@ -71,7 +69,7 @@ class Distribution(ABC):
         # wrappers around a base of another shape override take and expand
         return self._rebuilt(lambda array, dims: array[rows])
 
-    def take_draws(self, columns: NDArray[np.intp]) -> Self:
+    def take_draws(self, columns: Ints) -> Self:
         """Return some draws of each row of a batch of shape (n, m): `columns` has shape (n, k)."""
         return self._rebuilt(lambda array, dims: draws_of(array, columns, dims))
 
@@ -173,7 +171,7 @@ def joint_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise bad_input(" and ".join(shapes), "have shapes that broadcast together", got) from error
 
 
-def draws_of(array: NDArray[Any], columns: NDArray[np.intp], dims: int = 0) -> NDArray[Any]:
+def draws_of(array: NDArray[Any], columns: Ints, dims: int = 0) -> NDArray[Any]:
     """Return some draws of each row of an array with `dims` axes after the batch (n, m)."""
     axis = array.ndim - dims - 1
     if axis < 1 or array.shape[axis] == 1:  # all draws have it in common
@@ -185,6 +183,11 @@ def draws_of(array: NDArray[Any], columns: NDArray[np.intp], dims: int = 0) -> N
 def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:
     """Whether a part of a batch has a row for each of the batch's, or is shared by them all."""
     return len(shape) == len(batch_shape) and shape[:1] == batch_shape[:1]
+
+
+def take_part(part: Distribution, rows: Any, batch_shape: tuple[int, ...]) -> Distribution:
+    """Return some rows of a part of a batch, or the whole part where all rows share it."""
+    return part.take(rows) if has_rows(part.batch_shape, batch_shape) else part
 
 
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.distributions.base import (
-    Bools,
     Distribution,
     batch_array,
     broadcast,
     draws_of,
     has_rows,
     joint_shape,
+    take_part,
 )
 
 
@@ -51,15 +51,13 @@ class LocationScale(Distribution):
         return np.broadcast_shapes(self.loc.shape, self.base.batch_shape)
 
     def take(self, rows: Any) -> LocationScale:
-        base = (
-            self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
-        )
+        base = take_part(self.base, rows, self.batch_shape)
         # a residual distribution of shape (1,) is shared by all people and stays whole
         if has_rows(self.loc.shape, self.batch_shape):
             return LocationScale(base, self.loc[rows], self.scale[rows])
         return LocationScale(base, self.loc, self.scale)
 
-    def take_draws(self, columns: NDArray[np.intp]) -> LocationScale:
+    def take_draws(self, columns: Ints) -> LocationScale:
         loc, scale = draws_of(self.loc, columns), draws_of(self.scale, columns)
         return LocationScale(self.base.take_draws(columns), loc, scale)
 
@@ -79,7 +77,7 @@ class LocationScale(Distribution):
         # change of variables: a density is per unit of y
         return np.asarray(self.base.logpdf(self._standard(y)) - np.log(self.scale))
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         return np.asarray(self.loc + self.scale * self.base.quantile_from_tail(log_p, upper))
 
     def mean(self) -> Floats:

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, bad_input
-from evenhand.distributions.base import Bools, Distribution, batch_array, broadcast
-
-_LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
+from evenhand._validate import Floats, Mask, bad_input
+from evenhand.distributions.base import Distribution, batch_array, broadcast
+from evenhand.distributions.normal import LOG_ROOT_2PI
 
 SOLVED = 65_536
 """Numbers per temporary array of the solver: those of all points at once do not fit into the
@@ -72,9 +71,9 @@ class NormalMixture(Distribution):
         return np.minimum(self._log_sum(special.log_ndtr(-self._score(y))), 0.0)
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        return self._log_sum(-0.5 * self._score(y) ** 2 - np.log(self.scale) - _LOG_ROOT_2PI)
+        return self._log_sum(-0.5 * self._score(y) ** 2 - np.log(self.scale) - LOG_ROOT_2PI)
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
         sign = np.where(np.broadcast_to(upper, shape), -1.0, 1.0).ravel()
         score = np.asarray(special.ndtri_exp(np.broadcast_to(log_p, shape).ravel()))
@@ -128,7 +127,7 @@ def _mean_abs(loc: Floats, scale: Floats) -> Floats:
     """E|X| for X normal."""
     z = loc / scale
     return np.asarray(
-        loc * (2 * special.ndtr(z) - 1) + 2 * scale * np.exp(-0.5 * z**2 - _LOG_ROOT_2PI)
+        loc * (2 * special.ndtr(z) - 1) + 2 * scale * np.exp(-0.5 * z**2 - LOG_ROOT_2PI)
     )
 
 
@@ -181,8 +180,8 @@ def _solve_scores(
 def _score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
     """Normal score of the mixture's CDF, and its derivative, from the components' scores `z`."""
     at = special.ndtri(np.clip(np.einsum("ij,ij->i", w, special.ndtr(z)), 1e-300, 1 - 1e-16))
-    density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - _LOG_ROOT_2PI) / s)
-    return at, np.asarray(density * np.exp(0.5 * at * at + _LOG_ROOT_2PI))
+    density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - LOG_ROOT_2PI) / s)
+    return at, np.asarray(density * np.exp(0.5 * at * at + LOG_ROOT_2PI))
 
 
 def _deep_score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:

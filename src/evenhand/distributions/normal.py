@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats
-from evenhand.distributions.base import Bools, Distribution, batch_array, broadcast
+from evenhand._validate import Floats, Mask
+from evenhand.distributions.base import Distribution, batch_array, broadcast
 
-_LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
+LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 
 class Normal(Distribution):
@@ -50,9 +50,9 @@ class Normal(Distribution):
         return np.asarray(special.log_ndtr(-self._score(y)))
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        return np.asarray(-0.5 * self._score(y) ** 2 - np.log(self.scale) - _LOG_ROOT_2PI)
+        return np.asarray(-0.5 * self._score(y) ** 2 - np.log(self.scale) - LOG_ROOT_2PI)
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         score = special.ndtri_exp(log_p)
         return np.asarray(self.loc + self.scale * np.where(upper, -score, score))
 
@@ -65,7 +65,7 @@ class Normal(Distribution):
     def crps(self, y: ArrayLike) -> Floats:
         # Gneiting & Raftery (2007), equation 21
         z = self._score(y)
-        pdf = np.exp(-0.5 * z**2 - _LOG_ROOT_2PI)
+        pdf = np.exp(-0.5 * z**2 - LOG_ROOT_2PI)
         return np.asarray(
             self.scale * (z * (2 * special.ndtr(z) - 1) + 2 * pdf - 1 / np.sqrt(np.pi))
         )

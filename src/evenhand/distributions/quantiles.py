@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, bad_input
+from evenhand._validate import Floats, Mask, bad_input
 from evenhand.distributions import piecewise
-from evenhand.distributions.base import Bools, Distribution, batch_array, broadcast
+from evenhand.distributions.base import Distribution, batch_array, broadcast
 
 RELATIVE_GAP = 1e-9
 """Ties between quantiles are spread to this fraction of the row's range, so that a density
@@ -150,7 +150,7 @@ class Quantiles(Distribution):
         outside = outside - np.maximum(point - self.values[..., -1], 0.0) / high
         return np.asarray(np.log(p_high - p_low) - np.log(v_high - v_low) + outside)
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
         tail = np.broadcast_to(log_p, shape)
         is_upper = np.broadcast_to(upper, shape)

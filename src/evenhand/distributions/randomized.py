@@ -7,20 +7,20 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, check_draws
+from evenhand._validate import Floats, Ints, Mask, check_draws
 from evenhand.distributions.base import (
     GRID_REACH,
     GRID_STEP,
-    Bools,
     Distribution,
     draws_of,
     has_rows,
     joint_shape,
     score_grid,
+    take_part,
 )
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.distributions.piecewise import node_weights
@@ -81,20 +81,17 @@ class Randomized(Distribution):
         return np.broadcast_shapes(self.base.batch_shape, self.r.shape)
 
     def take(self, rows: Any) -> Randomized:
-        base = (
-            self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
-        )
-        return Randomized(
-            base, self.link, self.r[rows] if has_rows(self.r.shape, self.batch_shape) else self.r
-        )
+        base = take_part(self.base, rows, self.batch_shape)
+        r = self.r[rows] if has_rows(self.r.shape, self.batch_shape) else self.r
+        return Randomized(base, self.link, r)
 
-    def take_draws(self, columns: NDArray[np.intp]) -> Randomized:
+    def take_draws(self, columns: Ints) -> Randomized:
         return Randomized(self.base.take_draws(columns), self.link, draws_of(self.r, columns))
 
     def expand(self) -> Randomized:
         return Randomized(self.base.expand(), self.link, self.r[..., None])
 
-    def _tail(self, y: ArrayLike) -> tuple[Floats, Bools]:
+    def _tail(self, y: ArrayLike) -> tuple[Floats, Mask]:
         """Log of the base's smaller tail, and whether that is the upper one."""
         lower = self.base.logcdf(y)
         upper = self.base.logsf(y)
@@ -114,27 +111,27 @@ class Randomized(Distribution):
         )
 
     def logcdf(self, y: ArrayLike) -> Floats:
-        def evaluate(tail: Floats, is_upper: Bools, r: Floats) -> Floats:
+        def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
             return np.where(is_upper, log1mexp(turned), turned)
 
         return _in_blocks(evaluate, *self._tail(y), self.r)
 
     def logsf(self, y: ArrayLike) -> Floats:
-        def evaluate(tail: Floats, is_upper: Bools, r: Floats) -> Floats:
+        def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
             return np.where(is_upper, turned, log1mexp(turned))
 
         return _in_blocks(evaluate, *self._tail(y), self.r)
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        def evaluate(tail: Floats, is_upper: Bools, r: Floats, log_base: Floats) -> Floats:
+        def evaluate(tail: Floats, is_upper: Mask, r: Floats, log_base: Floats) -> Floats:
             draws = _drawn(r, is_upper)
             return log_base - self.link.log_pdf_lower(self.link.log_ppf_lower(tail, draws), draws)
 
         return _in_blocks(evaluate, *self._tail(y), self.r, self.base.logpdf(y))
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         draws = _drawn(self.r, np.asarray(upper))
         near = self.link.log_cdf_lower(np.asarray(log_p), draws)
         far = self.link.log_cdf_lower(log1mexp(np.asarray(log_p)), 1 - draws)
@@ -169,7 +166,7 @@ class Randomized(Distribution):
         """Weights of the table's values in an expectation."""
         return node_weights(self._cached_table[0])
 
-    def _levels(self, log_c: Floats, upper: Bools) -> Floats:
+    def _levels(self, log_c: Floats, upper: Mask) -> Floats:
         """Randomized CDF at base probabilities, shape `r.shape + log_c.shape`."""
 
         def exact(draws: Floats) -> Floats:
@@ -208,7 +205,7 @@ class Randomized(Distribution):
         return levels, self.base.expand().quantile_from_tail(log_c, upper)
 
 
-def _drawn(r: Floats, is_upper: Bools) -> Floats:
+def _drawn(r: Floats, is_upper: Mask) -> Floats:
     """Return the draws as the tail on their side sees them."""
     return np.where(is_upper, 1 - r, r)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, bad_input
-from evenhand.distributions.base import Bools, Distribution
+from evenhand._validate import Floats, Ints, Mask, bad_input
+from evenhand.distributions.base import Distribution
 
 
 class Rearranged(Distribution):
@@ -37,7 +37,7 @@ class Rearranged(Distribution):
     event_dims: ClassVar[dict[str, int]] = {}
 
     def __init__(
-        self, base: Distribution, axis: int = -1, columns: NDArray[np.intp] | None = None
+        self, base: Distribution, axis: int = -1, columns: Ints | None = None
     ) -> None:
         if len(base.batch_shape) < 2:
             raise bad_input(
@@ -58,7 +58,7 @@ class Rearranged(Distribution):
         columns = None if self.columns is None else self.columns[rows]
         return Rearranged(self.base.take(rows), self.axis, columns)
 
-    def take_draws(self, columns: NDArray[np.intp]) -> Rearranged:
+    def take_draws(self, columns: Ints) -> Rearranged:
         # the base keeps all its draws: sorted among fewer, a draw would have another CDF
         known = self.columns
         chosen = columns if known is None else np.take_along_axis(known, columns, axis=1)
@@ -78,7 +78,7 @@ class Rearranged(Distribution):
     def logpdf(self, y: ArrayLike) -> Floats:
         return self._by_draw(self._sorted_logpdf, np.asarray(y))
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         # the j-th smallest CDF has the j-th largest quantile
         return self._by_draw(
             lambda tail, is_upper: self._descending(self.base.quantile_from_tail(tail, is_upper)),

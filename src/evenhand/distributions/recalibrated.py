@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, bad_input
+from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions.base import (
-    Bools,
     Distribution,
     batch_array,
     broadcast,
     draws_of,
     has_rows,
     joint_shape,
+    take_part,
 )
-
-Ints = NDArray[np.intp]
 
 
 class Recalibrated(Distribution):
@@ -82,14 +80,12 @@ class Recalibrated(Distribution):
         return () if self.which is None else self.which.shape
 
     def take(self, rows: Any) -> Recalibrated:
-        base = (
-            self.base.take(rows) if has_rows(self.base.batch_shape, self.batch_shape) else self.base
-        )
+        base = take_part(self.base, rows, self.batch_shape)
         if self.which is None or not has_rows(self.which.shape, self.batch_shape):
             return self._with(base, self.which)
         return self._with(base, self.which[rows])
 
-    def take_draws(self, columns: NDArray[np.intp]) -> Recalibrated:
+    def take_draws(self, columns: Ints) -> Recalibrated:
         which = None if self.which is None else draws_of(self.which, columns)
         return self._with(self.base.take_draws(columns), which)
 
@@ -105,7 +101,7 @@ class Recalibrated(Distribution):
         other.which = which
         return other
 
-    def _mapped(self, y: ArrayLike) -> tuple[Floats, Floats, Floats, Bools]:
+    def _mapped(self, y: ArrayLike) -> tuple[Floats, Floats, Floats, Mask]:
         """Logs of the tail on the side of the smaller base tail, of the other tail, of the slope.
 
         And the side.
@@ -132,7 +128,7 @@ class Recalibrated(Distribution):
     def logpdf(self, y: ArrayLike) -> Floats:
         return np.asarray(self.base.logpdf(y) + self._mapped(y)[2])
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         tail = np.asarray(log_p, dtype=np.float64)
         is_upper = np.asarray(upper)
         # the inverse map starts from the smaller tail of the served forecast
@@ -186,7 +182,7 @@ def _check_which(which: ArrayLike | None, shape: tuple[int, ...]) -> Ints | None
 
 
 def _map_tail(
-    levels: Floats, values: Floats, which: Ints | None, log_u: Floats, is_upper: Bools
+    levels: Floats, values: Floats, which: Ints | None, log_u: Floats, is_upper: Mask
 ) -> tuple[Floats, Floats, Floats]:
     """Log of the mapped tail, of one minus it and of the slope, for lower or upper tails `log_u`.
 

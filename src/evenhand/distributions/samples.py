@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, bad_input
-from evenhand.distributions.base import Bools, Distribution, batch_array
+from evenhand._validate import Floats, Mask, bad_input
+from evenhand.distributions.base import Distribution, batch_array
 from evenhand.distributions.mixture import NormalMixture
 
 
@@ -71,7 +71,7 @@ class Samples(Distribution):
     def logpdf(self, y: ArrayLike) -> Floats:
         return self._smooth.logpdf(y)
 
-    def quantile_from_tail(self, log_p: Floats, upper: Bools) -> Floats:
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         return self._smooth.quantile_from_tail(log_p, upper)
 
     def mean(self) -> Floats:

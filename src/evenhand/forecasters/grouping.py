@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import bad_input
+from evenhand._validate import Mask, bad_input
 from evenhand.columns import Partition, as_pandas, label
 from evenhand.tables import column_of
 
 By = str | Sequence[str] | Callable[[Any], Any]
 Labels = NDArray[np.object_]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

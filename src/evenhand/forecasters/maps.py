@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints, Mask
 
 Labels = NDArray[np.object_]
-Mask = NDArray[np.bool_]
 
 LEAST_PIT = 1e-12
 """PITs nearer to 0 or 1 than this, or nearer to each other, count as tied: floats have no digits
@@ -61,7 +60,7 @@ def group_table(rows: Iterable[tuple[str, int, str]]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=["group", "n_samples", "map"])
 
 
-def map_of_rows(table: pd.DataFrame, labels: Labels) -> NDArray[np.intp]:
+def map_of_rows(table: pd.DataFrame, labels: Labels) -> Ints:
     """Return which of the maps of `learn_maps` each row takes, 0 where its group has none."""
     own = pd.Index(table["group"][table["map"] == "own"])
     # -1, a label without a map of its own, becomes 0

@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import interpolate, special
 
-from evenhand._validate import Floats, bad_input, check_draws, check_fraction
+from evenhand._validate import Floats, Mask, bad_input, check_draws, check_fraction
 from evenhand.links.quadrature import alpha_from_mean_error, gauss_legendre
 
 TINY = 1e-300
@@ -100,7 +100,7 @@ class Link(ABC):
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         """Log H(u; r) from log u, for u <= 1/2."""
 
-    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+    def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         """`H(u; r)` from log u, for u <= 1/2, and `1 - H` where `far`.
 
         What `log_ppf_lower` has in logarithms, at less cost; probabilities below the least float

@@ -18,11 +18,10 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import interpolate, optimize, special
 
 from evenhand._logarithms import log_expm1, log_expm1_scaled, log_softplus, softplus
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 from evenhand.links.base import Link, check_kappa
 from evenhand.links.quadrature import gauss_legendre, laplace_mean_error
 
@@ -114,7 +113,7 @@ class Entropic(Link):
         high = np.log(np.maximum(self.kappa - np.exp(log_s), t))
         return np.asarray(np.minimum(np.where(is_low, low, high) - np.log(self.kappa), 0.0))
 
-    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+    def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         if self._potential is None:
             return super().ppf_lower(log_u, r, far)
         t, is_low, log_mass = self._turned(log_u, r)
@@ -125,7 +124,7 @@ class Entropic(Link):
         near /= self.kappa
         return np.asarray(np.subtract(1.0, near, out=near, where=is_low == far))
 
-    def _turned(self, log_u: Floats, r: Floats) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    def _turned(self, log_u: Floats, r: Floats) -> tuple[Floats, Mask, Floats]:
         """Scaled draw, whether H is at most the draw, and log mass of H, else of 1 - H."""
         potential = self._potential
         assert potential is not None

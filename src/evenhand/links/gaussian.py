@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from evenhand._validate import Floats, check_fraction
+from evenhand._validate import Floats, Mask, check_fraction
 from evenhand.links.base import TINY, Link
 from evenhand.links.quadrature import laplace_mean_error
 
@@ -75,7 +74,7 @@ class Gaussian(Link):
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         return np.asarray(special.log_ndtr(self._rest * _score(log_u) + self.rho * _draw_score(r)))
 
-    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+    def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         score = np.asarray(self._rest * _score(log_u) + self.rho * _draw_score(r))
         return np.asarray(special.ndtr(np.negative(score, out=score, where=far)))
 

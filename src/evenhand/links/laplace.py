@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand._logarithms import log1mexp, log_expm1_scaled, log_softplus, softplus
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 from evenhand.links.base import Link, check_kappa
 from evenhand.links.quadrature import half_unit_rule, laplace_mean_error
 
@@ -85,7 +84,7 @@ class Laplace(Link):
         high = r - np.logaddexp(-kappa * (1 - r), log_d + log_v) / kappa
         return np.where(log_u <= log_turn, np.minimum(low, np.log(r)), np.log(np.maximum(high, r)))
 
-    def ppf_lower(self, log_u: Floats, r: Floats, far: NDArray[np.bool_]) -> Floats:
+    def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         kappa = self.kappa
         if kappa == 0:
             return super().ppf_lower(log_u, r, far)

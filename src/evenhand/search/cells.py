@@ -11,12 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import quantile_distance
 from evenhand.tables import row_blocks
-
-Mask = NDArray[np.bool_]
-Counts = NDArray[np.intp]
 
 EVEN_CELLS = 64
 """Cells of equal width, used where PITs have too many distinct values for a cell between each."""
@@ -83,7 +80,7 @@ class Cells:
         high = self.edges[1:]
         return np.clip(2 * means - low - high, low - high, high - low)
 
-    def best_rows(self, patterns: Floats, sizes: Counts) -> Mask:
+    def best_rows(self, patterns: Floats, sizes: Ints) -> Mask:
         """Return the rows with the largest scores `cdfs @ pattern`, `sizes` of each pattern."""
         n = self.cdfs.shape[0]
         groups = np.zeros((sizes.size, n), dtype=np.bool_)
@@ -98,7 +95,7 @@ class Cells:
                     groups[i, np.argpartition(row, first)[first:]] = True
         return groups
 
-    def means(self, groups: Mask, sizes: Counts | int) -> Floats:
+    def means(self, groups: Mask, sizes: Ints | int) -> Floats:
         """Return the mean CDF of each group, of `sizes` rows."""
         totals = np.zeros((groups.shape[0], self.cdfs.shape[1]))
         # sums of float32 over blocks, added up in float64: errors do not grow with the rows

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints
 from evenhand.search.oracle_group import group_sizes
 from evenhand.search.patterns import (
     direction_of,
@@ -111,7 +110,7 @@ def best_score(
     return max(found, key=merit)
 
 
-def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> NDArray[np.intp]:
+def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> Ints:
     """Return the `ceil(mass * n)` rows with the highest scores, ties in random order."""
     k = int(group_sizes(np.asarray(mass), scores.size))
     return np.lexsort((random.random(scores.size), -scores))[:k]
@@ -137,7 +136,7 @@ def _scores_of(
 
 def _assessed(
     pattern: Floats, fit: Fit, pit: Floats, mass: float, random: np.random.Generator
-) -> tuple[LearnedScore, NDArray[np.intp]]:
+) -> tuple[LearnedScore, Ints]:
     # as judged later: chosen by predictions that left the row out, valued by its own PITs
     best = top_rows(fit.unseen @ wave_weights(pattern), mass, random)
     values = pattern_values(pit[best], pattern)

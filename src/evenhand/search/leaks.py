@@ -11,11 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.columns import Groups, LeftOut, as_numbers, as_table, feature_groups
-from evenhand.search.masks import Bools, Ints
-
-__all__ = ["LEAK_COLUMNS", "find_leaks"]
 
 LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 
@@ -107,7 +104,7 @@ def _groups_found(
     ]
 
 
-def _apart(mask: Bools, outcomes: _Ranges, medians: _Ranges) -> float:
+def _apart(mask: Mask, outcomes: _Ranges, medians: _Ranges) -> float:
     """Return the share of rows on which a group differs from a range of outcomes.
 
     NaN if it is no such range, or if the forecasts' medians separate the group as well.
@@ -116,14 +113,13 @@ def _apart(mask: Bools, outcomes: _Ranges, medians: _Ranges) -> float:
     size = int(np.count_nonzero(mask))
     smaller = min(size, n - size)
     # a few rows are often a range of outcomes by chance
-    # fewer rows, in the group or outside, may be a range by chance
     if smaller < 10:
         return np.nan
     apart = outcomes.apart(mask)
-    # a range of outcomes is no leak if the forecasts know as much: then the group was predictable
-    # on 1% of the rows at most, and on a tenth of the group or of its complement: by the first
-    # rule alone any rare group would qualify
+    # it differs on 1% of the rows at most, and on a tenth of the group or of its complement: by the
+    # first rule alone any rare group would qualify
     is_range = apart <= 0.01 * n and apart <= 0.1 * smaller
+    # a range of outcomes is no leak if the forecasts know as much: then the group was predictable
     return apart / n if is_range and apart < medians.apart(mask) else np.nan
 
 
@@ -152,7 +148,7 @@ class _Ranges:
             np.concatenate(([0], np.flatnonzero(rising[1:] != rising[:-1]) + 1, [values.size])),
         )
 
-    def apart(self, mask: Bools) -> int:
+    def apart(self, mask: Mask) -> int:
         """Return the fewest rows on which a group differs from a range or from its complement."""
         balance = np.concatenate(([0], np.cumsum(np.where(mask[self.order], 1, -1))))[self.ends]
         # the balance counts rows of the group less others; the best range is where it rises most

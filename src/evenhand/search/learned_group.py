@@ -10,12 +10,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._format import at_least, one_line, stated_confidence
 from evenhand._validate import (
     Floats,
     InputError,
+    Ints,
     bad_input,
     check_count,
     check_fraction,
@@ -30,8 +31,6 @@ from evenhand.search.mean_bound import mean_lower_bound
 from evenhand.search.patterns import direction_of, pattern_values
 from evenhand.search.rules import RULE_STRETCH, Rule, learn_rules, main_features
 from evenhand.tables import take_rows
-
-__all__ = ["FoundGroup", "GroupSearch", "find_group"]
 
 FIRST_SHARE = 0.4
 """Share of the rows in the first fold, which is used for learning and never judged."""
@@ -86,7 +85,7 @@ class FoundGroup:
     n: int
     n_judged: int
     n_rows: int
-    rows: NDArray[np.intp]
+    rows: Ints
     error: float
     low: float
     confidence: float
@@ -129,7 +128,7 @@ class _Stage:
     start: int
     stop: int
     score: LearnedScore
-    rows: NDArray[np.intp]
+    rows: Ints
     values: Floats
 
 
@@ -362,7 +361,7 @@ def _rule_in_words(
     return None
 
 
-def _encoded(X: Any, rows: NDArray[np.intp], n: int) -> tuple[TableEncoder, Floats]:
+def _encoded(X: Any, rows: Ints, n: int) -> tuple[TableEncoder, Floats]:
     """Encode the features of some rows."""
     table = as_table(X, n)
     encoder = TableEncoder()

@@ -7,12 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from evenhand._validate import Ints, Mask
 from evenhand.columns import Group, Groups, LeftOut, feature_groups
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -40,11 +37,11 @@ class Masks:
         Named groups without a mask of their own, and the group whose mask holds the same rows.
     """
 
-    columns: Bools
+    columns: Mask
     groups: tuple[Group, ...]
     feature: Ints
     column: Ints
-    complement: Bools
+    complement: Mask
     labels: list[str]
     n_unnamed: int
     left_out: dict[str, LeftOut]
@@ -68,7 +65,7 @@ class Masks:
         counts = np.array([np.count_nonzero(column) for column in self.columns.T])[self.column]
         return np.where(self.complement, self.columns.shape[0] - counts, counts)
 
-    def keep(self, wanted: Bools) -> Masks:
+    def keep(self, wanted: Mask) -> Masks:
         """Return some of the masks, with the columns that they need."""
         needed = np.unique(np.concatenate(([0], self.column[wanted])))
         has_all = needed.size == self.columns.shape[1]  # then the matrix is not copied
@@ -92,7 +89,7 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
     left_out = dict[str, LeftOut]()
     splits = dict[bytes, str]()
     labels = list[str]()
-    columns: list[Bools] = [np.ones(len(table), dtype=np.bool_)]
+    columns: list[Mask] = [np.ones(len(table), dtype=np.bool_)]
     made: list[tuple[Group, int, int, bool]] = []  # what it is, feature, column, complement
     for j, (name, found) in enumerate(feature_groups(table)):
         labels.append(name)
@@ -141,13 +138,13 @@ def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> LeftOut |
 
 
 def _distinct(
-    groups: Groups, everyone: Bools, known: Iterator[tuple[Group, Bools]]
-) -> tuple[list[tuple[Group, Bools]], dict[Group, Group]]:
+    groups: Groups, everyone: Mask, known: Iterator[tuple[Group, Mask]]
+) -> tuple[list[tuple[Group, Mask]], dict[Group, Group]]:
     """Return the groups whose rows no other mask holds, and of the others the group of that mask.
 
     A repeated test would only cost power.
     """
-    kept = list[tuple[Group, Bools]]()
+    kept = list[tuple[Group, Mask]]()
     same_rows = dict[Group, Group]()
     if not groups:
         return kept, same_rows
@@ -163,7 +160,7 @@ def _distinct(
     return kept, same_rows
 
 
-def _side_by_side(columns: list[Bools]) -> Bools:
+def _side_by_side(columns: list[Mask]) -> Mask:
     out = np.empty((columns[0].size, len(columns)), dtype=np.bool_)
     for j, column in enumerate(columns):
         out[:, j] = column

@@ -15,8 +15,6 @@ from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.links import Entropic, Link
 from evenhand.search.oracle_group import group_sizes, worst_groups
 
-__all__ = ["NullCurve", "null_curve"]
-
 Search = Callable[[Floats, Floats], ArrayLike]
 """A search of a user: PITs of shape (n, m) and masses of shape (k,) to errors of shape (k,)."""
 

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, check_count, check_masses
+from evenhand._validate import Floats, Ints, Mask, check_count, check_masses
 from evenhand.calibration import PITs, as_pits, quantile_distance
 from evenhand.draws import RandomState, generator
-from evenhand.search.cells import BLOCK_PITS, Cells, Counts, Mask
-
-__all__ = ["WorstGroupCurve", "worst_group_curve"]
+from evenhand.search.cells import BLOCK_PITS, Cells
 
 SEARCH_ROWS = 1024
 """Rows from which patterns are learned; of more rows a random subset of this size is used."""
@@ -52,7 +50,7 @@ class WorstGroupCurve:
 
     masses: Floats
     errors: Floats
-    rows: tuple[NDArray[np.intp], ...]
+    rows: tuple[Ints, ...]
 
     def __repr__(self) -> str:
         return one_line(
@@ -135,7 +133,7 @@ def worst_groups(
     return errors[which], groups[which]
 
 
-def group_sizes(masses: Floats, n_samples: int) -> Counts:
+def group_sizes(masses: Floats, n_samples: int) -> Ints:
     """Return the number of rows in a group of each mass, `ceil(mass * n_samples)`."""
     # a rounding error in the product must not add a row: 0.07 * 100 is above 7
     return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(np.intp)
@@ -162,7 +160,7 @@ def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
     return np.concatenate((_constant(cells), np.where(chosen, 1.0, -1.0) * np.diff(cells.edges)))
 
 
-def _find(matrix: Floats, sizes: Counts, n_starts: int, random: np.random.Generator) -> Mask:
+def _find(matrix: Floats, sizes: Ints, n_starts: int, random: np.random.Generator) -> Mask:
     """Return a group of each size, the worst that the search in cells finds."""
     n = matrix.shape[0]
     if n <= SEARCH_ROWS:
@@ -185,8 +183,8 @@ def _find(matrix: Floats, sizes: Counts, n_starts: int, random: np.random.Genera
 
 
 def _search(
-    cells: Cells, sizes: Counts, n_starts: int, random: np.random.Generator, keep: int
-) -> tuple[Mask, Floats, Counts]:
+    cells: Cells, sizes: Ints, n_starts: int, random: np.random.Generator, keep: int
+) -> tuple[Mask, Floats, Ints]:
     """Return the `keep` worst groups of each size, their mean CDFs and positions of sizes."""
     groups, means, errors, owner = _ascend_from(
         cells, _starts(cells, n_starts, random), sizes, count=4
@@ -207,8 +205,8 @@ def _search(
 
 
 def _ascend_from(
-    cells: Cells, patterns: Floats, sizes: Counts, count: int
-) -> tuple[Mask, Floats, Floats, Counts]:
+    cells: Cells, patterns: Floats, sizes: Ints, count: int
+) -> tuple[Mask, Floats, Floats, Ints]:
     """Ascend, for each size, from those `count` patterns whose groups are worst."""
     means = _screened(cells, patterns, sizes).reshape(-1, cells.cdfs.shape[1])
     owner = np.tile(np.arange(sizes.size), patterns.shape[0])
@@ -216,7 +214,7 @@ def _ascend_from(
     return *_ascend(cells, cells.slopes(means[best]), sizes[owner[best]]), owner[best]
 
 
-def _screened(cells: Cells, patterns: Floats, sizes: Counts) -> Floats:
+def _screened(cells: Cells, patterns: Floats, sizes: Ints) -> Floats:
     """Return the mean CDF of each pattern's best rows, shape (patterns, sizes, cells)."""
     # one sort of the scores gives the best rows of every size
     scores = patterns.astype(cells.cdfs.dtype) @ cells.cdfs.T
@@ -230,9 +228,7 @@ def _screened(cells: Cells, patterns: Floats, sizes: Counts) -> Floats:
     return np.stack([cells.means(ranks < k, int(k)) for k in sizes], axis=1)
 
 
-def _worst_of_each(
-    cells: Cells, means: Floats, errors: Floats, owner: Counts, count: int
-) -> Counts:
+def _worst_of_each(cells: Cells, means: Floats, errors: Floats, owner: Ints, count: int) -> Ints:
     """Return positions of the `count` largest errors of each owner, one among similar groups.
 
     Two groups are similar if their CDFs lie on the same side of the diagonal at eight levels: most
@@ -256,7 +252,7 @@ def _worst_of_each(
 
 
 def _ascend(
-    cells: Cells, patterns: Floats, sizes: Counts, most_steps: int = 50
+    cells: Cells, patterns: Floats, sizes: Ints, most_steps: int = 50
 ) -> tuple[Mask, Floats, Floats]:
     """Take the best rows of each pattern, then those of their slopes, until no error rises.
 
@@ -300,7 +296,7 @@ def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[M
     return group, mean, error
 
 
-def _decide(matrix: Floats, sizes: Counts, found: Mask) -> tuple[Floats, Mask]:
+def _decide(matrix: Floats, sizes: Ints, found: Mask) -> tuple[Floats, Mask]:
     """Return the worst of three groups of each size by exact errors: found, lowest, highest PITs.
 
     The search compares errors in cells, which are a little too small; the two groups of the paper
@@ -343,7 +339,7 @@ def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
     return errors
 
 
-def _sorted_parts(matrix: Floats) -> Iterator[tuple[Floats, Counts]]:
+def _sorted_parts(matrix: Floats) -> Iterator[tuple[Floats, Ints]]:
     """Yield all PITs in rising order with their rows, in parts.
 
     A range of values is sorted at a time, to save memory.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import line_distance
-from evenhand.search.masks import Bools, Ints, Masks
+from evenhand.search.masks import Masks
 from evenhand.tables import row_blocks
 
 BINS = 64
@@ -69,7 +69,7 @@ class Found:
     sums: Floats
     area: Floats
 
-    def take(self, wanted: Bools) -> Found:
+    def take(self, wanted: Mask) -> Found:
         """Return some of the groups."""
         some = (self.first[wanted], self.second[wanted], self.sums[:, wanted], self.area[wanted])
         return Found(*some)
@@ -161,12 +161,12 @@ def _signed(everyone: Any, ours: Any, theirs: Any, both: Any, sign: Sign) -> Any
 
 
 def _areas(
-    columns: Bools,
+    columns: Mask,
     rows: Rows,
     sums: Floats,
     sides: tuple[Ints, Ints],
     pairs: tuple[Ints, Ints],
-    wanted: Mapping[Sign, Bools],
+    wanted: Mapping[Sign, Mask],
 ) -> dict[Sign, Floats]:
     """Integrate the absolute deviations of groups by pair of columns; NaN where none is wanted."""
     left, right = sides
@@ -212,7 +212,7 @@ def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
         start = stop
 
 
-def _pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> Floats:
+def _pair_sums(columns: Mask, left: Ints, right: Ints, quantities: Floats) -> Floats:
     """Return sums of quantities over the rows in both of two columns, shape (q, left, right).
 
     For 0/1 columns `A` and each of the quantities, shape (q, n), it is `A^T diag(q) A`.
@@ -229,11 +229,11 @@ def _pair_sums(columns: Bools, left: Ints, right: Ints, quantities: Floats) -> F
 
 
 def _counts_below(
-    rows: Rows, columns: Bools, left: Ints, right: Ints, pairs: tuple[Ints, Ints]
+    rows: Rows, columns: Mask, left: Ints, right: Ints, pairs: tuple[Ints, Ints]
 ) -> Floats:
     """Count the PITs at or below the edges `0, 1/B, ..., (B-1)/B` in some pairs of columns.
 
-    `pairs` are positions in `left` and `right`. Counts have shape (B, pairs) and are sums of
+    `pairs` are positions in `left` and `right`. Ints have shape (B, pairs) and are sums of
     weights where there are weights.
     """
     if rows.pit.shape[1] == 1:
@@ -243,7 +243,7 @@ def _counts_below(
 
 
 def _one_draw_below(
-    pit: Floats, weights: Floats | None, columns: Bools, left: Ints, right: Ints
+    pit: Floats, weights: Floats | None, columns: Mask, left: Ints, right: Ints
 ) -> Floats:
     """Count one PIT of each row, shape (B, left, right).
 
@@ -270,7 +270,7 @@ def _one_draw_below(
 
 
 def _many_draws_below(
-    pit: Floats, weights: Floats | None, columns: Bools, left: Ints, right: Ints
+    pit: Floats, weights: Floats | None, columns: Mask, left: Ints, right: Ints
 ) -> Floats:
     """Count several PITs of each row, by its number of draws at or below each edge."""
     n, m = pit.shape

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.columns import Condition, TableEncoder
 
 RULE_STRETCH = 1.5
@@ -28,7 +27,7 @@ class Rule:
 
     bounds: dict[int, tuple[float, float]]
 
-    def holds(self, matrix: Floats) -> NDArray[np.bool_]:
+    def holds(self, matrix: Floats) -> Mask:
         """Rows of the encoded matrix that the rule takes in."""
         inside = np.ones(matrix.shape[0], dtype=bool)
         for column, (low, high) in self.bounds.items():
@@ -87,7 +86,7 @@ def main_features(
     return tuple(encoder.columns_[i].name for i in order if totals[i] > 0)
 
 
-def _best_leaf(tree: object, columns: NDArray[np.intp]) -> Rule | None:
+def _best_leaf(tree: object, columns: Ints) -> Rule | None:
     """Follow a fitted tree to the leaf of the highest mean score; None if the tree has no split."""
     left, right, value = tree.children_left, tree.children_right, tree.value[:, 0, 0]  # type: ignore[attr-defined]
     feature, threshold = tree.feature, tree.threshold  # type: ignore[attr-defined]

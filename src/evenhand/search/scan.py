@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
 from scipy import special
 
-from evenhand._validate import Floats, bad_input, check_choice, check_count, check_rows
+from evenhand._validate import Floats, Ints, bad_input, check_choice, check_count, check_rows
 from evenhand.calibration import PITs, as_pits, covered
 from evenhand.columns import Groups, as_table, check_groups
 from evenhand.draws import RandomState, generator
@@ -27,11 +27,9 @@ from evenhand.search.directions import (
     WIDE,
     Direction,
 )
-from evenhand.search.masks import Ints, Masks, make_masks
+from evenhand.search.masks import Masks, make_masks
 from evenhand.search.pairs import ALL_ROWS, BINS, Found, Rows, scan_pairs
 from evenhand.tables import row_blocks
-
-__all__ = ["scan_groups"]
 
 LEVEL = 0.05
 """Adjusted p-value from which on the error of a group may be chance and has no direction."""

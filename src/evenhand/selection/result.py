@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evenhand._format import (
     Summarized,
@@ -19,6 +18,7 @@ from evenhand._format import (
     stated_confidence,
     whole_percent,
 )
+from evenhand._validate import Ints
 from evenhand.certificates import ONE_ROW_EACH, Certificate, LinkCertificate, PITCertificate
 from evenhand.forecasters import RecalibratedRegressor
 
@@ -91,7 +91,7 @@ class Selection(Summarized):
     comparison: pd.DataFrame
     n_learning: int
     n_certifying: int
-    certifying: NDArray[np.intp]
+    certifying: Ints
 
     @property
     def alpha(self) -> float:

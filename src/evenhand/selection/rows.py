@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._ids import check_cluster
-from evenhand._validate import Floats, InputError, bad_input, check_fraction
+from evenhand._validate import Floats, InputError, Ints, bad_input, check_fraction
 from evenhand.draws import one_row_each
 from evenhand.links import Link, make_link, price_of_proof
 from evenhand.tables import take_rows
@@ -46,8 +46,8 @@ class SplitRows:
 
     X: Any
     y: Floats
-    learn: NDArray[np.intp]
-    certify: NDArray[np.intp]
+    learn: Ints
+    certify: Ints
     share: float | None
     one_row_each: bool
 

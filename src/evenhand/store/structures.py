@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._validate import InputError, check_indices
+from evenhand._validate import InputError, Mask, check_indices
 
 LEAF = -1
 N_BITS = 256
@@ -170,7 +170,7 @@ def _check_histogram_trees(model: Any) -> None:
         _check_predictor(predictor, is_category)
 
 
-def _check_predictor(predictor: Any, is_category: NDArray[np.bool_]) -> None:
+def _check_predictor(predictor: Any, is_category: Mask) -> None:
     nodes = np.asarray(predictor.nodes)
     if nodes.ndim != 1 or nodes.size == 0:
         raise InputError("a tree has no nodes")

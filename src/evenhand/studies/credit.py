@@ -25,8 +25,6 @@ from evenhand.studies.study import closing_message, compute_parts, rows_of, writ
 from evenhand.studies.sweep import LIKELIHOOD, MAX_STEPS, NETWORK, PAIC, Row, counted
 from evenhand.studies.verdicts import Claim, judge, spread_text, tally
 
-__all__ = ["run"]
-
 FRESH = 10_000
 """Distance of the seeds that confirm from those that search."""
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from evenhand._validate import DiscreteOutcomeWarning, Floats
+from evenhand._validate import DiscreteOutcomeWarning, Floats, Mask
 from evenhand.calibration import calibration_error
 from evenhand.certificates import certify_pit
 from evenhand.draws import fresh, jittered
@@ -29,8 +28,6 @@ OTHER_SHARES = (0.35, 0.5, 0.8)
 
 N_CERTIFY = 2000
 """Customers of the certificate and of the worst group, both slow in the number of people."""
-
-Mask = NDArray[np.bool_]
 
 
 def measure_rollout(

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints
 from evenhand.datasets import load_credit
 from evenhand.studies.lending import LendingGame
 
@@ -25,8 +24,6 @@ N_VALIDATION = 200
 
 N_EARLIER = 5000
 N_CUSTOMERS = 5000
-
-Ints = NDArray[np.intp]
 
 
 @lru_cache(maxsize=1)

@@ -30,8 +30,6 @@ from evenhand.studies.sweep import (
 )
 from evenhand.studies.verdicts import spread_text, tally
 
-__all__ = ["run"]
-
 NAMES: dict[str, str] = {"published": "as published", "apart": "rows kept apart"}
 LEADS: dict[str, str] = {
     "published": "As published: the 500 rows of the figures also stopped the training.",
@@ -200,12 +198,14 @@ def _groups(rows: pd.DataFrame, protocol: Protocol) -> Exhibit:
     for alpha in (PAIC, LIKELIHOOD):
         for recalibrated in (False, True):
             own = network[(network["alpha"] == alpha) & (network["recalibrated"] == recalibrated)]
-            for row in own.sort_values("interpretable_error", ascending=False).head(5).itertuples():
+            worst = own.sort_values("interpretable_error", ascending=False).head(5)
+            for row in worst.to_dict("records"):
                 line: dict[str, Any] = {"alpha": alpha, "recalibrated": yes_or_no(recalibrated)}
-                line |= {"least calibrated group": row.interpretable_group, "split": row.seed}
-                line |= {"kinds": ", ".join(kinds_of(row.interpretable_features)) or "other"}
-                line |= {"error": row.interpretable_error, "direction": row.interpretable_direction}
-                table.append(line | {"p adjusted": row.interpretable_p})
+                line |= {"least calibrated group": row["interpretable_group"], "split": row["seed"]}
+                line |= {"kinds": ", ".join(kinds_of(row["interpretable_features"])) or "other"}
+                line |= {"error": row["interpretable_error"]}
+                line |= {"direction": row["interpretable_direction"]}
+                table.append(line | {"p adjusted": row["interpretable_p"]})
     return Exhibit(
         f"groups-{protocol}",
         f"The least calibrated groups, {NAMES[protocol]}",

@@ -13,21 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, bad_input, check_choice, check_count, check_rows
+from evenhand._validate import Floats, Ints, bad_input, check_choice, check_count, check_rows
 from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.draws import RandomState, fresh, generator
 from evenhand.forecast import Forecast
-
-__all__ = [
-    "Floors",
-    "TwoWorlds",
-    "measure_floors",
-    "share_of_yes",
-    "theory_of_floors",
-    "two_worlds",
-]
 
 World = Literal["calibrated", "sliced"]
 WORLDS: tuple[World, World] = ("calibrated", "sliced")
@@ -64,7 +55,7 @@ class TwoWorlds:
     slices: int
 
     @property
-    def slice_of(self) -> NDArray[np.intp]:
+    def slice_of(self) -> Ints:
         """Number of the slice that each person was seen in, shape (n,), from 0."""
         cells = np.floor(self.forecast.pit(self.outcomes) * self.slices)
         # a PIT that is rounded to 1 belongs to the last slice

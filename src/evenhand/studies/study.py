@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Exhibit", "check_folder", "closing_message", "compute_parts", "rows_of", "write_study"]
-
 Values = Mapping[str, Any]
 
 RESULTS = "results.json"

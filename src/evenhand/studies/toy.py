@@ -34,8 +34,6 @@ from evenhand.studies.impossibility import (
 from evenhand.studies.study import compute_parts, write_study
 from evenhand.studies.toy_exhibits import exhibits, lead
 
-__all__ = ["run"]
-
 NOISE = 0.1
 """Standard deviation of the outcome given x: small, as the paper supposes."""
 

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 
 CONFIDENCE = 0.95
 Verdict = Literal["holds", "does not hold", "undecided"]
@@ -37,7 +36,7 @@ class Claim:
 
     claim: str
     measured: str
-    values: Floats | NDArray[np.bool_]
+    values: Floats | Mask
     limit: float = 0.0
     is_above: bool = True
     is_headline: bool = False
@@ -63,7 +62,7 @@ def _row(claim: Claim) -> tuple[object, ...]:
     return claim.claim, claim.measured, mean, low, high, verdict
 
 
-def interval(values: Floats | NDArray[np.bool_]) -> tuple[float, float, float]:
+def interval(values: Floats | Mask) -> tuple[float, float, float]:
     """Mean and ends of its 95% interval, NaN for a single value.
 
     Student's t for numbers, Clopper and Pearson's for answers yes or no.

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._validate import Floats, bad_input
-
-Mask = NDArray[np.bool_]
+from evenhand._validate import Floats, Mask, bad_input
 
 MISSING_WORDS = (
     "NA",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
@@ -16,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from evenhand._validate import Floats, bad_input
+from evenhand._validate import Floats, Ints, bad_input
 from evenhand.tables import take_rows
 
 USE_A_FUNCTION = "give a function from rows to a Forecast instead"
@@ -47,7 +46,7 @@ class Training:
     cv: int
     random: np.random.Generator
 
-    def folds(self) -> Iterator[tuple[Training, NDArray[np.intp]]]:
+    def folds(self) -> Iterator[tuple[Training, Ints]]:
         """Yield the rows without each fold, and the numbers of those in it."""
         folds = KFold(self.cv, shuffle=True, random_state=int(self.random.integers(2**31)))
         for learn, hold in folds.split(np.empty((self.y.size, 1))):

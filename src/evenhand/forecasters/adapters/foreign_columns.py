@@ -13,8 +13,6 @@ from evenhand._validate import Floats, InputError, bad_input, check_column
 from evenhand.forecast import Forecast
 from evenhand.tables import number_column
 
-__all__ = ["forecast_columns", "forecast_from_columns"]
-
 LEVEL = re.compile(r"(0?\.[0-9]+)$")
 
 

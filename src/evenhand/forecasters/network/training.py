@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from evenhand._progress import progress
-from evenhand._validate import Floats, InputError, bad_input, check_fraction
+from evenhand._validate import Floats, InputError, Ints, bad_input, check_fraction
 from evenhand.draws import RandomState, generator
 from evenhand.forecasters.network.stack import Shape, Stack, Weights, memory_of, pick_device
 
@@ -70,7 +69,7 @@ class Rows:
     x: Floats
     y: Floats
     weight: Floats
-    of: NDArray[np.intp] | None = None
+    of: Ints | None = None
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,12 @@ import warnings
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, InputError, check_count, check_fraction, check_rows
+from evenhand._validate import Floats, InputError, Mask, check_count, check_fraction, check_rows
 from evenhand.columns import TableEncoder
 from evenhand.draws import RandomState, generator
 from evenhand.studies.lending.game import LendingGame
-
-__all__ = ["Applicants", "InformedApplicants", "LearningApplicants", "RandomApplicants"]
-
-Mask = NDArray[np.bool_]
 
 
 class Applicants(Protocol):

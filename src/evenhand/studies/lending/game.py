@@ -8,10 +8,10 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, InputError, bad_input, check_finite
+from evenhand._validate import Floats, InputError, Mask, bad_input, check_finite
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import Distribution, Normal, Randomized
 from evenhand.draws import KeyedDraws, RandomState, fresh, generator, nodes
@@ -20,10 +20,6 @@ from evenhand.links import Link
 from evenhand.studies.lending.outcome import Round
 from evenhand.studies.lending.rules import LendingRules
 from evenhand.tables import row_blocks, take_rows
-
-__all__ = ["LendingGame"]
-
-Mask = NDArray[np.bool_]
 
 YES = "yes"
 NO = "no"

@@ -6,15 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand._format import Summarized
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.studies.lending.rules import LendingRules
-
-__all__ = ["Round"]
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +32,7 @@ class Round(Summarized):
     qualified: Mask
     applied: Mask
     approved: Mask
-    tries: NDArray[np.intp]
+    tries: Ints
     bank: Any = field(default=None, compare=False)
 
     @property

@@ -19,8 +19,6 @@ from evenhand.studies.lending.game import LendingGame, check_bank
 from evenhand.studies.lending.outcome import Round
 from evenhand.tables import take_rows
 
-__all__ = ["play_rounds"]
-
 
 def play_rounds(
     game: LendingGame,
