@@ -163,10 +163,7 @@ class PITCounts:
 
     @classmethod
     def merged(cls, parts: Iterable[PITCounts]) -> PITCounts:
-        """Add up the counts of several blocks of people, in any order.
-
-        There must be at least one.
-        """
+        """Add up the counts of at least one block of people, in any order."""
         several = list(parts)
         if not several:
             raise InputError("there are no counts to merge; give those of at least one block")

@@ -94,9 +94,7 @@ def histogram_band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
 
 
 def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:
-    """Each person's number of PITs in each bin, shape (n, n_bins).
-
-    A PIT of 1 counts to the last.
+    """Each person's number of PITs in each bin, shape (n, n_bins); the last bin holds a PIT of 1.
 
     Examples
     --------

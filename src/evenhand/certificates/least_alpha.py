@@ -74,9 +74,7 @@ def search_alpha(bound_at: Callable[[float], float], target: float, most: float)
 
 
 def approximate_errors(link: Link, distances: Floats) -> Floats:
-    """Pathwise errors at many distances from 1/2, to about 0.002 and on average to 0.0001.
-
-    Computed at some, interpolated between.
+    """Interpolate pathwise errors at distances from 1/2, to about 0.002, on average to 0.0001.
 
     Parameters
     ----------

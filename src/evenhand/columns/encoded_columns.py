@@ -254,10 +254,7 @@ def encoded_kind(values: Column[Any], name: str) -> type[EncodedColumn]:
 
 
 def _mean_and_scale(numbers: Floats) -> tuple[float, float]:
-    """Return mean and standard deviation of the numbers that are there.
-
-    Scale 0 if they are as good as the same.
-    """
+    """Return mean and deviation of the numbers present; deviation 0 if only rounding varies."""
     present = numbers[~np.isnan(numbers)]
     if present.size == 0:
         return 0.0, 0.0

@@ -138,7 +138,7 @@ class Groups(Mapping[str, Mask]):
 def label(value: Any) -> str:
     """Return a value as groups are named: 2.0 as `2`, a midnight as its date.
 
-    InputError of a list or a struct.
+    Raises InputError if it is a list or a struct.
 
     Examples
     --------

@@ -145,10 +145,7 @@ def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
 
 
 def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = None) -> Values[Any]:
-    """Return a column as dates of a type such as "datetime64[us, UTC]".
-
-    None leaves a typed column as it is.
-    """
+    """Return a column as dates of a type such as "datetime64[us, UTC]"; None keeps typed ones."""
     if values.dtype.kind == "M" and dtype in (None, str(values.dtype)):
         return values
     held = pd.api.types.infer_dtype(values, skipna=True)
@@ -218,20 +215,14 @@ def is_plain_number(values: Values[Any]) -> bool:
 
 
 def is_plain_text(values: Values[Any]) -> bool:
-    """Whether values are text without empty ones.
-
-    In a column of objects, without missing ones as well.
-    """
+    """Whether values are text without empty ones, in columns of objects without missing ones."""
     if not is_text(values) or (values == "").any():
         return False
     return isinstance(values.dtype, pd.StringDtype) or not missing(values).any()
 
 
 def texts(values: Values[Any], place: str) -> Values[Any]:
-    """Return a column as text, or missing where empty.
-
-    Numbers, dates and booleans as their levels are called.
-    """
+    """Return a column as text, missing where empty; other values as their levels are called."""
     if isinstance(values.dtype, pd.StringDtype):
         found = values.astype(object)
     elif is_text(values):

@@ -59,10 +59,7 @@ class Decisions:
         )
 
     def share(self, action: Hashable) -> Floats:
-        """Share of each person's draws with this action, shape (n,).
-
-        Its probability, if the draws are uniform.
-        """
+        """Share of each person's draws with this action, shape (n,); estimates its probability."""
         if action not in self.actions:
             raise bad_input("action", f"be one of {list(self.actions)}", repr(action))
         is_chosen = self.index == self.actions.index(action)

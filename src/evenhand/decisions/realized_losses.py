@@ -215,10 +215,7 @@ class RealizedLosses:
         return min(1.0, self.factor()[0] / k)
 
     def broken_promise(self, confidence: float) -> tuple[float, float]:
-        """Ends of a normal interval for the mean of the realized less the promised loss.
-
-        NaN for one person.
-        """
+        """Normal interval for the mean realized less promised loss; NaN for one person."""
         more = (self.losses - self.promised).mean(axis=1)
         if more.size < 2:
             return np.nan, np.nan

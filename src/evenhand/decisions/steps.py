@@ -83,9 +83,7 @@ class StepLoss:
         return np.maximum(total, self._along(self.values.min(axis=-1), len(shape)))
 
     def direction(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
-        """Whether the loss rises with the outcome (1), falls (-1) or is constant (0).
-
-        Shape () or (n,).
+        """Whether the loss rises with the outcome (1), falls (-1) or is constant (0), per person.
 
         Raises
         ------

@@ -91,10 +91,7 @@ class Distribution(ABC):
         return np.exp(self.logsf(y))
 
     def ppf(self, p: ArrayLike) -> Floats:
-        """Quantile at probability `p`, the inverse of `cdf`.
-
-        Infinite at 0 and 1 where the support is.
-        """
+        """Quantile at probability `p`, the inverse of `cdf`; at 0 and 1 the ends of the support."""
         values = np.asarray(p, dtype=np.float64)
         if not ((values >= 0) & (values <= 1)).all():
             wrong = values[~((values >= 0) & (values <= 1))].flat[0]

@@ -26,7 +26,7 @@ def mean(levels: Floats, values: Floats) -> Floats:
 def node_weights(levels: Floats) -> Floats:
     """Weights of evenly spaced nodes in an expectation under a smooth CDF.
 
-    Its slopes by differences, exact to h^4.
+    They are its slopes by differences, exact to h^4.
     """
     # two more nodes on each side, where the CDF is 0 and 1
     below = np.zeros((*levels.shape[:-1], 2))

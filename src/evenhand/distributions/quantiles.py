@@ -89,10 +89,7 @@ class Quantiles(Distribution):
         return low, high
 
     def _interval(self, knots: Floats, point: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Ends of the interval of `knots` that holds `point`.
-
-        Levels and values below and above it.
-        """
+        """Levels and values at both ends of the interval of `knots` that holds `point`."""
         below = (knots <= point[..., None]).sum(axis=-1)
         # beyond the ends the outermost interval, whose density the tail continues
         at = np.clip(below, 1, knots.shape[-1] - 1)[..., None]

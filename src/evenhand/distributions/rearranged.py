@@ -95,9 +95,7 @@ class Rearranged(Distribution):
         return np.flip(np.sort(values, axis=self.axis), axis=self.axis)
 
     def _by_draw(self, evaluate: Callable[..., Floats], *arguments: Any) -> Floats:
-        """Evaluate at arguments that the draws share at once.
-
-        Where each draw has its own, draw by draw.
+        """Evaluate at once where draws share the arguments, draw by draw where each has its own.
 
         Sorting compares the draws at one outcome (at one probability), so what only one draw is
         asked for is evaluated for all of them.

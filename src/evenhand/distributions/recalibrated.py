@@ -102,10 +102,7 @@ class Recalibrated(Distribution):
         return other
 
     def _mapped(self, y: ArrayLike) -> tuple[Floats, Floats, Floats, Mask]:
-        """Logs of the tail on the side of the smaller base tail, of the other tail, of the slope.
-
-        And the side.
-        """
+        """Logs of the tail that is smaller in the base, of the other and of the slope; the side."""
         lower = self.base.logcdf(y)
         upper = self.base.logsf(y)
         # the smaller tail of the base has its digits in its logarithm
@@ -222,10 +219,7 @@ def _map_lower(
 
 
 def _cell(knots: Floats, which: Ints | None, point: Floats) -> Ints:
-    """Index of the last knot at or below the point, the last knot of all left out.
-
-    The cell that holds the point.
-    """
+    """Cell that holds the point: the last knot at or below it, the very last one left out."""
     if which is None:
         return _cell_of(knots, point)
     # axes that the map's number does not vary along are looked up together

@@ -123,10 +123,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return forecast, point_forecast(self.forecast(X, nodes(64)))
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """Let scikit-learn check names and shape.
-
-        A table is read by the schema, anything else becomes numbers.
-        """
+        """Check names and shape; read a table by the schema, anything else as numbers."""
         if hasattr(X, "columns"):
             refuse_repeated_names(X)
             # names and their order are checked by scikit-learn, values by the schema

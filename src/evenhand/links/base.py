@@ -82,10 +82,7 @@ class Link(ABC):
     @property
     @abstractmethod
     def mean_error(self) -> float:
-        """Mean pathwise error `E|C - R|` over a calibrated base.
-
-        1/3 at alpha = 1, towards 0 at 0.
-        """
+        """Mean pathwise error `E|C - R|` over a calibrated base, from 0 to 1/3 at alpha = 1."""
 
     @property
     @abstractmethod
@@ -133,9 +130,7 @@ class Link(ABC):
         return np.exp(self.logpdf(c, r))
 
     def pathwise_error(self, u: ArrayLike) -> Floats:
-        """Pathwise error of a person whose base PIT is `u`.
-
-        `integral |H(u; r) - r| dr`, between 0 and 1/2.
+        """Pathwise error `integral |H(u; r) - r| dr`, 0 to 1/2, of a person whose base PIT is `u`.
 
         It grows with `|u - 1/2|`, so a link's certificate depends on the base's PITs alone.
         """

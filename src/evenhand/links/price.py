@@ -87,7 +87,7 @@ def _check_errors(error: ArrayLike) -> Floats:
 def _main_term(part: Floats) -> Floats:
     """Leading term in `part = 3 error`.
 
-    The logarithm at small errors, and a double zero at 1/3 as the price has.
+    It is the logarithm at small errors and has a double zero at 1/3, as the price has.
     """
     return np.asarray(-np.log(part) - (1 - part))
 
@@ -117,10 +117,7 @@ def _remainder(exact: bool) -> interpolate.BSpline:
 
 
 def _entropic(kappa: float) -> tuple[float, float]:
-    """Mean error and price of the entropic link without its tables.
-
-    Below `FLAT` at a kappa only near `kappa`.
-    """
+    """Mean error and price of the entropic link without its tables; below `FLAT` near `kappa`."""
     if kappa >= FLAT:
         return statistics_of(profile_at(FLAT), kappa)
     # right in both limits and near between them: points of a grid need no more, and nothing is

@@ -1,7 +1,4 @@
-"""Search for groups whose forecasts are off.
-
-Scan, learned group, oracle group and their null distribution.
-"""
+"""Searches for groups whose forecasts are off: scan, learned group, oracle group and their null."""
 
 from __future__ import annotations
 

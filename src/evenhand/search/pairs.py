@@ -233,7 +233,7 @@ def _counts_below(
 ) -> Floats:
     """Count the PITs at or below the edges `0, 1/B, ..., (B-1)/B` in some pairs of columns.
 
-    `pairs` are positions in `left` and `right`. Ints have shape (B, pairs) and are sums of
+    `pairs` are positions in `left` and `right`. Counts have shape (B, pairs) and are sums of
     weights where there are weights.
     """
     if rows.pit.shape[1] == 1:

@@ -1,7 +1,4 @@
-"""The least randomization that is certified.
-
-How a model that people have becomes one that can be proven.
-"""
+"""Selection of the least randomization of a model that is certified."""
 
 from evenhand.selection.choice import randomize
 from evenhand.selection.result import Selection

@@ -1,7 +1,4 @@
-"""Description of a model folder.
-
-`model.json`, the hashes of the other files, and reading all of them.
-"""
+"""Manifest of a model folder, `model.json`, which holds the hashes of the other files."""
 
 from __future__ import annotations
 

@@ -192,8 +192,5 @@ def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) 
 
 
 def _name(part: Any) -> str:
-    """Name of a function or of an object's class.
-
-    Not its module, which is another one in a script.
-    """
+    """Name of a function or of an object's class, without its module, which differs in a script."""
     return str(part.__qualname__ if inspect.isroutine(part) else type(part).__qualname__)

@@ -212,10 +212,7 @@ def theory_of_floors(slices: int) -> tuple[float, float, float]:
 
 
 def _total_variation(pit: Floats, cells: int) -> Floats:
-    """Total variation between each person's PITs and uniform on equal cells.
-
-    Exact for densities flat on cells.
-    """
+    """Total variation of each person's PITs from uniform, exact for densities flat on cells."""
     # a rounding error must not carry a PIT over the edge of its cell: they lie in the middle of
     # finer ones
     cell = np.clip(np.floor(pit * cells), 0, cells - 1).astype(np.intp)

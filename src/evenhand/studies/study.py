@@ -172,10 +172,7 @@ def _fingerprint(task: Values) -> str:
 
 
 def plain(values: Any) -> Any:
-    """Plain values that JSON can hold.
-
-    Arrays become lists, numbers that are not finite become None.
-    """
+    """Turn values into what JSON can hold: arrays into lists, NaN and infinity into None."""
     if isinstance(values, Mapping):
         return {str(key): plain(value) for key, value in values.items()}
     if isinstance(values, np.ndarray | np.generic):

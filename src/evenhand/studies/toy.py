@@ -217,10 +217,7 @@ def introduction(models: Models, seed: int) -> dict[str, Any]:
 
 
 def miss_rate(forecast: Forecast, x: Floats) -> Floats:
-    """Probability that the interval misses the outcome, over outcomes and draws, at each `x`.
-
-    Shape (n,).
-    """
+    """Probability that the interval misses the outcome at each `x`, shape (n,)."""
     # in closed form over outcomes, on the grid of draws
     low, high = (end.reshape(x.size, -1) for end in forecast.interval(LEVEL))
     mean = truth(x)[:, None]

@@ -50,7 +50,7 @@ def refuse_row(
 ) -> None:
     """Raise InputError of the first wrong row, with its value.
 
-    `start` is the number, from 0, of the first row.
+    Row numbers count from `start`, that of the first row from 0.
     """
     if wrong.any():
         row = int(np.argmax(wrong))

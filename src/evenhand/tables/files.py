@@ -32,10 +32,7 @@ def _reason(error: BaseException) -> str:
 
 
 def cast_columns(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
-    """Return the table with the types of `schema`, which has its columns.
-
-    Name the column whose values do not fit.
-    """
+    """Cast a table to the types of `schema`, which has its columns; InputError names a misfit."""
     # column by column: Arrow's message on a whole table names no column
     for i, field in enumerate(schema):
         if table.schema.field(i) == field:
@@ -61,10 +58,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def check_part(path: Path) -> bool:
-    """Return whether a part is parquet and not csv.
-
-    Refuse unknown endings and files of no bytes.
-    """
+    """Return whether a part is parquet, else csv; refuse unknown endings and empty files."""
     ending = ending_of(path, TABLE_ENDINGS)
     if path.stat().st_size == 0:
         raise bad_input(str(path), "hold a table", "an empty file")

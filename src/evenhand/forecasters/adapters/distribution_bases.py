@@ -125,10 +125,7 @@ class PPFBase(Base):
 
 
 class ReturnStdBase(Base):
-    """A model whose `predict` returns a standard deviation, such as a Gaussian process.
-
-    Normal forecasts.
-    """
+    """Normal forecasts of a model whose `predict` gives a deviation, such as a Gaussian process."""
 
     name: ClassVar[str] = "return_std"
 

@@ -71,10 +71,7 @@ QuantileGrid.__module__ = "evenhand.forecasters.adapters"
 
 
 class QuantileBase(Base):
-    """A model that predicts quantiles.
-
-    One of them, at a level that can be set, or several at known levels.
-    """
+    """A model that predicts one quantile, whose level can be set, or several at known levels."""
 
     name: ClassVar[str] = "quantiles"
 

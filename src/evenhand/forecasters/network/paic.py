@@ -287,10 +287,7 @@ class PAICRegressor(NeuralForecaster):
 
 
 def _count_jobs(n_jobs: int | None) -> int:
-    """Return how many jobs joblib would run at once.
-
-    Those of a back end set around the call if None, or one.
-    """
+    """Return how many jobs joblib would run at once; None asks the back end around the call."""
     from joblib import effective_n_jobs
 
     if n_jobs is not None and n_jobs != -1:

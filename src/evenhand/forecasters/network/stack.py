@@ -137,9 +137,9 @@ class Stack(torch.nn.Module):
 def _dropout_mask(
     x: torch.Tensor, dropout: float, generator: torch.Generator | None
 ) -> torch.Tensor:
-    """Zeros and 1/keep, with the share of zeros a multiple of 1/256.
+    """Mask of zeros and 1/keep, eight units from one random integer.
 
-    Eight units from one random integer.
+    The share of zeros is a multiple of 1/256.
     """
     # a byte is at most 255: next to no dropout drops one unit in 256
     n_kept = min(max(round(256 * (1 - dropout)), 1), 255)

@@ -315,10 +315,7 @@ class _Run:
         self.optimizer.zero_grad(set_to_none=True)
 
     def _next_rows(self, random: torch.Generator) -> torch.Tensor:
-        """Row numbers of the next step, each network in its own order.
-
-        Every row of its own once in a pass.
-        """
+        """Row numbers of the next step, each network in its own order, every row once in a pass."""
         n = self.of.shape[1]
         size = min(self.settings.batch_size, n)
         if self.place + size > self.order.shape[-1]:

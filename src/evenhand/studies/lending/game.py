@@ -153,7 +153,7 @@ class LendingGame(LendingRules):
     def chance_in_tries(self, chance: ArrayLike, *, same_draw: bool = False) -> Floats:
         """Probability of a yes within `max_tries`, from that of one try.
 
-        The same if every try meets one draw.
+        Both are the same where every try meets one draw.
         """
         one = _chances(chance)
         return one if same_draw else np.asarray(1 - (1 - one) ** self.max_tries)

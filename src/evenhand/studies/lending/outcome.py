@@ -64,27 +64,18 @@ class Round(Summarized):
 
     @property
     def exploiting(self) -> float:
-        """Share of all people who are unqualified and applied.
-
-        The paper's exploitative customers.
-        """
+        """Share of all people who are unqualified and applied: the paper's exploitative ones."""
         return float((self.applied & ~self.qualified).mean())
 
     @property
     def bad_loan_share(self) -> float:
-        """Share of all people who are unqualified and were approved.
-
-        What individual calibration bounds.
-        """
+        """Share of people who are unqualified and approved; individual calibration bounds it."""
         # a share of all people, not of those approved: groups defined by answers are not bounded
         return float((self.approved & ~self.qualified).mean())
 
     @property
     def default_rate(self) -> float:
-        """Share of those approved who are unqualified, which no calibration bounds.
-
-        NaN if nobody was approved.
-        """
+        """Share of the approved who are unqualified, bounded by no calibration; NaN if none is."""
         return (
             float((~self.qualified[self.approved]).mean()) if self.approved.any() else float("nan")
         )
