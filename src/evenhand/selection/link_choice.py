@@ -81,8 +81,7 @@ def choose_link(
     proof = replace(proof, one_row_each=rows.one_row_each)
     # the fit does not depend on alpha: the link is chosen afterwards
     model.set_params(alpha=proof.link.alpha)
-    # the price and the average error are means over 16 draws per person
-    draws = jittered(y.size, 16, random)
+    draws = jittered(y.size, 16, random)  # the price is a mean over 16 draws per person
     randomized_pit = proof.link.ppf(pit[:, None], draws)
     # log h = log g - log k at the base's PIT: the price needs no second look at the forecasts
     price = float(proof.link.logpdf(randomized_pit, draws).mean())
