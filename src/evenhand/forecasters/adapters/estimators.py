@@ -22,7 +22,7 @@ USE_A_FUNCTION = "give a function from rows to a Forecast instead"
 """Remedy for models whose output does not fit."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Training:
     """Rows that an estimator is fitted on, as people bring them.
 
