@@ -36,7 +36,7 @@ from evenhand.draws import one_row_each
 
 
 class Values(NamedTuple):
-    """One value per person; where there are `counts`, each value stands for so many people."""
+    """One value per person; with `counts`, each value is that of so many people."""
 
     values: Floats
     counts: NDArray[np.int64] | None = None
