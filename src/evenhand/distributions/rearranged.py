@@ -36,9 +36,7 @@ class Rearranged(Distribution):
 
     event_dims: ClassVar[dict[str, int]] = {}
 
-    def __init__(
-        self, base: Distribution, axis: int = -1, columns: Ints | None = None
-    ) -> None:
+    def __init__(self, base: Distribution, axis: int = -1, columns: Ints | None = None) -> None:
         if len(base.batch_shape) < 2:
             raise bad_input(
                 "base", "hold several draws per person, shape (n, m)", f"shape {base.batch_shape}"
