@@ -48,11 +48,13 @@ SkipBadParts = Annotated[
     typer.Option("--skip-bad-parts", help="go on without parts that cannot be used, and name them"),
 ]
 
+# as in `RandomizedRegressor`, so that command and library train the same model
 DEFAULT_ALPHA = 0.1
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
 
 
 def check_seed(seed: int | None) -> None:
     """Refuse a seed that no generator takes."""
+    # the range of NumPy's legacy generator, which scikit-learn uses
     if seed is not None and not 0 <= seed < 2**32:
         raise bad_input("--seed", f"lie between 0 and {2**32 - 1}", seed)

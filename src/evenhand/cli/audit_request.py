@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand._validate import DiscreteOutcomeWarning, InputError, about, check_continuous
 from evenhand.cli.messages import say
-from evenhand.cli.reports import masses
 from evenhand.cli.tables import chosen_columns, people_of
 
 if TYPE_CHECKING:
@@ -63,6 +62,7 @@ class Request:
     @property
     def texts(self) -> list[str]:
         """Columns that are read as text."""
+        # as numbers, ids such as 007 would lose their zeros
         return [name for name in (self.id_column, self.cluster) if name]
 
     @property
@@ -72,17 +72,25 @@ class Request:
 
         return {
             "confidence": self.confidence,
-            "masses": masses(self.conditions, "oracle_group_error", audits.MASSES),
-            "learned_masses": masses(self.conditions, "learned_group_error", audits.LEARNED_MASSES),
+            "masses": self.asked("oracle_group_error", audits.MASSES),
+            "learned_masses": self.asked("learned_group_error", audits.LEARNED_MASSES),
             "random_state": self.seed,
             "name": self.name,
         }
 
+    def asked(self, quantity: str, usual: Sequence[float] = ()) -> list[float]:
+        """Return the usual sizes or levels and those that conditions on a quantity ask about."""
+        # the size is the last argument of a group error; coverage has its level first
+        place = 0 if quantity == "coverage" else -1
+        asked = {one.arguments[place] for one in self.conditions if one.quantity == quantity}
+        return sorted({*usual, *asked})
+
     def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Columns that name groups, and columns that groups are searched in."""
+        """Return the columns that name groups, and those that groups are searched in."""
         from evenhand.scale import searched_columns
 
         source = self.rows.name
+        # any column but the target may name groups
         named = chosen_columns("--groups", self.groups, {self.target: "target"}, present, source)
         listed = {self.cluster: "cluster", self.id_column: "id", self.target: "target"}
         parts = {name: part for name, part in listed.items() if name is not None}
@@ -93,7 +101,7 @@ class Request:
 
 
 def audit_in_memory(request: Request) -> Audit:
-    """Read the table whole."""
+    """Audit a table that is read whole."""
     from evenhand import audits, columns, tables
     from evenhand.columns import group_columns
 
@@ -110,9 +118,8 @@ def audit_in_memory(request: Request) -> Audit:
     masks = group_columns(data, named, source=source)
     subject, X = request.subject.of(data, source)
     with about(source), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DiscreteOutcomeWarning
-        )  # given above, with the column's name
+        # given above, with the column's name
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audits.audit(
             subject,
             X,
@@ -135,16 +142,12 @@ def audit_in_parts(
     sample_size: int | None,
     skip_bad: bool,
 ) -> Audit:
-    """Read a block of the table at a time, in this process or on a cluster."""
+    """Audit a table that is read a block at a time, in this process or on a cluster."""
     from evenhand import audits, scale, tables
 
     parts = tables.open_parts(request.rows, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
-    levels = {
-        condition.arguments[0]
-        for condition in request.conditions
-        if condition.quantity == "coverage"
-    }
+    # the default stays with the function that takes the sample
     size: dict[str, Any] = {} if sample_size is None else {"sample_size": sample_size}
     with scale.dask_client(scheduler, workers) as client:
         found = scale.audit_parts(
@@ -155,7 +158,8 @@ def audit_in_parts(
             features=searched,
             id_column=request.id_column,
             cluster=request.cluster,
-            levels=sorted(levels),
+            # a block at a time is counted, so the levels must be known before the first
+            levels=request.asked("coverage"),
             client=client,
             skip_bad=skip_bad,
             verbose=True,
@@ -182,6 +186,7 @@ def _with_keys(
         for table in tables
         for pair in zip(*table[["context", "key"]].fillna("").to_numpy().T, strict=True)
     }
+    # columns of these names that hold something else are not ours
     if not all(FINGERPRINT.fullmatch(str(key)) for _, key in pairs):
         return found
     listed = [f"context {str(context)!r} with key {key}" for context, key in sorted(pairs, key=str)]

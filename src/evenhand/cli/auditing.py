@@ -107,7 +107,9 @@ def audit(
 
     check_seed(seed)
     check_fraction("--confidence", confidence)
+    # all options are checked before any table is read: large ones take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
+    # typer has no optional first argument: a single path is the table, not the model
     rows = source if table is None else table
     if out is not None:
         check_apart(out, {"the table": rows, "the model": None if table is None else source})
@@ -127,14 +129,14 @@ def audit(
         seed,
         source.name,
     )
+    in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:
         found = audit_in_parts(
             request, scheduler, workers, sample_size=sample_size, skip_bad=skip_bad_parts
         )
-    elif sample_size is not None:
-        raise bad_input("--sample-size", "be left out here", rows, "it is for a folder of parts")
-    elif skip_bad_parts:
-        raise bad_input("--skip-bad-parts", "be left out here", rows, "it is for a folder of parts")
+    elif any(in_parts.values()):
+        option = next(option for option, is_given in in_parts.items() if is_given)
+        raise bad_input(option, "be left out here", rows, "it is for a folder of parts")
     else:
         found = audit_in_memory(request)
     found = audits.with_sources(
@@ -150,6 +152,7 @@ def _subject(
     from evenhand import scale, store
 
     given = list(columns.named)
+    # an option without effect is refused: whoever gave it expects another result
     if columns.sort_quantiles and columns.quantiles is None:
         raise bad_input(
             "--sort-quantiles", "come with --quantiles", "none", "leave it out, or name the columns"

@@ -37,9 +37,8 @@ class Commands(TyperGroup):
         except (EOFError, OSError, KeyboardInterrupt) as error:
             end_with(error)
         except Exception as error:
-            if isinstance(
-                getattr(error, "message", None), str
-            ):  # typer's: it names arguments, such as file names
+            # typer's errors name arguments, such as file names, which may hold control characters
+            if isinstance(getattr(error, "message", None), str):
                 error.message = single_line(error.message)  # type: ignore[attr-defined]
             raise
 
@@ -47,15 +46,9 @@ class Commands(TyperGroup):
         """Choose the command by the first argument; refuse values that are empty."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            refuse_blank(
-                rest,
-                {
-                    option
-                    for one in command.params
-                    if getattr(one, "is_flag", False)
-                    for option in one.opts
-                },
-            )
+            # flags take no value: what follows one is an argument
+            flags = [one for one in command.params if getattr(one, "is_flag", False)]
+            refuse_blank(rest, {option for one in flags for option in one.opts})
         return name, command, rest
 
 
@@ -93,20 +86,21 @@ def _options(
     pass
 
 
-for command in (demo, fit, predict, randomize, audit, reproduce):  # the order of the help
+# in the order of the help
+for command in (demo, fit, predict, randomize, audit, reproduce):
     app.command()(command)
 
 
 def main() -> None:
     """Run the command; whatever ends it early is one line and an exit code of its own."""
     warnings.showwarning = warn
-    sys.unraisablehook = lambda raised: (
-        None
-    )  # pyarrow prints a traceback beside the error that it raises
+    # pyarrow prints a traceback beside the error that it raises
+    sys.unraisablehook = lambda raised: None
     with safe_streams() as out:
         try:
             _run()
         except SystemExit as end:
+            # only here is it known whether the results were written
             raise SystemExit(code_of(end, out)) from None
 
 

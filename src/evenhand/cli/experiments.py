@@ -55,6 +55,7 @@ def reproduce(
     check_choice("STUDY", name, ("toy", "crime", "credit"))
     check_seed(seed)
     given = {"data": data, "splits": splits, "jobs": jobs}
+    # defaults differ between studies and stay with them
     options: dict[str, Any] = {
         option: value for option, value in given.items() if value is not None
     }
@@ -70,6 +71,7 @@ def reproduce(
         raise bad_input("--data", f"be the data file of {name}", data)
     out = folder_to_write(out)
     check_not_among("--data", data, out)
+    # a stopped run goes on from its folder, which must not be that of another study
     check_folder(out, name)
     if name == "toy":
         show(run_toy(out, seed, say))

@@ -79,22 +79,26 @@ def fit(
         if value is not None and max_group_error is None:
             raise bad_input(option, "be left out here", value, "it belongs to --max-group-error")
     chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
+    # refuses a bad link or alpha now and not after the training
     make_link(link, chosen_alpha)
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     check_seed(seed)
     check_apart(out, {"the table": table})
     out = folder_to_write(out)
+    # training takes minutes: a folder that cannot be written is refused before
     store.check_folder(out)
     check_model_folder(out)
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
     y = tables.number_column(data, target, source=table.name)
     people = people_of(data, id_column, cluster, table.name)
+    # names of people are no features: a model could learn them by heart
     unused = [target, *named, *listed_names("--drop", drop)]
     X = _features(data, unused, table.name)
     for remark in [*remarks, *features_like_names(X)]:
         say(f"warning: {table.name}: {remark}")
     check_continuous(y, name=f"{table.name}: column {target!r}")
+    # the check above has warned of discrete outcomes, with the name of the column
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
     if max_group_error is not None:
         asked = {
@@ -132,6 +136,7 @@ def features_like_names(X: pd.DataFrame) -> list[str]:
     from evenhand._validate import MIN_DISTINCT
     from evenhand.tables import is_text
 
+    # numbers that differ in every row are ordinary features, and so is text of a few rows
     return [
         f"column {name!r} has another text in every row and is used as a feature; "
         "if it names people, give it as --id, otherwise leave it out with --drop"
@@ -179,7 +184,7 @@ def fit_certified(
     from evenhand.audits import with_people
 
     X = training.X
-
+    # options that were not given keep the defaults of `evenhand.randomize`
     given = {name: value for name, value in asked.items() if value is not None}
     with about(training.table.name):
         chosen = selection.randomize(
@@ -190,6 +195,7 @@ def fit_certified(
             random_state=training.seed,
             **given,
         )
+    # packed once: certificate and report name the hash of the files that are written
     packed = store.pack(chosen.model)
     certificate = certificate_of(chosen, people)
     page = None
@@ -197,9 +203,8 @@ def fit_certified(
         found = _audit_of_fit(chosen, training, out.name, packed.sha256)
         page = (found if people is None else with_people(found, people)).to_html().encode()
         last = f"the audit of those people is in {out / store.REPORT}"
-    except (
-        InputError
-    ) as refusal:  # fewer rows may be unfit for an audit, as where many outcomes are the same
+    except InputError as refusal:
+        # fewer rows may be unfit for an audit, as where many outcomes are the same
         last = f"no report: {refusal}"
     finally:
         # training took long: a fault of the audit does not lose the model
@@ -220,7 +225,8 @@ def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str)
 
     held = chosen.certifying
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiscreteOutcomeWarning)  # given for the whole table
+        # given for the whole table
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audit(
             chosen.model,
             take_rows(training.X, held),
@@ -230,6 +236,7 @@ def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str)
             name=name,
             target_name=training.target,
         )
+    # alpha was chosen on these same rows, which the report has to state
     found = chosen.audited(found)
     return with_sources(
         found,
@@ -247,6 +254,7 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
     from evenhand._version import __version__
 
     rows = chosen.certifying
+    # rows are counted from 1 in everything that people read
     if people is None:
         on = store.people_record((rows + 1).tolist(), "rows")
     else:

@@ -32,13 +32,7 @@ OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
 
 def read_key(path: Path) -> bytes:
-    """Return the key of a file that holds one line of printable ASCII.
-
-    A final newline is not part of it.
-
-    Anything else can turn into other bytes when it is saved again, and other bytes are another draw
-    for everybody.
-    """
+    """Return the key of a file that holds one line of printable ASCII, without its newline."""
     from evenhand.draws import MIN_KEY_BYTES, check_key
 
     try:
@@ -46,8 +40,11 @@ def read_key(path: Path) -> bytes:
         mode = path.stat().st_mode
     except OSError as error:
         raise InputError(f"{path}: the key file cannot be read ({error.strerror})") from error
+    # editors add a newline and some change its form; neither may change the draws
     key = re.sub(rb"\r?\n\Z", b"", content)
     remedy = f"make one with: {MAKE_KEY_FILE}"
+    # anything else can turn into other bytes when it is saved again, and other bytes are another
+    # draw for everybody
     if found := _unclear(key):
         rule = (
             "the key file must hold one line of printable ASCII characters without blanks around it"
@@ -59,6 +56,8 @@ def read_key(path: Path) -> bytes:
         )
     with about(str(path)):
         check_key(key)
+    # whoever knows the key can compute the draws beforehand, so others should not read it;
+    # pipes have no lasting content
     if os.name == "posix" and stat.S_ISREG(mode) and mode & OTHERS:
         remedy = f"run: chmod 600 {shlex.quote(str(path))}"
         say(f"warning: {path}: others than the owner can read or change the key; {remedy}")
@@ -76,5 +75,6 @@ def _unclear(key: bytes) -> str | None:
         return "several lines"
     if key != key.strip(b" \t"):
         return "blanks at an end"
+    # the place of the byte, never the byte: messages end up in logs
     wrong = [place for place, byte in enumerate(key, start=1) if not 0x20 <= byte <= 0x7E]
     return f"another character (byte {wrong[0]} of {len(key)})" if wrong else None

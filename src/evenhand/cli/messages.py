@@ -48,6 +48,7 @@ def end_with(error: BaseException) -> NoReturn:
         fail("interrupted", INTERRUPTED)
     if isinstance(error, InputError | MissingExtraError):
         fail(str(error))
+    # the table is the largest thing in memory, and parts of one are read a block at a time
     if isinstance(error, MemoryError):
         fail(
             "not enough memory; write the table as a folder of parquet parts, which is read a block"
@@ -56,9 +57,11 @@ def end_with(error: BaseException) -> NoReturn:
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}")
+    # torch raises plain errors for a missing device; to import its classes here would load it
     if isinstance(error, RuntimeError | AssertionError) and "CUDA" in str(error):
         reason = str(error).partition(". ")[0].splitlines()[0]
         fail(f"the CUDA device cannot be used ({reason}); train with --device cpu")
+    # whatever comes here is our fault: a user needs one line, a developer the traceback
     if os.environ.get("EVENHAND_DEBUG"):
         traceback.print_exception(error)
     what = ": ".join(part for part in (type(error).__name__, str(error)) if part)
@@ -96,6 +99,7 @@ def code_of(end: SystemExit, out: Safe) -> int:
 
     A reader that has seen enough, as `head` does, is no error.
     """
+    # a full disk may show up only now
     out.flush()
     code = int(end.code or 0)
     lost = next((error for error in out.losses if error.errno != errno.EPIPE), None)
@@ -111,12 +115,14 @@ def stopped_by_signals() -> Iterator[None]:
 
     One that is ignored, as by nohup, stays so.
     """
+    # without handlers a signal would end the process before temporary files are removed
     before = {number: signal.getsignal(number) for number in STOPPING}
     caught = [number for number, handler in before.items() if handler is signal.SIG_DFL]
 
     def stop(number: int, frame: Any) -> NoReturn:
+        # a second one must not stop the cleaning up
         for one in caught:
-            signal.signal(one, signal.SIG_IGN)  # a second one must not stop the cleaning up
+            signal.signal(one, signal.SIG_IGN)
         raise Terminated(number)
 
     for number in caught:
@@ -125,7 +131,6 @@ def stopped_by_signals() -> Iterator[None]:
         yield
     finally:
         for number in caught:
-            if (
-                signal.getsignal(number) is stop
-            ):  # else the process is about to end, with the code of the first one
+            # else the process is about to end, with the code of the first one
+            if signal.getsignal(number) is stop:
                 signal.signal(number, signal.SIG_DFL)

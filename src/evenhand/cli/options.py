@@ -21,6 +21,7 @@ def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
     flags : set of str
         Options that take no value.
     """
+    # before typer parses: it would take an empty value for one that was given
     for before, value in pairwise(["", *args]):
         name, equals, attached = value.partition("=")
         if value.startswith("--") and equals and not attached.strip():
@@ -62,6 +63,7 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
     for what, path in inputs.items():
         if path is None or not path.exists():
             continue
+        # a link is written through, so its target is what would be replaced
         written = link_target(out)
         is_inside = path.is_dir() and path.resolve() in (written, written.parent)
         if is_inside or any(_is_same(out, file) for file in _files(path)):
@@ -80,6 +82,7 @@ def check_model_folder(out: Path) -> None:
     """
     if not out.is_dir() or (out / "model.json").exists():
         return
+    # hidden files, such as those of file browsers, do not matter
     held = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("."))
     if held:
         got = f"{out}, which holds {held[0]!r}" + (
@@ -91,10 +94,8 @@ def check_model_folder(out: Path) -> None:
 
 
 def folder_to_write(out: Path) -> Path:
-    """Return the folder that is written.
-
-    Where a symbolic link leads, whether a folder is there already or not.
-    """
+    """Return the folder that is written: the target of a symbolic link, even of a dangling one."""
+    # replacing the link itself would leave its target as it was
     return link_target(out) if out.is_symlink() else out
 
 
@@ -115,4 +116,5 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _is_same(out: Path, read: Path) -> bool:
+    # by inode, as hard links and other spellings of a path lead to one file
     return out.exists() and read.exists() and os.path.samefile(out, read)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def command_line() -> str:
     """Return the command as it can be typed again."""
+    # not the path of the interpreter: a report is read on other machines
     return shlex.join(["evenhand", *sys.argv[1:]])
 
 
@@ -25,6 +26,7 @@ def report(found: Audit, conditions: list[Condition], out: Path | None, as_json:
     Raises Verdict if all can be judged, with exit code 1 if one of them holds; InputError if one
     cannot, in which case the report is there all the same.
     """
+    # first the file, then the text, then the verdict: a gate that fails leaves its report
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         say(f"the audit is in {out}")
@@ -37,6 +39,7 @@ def judge(found: Audit, conditions: list[Condition]) -> NoReturn:
     """Name the conditions that hold, and those that cannot be judged."""
     unjudged: list[InputError] = []
     n_failed = 0
+    # every condition is judged before the command ends, so that one run names all that hold
     for condition in conditions:
         try:
             value = condition.value(found)
@@ -49,12 +52,7 @@ def judge(found: Audit, conditions: list[Condition]) -> NoReturn:
             n_failed += 1
     for refusal in unjudged[:-1]:
         say(f"error: {refusal}")
+    # a condition that cannot be judged is bad input, not a passed gate
     if unjudged:
         raise unjudged[-1]
     raise Verdict(1 if n_failed else 0)
-
-
-def masses(conditions: list[Condition], quantity: str, usual: tuple[float, ...]) -> list[float]:
-    """Group sizes to audit: the usual ones and those that conditions ask about."""
-    asked = {condition.arguments[-1] for condition in conditions if condition.quantity == quantity}
-    return sorted({*usual, *asked})

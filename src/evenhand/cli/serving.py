@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenhand._format import count
 from evenhand._validate import bad_input
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
@@ -29,7 +30,7 @@ from evenhand.cli.messages import say
 from evenhand.cli.options import check_apart, listed_names
 
 if TYPE_CHECKING:
-    from evenhand.scale import Written
+    from evenhand.scale import ColumnSubject, ModelSubject
 
 
 def predict(
@@ -52,11 +53,9 @@ def predict(
     from evenhand import scale, store
 
     check_apart(out, {"the model": model, "the table": table, "the key file": key_file})
-    asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
+    asked = _serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
     subject = scale.ModelSubject(store.load(model))
-    with scale.dask_client(scheduler, workers) as client:
-        done = scale.forecast_parts(subject, table, out, client=client, **asked)
-    say_written(done, "forecasts", out)
+    _serve(subject, table, out, asked, workers, scheduler, "forecast")
 
 
 def randomize(
@@ -80,38 +79,37 @@ def randomize(
     from evenhand.links import make_link
 
     check_apart(out, {"the table": table, "the key file": key_file})
-    asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts) | {
-        "link": make_link(link, alpha)
-    }
-    with scale.dask_client(scheduler, workers) as client:
-        done = scale.forecast_parts(
-            scale.ColumnSubject(mean, std), table, out, client=client, **asked
-        )
-    say_written(done, "randomized forecasts", out)
+    asked = _serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
+    asked["link"] = make_link(link, alpha)
+    subject = scale.ColumnSubject(mean, std)
+    _serve(subject, table, out, asked, workers, scheduler, "randomized forecast")
 
 
-def serving_options(
+def _serving_options(
     id_column: str, key_file: Path, context: str, levels: str, moments: bool, skip_bad: bool
 ) -> dict[str, Any]:
     """Return the options that `predict` and `randomize` have in common, checked."""
+    # the context stands in each row of the result, and is part of what draws are hashed from
     if not context.isprintable():
         raise bad_input("--context", "be printable text", ascii(context))
-    asked = {
+    return {
         "id_column": id_column,
         "key": read_key(key_file),
         "context": context,
-        "levels": parse_levels(levels),
+        "levels": _parse_levels(levels),
+        "moments": moments,
+        "skip_bad": skip_bad,
+        "verbose": True,
     }
-    return asked | {"moments": moments, "skip_bad": skip_bad, "verbose": True}
 
 
-def parse_levels(listed: str) -> list[float]:
-    """Return the probabilities that an option lists."""
+def _parse_levels(listed: str) -> list[float]:
     names = listed_names("--levels", listed)
     try:
         levels = [float(level) for level in names]
     except ValueError as error:
         raise bad_input("--levels", "be numbers with commas between", repr(listed)) from error
+    # in rising order, so that the columns of the result are
     if not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
         remedy = "fractions everywhere: 0.9, not 90"
         raise bad_input(
@@ -120,8 +118,21 @@ def parse_levels(listed: str) -> list[float]:
     return levels
 
 
-def say_written(done: Written, what: str, out: Path) -> None:
-    """Print what was written, and warn of ids that come more than once: their rows share a draw."""
+def _serve(
+    subject: ModelSubject | ColumnSubject,
+    table: Path,
+    out: Path,
+    asked: dict[str, Any],
+    workers: int | None,
+    scheduler: str | None,
+    noun: str,
+) -> None:
+    """Write the forecasts of a table, and print what was written and which ids share a draw."""
+    from evenhand import scale
+
+    with scale.dask_client(scheduler, workers) as client:
+        done = scale.forecast_parts(subject, table, out, client=client, **asked)
+    # a repeated id is no error here: one person may have several rows, and then one draw
     if done.repeated is not None:
         shared = done.repeated
         others = f"; repeated ids in all: {shared.n_labels:,}" if shared.n_labels > 1 else ""
@@ -133,7 +144,6 @@ def say_written(done: Written, what: str, out: Path) -> None:
         say(f"warning: {line}")
     for why in done.skipped.values():
         say(f"warning: part left out: {why}")
-    written = (
-        f"1 {what.removesuffix('s')} is" if done.n_rows == 1 else f"{done.n_rows:,} {what} are"
-    )
-    say(f"{written} in {out}; the fingerprint of the key is {done.key}")
+    verb = "is" if done.n_rows == 1 else "are"
+    # the fingerprint shows later which key made these draws, without showing the key
+    say(f"{count(done.n_rows, noun)} {verb} in {out}; the fingerprint of the key is {done.key}")

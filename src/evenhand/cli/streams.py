@@ -71,12 +71,12 @@ class Safe(Tolerant):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, [])
-        self.rich_proxied_file = Tolerant(
-            stream, self.losses
-        )  # the name by which rich looks for it
+        # the name by which rich looks for it
+        self.rich_proxied_file = Tolerant(stream, self.losses)
 
     def write(self, text: str) -> int:
         super().write(visible(text, LINE_ENDS))
+        # escapes make text longer; callers check that all they gave was taken
         return len(text)
 
 

@@ -79,6 +79,7 @@ def plot_worst_group(
     if np.isfinite(bound).any():
         label = "Certified for every group of at least this share"
         axes.step(mass, bound, where="post", color=RED, linewidth=2, label=label)
+    # `len`, as the truth of a DataFrame is not defined
     if learned is not None and len(learned):
         _draw_learned(axes, as_rows("learned", learned))
     finish(axes, x="Share of people in the group", y="Off by (percentage points)")
@@ -188,6 +189,7 @@ def plot_calibration(
     axes.stairs(high * n_bins, edges, baseline=low * n_bins, label=label, **style)
     axes.axhline(1, color=GREY, linestyle="--", linewidth=1.2)
     axes.set(xlim=(0, 1), xlabel="PIT: stated chance of an outcome this low", ylabel="Density")
+    # the legend needs 30% of room above the highest bar
     axes.set_ylim(0, 1.3 * float(max(share.max(), high.max())) * n_bins)
     axes.legend(loc="upper center", frameon=False)
     tidy(axes, "y")

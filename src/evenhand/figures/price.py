@@ -70,6 +70,7 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     curve = np.geomspace(0.002, 1 / 3, 400)
     every = price_of_proof(curve, exact=False)
     exact = price_of_proof(curve)
+    # the limit goes to infinity at an error of 0, where the shaded region is extended level
     axes.fill_between(
         np.append(0.0, curve), np.append(every[0], every), color=GREY, alpha=0.15, linewidth=0
     )

@@ -41,6 +41,7 @@ def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
     line = " ".join(printable(text).split())
     if len(line) > length:
         line = line[: length - 1].rstrip() + "…"
+    # matplotlib reads text between two dollar signs as mathematics
     return line.replace("$", r"\$")
 
 
@@ -67,6 +68,7 @@ def tidy(axes: Axes, grid: Literal["x", "y"]) -> None:
     """Remove the frame at the top and right, and draw grid lines along the `"x"` or `"y"` axis."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#dddddd", linewidth=0.8)
+    # grid lines behind everything, bars and markers included
     axes.set_axisbelow(True)
 
 

@@ -112,7 +112,7 @@ def _draw(value: float | None) -> str:
 
 def _examples_chart(rows: Sequence[Values], unit: str) -> str:
     ends = [row[key] for row in rows for key in ("low", "high", "outcome")]
-    # 1/40 of the range at both ends; the halves of huge values cannot overflow
+    # 1/40 of the range at both ends, divided first: the range of huge values may overflow
     room = max(ends) / 40 - min(ends) / 40 or 1.0
     # rows of one person follow each other; ids may be missing, the row number never is
     people = [list(group) for _, group in groupby(rows, key=lambda row: row["row"])]

@@ -206,8 +206,8 @@ def sure_least(audit: Values, row: Values) -> float:
 def off_scanned(audit: Values) -> list[Values]:
     """Return scanned groups that are significantly off and not named, by rising p-value."""
     named = {name for row in audit["groups"] for name in (row["group"], scan_name(row))}
-    # the same rows may have several names, as "sex = f" and "not sex = m": equal size and error
-    # identify them, they are listed once, and named groups come first
+    # the same rows may have several names, as where two features split people alike: equal size
+    # and error identify them, they are listed once, and named groups come first
     others: dict[Any, Values] = {}
     for row in audit["scan"]:
         if is_sure(row) and row["group"] not in named:

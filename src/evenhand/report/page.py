@@ -219,7 +219,6 @@ def _cell(cell: Cell) -> str:
 def short(text: Any, length: int) -> str:
     """Cut a text that is too long in its middle: names of groups often differ at their ends."""
     line = printable(text)
-    # a third from the end: "age = 60 to 70 and sex = f" differs from its neighbours there
     end = length // 3
     return line if len(line) <= length else f"{line[: length - end - 1]}…{line[-end:]}"
 

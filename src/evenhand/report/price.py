@@ -54,7 +54,7 @@ def price_section(audit: Values) -> Section | None:
 
 
 def _chosen_in_words(chosen: Values | None, mass: str) -> str:
-    # a model without a link of its own, such as the network, has no alpha to choose
+    # a model without a link, such as a deterministic one, has no point on the curve
     if chosen is None:
         return (
             "This model has no link of its own to choose by. The curve shows what a link of each"

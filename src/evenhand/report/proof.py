@@ -138,7 +138,7 @@ def oracle_section(audit: Values) -> Section | None:
     where = chance_sentence(rows)
     remark = paragraph(where) if where else ""
     aside = f'<div class="aside">{warning}{paragraph(text)}{remark}</div>'
-    # without a proof the bounds are those of ignorance, and are not drawn
+    # without a proof the bounds show nothing, and are not drawn
     numbers = _oracle_table(audit, is_proven=is_proven)
     drawn = worst_figure(rows, audit["learned"], numbers, is_proven=is_proven)
     title = f"{'W' if is_proven else 'Appendix: w'}orst groups picked in hindsight"
