@@ -207,7 +207,8 @@ def audit_pit(
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs, each strictly between 0 and 1.
     X : DataFrame or array-like of shape (n, n_features), optional
-        The table that columns in `groups` are taken from.
+        The table that columns in `groups` are taken from, and in which groups are searched where
+        there are no `features`.
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
     groups, features, sample_weight, cluster : optional
