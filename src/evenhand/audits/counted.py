@@ -95,10 +95,10 @@ class RowCounts:
         return one_line(self, n_samples=self.counts.n_samples, groups=len(self.counts.groups))
 
     def __add__(self, other: RowCounts) -> RowCounts:
-        both = {
-            part: _added([rows.sums[part] for rows in (self, other) if part in rows.sums])
-            for part in self.sums | other.sums
-        }
+        both = self.sums | other.sums
+        # blocks of one part meet; sums of other parts are taken as they are, however many there are
+        for part in self.sums.keys() & other.sums.keys():
+            both[part] = _added([self.sums[part], other.sums[part]])
         return RowCounts(self.counts + other.counts, self.bars + other.bars, both)
 
     @property

@@ -184,20 +184,6 @@ class PITCertificate(Certificate):
         return self.evidence.errors.band(self.method, WORST, confidence)
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
-        """Bounds for the share of outcomes that central intervals hold, in every group of a size.
-
-        Parameters
-        ----------
-        level : float
-            Stated probability of the interval, such as 0.8.
-        mass : float
-            Least share of people in the group, 0 < mass <= 1.
-
-        Returns
-        -------
-        low, high : float
-            The coverage of every such group lies between them.
-        """
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
         if self.choice is not None:
