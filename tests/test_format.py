@@ -12,14 +12,14 @@ from evenhand._format import (
     at_least,
     at_most,
     band,
+    confidence_in_full,
     count,
+    in_full,
     number,
     p_value,
     percent,
     plain_number,
     points,
-    stated,
-    stated_confidence,
     whole_percent,
 )
 
@@ -74,7 +74,7 @@ def test_rounding_errors_of_floats_move_no_bound(a, b):
 @example(1 - 2**-53)
 def test_a_confidence_is_never_rounded_up(level):
     exact = Decimal(level) * 100
-    printed = read(stated_confidence(level))
+    printed = read(confidence_in_full(level))
     assert printed <= exact + slack(exact)
     assert printed < 100
 
@@ -84,11 +84,11 @@ def test_a_confidence_is_never_rounded_up(level):
     [(0.5, "50%"), (0.95, "95%"), (0.975, "97.5%"), (0.99999, "99.999%"), (1 - 0.05, "95%")],
 )
 def test_a_confidence_has_no_more_digits_than_it_needs(level, text):
-    assert stated_confidence(level) == text
+    assert confidence_in_full(level) == text
 
 
 def test_a_group_size_is_written_in_full_and_else_rounded_up():
-    assert [stated(mass) for mass in (0.2, 0.125, 0.1 + 0.2, 1.0, 1 / 3, 2 / 3)] == [
+    assert [in_full(mass) for mass in (0.2, 0.125, 0.1 + 0.2, 1.0, 1 / 3, 2 / 3)] == [
         "20%",
         "12.5%",
         "30%",

@@ -95,18 +95,18 @@ def at_least(share: float, decimals: int = 1, unit: float = 100) -> str:
     return f"{_rounded(share, decimals, unit, 'down'):.{decimals}f}"
 
 
-def stated_confidence(level: float) -> str:
+def confidence_in_full(level: float) -> str:
     """Write a confidence in full; it is never rounded up.
 
     Examples
     --------
-    >>> stated_confidence(0.95), stated_confidence(0.99999), stated_confidence(1 - 0.05 / 3)
+    >>> confidence_in_full(0.95), confidence_in_full(0.99999), confidence_in_full(1 - 0.05 / 3)
     ('95%', '99.999%', '98.33%')
     """
-    return _in_full(level, "down")
+    return _percent_in_full(level, "down")
 
 
-def stated(share: float | None) -> str:
+def in_full(share: float | None) -> str:
     """Write a share that was given, such as the least size of a group, in full.
 
     A long one is rounded up. For group sizes that is the valid direction: a bound for groups of a
@@ -114,15 +114,15 @@ def stated(share: float | None) -> str:
 
     Examples
     --------
-    >>> stated(0.2), stated(0.125), stated(1 / 3)
+    >>> in_full(0.2), in_full(0.125), in_full(1 / 3)
     ('20%', '12.5%', '33.34%')
     """
-    return _in_full(share, "up") if share is not None and is_known(share) else UNKNOWN
+    return _percent_in_full(share, "up") if share is not None and is_known(share) else UNKNOWN
 
 
-def stated_points(share: float) -> str:
+def points_in_full(share: float) -> str:
     """Write a share as percentage points in full, without a unit."""
-    return stated(share).removesuffix("%")
+    return in_full(share).removesuffix("%")
 
 
 def percent(share: float | None, toward: Toward = "nearest") -> str:
@@ -269,7 +269,7 @@ def _digits(value: float, digits: int, toward: Toward) -> float:
     return float(_rounded(value, decimals, 1, toward))
 
 
-def _in_full(share: float, toward: Toward) -> str:
+def _percent_in_full(share: float, toward: Toward) -> str:
     """Return a percentage with all its decimals if there are at most 12, else with two."""
     exact = _times(share, 100)
     found = (_nearest(exact, decimals) for decimals in range(13))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._format import percent, stated
+from evenhand._format import in_full, percent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -276,7 +276,7 @@ def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "r
     elif share > MAX_ATOM:
         trouble = (
             f"{name} is {value:g} in {percent(share, 'up')} of the rows and no value may hold more"
-            f" than {stated(MAX_ATOM)}: calibration of a whole distribution needs a continuous"
+            f" than {in_full(MAX_ATOM)}: calibration of a whole distribution needs a continuous"
             " outcome; model that value apart"
         )
     else:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evenhand._format import stated
+from evenhand._format import in_full
 from evenhand._validate import InputError, bad_input, check_fraction
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import AVERAGE_ERROR
@@ -188,6 +188,6 @@ def _proof(audit: Audit, mass: float) -> PITCertificate:
             else "one forecast per person"
         )
         raise InputError(
-            f"{known}: no data can then bound the error in every group of {stated(mass)} of people"
+            f"{known}: no data can then bound the error in every group of {in_full(mass)} of people"
         )
     return audit.certificate

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import Summarized, at_least, at_most, stated, stated_confidence
+from evenhand._format import Summarized, at_least, at_most, confidence_in_full, in_full
 from evenhand._validate import bad_input
 from evenhand.certificates.assumptions import NOT_COVERED, ONE_ROW_EACH, SHARES_OF_ROWS
 
@@ -157,8 +157,8 @@ class Certificate(Summarized, ABC):
     def summary(self) -> str:
         """Return the statements as text, with what they assume and what they do not cover."""
         lines = [
-            f"With {stated_confidence(self.confidence)} confidence, from {self.n_samples:,} people,"
-            f" {self._forecasts()}:",
+            f"With {confidence_in_full(self.confidence)} confidence, from {self.n_samples:,}"
+            f" people, {self._forecasts()}:",
             f"- over everybody, stated chances are off by at most {at_most(self.average_error())}"
             " points",
         ]
@@ -190,7 +190,7 @@ class Certificate(Summarized, ABC):
         lines = []
         for row in self.table((0.1, 0.2, 0.5)).to_dict("records"):
             line = (
-                f"- for every group of at least {stated(row['mass'])} of people, by at most"
+                f"- for every group of at least {in_full(row['mass'])} of people, by at most"
                 f" {at_most(row['group_error'])} points"
             )
             if not np.isnan(row["coverage_80_low"]):

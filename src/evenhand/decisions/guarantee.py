@@ -23,10 +23,10 @@ from evenhand._format import (
     at_least,
     at_most,
     band,
+    confidence_in_full,
     one_line,
     percent,
     plain_number,
-    stated_confidence,
 )
 from evenhand._validate import Floats, Ints, bad_input, check_finite, check_fraction, check_masses
 from evenhand.calibration import check_own_draws
@@ -111,7 +111,7 @@ class LossGuarantee(Summarized):
         ]
         lines += [self._line(row) for row in self.table.to_dict("records")]
         lines.append(
-            f"In brackets what {stated_confidence(self.confidence)} confidence leaves possible,"
+            f"In brackets what {confidence_in_full(self.confidence)} confidence leaves possible,"
             " line by line; before them the share in the rows at hand. Proven: exceeded no more"
             " often than the bound, which says nothing of the mean. Open: more rows would tell."
             " Groups of a size are bounded however they are chosen, if not by the draws."

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from evenhand._format import percent, stated
+from evenhand._format import in_full, percent
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import betting_cvar, cvar, local_levels_band, share_bound, share_interval
 from evenhand.decisions.bayes import Decisions
@@ -202,7 +202,7 @@ class RealizedLosses:
         for mass in masses.tolist():
             # without draws the misses that average calibration allows may all be in one group
             bound = everyone if self.is_randomized else min(1.0, everyone / mass)
-            group = f"every group of {stated(mass)}"
+            group = f"every group of {in_full(mass)}"
             means = (np.nan, np.nan, cvar(shares, mass))
             yield Statement(group, "every", mass, k, shares.size, *means, 0.0, high(mass), bound)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import stated_confidence
+from evenhand._format import confidence_in_full
 from evenhand._validate import check_weights
 from evenhand.calibration import HISTOGRAM_CONFIDENCE, as_pits, histogram_bins, pit_histogram
 from evenhand.figures.style import (
@@ -184,7 +184,7 @@ def plot_calibration(
         # hatched as well, for readers who do not see red
         if is_outside:
             bar.set(facecolor=RED, hatch="//")
-    label = f"{stated_confidence(HISTOGRAM_CONFIDENCE)} band under calibration, all bars at once"
+    label = f"{confidence_in_full(HISTOGRAM_CONFIDENCE)} band under calibration, all bars at once"
     style = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0}
     axes.stairs(high * n_bins, edges, baseline=low * n_bins, label=label, **style)
     axes.axhline(1, color=GREY, linestyle="--", linewidth=1.2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evenhand._escape import visible
-from evenhand._format import stated_points
+from evenhand._format import points_in_full
 from evenhand._validate import Floats, bad_input
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def tidy(axes: Axes, grid: Literal["x", "y"]) -> None:
 
 def as_points(value: float, _: float) -> str:
     """Return a fraction in percentage points, as matplotlib calls formatters of ticks."""
-    return stated_points(value)
+    return points_in_full(value)
 
 
 def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:

@@ -8,11 +8,11 @@ from typing import Any
 from evenhand._format import (
     at_least,
     count,
+    in_full,
     is_known,
     p_value,
     plain_number,
     points,
-    stated,
     whole_percent,
 )
 from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
@@ -265,7 +265,7 @@ def _learned_sentences(audit: Values) -> list[Sentence]:
     # one sentence: learned groups of several sizes mostly overlap
     row = max(off, key=lambda row: row["low"])
     text = (
-        f"In a group of {stated(row['mass'])} of people, {_defined(row)}"
+        f"In a group of {in_full(row['mass'])} of people, {_defined(row)}"
         f" ({count(row['n'], 'row')}), {off_in_words(row, unit_of(audit), verb='are')}; off by an"
         f" estimated {points(row['error'])} points, surely by at least {at_least(row['low'])}."
     )

@@ -9,13 +9,13 @@ from evenhand._format import (
     band,
     bound,
     count,
+    in_full,
     is_known,
     number,
     p_value,
     percent,
     points,
-    stated,
-    stated_points,
+    points_in_full,
     whole,
 )
 from evenhand.report.chart import tip_name
@@ -93,7 +93,7 @@ def _named_cells(row: Values, top: float, unit: str, *, is_off: bool) -> list[Ce
 
 def _header(top: float) -> list[str]:
     """Return the titles that both tables of groups begin with."""
-    scale = f"on a scale of 0 to {stated_points(top)}"
+    scale = f"on a scale of 0 to {points_in_full(top)}"
     return ["group", "#off by (points)", scale, "how", "#outcome minus forecast"]
 
 
@@ -177,7 +177,7 @@ def learned_section(audit: Values) -> Section | None:
     ]
     cells: list[list[Cell]] = [
         [
-            stated(row["mass"]),
+            in_full(row["mass"]),
             points(row["error"]),
             bound(at_least, row["low"]),
             how_off(row, is_off=is_learned_off(row), unit=unit_of(audit)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from evenhand._format import at_most, band, count, number, percent, points, stated, whole
+from evenhand._format import at_most, band, count, in_full, number, percent, points, whole
 from evenhand.report.chart import known
 from evenhand.report.examples import examples_section
 from evenhand.report.findings import everyone, evidence_in_words, farthest_off, with_notes
@@ -135,7 +135,7 @@ def _scale(audit: Values) -> str:
         marks.append(("orange", "diamond", worst["error"], words))
     if proven is not None and not is_useless(proven):
         most = f"at most {at_most(proven['group_error'])} points"
-        words = f"every group of {stated(proven['mass'])} of people, proven: {most}"
+        words = f"every group of {in_full(proven['mass'])} of people, proven: {most}"
         marks.append(("red", "square", proven["group_error"], words))
     drawn = scale_figure(marks)
     return drawn and f"<section><h2>How far stated chances are off</h2>{drawn}</section>"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand._format import stated
+from evenhand._format import in_full
 
 Quantity = Literal[
     "log score",
@@ -25,11 +25,11 @@ NAMES: dict[Quantity, Callable[[float], str]] = {
     "cell log score": lambda level: f"log score, cells of {level:g}",
     "CRPS": lambda level: "CRPS",
     "mean std": lambda level: "mean std",
-    "interval width": lambda level: f"{stated(level)} interval width",
-    "coverage": lambda level: f"{stated(level)} coverage",
+    "interval width": lambda level: f"{in_full(level)} interval width",
+    "coverage": lambda level: f"{in_full(level)} coverage",
     "error": lambda level: "average error",
-    "oracle error": lambda level: f"oracle worst {stated(level)}",
-    "certified error": lambda level: f"certified, any {stated(level)}",
+    "oracle error": lambda level: f"oracle worst {in_full(level)}",
+    "certified error": lambda level: f"certified, any {in_full(level)}",
 }
 UNITS: dict[Quantity, str] = {
     "log score": "nats",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from evenhand._format import count, stated
+from evenhand._format import count, in_full
 
 MOST_NAMED = 8
 """Most features that a note lists."""
@@ -138,7 +138,7 @@ WORDS: dict[NoteKind, Callable[[Note], str]] = {
         f"column {note.subject[0]!r} names each row and was not learned from"
     ),
     NoteKind.NOT_LEARNED: lambda note: (
-        f"no group of {stated(note.numbers[0])} was learned: {note.reason}"
+        f"no group of {in_full(note.numbers[0])} was learned: {note.reason}"
     ),
     NoteKind.FEATURES: _features,
 }

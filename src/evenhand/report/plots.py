@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from evenhand._format import at_least, at_most, band, count, percent, points, stated, stated_points
+from evenhand._format import (
+    at_least,
+    at_most,
+    band,
+    count,
+    in_full,
+    percent,
+    points,
+    points_in_full,
+)
 from evenhand.report.chart import (
     AREA_SIGN,
     EVEN_SIGN,
@@ -59,8 +68,8 @@ def pit_figure(audit: Values) -> str:
             y="Share of outcomes",
             x_ticks=FIFTHS,
             y_ticks=nice_ticks(0.0, top or 1.0, 4),
-            x_text=stated,
-            y_text=stated,
+            x_text=in_full,
+            y_text=in_full,
         ),
         *(
             area(frame, [(a, low), (b, low)], [(a, high), (b, high)])
@@ -142,7 +151,7 @@ def _is_outside(share: float | None, low: float | None, high: float | None) -> b
 
 
 def _range(a: float, b: float) -> str:
-    return f"{stated(a)} to {stated(b)}"
+    return f"{in_full(a)} to {in_full(b)}"
 
 
 def calibration_figure(audit: Values) -> str:
@@ -161,8 +170,8 @@ def calibration_figure(audit: Values) -> str:
             y="Share of outcomes at or below",
             x_ticks=FIFTHS,
             y_ticks=FIFTHS,
-            x_text=stated,
-            y_text=stated,
+            x_text=in_full,
+            y_text=in_full,
         ),
         area(frame, low, high) if banded else "",
         line(frame, [(0, 0), (1, 1)], "even"),
@@ -183,7 +192,7 @@ def calibration_figure(audit: Values) -> str:
     ]
     header = ["stated chance", "#observed", "#95% band"]
     cells = [
-        [stated(row["level"]), percent(row["observed"]), band(percent, row["low"], row["high"])]
+        [in_full(row["level"]), percent(row["observed"]), band(percent, row["low"], row["high"])]
         for row in rows
     ]
     numbers = table("Numbers of the calibration curve", header, cells)
@@ -195,7 +204,7 @@ def calibration_figure(audit: Values) -> str:
 
 def _calibration_mark(frame: Frame, row: Values) -> str:
     label = (
-        f"Stated {stated(row['level'])}: {percent(row['observed'])} of outcomes lie at or below "
+        f"Stated {in_full(row['level'])}: {percent(row['observed'])} of outcomes lie at or below "
         f"(95% band {band(percent, row['low'], row['high'])})."
     )
     kind, name = ("red", "square") if _is_off(row) else ("blue", "circle")
@@ -225,8 +234,8 @@ def worst_figure(
             y="Off by (percentage points)",
             x_ticks=FIFTHS,
             y_ticks=TENTHS,
-            x_text=stated,
-            y_text=stated_points,
+            x_text=in_full,
+            y_text=points_in_full,
         ),
         area(frame, low, high) if nulls else "",
         line(frame, means, "even") if means else "",
@@ -267,7 +276,9 @@ def _stairs(rows: Sequence[Values]) -> list[tuple[float, float]]:
 
 
 def _oracle_mark(frame: Frame, row: Values) -> str:
-    label = f"Worst {stated(row['mass'])} picked in hindsight: off by {points(row['error'])} points"
+    label = (
+        f"Worst {in_full(row['mass'])} picked in hindsight: off by {points(row['error'])} points"
+    )
     if known(row["null_low"], row["null_high"]):
         label += f"; calibrated forecasts show {band(points, row['null_low'], row['null_high'])}"
     return point(frame, (row["mass"], row["error"]), "circle", "blue", f"{label}.")
@@ -275,7 +286,7 @@ def _oracle_mark(frame: Frame, row: Values) -> str:
 
 def _certified_mark(frame: Frame, row: Values) -> str:
     label = (
-        f"Certified: every group of at least {stated(row['mass'])} of people is off by at most"
+        f"Certified: every group of at least {in_full(row['mass'])} of people is off by at most"
         f" {at_most(row['certified'])} points."
     )
     return point(frame, (row["mass"], row["certified"]), "square", "red", label)
@@ -291,7 +302,7 @@ def _learned_mark(frame: Frame, row: Values) -> str:
         f' {end:.1f}h8"/>{shape("diamond", x, y)}'
     )
     label = (
-        f"Group of {stated(row['mass'])} learned from features: off by {points(row['error'])}"
+        f"Group of {in_full(row['mass'])} learned from features: off by {points(row['error'])}"
         " points"
     )
     if known(row["low"]):
@@ -326,7 +337,7 @@ def off_by_drawing(
         end = frame.x(row["error"] if row["error_high"] is None else row["error_high"])
         reach = f'<path class="whisker" d="M{frame.x(row["error_low"]):.1f} 12H{end:.1f}"/>'
     drawn = mark(label, reach + shape(name, x, 12), (x, 12), kind)
-    alt = f"Off by, from 0 to {stated_points(top)} points"
+    alt = f"Off by, from 0 to {points_in_full(top)} points"
     return f'<svg viewBox="0 0 160 24" role="group" aria-label="{alt}">{grid}{drawn}</svg>'
 
 

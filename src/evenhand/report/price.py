@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand._format import at_most, number, points, stated, stated_points
+from evenhand._format import at_most, in_full, number, points, points_in_full
 from evenhand.report.chart import (
     Frame,
     axes,
@@ -33,7 +33,7 @@ def price_section(audit: Values) -> Section | None:
     point_chosen: Values | None = price["chosen"]
     is_shown = point_chosen and known(point_chosen["group_error"], point_chosen["price"])
     chosen = point_chosen if is_shown else None
-    mass = stated(price["mass"])
+    mass = in_full(price["mass"])
     explained = [
         paragraph(
             "Proof costs sharpness. The smaller alpha, the more a forecast hangs on its draw: the"
@@ -74,7 +74,7 @@ def _price_figure(price: Values, rows: Sequence[Values], chosen: Values | None) 
     high = max(row["price"] for row in shown) * 1.05 or 1.0
     reach = max(row["group_error"] for row in shown)
     frame = Frame((0, min(0.5, reach * 1.06) or 0.5), (0, high), height=330)
-    mass = stated(price["mass"])
+    mass = in_full(price["mass"])
     points_of = [(row["group_error"], row["price"]) for row in rows]
     parts = [
         axes(
@@ -83,7 +83,7 @@ def _price_figure(price: Values, rows: Sequence[Values], chosen: Values | None) 
             y="Price: log score given up (nats)",
             x_ticks=[v for v in nice_ticks(0, frame.x_range[1]) if v <= 0.5],
             y_ticks=nice_ticks(0, high),
-            x_text=stated_points,
+            x_text=points_in_full,
             y_text=plain,
         ),
         (f'<g class="blue">{line(frame, points_of, "path")}</g>'),

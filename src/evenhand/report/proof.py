@@ -7,11 +7,11 @@ from evenhand._format import (
     at_most,
     band,
     bound,
+    confidence_in_full,
     count,
+    in_full,
     is_known,
     points,
-    stated,
-    stated_confidence,
     whole,
 )
 from evenhand.report.findings import by_size
@@ -35,7 +35,7 @@ def proof_section(audit: Values) -> Section | None:
     # each bound holds for all groups of its size at once (method.md, 5)
     parts = [
         paragraph(
-            f"Each statement holds with {stated_confidence(proof['confidence'])} confidence at any"
+            f"Each statement holds with {confidence_in_full(proof['confidence'])} confidence at any"
             f" number of rows, from {count(proof['n_samples'], 'person', 'people')} with {draws}"
             " each. Over everybody, stated chances are off by at most"
             f" {bound(at_most, proof['average_error'])} points."
@@ -71,7 +71,7 @@ def _every_group(proof: Values) -> str:
     ]
     cells: list[list[Cell]] = [
         [
-            f"{stated(row['mass'])} of people",
+            f"{in_full(row['mass'])} of people",
             bound(at_most, row["group_error"]),
             *([bound(at_most, row["chain"])] if has_chain else []),
             bound(at_least, row["coverage_80_low"], "%"),
@@ -156,7 +156,7 @@ def _oracle_table(audit: Values, *, is_proven: bool) -> str:
     ]
     cells: list[list[Cell]] = [
         [
-            stated(row["mass"]),
+            in_full(row["mass"]),
             whole(row["n"]),
             points(row["error"]),
             (points(row["null_mean"]), band(points, row["null_low"], row["null_high"])),

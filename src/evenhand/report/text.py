@@ -14,11 +14,11 @@ from evenhand._format import (
     band,
     bound,
     count,
+    in_full,
     is_known,
     number,
     p_value,
     points,
-    stated,
     whole_percent,
 )
 from evenhand.report.findings import (
@@ -148,7 +148,7 @@ def _scanned(audit: Values) -> str:
 def _learned(audit: Values) -> str:
     rows = [
         (
-            stated(row["mass"]),
+            in_full(row["mass"]),
             f"{row['n']} of {row['n_judged']}",
             number(row["error"]),
             # rounded down, so that the printed bound is valid
@@ -175,7 +175,7 @@ def _worst(audit: Values) -> str:
     if proven_bounds(audit) is not None:
         certified = (_upper_bound(record["certified"]) for record in records)
         rows.append(("certified for every group", *certified))
-    header = ("worst group of", *(stated(record["mass"]) for record in records))
+    header = ("worst group of", *(in_full(record["mass"]) for record in records))
     grid = _grid(header, rows, right=tuple(range(1, len(records) + 1)))
     chance = chance_sentence(records)
     # a perfect deterministic forecaster scores about (1 - mass) / 2 here (method.md, 6)
@@ -257,7 +257,7 @@ def _share_in_words(measure: Measure, first: float, second: float) -> str:
     change = "as before" if before == now else f"{'up' if second > first else 'down'} from {before}"
     if measure.what == "coverage":
         percent = "" if before == now else "%"
-        level = stated(measure.level)
+        level = in_full(measure.level)
         return f"a stated {level} interval holds {now}% of outcomes, {change}{percent}"
     return f"stated chances are off by {now} points, {change}"
 

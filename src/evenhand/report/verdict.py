@@ -8,13 +8,13 @@ from evenhand._format import (
     at_least,
     at_most,
     band,
+    confidence_in_full,
     count,
+    in_full,
     is_known,
     percent,
     plain_number,
     points,
-    stated,
-    stated_confidence,
 )
 from evenhand.certificates import DRAWS_ONLY
 from evenhand.report.findings import (
@@ -161,8 +161,8 @@ def is_useless(row: Values) -> bool:
 
 
 def _proof_sentence(audit: Values, row: Values) -> str:
-    level = stated_confidence(audit["certificate"]["confidence"])
-    mass = stated(row["mass"])
+    level = confidence_in_full(audit["certificate"]["confidence"])
+    mass = in_full(row["mass"])
     if is_useless(row):
         return f"These rows prove nothing useful for every group of at least {mass} of people."
     opening = f"For every group of at least {mass} of people, "
@@ -233,7 +233,7 @@ def chance_sentence(rows: Sequence[Values]) -> str:
     """Return where worst groups in hindsight exceed chance; nothing if that is not known."""
     # the search fits noise: only what it finds beyond calibrated forecasts is evidence
     judged = [row for row in rows if is_known(row["null_high"]) and is_known(row["error"])]
-    above = [stated(row["mass"]) for row in judged if row["error"] > row["null_high"]]
+    above = [in_full(row["mass"]) for row in judged if row["error"] > row["null_high"]]
     if above:
         return f"Above what calibrated forecasts show at shares of {', '.join(above)}."
     return "At no share is it above what calibrated forecasts show." if judged else ""

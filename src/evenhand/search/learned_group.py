@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import at_least, one_line, stated_confidence
+from evenhand._format import at_least, confidence_in_full, one_line
 from evenhand._validate import (
     Floats,
     InputError,
@@ -116,8 +116,8 @@ class FoundGroup:
         where = f" (nearly: {self.description})" if self.description else ""
         return (
             f"{what}calibration error {self.error:.3f}, at least {at_least(self.low, 3, unit=1)}"
-            f" with {stated_confidence(self.confidence)} confidence, in {self.n} of {self.n_judged}"
-            f" rows{where}"
+            f" with {confidence_in_full(self.confidence)} confidence, in {self.n} of"
+            f" {self.n_judged} rows{where}"
         )
 
 

@@ -12,10 +12,10 @@ from evenhand._format import (
     Summarized,
     at_most,
     bound,
+    confidence_in_full,
+    in_full,
     one_line,
     points,
-    stated,
-    stated_confidence,
     whole_percent,
 )
 from evenhand._validate import Ints
@@ -109,7 +109,7 @@ class Selection(Summarized):
         return (
             "Alpha was chosen on these same people. Accounting for that: at most"
             f" {at_most(self.group_error)} points in every group of at least"
-            f" {stated(self.group_mass)} of people, with {stated_confidence(self.confidence)}"
+            f" {in_full(self.group_mass)} of people, with {confidence_in_full(self.confidence)}"
             " confidence. Bounds for named groups, 95% bands and p-values do not account for it."
         )
 
@@ -147,9 +147,9 @@ class Selection(Summarized):
         if self.n_learning == 0:
             learned = "; the model was not fitted here: it must not have seen these rows"
         return (
-            f"With {stated_confidence(self.confidence)} confidence, stated chances are off by at"
+            f"With {confidence_in_full(self.confidence)} confidence, stated chances are off by at"
             f" most {at_most(self.group_error)} points in every group of at least"
-            f" {stated(self.group_mass)} of people (certified on {self.n_certifying:,}"
+            f" {in_full(self.group_mass)} of people (certified on {self.n_certifying:,}"
             f" people{learned})."
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._format import stated
+from evenhand._format import in_full
 from evenhand._version import __version__
 from evenhand.datasets import load_crime
 from evenhand.studies.crime_claims import claims, kinds_of
@@ -158,7 +158,7 @@ def _sharpness(rows: pd.DataFrame, protocol: Protocol, recalibrated: bool) -> Ex
         f"sharpness-{'recalibrated-' if recalibrated else ''}{protocol}",
         f"Sharpness against the worst group, {how}, {NAMES[protocol]}",
         f"{LEADS[protocol]} Each small dot is a split, each large one the mean of an alpha. Above:"
-        f" the oracle's worst {stated(MASS)} of the test rows. Below: the worst of the halves of"
+        f" the oracle's worst {in_full(MASS)} of the test rows. Below: the worst of the halves of"
         " features and their intersections."
         + (
             " In blue a link around a deterministic ensemble, and dotted what it would cost if the"
