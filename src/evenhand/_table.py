@@ -1,0 +1,144 @@
+"""Tables of results, and their rendering as text of a fixed width."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenhand._escape import visible
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+WIDTH = 118
+"""Characters of a line of text."""
+
+UNKNOWN = "-"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    title : str
+        Its heading.
+    is_number : bool, default False
+        Whether its values are numbers, which are aligned to the right.
+    in_text : bool, default True
+        Whether text shows the column; pages show all columns.
+    """
+
+    title: str
+    is_number: bool = False
+    in_text: bool = True
+
+
+@dataclass(frozen=True)
+class Value:
+    """A cell of a table.
+
+    Parameters
+    ----------
+    text : str
+        The value.
+    below : str, default "-"
+        Its band or a remark: on a page a second line, in text in parentheses; "-" if there is none.
+    order : float, optional
+        What a page sorts the column by; None if it is unknown.
+    drawing : object, optional
+        A drawing of the value, for renderers that can show one.
+    """
+
+    text: str
+    below: str = UNKNOWN
+    order: float | None = None
+    drawing: object = None
+
+    def __str__(self) -> str:
+        if self.below == UNKNOWN:
+            return self.text
+        return f"{self.text} ({self.below})"
+
+
+Cell = str | Value
+
+
+@dataclass(frozen=True)
+class Table:
+    r"""A table of results, which pages and text show alike.
+
+    Parameters
+    ----------
+    label : str
+        What the table shows: its name for screen readers.
+    columns : sequence of Column
+        Columns from left to right.
+    rows : sequence of sequence of str or Value
+        One cell per column. Control characters are escaped where a table is rendered.
+    dim : collection of int
+        Rows that a page shows less prominently, counted from 0.
+    search : str
+        Label of the field that searches the table on a page; "" for a table without one.
+
+    Examples
+    --------
+    >>> columns = [Column("group"), Column("rows", is_number=True)]
+    >>> print(Table("Groups", columns, [["[b]", "1,200"], ["job = \x1b", "30"]]).text())
+    group           rows
+    ────────────────────
+    [b]            1,200
+    job = \u001b      30
+    """
+
+    label: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    dim: Collection[int] = ()
+    search: str = ""
+
+    def text(self, width: int = WIDTH, *, most: int | None = None) -> str:
+        """Return the table as text.
+
+        Parameters
+        ----------
+        width : int, default 118
+            Most characters of a line; longer cells are wrapped.
+        most : int, optional
+            Most rows that are shown; all by default.
+        """
+        # imported here: `import evenhand` does not wait for rich
+        from rich import box
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        shown = [i for i, column in enumerate(self.columns) if column.in_text]
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for i in shown:
+            column = self.columns[i]
+            title = Text(visible(column.title))
+            grid.add_column(title, justify="right" if column.is_number else "left", overflow="fold")
+        for row in self.rows[:most]:
+            # names come from data: as Text, so that brackets are not read as markup
+            grid.add_row(*(Text(visible(str(row[i]))) for i in shown))
+        return _printed(grid, width)
+
+
+def wrapped(sentences: str, width: int = WIDTH) -> str:
+    """Return text as lines of at most `width` characters; control characters are escaped."""
+    from rich.text import Text
+
+    return _printed(Text(visible(sentences, keep="\n")), width)
+
+
+def _printed(shown: Grid | Text, width: int) -> str:
+    from rich.console import Console
+
+    # no colours and a fixed width, so that the text is the same everywhere
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None, force_terminal=False).print(shown)
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())

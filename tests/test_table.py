@@ -1,0 +1,47 @@
+"""Tables of results as text."""
+
+from __future__ import annotations
+
+from evenhand._table import WIDTH, Column, Table, Value, wrapped
+
+COLUMNS = [Column("group"), Column("error", is_number=True), Column("drawn", in_text=False)]
+
+
+def test_numbers_are_aligned_to_the_right_and_columns_of_pages_left_out() -> None:
+    table = Table("Groups", COLUMNS, [["a", "1,200", "x"], ["bcd", Value("7", "5 to 9"), "y"]])
+    assert table.text().splitlines() == [
+        "group        error",
+        "──────────────────",
+        "a            1,200",
+        "bcd     7 (5 to 9)",
+    ]
+
+
+def test_the_most_rows_are_shown() -> None:
+    rows = [[str(i), "1", ""] for i in range(9)]
+    assert len(Table("Groups", COLUMNS, rows).text(most=4).splitlines()) == 6
+
+
+def test_text_from_data_is_neither_markup_nor_control() -> None:
+    name = "[red]a[/red] \x1b[2J\u202e\n"
+    shown = Table("Groups", [Column(name)], [[name], [Value(name, name)]]).text()
+    assert shown.count(r"[red]a[/red] \u001b[2J\u202e\n") == 4
+    assert "\x1b" not in shown + wrapped(name)
+    assert wrapped("[b] two\nlines") == "[b] two\nlines"
+
+
+def test_lines_have_at_most_their_width() -> None:
+    rows = [["word " * 40, Value("x" * 300, "5 to 9"), ""]]
+    table = Table("Groups", COLUMNS, rows)
+    assert max(map(len, table.text().splitlines())) <= WIDTH
+    assert max(map(len, table.text(50).splitlines())) <= 50
+    assert max(map(len, wrapped("word " * 90, 40).splitlines())) <= 40
+    assert table.text().replace("\n", "").count("x") == 300
+
+
+def test_the_same_table_gives_the_same_text_on_any_terminal(monkeypatch) -> None:
+    table = Table("Groups", COLUMNS, [["a" * 90, "1", ""]])
+    before = table.text()
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert table.text() == before
