@@ -383,12 +383,12 @@ def test_the_summary_says_what_is_proven_and_what_not() -> None:
     [
         (lambda: certify_link([[0.1, 0.2]], Entropic(0.1)), "one PIT per row"),
         (lambda: certify_link([0.1, 1.2], Entropic(0.1)), r"pit\[1, 0\] must lie between 0 and 1"),
-        (lambda: certify_link([0.1, 0.2], Entropic(0.1), confidence=95), "fractions everywhere"),
+        (lambda: certify_link([0.1, 0.2], Entropic(0.1), confidence=95), "give a fraction"),
         (lambda: certify_link([0.1], Entropic(0.1)).group_error(0), "0 < mass <= 1"),
         (lambda: certify_link([0.1], Entropic(0.1)).coverage(80, 0.2), "0 < level < 1"),
         (
             lambda: certify_link([0.1], Entropic(0.1)).least_randomized(30, 0.2),
-            "fractions everywhere",
+            "give a fraction",
         ),
     ],
 )

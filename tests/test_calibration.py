@@ -345,7 +345,7 @@ def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
 @pytest.mark.parametrize(
     ("masses", "said"),
     [
-        ([0.5, 1.5], "mass must fulfil 0 < mass <= 1, got 1.5; fractions everywhere: 0.9, not 90"),
+        ([0.5, 1.5], "mass must fulfil 0 < mass <= 1, got 1.5; give a fraction: 0.9, not 90"),
         (0.0, "mass must fulfil 0 < mass <= 1, got 0.0"),
         ([np.nan], "mass must fulfil 0 < mass <= 1, got nan"),
         ([], "masses must be a number or a list of numbers, got shape (0,)"),
@@ -441,7 +441,7 @@ def test_a_weighted_band_is_as_wide_as_its_effective_rows_ask() -> None:
 def test_a_confidence_in_percent_is_refused() -> None:
     assert (
         complaint(error_band, [0.5, 0.6], 95)
-        == "confidence must fulfil 0 < confidence < 1, got 95; fractions everywhere: 0.9, not 90"
+        == "confidence must fulfil 0 < confidence < 1, got 95; give a fraction: 0.9, not 90"
     )
 
 

@@ -538,7 +538,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "r of 1": (lambda: certify_pit([0.5, 0.5], [0.5, 1.0]), "r"),
     "r too short": (lambda: certify_pit(R, R[:10]), r"\(20, 4\)"),
     "r of one column": (lambda: certify_pit(R, R[:, 0]), r"\(20, 4\)"),
-    "percent": (lambda: certify_pit(R, R, confidence=95), "fractions everywhere"),
+    "percent": (lambda: certify_pit(R, R, confidence=95), "give a fraction"),
     "confidence of 1": (lambda: certify_pit(R, R, confidence=1.0), "confidence"),
     "method": (lambda: certify_pit(R, R, method="hoeffding"), "method must be one of"),  # type: ignore[arg-type]
     "bets without mass": (lambda: certify_pit(R, R, method="betting"), "mass must be given"),
@@ -553,7 +553,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "local-levels",
     ),
     "no mass": (lambda: certify_pit(R, R).group_error(0.0), "0 < mass <= 1"),
-    "mass of percent": (lambda: certify_pit(R, R).group_error(20), "fractions everywhere"),
+    "mass of percent": (lambda: certify_pit(R, R).group_error(20), "give a fraction"),
     "mass of coverage": (lambda: certify_pit(R, R).coverage(0.8, 1.1), "0 < mass <= 1"),
     "mass of the chain": (lambda: certify_pit(R, R).chain(-0.2), "0 < mass <= 1"),
     "level": (lambda: certify_pit(R, R).coverage(80, 0.2), "level"),

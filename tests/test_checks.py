@@ -1,8 +1,9 @@
-"""Bad input is said in one form, on one line, and good input comes back as documented."""
+"""Messages about bad input name place, value and remedy; good input comes back as documented."""
 
 from __future__ import annotations
 
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -48,8 +49,8 @@ def test_a_message_names_parameter_rule_value_and_remedy() -> None:
     error = bad_input("alpha", "fulfil 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
     assert isinstance(error, InputError)
     assert isinstance(error, ValueError)
-    assert str(error) == "alpha must fulfil 0 < alpha <= 1, got 1.2; use 0.1 to begin with"
-    assert str(bad_input("y", "be finite", math.nan)) == "y must be finite, got nan"
+    assert re.search(r"alpha.*0 < alpha <= 1.*1\.2; use 0\.1", str(error))
+    assert ";" not in str(bad_input("y", "be finite", math.nan))
 
 
 def test_a_missing_extra_is_named_with_the_line_that_installs_it() -> None:
@@ -57,10 +58,8 @@ def test_a_missing_extra_is_named_with_the_line_that_installs_it() -> None:
     with pytest.raises(MissingExtraError) as caught:
         require_extra("no_such_module_of_anyone.sub", "neural")
     assert isinstance(caught.value, ImportError)
-    assert (
-        str(caught.value)
-        == "no_such_module_of_anyone.sub is not installed; run: pip install 'evenhand[neural]'"
-    )
+    assert "no_such_module_of_anyone.sub" in str(caught.value)
+    assert "pip install 'evenhand[neural]'" in str(caught.value)
 
 
 def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
@@ -82,10 +81,12 @@ def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
 def test_the_ends_of_a_fraction_are_taken_as_asked(low_open: bool, high_open: bool) -> None:
     ends = {"low_open": low_open, "high_open": high_open}
     sign = {True: "<", False: "<="}
-    rule = f"level must fulfil 0 {sign[low_open]} level {sign[high_open]} 1, got "
+    rule = f"0 {sign[low_open]} level {sign[high_open]} 1"
     for end, is_open in ((0.0, low_open), (1.0, high_open)):
         if is_open:
-            assert complaint(check_fraction, "level", end, **ends) == f"{rule}{end}"
+            message = complaint(check_fraction, "level", end, **ends)
+            assert rule in message
+            assert message.endswith(str(end))
         else:
             assert check_fraction("level", end, **ends) == end
     inside = check_fraction("level", np.float32(0.5), **ends)
@@ -95,25 +96,25 @@ def test_the_ends_of_a_fraction_are_taken_as_asked(low_open: bool, high_open: bo
 @pytest.mark.parametrize(
     ("value", "got"),
     [
-        (90, "90; fractions everywhere: 0.9, not 90"),
-        (np.float64(1.5), "1.5; fractions everywhere: 0.9, not 90"),
-        (math.inf, "inf; fractions everywhere: 0.9, not 90"),
+        (90, "90; .*0.9, not 90"),
+        (np.float64(1.5), "1.5; .*0.9, not 90"),
+        (math.inf, "inf; .*0.9, not 90"),
         (-0.1, "-0.1"),
         (math.nan, "nan"),
         (None, "None"),
         ("high", "'high'"),
-        ("two\nlines", r"'two\nlines'"),
+        ("two\nlines", r"'two\\nlines'"),
     ],
 )
 def test_what_is_no_fraction_is_refused_as_received(value: Any, got: str) -> None:
-    assert complaint(check_fraction, "mass", value) == f"mass must fulfil 0 < mass < 1, got {got}"
+    assert re.search(f"^mass .*0 < mass < 1.* {got}$", complaint(check_fraction, "mass", value))
 
 
 def test_a_choice_is_one_of_those_named() -> None:
     assert check_choice("link", "laplace", ("entropic", "laplace")) == "laplace"
     for value, got in (("Laplace", "'Laplace'"), (None, "None"), (3, "3")):
         message = complaint(check_choice, "link", value, ("entropic", "laplace"))
-        assert message == f"link must be one of 'entropic', 'laplace', got {got}"
+        assert re.search(f"^link .*'entropic', 'laplace'.* {got}$", message)
 
 
 @pytest.mark.parametrize("r", [0.5, [0.2, 0.8], [[1e-300], [1 - 2.0**-53]]])
@@ -125,16 +126,18 @@ def test_draws_strictly_inside_come_back_in_their_shape(r: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("r", "said"),
+    ("r", "place", "value"),
     [
-        (0.0, "r must lie strictly between 0 and 1, got 0.0"),
-        ([0.5, 1.0], "r[1] must lie strictly between 0 and 1, got 1.0"),
-        ([[0.5, 0.1], [0.2, math.nan]], "r[1, 1] must lie strictly between 0 and 1, got nan"),
-        ([0.5, -2.0, 7.0], "r[1] must lie strictly between 0 and 1, got -2.0"),
+        (0.0, "r ", "0.0"),
+        ([0.5, 1.0], "r[1] ", "1.0"),
+        ([[0.5, 0.1], [0.2, math.nan]], "r[1, 1] ", "nan"),
+        ([0.5, -2.0, 7.0], "r[1] ", "-2.0"),
     ],
 )
-def test_a_draw_outside_is_named_with_its_place(r: Any, said: str) -> None:
-    assert complaint(check_draws, r) == said
+def test_a_draw_outside_is_named_with_its_place(r: Any, place: str, value: str) -> None:
+    message = complaint(check_draws, r)
+    assert message.startswith(place)
+    assert message.endswith(value)
 
 
 # --- arrays
@@ -157,37 +160,27 @@ def test_numbers_of_any_container_become_floats(values: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "ndim", "said"),
+    ("values", "ndim", "facts"),
     [
-        ([1.0, math.nan, math.inf], 1, "y[1] must be finite, got nan; drop the 2 such value(s)"),
-        ([-math.inf], 1, "y[0] must be finite, got -inf; drop the 1 such value(s)"),
-        (
-            pd.Series([1.0, None], index=["a", "b"]),
-            1,
-            "y[1] must be finite, got nan; drop the 1 such value(s)",
-        ),
-        (
-            [[1.0, 2.0], [3.0, math.nan]],
-            2,
-            "y[1, 1] must be finite, got nan; drop the 1 such value(s)",
-        ),
-        ([[1.0]], 1, "y must have 1 dimension, got shape (1, 1)"),
-        (3.0, 1, "y must have 1 dimension, got shape ()"),
-        ([1.0], 2, "y must have 2 dimensions, got shape (1,)"),
-        ([], 1, "y must hold at least one value, got none"),
+        ([1.0, math.nan, math.inf], 1, r"^y\[1\] .*finite.*nan; drop .*2"),
+        ([-math.inf], 1, r"^y\[0\] .*finite.*-inf; drop"),
+        (pd.Series([1.0, None], index=["a", "b"]), 1, r"^y\[1\] .*finite.*nan; drop"),
+        ([[1.0, 2.0], [3.0, math.nan]], 2, r"^y\[1, 1\] .*finite.*nan; drop"),
+        ([[1.0]], 1, r"^y .*1 dimension,.*\(1, 1\)"),
+        (3.0, 1, r"^y .*1 dimension,.*\(\)"),
+        ([1.0], 2, r"^y .*2 dimensions,.*\(1,\)"),
+        ([], 1, "^y .*empty.*at least one value"),
     ],
 )
 def test_values_that_cannot_be_used_are_named_with_place_and_remedy(
-    values: Any, ndim: int, said: str
+    values: Any, ndim: int, facts: str
 ) -> None:
-    assert complaint(check_finite, "y", values, ndim=ndim) == said
+    assert re.search(facts, complaint(check_finite, "y", values, ndim=ndim))
 
 
 @pytest.mark.parametrize("values", [["a"], ["a\nb", "1"], [object()], [[1.0], [1.0, 2.0]]])
 def test_what_holds_no_numbers_is_refused_on_one_line(values: Any) -> None:
-    assert complaint(check_finite, "y", values).startswith(
-        "y must hold numbers only, got values that are not numbers"
-    )
+    assert re.search("^y .*not numbers", complaint(check_finite, "y", values))
 
 
 def test_no_weights_mean_equal_weights() -> None:
@@ -208,20 +201,17 @@ def test_weights_are_scaled_to_mean_one_in_equal_proportion(values: list[float])
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    ("weights", "facts"),
     [
-        ([1.0, 2.0], "sample_weight must have one value per row (3), got shape (2,)"),
-        ([1.0, -2.0, -3.0], "sample_weight[1] must be at least 0, got -2.0"),
-        ([0.0, 0.0, 0.0], "sample_weight must have a positive sum, got zeros only"),
-        (
-            [1.0, math.nan, 1.0],
-            "sample_weight[1] must be finite, got nan; drop the 1 such value(s)",
-        ),
-        ([[1.0, 1.0, 1.0]], "sample_weight must have 1 dimension, got shape (1, 3)"),
+        ([1.0, 2.0], r"^sample_weight .*per row \(3\).*\(2,\)"),
+        ([1.0, -2.0, -3.0], r"^sample_weight\[1\] .*at least 0.*-2\.0"),
+        ([0.0, 0.0, 0.0], "^sample_weight .*positive sum.*zeros"),
+        ([1.0, math.nan, 1.0], r"^sample_weight\[1\] .*finite.*nan; drop"),
+        ([[1.0, 1.0, 1.0]], r"^sample_weight .*1 dimension.*\(1, 3\)"),
     ],
 )
-def test_weights_that_weigh_nothing_are_refused(weights: Any, said: str) -> None:
-    assert complaint(check_weights, weights, 3) == said
+def test_weights_that_weigh_nothing_are_refused(weights: Any, facts: str) -> None:
+    assert re.search(facts, complaint(check_weights, weights, 3))
 
 
 # --- columns
@@ -241,9 +231,10 @@ def test_weights_that_weigh_nothing_are_refused(weights: Any, said: str) -> None
 def test_a_column_is_suggested_only_where_its_name_is_near(name: str, remedy: str) -> None:
     columns = ["Income", "loss", "age"]
     message = complaint(check_column, name, columns, "t.csv")
-    assert (
-        message == f"t.csv must have a column {name!r}, got the columns Income, loss, age; {remedy}"
-    )
+    assert message.startswith("t.csv ")
+    assert repr(name) in message
+    assert "Income, loss, age" in message
+    assert message.endswith(remedy)
     assert check_column("age", columns, "t.csv") == "age"
 
 
@@ -275,8 +266,7 @@ def silent(y: Any, **kwargs: Any) -> None:
 def test_nineteen_distinct_values_are_refused_and_twenty_are_not() -> None:
     # 1000 rows in equal shares: 19 or 20 values, each below the largest share
     message = complaint(check_continuous, np.arange(1000.0) % 19)
-    assert message.startswith("y has 19 distinct values in 1000 rows and must have at least 20: ")
-    assert message.endswith("; use a classifier for classes")
+    assert re.search("^y .*19 distinct values in 1000 rows.* 20: .*; use a classifier", message)
     with pytest.warns(DiscreteOutcomeWarning):
         check_continuous(np.arange(1000.0) % 20)
 
@@ -285,10 +275,7 @@ def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more() -> None:
     with pytest.warns(DiscreteOutcomeWarning, match=r"^y is 7 in 10.0% of the rows"):
         check_continuous(with_atom(1000, 0.100))
     message = complaint(check_continuous, with_atom(1000, 0.101), name="price")
-    assert message.startswith(
-        "price is 7 in 10.1% of the rows and no value may hold more than 10%: "
-    )
-    assert message.endswith("; model that value apart")
+    assert re.search(r"^price is 7 in 10\.1% .*10%.*; model that value", message)
 
 
 @pytest.mark.parametrize("n", [50, 100, 150, 1000])
@@ -305,22 +292,20 @@ def test_a_few_distinct_outcomes_hold_no_atom(n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("y", "said"),
+    ("y", "facts"),
     [
-        (np.arange(3.0), "y has 3 rows; at least 20 are needed"),
-        (np.ones(1), "y has 1 row; at least 20 are needed"),
-        (np.ones(19), "y has 19 rows; at least 20 are needed"),
+        (np.arange(3.0), r"^y .*\b3 rows;.* 20"),
+        (np.ones(1), r"^y .*\b1 row;.* 20"),
+        (np.ones(19), r"^y .*\b19 rows;.* 20"),
     ],
 )
-def test_too_few_rows_are_told_as_such(y: Any, said: str) -> None:
-    assert complaint(check_continuous, y) == said
+def test_too_few_rows_are_reported_as_such(y: Any, facts: str) -> None:
+    assert re.search(facts, complaint(check_continuous, y))
 
 
 def test_a_constant_is_called_constant() -> None:
-    assert (
-        complaint(check_continuous, np.full(30, 2.5))
-        == "y is constant (2.5 in all 30 rows): there is nothing to forecast"
-    )
+    message = complaint(check_continuous, np.full(30, 2.5))
+    assert re.search(r"^y is constant .*2\.5 .*30 rows", message)
 
 
 @pytest.mark.parametrize("y", [np.full(30, 2.5), np.arange(100.0) % 5, with_atom(200, 0.5)])
@@ -334,7 +319,7 @@ def test_discrete_outcomes_are_refused_warned_about_or_passed_as_asked(y: Any) -
 
 def test_an_unknown_way_to_treat_discrete_outcomes_is_refused() -> None:
     message = complaint(check_continuous, np.arange(50.0), on_discrete="skip")
-    assert message == "on_discrete must be one of 'raise', 'warn', 'ignore', got 'skip'"
+    assert re.search("^on_discrete .*'raise', 'warn', 'ignore'.*'skip'$", message)
 
 
 def test_missing_outcomes_are_to_be_dropped_and_not_filled() -> None:
@@ -343,7 +328,7 @@ def test_missing_outcomes_are_to_be_dropped_and_not_filled() -> None:
         lambda: number_column(holed, "loan", source="a.csv"),
         lambda: check_finite("y", holed["loan"]),
     ):
-        with pytest.raises(InputError) as said:
+        with pytest.raises(InputError) as caught:
             refused()
-        assert "fill" not in str(said.value)
-        assert "; drop th" in str(said.value)
+        assert "fill" not in str(caught.value)
+        assert "; drop th" in str(caught.value)

@@ -351,7 +351,7 @@ def test_a_model_folder_through_a_symbolic_link_is_its_target(
     assert written == [tmp_path / "new"]
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     assert (
-        "a symbolic link that leads to itself"
+        "a symbolic link that points to itself"
         in evenhand(*args[:-1], tmp_path / "loop").complaint()
     )
 

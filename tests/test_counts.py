@@ -589,7 +589,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),  # type: ignore[arg-type]
     "percent": (
         lambda: certify_counts(ONE, is_randomized=True, confidence=95),
-        "fractions everywhere",
+        "give a fraction",
     ),
     "groups of others": (
         lambda: replace(COUNTS.groups["some"], groups={"all": COUNTS}),

@@ -439,7 +439,7 @@ def _one(loss: Any) -> BayesDecision:
             lambda: _one(StepLoss([[0.0]] * 2, [1.0, 0.0])).decide(normals()),
             r"per person \(\w+\), got 2 rows",
         ),
-        (lambda: _one(1.0).check_loss([]), "y must hold at least one value"),
+        (lambda: _one(1.0).check_loss([]), "y is empty"),
         (
             lambda: _one(StepLoss([0.0], [1.0, -2.0])).check_loss([5.0]),
             "'a' must be at least 0, got -2.0; add a const",

@@ -340,7 +340,7 @@ def test_probabilities_outside_zero_and_one_are_refused(example: Example, shape:
     batch = example.build(shape)
     for wrong in (90, -0.1, np.nan):
         with pytest.raises(
-            InputError, match=r"p must lie between 0 and 1.*fractions everywhere"
+            InputError, match=r"p must lie between 0 and 1.*give a fraction"
         ) as caught:
             batch.ppf(wrong)
         assert "\n" not in str(caught.value)

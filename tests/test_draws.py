@@ -163,7 +163,7 @@ def test_empty_ids_are_refused_with_their_position(value: str) -> None:
 
 
 def test_text_that_has_no_bytes_is_refused_with_its_position() -> None:
-    with pytest.raises(InputError, match=r"^ids\[1\] must be text that UTF-8 can hold") as caught:
+    with pytest.raises(InputError, match=r"^ids\[1\] must be valid Unicode text") as caught:
         KeyedDraws(KEY)(["a", "broken \udcff"])
     line(caught).encode()
 

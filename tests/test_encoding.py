@@ -245,7 +245,7 @@ def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
             None,
             "column 'v' must hold numbers, text, booleans or dates",
         ),
-        (column([[1], [2]]), None, "column 'v' must hold single values"),
+        (column([[1], [2]]), None, "column 'v' must contain single values"),
         (pd.DataFrame([[1, 2]], columns=["v", "v"]), None, "column 'v' must appear once"),
         (MIXED, MIXED.drop(columns=["job", "age"]), "got a table without 'age', 'job'; add them"),
         (MIXED, np.zeros((2, 2)), "a table without 'age', 'children'"),

@@ -187,9 +187,9 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
         refused(lambda level=level: three().interval(level), r"^level must fulfil 0 < level < 1")
     refused(
         lambda: three().interval(90),
-        r"^level must fulfil.*got 90; fractions everywhere: 0.9, not 90",
+        r"^level must fulfil.*got 90; give a fraction: 0.9, not 90",
     )
-    refused(lambda: three().ppf(95), r"^p must lie between 0 and 1, got 95.0; fractions everywhere")
+    refused(lambda: three().ppf(95), r"^p must lie between 0 and 1, got 95.0; give a fraction")
     refused(lambda: three().ppf([0.5, 1.5]), r"^p must lie between 0 and 1, got 1.5")
     refused(
         lambda: three().ppf([[0.5]]),

@@ -101,17 +101,11 @@ TABLE = pd.DataFrame(
         ),
         (
             {"samples": "s1,s2"},
-            (
-                "t.csv must have a column 's2', got the columns mu, sigma, q0.1, q0.9, s1; name one"
-                " of these"
-            ),
+            ("t.csv has no column 's2', only mu, sigma, q0.1, q0.9, s1; name one of these"),
         ),
         (
             {"mean": "mu", "std": "Sigmas"},
-            (
-                "t.csv must have a column 'Sigmas', got the columns mu, sigma, q0.1, q0.9, s1; did"
-                " you mean 'sigma'?"
-            ),
+            ("t.csv has no column 'Sigmas', only mu, sigma, q0.1, q0.9, s1; did you mean 'sigma'?"),
         ),
     ],
 )

@@ -204,7 +204,7 @@ NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
 @pytest.mark.parametrize("kind", NESTED)
 def test_nested_values_make_no_groups(kind: str) -> None:
     table = pd.DataFrame({"tags": NESTED[kind] * 50})
-    rule = f"column 'tags' must hold single values, got {kind}; leave the column out"
+    rule = f"column 'tags' must contain single values, got {kind}; drop the column"
     with pytest.raises(InputError, match=rule):
         Seen.of(table["tags"])
     with pytest.raises(InputError, match=f"loans.parquet: {rule}"):
@@ -222,7 +222,7 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
 ) -> None:
     table = pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0, "tags": NESTED[kind] * (N // 2)})
     table.to_parquet(tmp_path / "a.parquet")
-    rule = f"a.parquet: column 'tags' must hold single values, got {kind}; leave the column out"
+    rule = f"a.parquet: column 'tags' must contain single values, got {kind}; drop the column"
     subject = ColumnSubject(mean="mean", std="std")
     chosen = {"groups": ["tags"], "features": []} if part == "groups" else {"features": ["tags"]}
     with pytest.raises(InputError, match=rule):

@@ -578,7 +578,7 @@ def _shared(r: Floats) -> LossGuarantee:
             "the same draws in rows .* name people with clus",
         ),
         (lambda: guarantee(BUYER, k=0.5), "k must be at least 1, got 0.5"),
-        (lambda: guarantee(BUYER, k=[]), "k must hold at least one value"),
+        (lambda: guarantee(BUYER, k=[]), "k is empty"),
         (lambda: guarantee(BUYER, k=np.nan), r"k\[0\] must be finite"),
         (lambda: guarantee(BUYER, masses=0.0), "mass"),
         (lambda: guarantee(BUYER, confidence=95), "confidence must fulfil 0 < confidence < 1"),

@@ -73,7 +73,7 @@ def test_ids_with_a_hidden_character_are_refused_by_place_escape_and_name(case: 
         with pytest.raises(InputError) as caught:
             take()
         message = str(caught.value)
-        assert message.startswith(f"{place} must have no hidden character, got '")
+        assert message.startswith(f"{place} must have no hidden characters, got '")
         assert escape in message
         assert name in message
         assert message.endswith("; remove it")
@@ -131,7 +131,7 @@ def test_labels_of_people_are_compared_as_ids_are() -> None:
         check_cluster(np.array(["1", 1.0], dtype=object), 2)
     assert check_cluster(np.array([2.5, 1.0, 2.5]), 3).tolist() == [1, 0, 1]
     y = np.random.default_rng(0).normal(size=40)
-    with pytest.raises(InputError, match=r"cluster\[39\] must have no hidden character"):
+    with pytest.raises(InputError, match=r"cluster\[39\] must have no hidden characters"):
         audit(
             Forecast.from_normal(np.zeros(40), np.ones(40)),
             y=y,
@@ -148,7 +148,7 @@ def test_a_hidden_character_in_a_part_is_one_line(
     table.loc[75, "id"] = "p3\u200b"
     folder = write_parts(table, tmp_path / "in", [30, 60], ending)
     told = (
-        f"part-2{ending}: column 'id', row 16 must have no hidden character, got 'p3\\u200b'"
+        f"part-2{ending}: column 'id', row 16 must have no hidden characters, got 'p3\\u200b'"
         " (U+200B ZERO WIDTH SPACE"
     )
     assert told in evenhand(*randomize_args(place, folder, tmp_path / "out")).complaint()
@@ -266,7 +266,7 @@ def test_fit_certifies_one_row_of_each_person_of_a_cluster(
         None,
     ]
     assert all(options["columns"] == ["age", "score"] for options in asked)
-    assert "must have a column 'nobody'" in evenhand(*fit, "--cluster", "nobody").complaint()
+    assert "has no column 'nobody'" in evenhand(*fit, "--cluster", "nobody").complaint()
 
 
 @pytest.mark.parametrize("option", ["--id", "--cluster"])
@@ -285,7 +285,7 @@ def test_an_empty_name_of_a_column_of_people_is_refused(
     assert told in evenhand("audit", table, "--target", "y", *NORMAL, option, "").complaint()
     assert told in evenhand("audit", folder, "--target", "y", *NORMAL, option, "").complaint()
     name = {"--id": "id_column", "--cluster": "cluster"}[option]
-    with pytest.raises(InputError, match="must have a column ''"):
+    with pytest.raises(InputError, match="has no column ''"):
         audit_parts(GIVEN, folder, "y", **{name: ""}, **QUICK)
 
 

@@ -241,7 +241,7 @@ def test_knots_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             [0, 50, 100],
             [0, 0.5, 1],
-            "levels must begin at 0 and end at 1, got 0 to 100; fractions everywhere",
+            "levels must begin at 0 and end at 1, got 0 to 100; give a fraction",
         ),
         ([0.1, 1], [0, 1], "levels must begin at 0 and end at 1, got 0.1 to 1"),
         ([0], [0], "levels must rise strictly along the last axis, two knots or more"),
@@ -930,7 +930,7 @@ def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
         "no such column": (
             {"by": "agee"},
             table,
-            "X must have a column 'agee'.*did you mean 'age'",
+            "X has no column 'agee'.*did you mean 'age'",
         ),
         "no column": ({"by": []}, table, "by must name at least one column"),
         "ids": ({"by": "b"}, ids, "at most 100 distinct values"),

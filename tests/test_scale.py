@@ -828,12 +828,12 @@ def test_parts_without_rows_change_nothing(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"target": "z"}, "must have a column 'z'"),
+        ({"target": "z"}, "has no column 'z'"),
         ({"target": "mean"}, "is the target and cannot be its own forecast"),
         ({"groups": ["y"]}, "groups must leave out the target"),
         ({"features": ["y"]}, "features must leave out the target"),
-        ({"groups": ["nobody"]}, "must have a column 'nobody'"),
-        ({"cluster": "nobody"}, "must have a column 'nobody'"),
+        ({"groups": ["nobody"]}, "has no column 'nobody'"),
+        ({"cluster": "nobody"}, "has no column 'nobody'"),
         ({"sample_size": 0}, "sample_size"),
         ({"random_state": -1}, "random_state"),
         ({"levels": [1.5], "skip_bad": True}, "level must fulfil"),

@@ -199,12 +199,12 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--target", "z"), "must have a column 'z'"),
+        (("--target", "z"), "has no column 'z'"),
         (("--target", "mean"), "is the target and cannot be its own forecast"),
         (("--target", "y", "--groups", "y"), "--groups must leave out the --target column"),
-        (("--target", "y", "--groups", "nobody"), "must have a column 'nobody'"),
+        (("--target", "y", "--groups", "nobody"), "has no column 'nobody'"),
         (("--target", "y", "--features", "age,y"), "--features must leave out the --target column"),
-        (("--target", "y", "--cluster", "who"), "must have a column 'who'"),
+        (("--target", "y", "--cluster", "who"), "has no column 'who'"),
         (("--target", "y", "--workers", "0"), "workers"),
         (
             ("--target", "y", "--workers", "1", "--scheduler", "tcp://127.0.0.1:9"),

@@ -354,7 +354,7 @@ def bad(**change: Any) -> dict[str, Any]:
             r"groups\['g'\] must be 40 booleans or labels, got bool of shape \(39,\)",
         ),
         (bad(groups={"g": np.zeros(40, dtype=bool)}), r"groups\['g'\] must hold at least one row"),
-        (bad(groups=["town"]), r"X must have a column 'town'"),
+        (bad(groups=["town"]), r"X has no column 'town'"),
         (bad(residual=np.ones(39)), r"residual must have one value per row \(40\)"),
         (bad(residual=np.full(40, np.nan)), r"residual\[0\] must be finite"),
         (bad(sample_weight=-np.ones(40)), r"sample_weight\[0\] must be at least 0"),

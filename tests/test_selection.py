@@ -497,10 +497,10 @@ def test_a_seed_repeats_the_choice() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_group_error": 30}, "fractions everywhere"),
+        ({"max_group_error": 30}, "give a fraction"),
         ({"max_group_error": 0.5}, "below 0.5, the worst there is"),
         ({"group_mass": 0.0}, "group_mass"),
-        ({"confidence": 95}, "fractions everywhere"),
+        ({"confidence": 95}, "give a fraction"),
         ({"certify_share": 1.0}, "certify_share"),
         ({"link": "probit"}, "link"),
         (

@@ -243,7 +243,7 @@ def test_an_absent_column_is_answered_with_the_nearest_and_all_names() -> None:
     for taker in (number_column, id_column):
         with pytest.raises(
             InputError,
-            match=r"must have a column 'incom', got the columns Income, age; .*'Income'\?",
+            match=r"has no column 'incom', only Income, age; .*'Income'\?",
         ):
             taker(table, "incom", source="t.csv")
     with pytest.raises(InputError, match="'zzz'"):

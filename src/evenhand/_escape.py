@@ -1,4 +1,4 @@
-"""Visible text: control and format characters of data as escapes."""
+"""Escaping of control and format characters in text that comes from data."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return text with characters escaped that move the cursor, reorder or hide other text.
+    r"""Escape characters that move the cursor, or reorder or hide other text.
 
-    These are control characters, line separators, format characters (marks of writing direction,
-    characters of no width), surrogates and what Unicode does not define. The escapes are those of
-    JSON, so JSON keeps its meaning.
+    These are control characters, line separators, format characters (direction marks, zero-width
+    characters), surrogates and undefined code points. The escapes are those of JSON, so escaped
+    JSON keeps its meaning.
 
     Parameters
     ----------
     text : str
         A cell, a column name, a file name.
     keep : str, default ""
-        Characters that are not escaped, such as line ends in a text of several lines.
+        Characters that are not escaped, such as the line ends of a text with several lines.
 
     Examples
     --------
     >>> print(visible("clear \x1b[2J, reorder \u202e, two\nlines, café"))
     clear \u001b[2J, reorder \u202e, two\nlines, café
     """
-    # most text: the loop below takes twenty times as long
+    # true of most text, and the loop below takes twenty times as long
     if text.isprintable():
         return text
     return "".join(
@@ -35,7 +35,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def single_line(text: str) -> str:
-    r"""Return a message on one line: its lines joined by blanks, everything else `visible`.
+    r"""Join the lines of a message by blanks, and escape the rest as `visible` does.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def single_line(text: str) -> str:
 
 
 def all_visible(values: Any) -> Any:
-    r"""Return plain values, such as those of JSON, with all text in them `visible`.
+    r"""Escape all text in plain values, such as those of JSON, as `visible` does.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Replacement of files and folders in one step: an interrupted write leaves the old content intact.
+"""Atomic replacement of files and folders: an interrupted write leaves the old content intact.
 
-New content is written to a hidden partial `.NAME.xxxxxxxx.part` beside NAME, locked by the process
-that writes it. The system releases the lock however that process ends, so a partial without a lock
-has no owner and is removed by the next process that writes NAME.
+New content is written to a hidden partial file `.NAME.xxxxxxxx.part` beside NAME, locked by the
+process that writes it. The system releases the lock however that process ends, so a partial file
+without a lock has no owner and is removed by the next process that writes NAME.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from evenhand._locks import is_at, is_old, lock
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError
 
 _TOKEN_BYTES = 4
 _ENDING = rf"\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.part"
 _PARTIAL = re.compile(rf"\..+{_ENDING}", re.DOTALL)
 
 _NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES, errno.EPERM)
-"""Errors of file systems and users that cannot sync a folder."""
+"""Error codes where the file system or the user's permissions do not allow syncing a folder."""
 
 
 def link_target(path: str | os.PathLike[str]) -> Path:
-    """Return the path to which symbolic links lead, whether it exists or not.
+    """Return the path that symbolic links point to, whether it exists or not.
 
     Examples
     --------
@@ -39,14 +39,12 @@ def link_target(path: str | os.PathLike[str]) -> Path:
     """
     target = Path(os.path.realpath(path))
     if target.is_symlink():
-        raise bad_input(
-            str(path), "lead to a file", "a symbolic link that leads to itself", "remove the link"
-        )
+        raise InputError(f"{path} is a symbolic link that points to itself; remove the link")
     return target
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file in one step; InputError if its folder is missing or write-protected."""
+    """Write a text file atomically; InputError if its folder is missing or write-protected."""
     target = Path(path)
     try:
         replace_file(link_target(target), text.encode())
@@ -57,9 +55,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file in one step: the old content stays until the new content is on disk.
+    """Write a file atomically: the old content stays until the new content is on disk.
 
-    The new file has the permissions that the umask gives to any new file.
+    The new file has the default permissions of the umask.
     """
     partial = Partial(path)
     try:
@@ -72,21 +70,23 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 class Partial:
-    """A hidden file or folder beside `target`; making one removes those of killed processes.
+    """A hidden file or folder beside `target`, in which new content is prepared.
+
+    Creating one removes those that killed processes have left behind.
 
     Parameters
     ----------
     target : Path
         Path of the finished file or folder; not a symbolic link, see `link_target`.
     is_folder : bool, default False
-        Whether to make a folder.
+        Whether to create a folder.
 
     Attributes
     ----------
     path : Path
         The hidden file or folder.
     handle : int
-        Its open descriptor, which holds the lock; that of a file is open for writing.
+        Its open descriptor, which holds the lock; open for writing if it is a file.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Partial:
 
     def __init__(self, target: Path, *, is_folder: bool = False) -> None:
         self.target = target
-        # a folder that is itself a partial belongs to a running process, with all its parts
+        # a partial folder belongs to a running process, with everything in it
         if not _PARTIAL.fullmatch(target.parent.name):
             sweep_partials(target.parent, target.name)
         while True:
@@ -114,11 +114,11 @@ class Partial:
             except BaseException:
                 self.discard()
                 raise
-            # another process removed it before it was locked: make another one
+            # another process removed it before it was locked: create another one
             self._close()
 
     def commit(self) -> None:
-        """Replace the target, and return when the new content is on disk."""
+        """Replace the target; return once the new content is on disk."""
         os.fsync(self.handle)
         # replaced while still open: until then the lock keeps other processes from removing it
         os.replace(self.path, self.target)
@@ -126,7 +126,7 @@ class Partial:
         sync_folder(self.target.parent)
 
     def discard(self) -> None:
-        """Remove it, if it still exists."""
+        """Remove the hidden file or folder, if it still exists."""
         try:
             _remove(self.path)
         finally:
@@ -140,9 +140,9 @@ class Partial:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write the names in a folder to disk, where the file system can.
+    """Write the names in a folder to disk, where the file system supports it.
 
-    Otherwise a crash may undo a replacement.
+    Without this, a crash may undo a replacement.
     """
     if os.name == "nt":
         return
@@ -160,7 +160,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep_partials(folder: Path, name: str | None = None) -> None:
-    """Remove partials of killed processes from a folder, those of one target or all."""
+    """Remove the partial files of killed processes from a folder, of one target or of all."""
     ours = _PARTIAL if name is None else re.compile(rf"\.{re.escape(name)}{_ENDING}")
     with suppress(PermissionError):  # a folder may be writable and not readable
         for path in [entry for entry in folder.iterdir() if ours.fullmatch(entry.name)]:
@@ -170,7 +170,7 @@ def sweep_partials(folder: Path, name: str | None = None) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    # some network folders lock only files that are open for writing
+    # some network file systems lock only files that are open for writing
     handle = os.open(
         path, (os.O_RDONLY if path.is_dir() else os.O_RDWR) | getattr(os, "O_NOFOLLOW", 0)
     )
@@ -196,7 +196,7 @@ def _made_folder(path: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or folder; a folder is renamed first, as a worker may still write to it."""
+    """Remove a file or folder. A folder is renamed first, as a worker may still write to it."""
     if not path.is_dir():
         path.unlink(missing_ok=True)
         return

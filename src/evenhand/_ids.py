@@ -1,4 +1,4 @@
-"""Ids of people: accepted texts, and their normal form by which they are compared."""
+"""Validation of ids of people, and the normal form in which ids are compared."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import bad_input
+from evenhand._validate import InputError, bad_input
 
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Characters of Unicode that have no glyph although `str.isprintable` accepts them."""
+"""Unicode characters without a glyph that `str.isprintable` nevertheless accepts."""
 
 FLOAT = re.compile(r"[+-]?[0-9]+(\.0+|(\.[0-9]+)?[eE]\+[0-9]+)")
-"""A whole number in the form of a column of floats: `17.0`, `1e+16`."""
+"""A whole number written as a float: `17.0`, `1e+16`."""
 
 LONGEST_SHOWN = 60
 
 
 def id_text(value: str | int) -> str:
-    """Return the text by which an id is compared, with accents in composed form (NFC).
+    """Return an id as the text used for comparison, with composed accents (NFC).
 
     Examples
     --------
@@ -35,12 +35,12 @@ def id_text(value: str | int) -> str:
 
 
 def check_id(value: str | int, place: str) -> str:
-    """Return the text by which an id is compared; InputError if it looks like another id.
+    """Return an id as the text used for comparison; InputError if it looks like another id.
 
-    Two ids that look alike would give one person two draws. So control and format characters,
-    characters without a glyph, and blanks other than the ordinary space are refused anywhere,
-    ordinary spaces at the ends, and whole numbers in the form of floats: `17.0` would be another
-    person than `17`.
+    Two ids that look alike would give one person two draws. Control characters, format characters,
+    characters without a glyph and whitespace other than the ordinary space are therefore refused.
+    Also refused are ordinary spaces at the ends, and whole numbers written as floats: `17.0` would
+    not be the same person as `17`.
 
     Examples
     --------
@@ -56,32 +56,32 @@ def check_id(value: str | int, place: str) -> str:
             "write ids as whole numbers or as text: a column of floats changes and loses digits"
         )
         raise bad_input(place, "not be a whole number written as a float", repr(text), remedy)
-    # most ids end here: each check below takes several times as long
+    # most ids return here: each check below takes several times as long
     if text.isascii() and text.isprintable() and text and text[0] != " " and text[-1] != " ":
         return text
     if not text.strip():
-        raise bad_input(place, "not be empty", repr(text))
+        raise bad_input(place, "not be empty", repr(text), "fill it or drop the row")
     # half of a surrogate pair cannot be hashed to a draw, nor written to a file
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise bad_input(
-            place, "be text that UTF-8 can hold", ascii(text), "read the ids again"
+            place, "be valid Unicode text", ascii(text), "read the ids with the right encoding"
         ) from error
     for position, character in enumerate(text, start=1):
         if not character.isprintable() or INVISIBLE.match(character):
             got = f"{_shown(text)} ({_name(character)}, character {position})"
-            raise bad_input(place, "have no hidden character", got, "remove it")
+            raise bad_input(place, "have no hidden characters", got, "remove it")
     if text != text.strip():
         raise bad_input(place, "not begin or end with a blank", _shown(text), "remove it")
     return text
 
 
 def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
-    """Return labels of people as numbers from 0, one per row; a person may have several rows.
+    """Return one integer per row, from 0, that identifies the person; people may have many rows.
 
-    Text and integers among text follow the rules of `check_id`; labels of one numeric type are
-    taken as they are.
+    Text labels, and integers mixed with text, follow the rules of `check_id`. Labels of a single
+    numeric type are accepted unchanged.
     """
     import pandas as pd  # slow to import, and rarely needed here
 
@@ -91,9 +91,7 @@ def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
     missing = np.asarray(pd.isna(labels))
     if missing.any():
         row = int(np.argmax(missing))
-        raise bad_input(
-            f"cluster[{row}]", "name a person", "a missing value", "give each row a label"
-        )
+        raise InputError(f"cluster[{row}] is missing; give each row the label of a person")
     if labels.dtype.kind in "OU":
         labels = np.array(
             [_label(label, f"cluster[{row}]") for row, label in enumerate(labels.tolist())]
@@ -103,13 +101,13 @@ def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
 
 def _label(label: Any, place: str) -> str:
     if isinstance(label, float | np.floating):
-        remedy = "write labels as integers or text: a float changes with its formatting"
+        remedy = "write labels as integers or text: the text of a float depends on its formatting"
         raise bad_input(place, "be an integer or text", f"float {label!r}", remedy)
     return check_id(str(label), place)
 
 
 def _shown(text: str) -> str:
-    # `repr` escapes what is not printable, which leaves characters that have no glyph
+    # `repr` escapes unprintable characters, but not printable ones without a glyph
     shown = INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", repr(text))
     return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
 

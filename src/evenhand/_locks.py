@@ -1,4 +1,4 @@
-"""Locks of files and folders that the system releases however their process ends."""
+"""Locks on files and folders, released by the system however their process ends."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing can be locked
+except ImportError:  # Windows has no flock
     fcntl = None  # type: ignore[assignment]
 
 OLD_SECONDS = 24 * 60 * 60
-"""Age from which a file counts as abandoned where the file system has no locks."""
+"""Age above which a file counts as abandoned on file systems without locks."""
 
 SAVING = ".evenhand-saving"
-"""Name of the lock file of a folder; it exists while the folder is written to."""
+"""Name of the lock file of a folder, which exists while the folder is being written."""
 
 PATIENCE_SECONDS = 10.0
-"""Time to wait for another process before a warning names it."""
+"""Time to wait for another process before a warning is given."""
 
 
 def lock(handle: int, *, wait: bool = False) -> bool | None:
-    """Lock an open file: False if another process has locked it, None if it cannot be locked."""
+    """Lock an open file; return False if another process holds the lock, None without locks."""
     if fcntl is None:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # such as some network folders
+    except OSError:  # some network file systems have no locks
         return None
     return True
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Return whether an open file is still the one at `path`: a removed file locks nothing."""
+    """Return whether an open file is still the one at `path`; a removed file locks nothing."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def is_old(path: Path) -> bool:
 def one_writer(folder: Path) -> Iterator[bool]:
     """Wait until no other process writes to a folder, and make others wait during the block.
 
-    Yields False where the file system has no locks, so that others are not kept out.
+    Yields whether the lock is held: False on file systems without locks.
     """
     path = folder / SAVING
     handle, alone = _acquire(path)
@@ -78,7 +78,7 @@ def _acquire(path: Path) -> tuple[int, bool]:
             locked = lock(handle)
             if locked is False:
                 locked = _wait(handle, path.parent)
-            # the last writer removes the file: a lock on a removed one keeps nobody out
+            # the last writer removes the file, and a lock on a removed file excludes nobody
             if locked is None or is_at(handle, path):
                 return handle, locked is not None
         except BaseException:
@@ -90,7 +90,7 @@ def _acquire(path: Path) -> tuple[int, bool]:
 def _open_lock(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except PermissionError:  # another user's, left by a killed process
+    except PermissionError:  # a file of another user, left behind by a killed process
         return os.open(path, os.O_RDONLY)
 
 
@@ -102,7 +102,7 @@ def _wait(handle: int, folder: Path) -> bool | None:
         if locked is not False:
             return locked
     warnings.warn(
-        f"{folder}: waiting for another process that saves to this folder",
+        f"{folder}: waiting for another process that is saving to this folder",
         UserWarning,
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""Logarithms of sums and differences of exponentials, exact in both tails."""
+"""Logarithms of sums and differences of exponentials, accurate in both tails."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from evenhand._validate import Floats
 
 
 def log_expm1(x: Floats) -> Floats:
-    """Logarithm of exp(x) - 1 for x >= 0, exact for small and for large x; minus infinity at 0."""
+    """Logarithm of exp(x) - 1 for x >= 0, accurate for small and large x; -infinity at 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(x + np.log(-np.expm1(-x)))
 
 
 def softplus(x: Floats) -> Floats:
     """Logarithm of 1 + exp(x): the inverse of `log_expm1`."""
-    # NumPy's logaddexp goes number by number, exp and log1p do not
+    # NumPy's logaddexp processes one number at a time and is slower
     return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
 
 
 def log_softplus(x: Floats) -> Floats:
-    """Logarithm of log(1 + exp(x)); it is x itself far below zero."""
+    """Logarithm of log(1 + exp(x)), which approaches x far below zero."""
     return np.asarray(np.where(x < -40, x, np.log(softplus(np.maximum(x, -40.0)))))
 
 
 def log_expm1_scaled(x: Floats, log_x: Floats) -> Floats:
-    """Logarithm of exp(x) - 1 where x may underflow and only `log_x` has its digits."""
+    """Logarithm of exp(x) - 1 where x may underflow, so that `log_x` is needed too."""
     return np.asarray(np.where(x > 1e-5, log_expm1(np.maximum(x, 1e-5)), log_x + x / 2))
 
 

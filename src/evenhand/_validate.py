@@ -26,27 +26,26 @@ MIN_DISTINCT = 20
 """Fewest distinct outcomes that count as continuous."""
 
 MAX_ATOM = 0.10
-"""Largest share of rows that may hold one and the same outcome."""
+"""Largest share of rows that may have the same outcome."""
 
 MILD_ATOM = 0.02
-"""Share of rows with one and the same outcome from which a warning is given and PITs are
-jittered."""
+"""Share of rows with the same outcome above which a warning is given and PITs are jittered."""
 
 
 class InputError(ValueError):
-    """Input that cannot be used. The message is one line: place, rule, value and remedy."""
+    """Invalid input. The message is one line that gives the place, rule, value and remedy."""
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is not installed. The message names the extra that brings it."""
+    """An optional dependency is not installed. The message names the extra that installs it."""
 
 
 class DiscreteOutcomeWarning(UserWarning):
-    """The outcome is discrete in part, so PITs of a true forecast are not uniform."""
+    """The outcome is partly discrete, so the PITs of a correct forecast are not uniform."""
 
 
 def bad_input(parameter: str, rule: str, got: Any, remedy: str = "") -> InputError:
-    """Make the error for a parameter that breaks its rule.
+    """Return the error for a parameter that violates its rule.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def bad_input(parameter: str, rule: str, got: Any, remedy: str = "") -> InputErr
 
 @contextmanager
 def about(source: str) -> Iterator[None]:
-    """Name the table in messages about its columns."""
+    """Begin the message of any InputError in the block with the name of the table."""
     try:
         yield
     except InputError as error:
@@ -66,11 +65,11 @@ def about(source: str) -> Iterator[None]:
 
 
 def require_extra(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency; MissingExtraError names the extra that installs it."""
+    """Import an optional dependency, or raise MissingExtraError with the extra to install."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        # the module is there but fails to import something else: that is another error
+        # the module is installed, but one of its own imports is not: a different error
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
         raise MissingExtraError(
@@ -81,7 +80,10 @@ def require_extra(module: str, extra: str) -> ModuleType:
 def check_fraction(
     name: str, value: float, *, low_open: bool = True, high_open: bool = True
 ) -> float:
-    """Return `value` as a float if it lies between 0 and 1, with or without the ends."""
+    """Return `value` as a float if it lies between 0 and 1.
+
+    `low_open` and `high_open` exclude the ends 0 and 1.
+    """
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -91,20 +93,20 @@ def check_fraction(
     if not (low_ok and high_ok):
         rule = f"fulfil 0 {'<' if low_open else '<='} {name} {'<' if high_open else '<='} 1"
         got = repr(value.item() if isinstance(value, np.generic) else value)
-        raise bad_input(name, rule, got, "fractions everywhere: 0.9, not 90" if number > 1 else "")
+        raise bad_input(name, rule, got, "give a fraction: 0.9, not 90" if number > 1 else "")
     return number
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> int:
-    """Return a parameter that counts something as an int."""
-    # True is an int for Python, and never a count
+    """Return a count, such as a number of rows, as an int."""
+    # True is an int in Python, but never a count
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise bad_input(name, f"be an integer of at least {least}", repr(value))
     return int(value)
 
 
 def check_masses(masses: ArrayLike) -> Floats:
-    """Return masses as a list of shares, each above 0 and at most 1."""
+    """Return group sizes as an array of shares, each above 0 and at most 1."""
     shares = np.atleast_1d(np.asarray(masses, dtype=np.float64))
     if shares.ndim != 1 or shares.size == 0:
         raise bad_input("masses", "be a number or a list of numbers", f"shape {shares.shape}")
@@ -123,19 +125,19 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def check_column(name: str, columns: Iterable[Any], source: str) -> str:
-    """Return `name` if a table has such a column; the error names similar ones.
+    """Return `name` if a table has a column of that name; the error suggests similar names.
 
     Examples
     --------
     >>> check_column("ag", ["age"], "t.csv")
     Traceback (most recent call last):
-    evenhand._validate.InputError: t.csv must have a column 'ag', got ... did you mean 'age'?
+    evenhand._validate.InputError: t.csv has no column 'ag', only age; did you mean 'age'?
     """
     present = [str(column) for column in columns]
     if name in present:
         return name
     lowered = {column.lower(): column for column in present}
-    # at the default likeness of 0.6, `nope` would be similar to `income`
+    # at the default cutoff of 0.6, `nope` would count as similar to `income`
     near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.7)
     remedy = (
         f"did you mean {' or '.join(repr(lowered[one]) for one in near)}?"
@@ -143,18 +145,13 @@ def check_column(name: str, columns: Iterable[Any], source: str) -> str:
         else "name one of these"
     )
     listed = ", ".join(present[:20]) + (", ..." if len(present) > 20 else "")
-    raise bad_input(source, f"have a column {name!r}", f"the columns {listed}", remedy)
+    raise InputError(f"{source} has no column {name!r}, only {listed}; {remedy}")
 
 
 def check_draws(r: ArrayLike) -> Floats:
-    """Return draws as floats, each strictly between 0 and 1; shape as given."""
-    try:
-        draws = np.asarray(r, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise bad_input(
-            "r", "hold numbers only", f"values that are not numbers ({error})"
-        ) from error
-    # written so that NaN is wrong, too. At 0 and 1 a link has no finite quantile
+    """Return draws as floats of the same shape, each strictly between 0 and 1."""
+    draws = _as_floats("r", r)
+    # written so that NaN is refused too; at 0 and 1 a link has no finite quantile
     wrong = ~((draws > 0) & (draws < 1))
     if wrong.any():
         first = np.argwhere(wrong)[0]
@@ -165,27 +162,29 @@ def check_draws(r: ArrayLike) -> Floats:
 
 def check_finite(name: str, values: ArrayLike, *, ndim: int = 1) -> Floats:
     """Return `values` as a non-empty float array of `ndim` dimensions without NaN or infinity."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise bad_input(
-            name, "hold numbers only", f"values that are not numbers ({error})"
-        ) from error
+    array = _as_floats(name, values)
     if array.ndim != ndim:
         raise bad_input(
             name, f"have {ndim} dimension{'s' if ndim > 1 else ''}", f"shape {array.shape}"
         )
     if array.size == 0:
-        raise bad_input(name, "hold at least one value", "none")
+        raise InputError(f"{name} is empty; give at least one value")
     wrong = ~np.isfinite(array)
     if wrong.any():
         first = np.argwhere(wrong)[0]
         place = f"{name}[{', '.join(str(i) for i in first)}]"
         count = int(wrong.sum())
-        raise bad_input(
-            place, "be finite", float(array[tuple(first)]), f"drop the {count} such value(s)"
-        )
+        # no filling: a made-up outcome would be judged like an observed one
+        remedy = "drop that row" if count == 1 else f"drop the {count} rows with such values"
+        raise bad_input(place, "be finite", float(array[tuple(first)]), remedy)
     return array
+
+
+def _as_floats(name: str, values: ArrayLike) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} contains values that are not numbers ({error})") from error
 
 
 def check_rows(name: str, values: ArrayLike, n_samples: int) -> Floats:
@@ -197,7 +196,7 @@ def check_rows(name: str, values: ArrayLike, n_samples: int) -> Floats:
 
 
 def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
-    """Return weights that are non-negative, not all zero and scaled to mean 1; ones if None."""
+    """Return non-negative weights, not all zero, scaled to mean 1; ones if None."""
     if sample_weight is None:
         return np.ones(n_samples)
     weights = check_rows("sample_weight", sample_weight, n_samples)
@@ -210,7 +209,7 @@ def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
 
 
 def check_indices(values: ArrayLike, n: int, what: str) -> None:
-    """Raise if integers are no indices from 0 to `n - 1`; `what` names them in the message."""
+    """Raise if integers are not indices from 0 to `n - 1`; `what` names them in the message."""
     indices = np.asarray(values).astype(np.int64)
     if not np.all((indices >= 0) & (indices < n)):
         raise InputError(f"{what} is out of range")
@@ -225,18 +224,18 @@ def coded(values: Any, place: str) -> tuple[NDArray[np.intp], Any]:
     except TypeError as error:
         kind = next((type(value).__name__ for value in values if is_container(value)), "containers")
         got = {"list": "lists", "ndarray": "lists", "dict": "structs or maps"}.get(kind, kind)
-        remedy = "leave the column out, or write its parts as columns of their own"
-        raise bad_input(place, "hold single values", got, remedy) from error
+        remedy = "drop the column, or write its parts as separate columns"
+        raise bad_input(place, "contain single values", got, remedy) from error
     return np.asarray(codes, dtype=np.intp), distinct
 
 
 def is_container(value: Any) -> bool:
-    """Whether a value holds several, such as a list or a struct of a parquet file."""
+    """Whether a value is a container, such as a list or a struct of a parquet file."""
     return isinstance(value, list | dict | set | np.ndarray)
 
 
 def largest_atom(y: Floats) -> tuple[float, float]:
-    """Return the most frequent outcome and the share of rows that hold it."""
+    """Return the most frequent outcome and its share of the rows."""
     values, counts = np.unique(y, return_counts=True)
     top = int(np.argmax(counts))
     return float(values[top]), float(counts[top] / y.size)
@@ -245,9 +244,9 @@ def largest_atom(y: Floats) -> tuple[float, float]:
 def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "raise") -> None:
     """Refuse an outcome that is not continuous, or warn about it.
 
-    A PIT is uniform for the true forecast only if the outcome is continuous. Fewer than 20 rows or
-    distinct values, or one value in more than 10% of the rows, are refused (`"raise"`) or
-    warned about (`"warn"`); one value in more than 2% of the rows is warned about in either case.
+    The PIT of a correct forecast is uniform only if the outcome is continuous. Fewer than 20 rows
+    or distinct values, or one value in more than 10% of the rows, raise an error (`"raise"`) or a
+    warning (`"warn"`). One value in more than 2% of the rows raises a warning in either case.
 
     Raises
     ------
@@ -269,23 +268,23 @@ def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "r
         )
     elif n_distinct < MIN_DISTINCT:
         trouble = (
-            f"{name} has {n_distinct} distinct values in {y.size} rows and must have at least"
+            f"{name} has {n_distinct} distinct values in {y.size} rows, fewer than"
             f" {MIN_DISTINCT}: calibration of a whole distribution needs a continuous outcome; use"
             " a classifier for classes"
         )
     elif share > MAX_ATOM:
         trouble = (
-            f"{name} is {value:g} in {percent(share, 'up')} of the rows and no value may hold more"
-            f" than {in_full(MAX_ATOM)}: calibration of a whole distribution needs a continuous"
-            " outcome; model that value apart"
+            f"{name} is {value:g} in {percent(share, 'up')} of the rows, and at most"
+            f" {in_full(MAX_ATOM)} may have the same value: calibration of a whole distribution"
+            " needs a continuous outcome; model that value separately"
         )
     else:
         # a single row is more than 2% of fewer than 50 rows: only a repeated value is an atom
         if share > MILD_ATOM and n_distinct < y.size:
             warnings.warn(
-                f"{name} is {value:g} in {percent(share, 'up')} of the rows: their PITs pile up; an"
-                " audit spreads them at random over the probability of the rounding cell if all"
-                " outcomes lie on a grid",
+                f"{name} is {value:g} in {percent(share, 'up')} of the rows, so many PITs are tied;"
+                " if all outcomes lie on a grid, an audit randomizes each PIT within its rounding"
+                " cell",
                 DiscreteOutcomeWarning,
                 stacklevel=3,
             )

@@ -1,4 +1,4 @@
-"""Data sets to try things on, as tables with an outcome and the columns that name groups."""
+"""Example data sets: tables with an outcome and columns that define groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from evenhand._format import one_line
-from evenhand._validate import bad_input
+from evenhand._validate import InputError, bad_input
 
 __all__ = ["Dataset", "load_credit", "load_crime", "load_diabetes"]
 
@@ -19,8 +19,8 @@ _CRIME_URL = (
 )
 _CRIME_SHA256 = "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea"
 
-# The file has no header. Names as in the description beside it, communities.names: five
-# identifiers, 122 features, the outcome.
+# The file has no header. Names are those of its description, communities.names: five identifiers,
+# 122 features and the outcome.
 _CRIME_COLUMNS = """
 state county community communityname fold population householdsize racepctblack racePctWhite
 racePctAsian racePctHisp agePct12t21 agePct12t29 agePct16t24 agePct65up numbUrban pctUrban medIncome
@@ -47,15 +47,15 @@ _CRIME_IDENTIFIERS = 5
 _CREDIT_FILES = ("give-me-some-credit.csv.gz", "give-me-some-credit.csv", "cs-training.csv")
 _CREDIT_LABEL = "SeriousDlqin2yrs"
 _CREDIT_REMEDY = (
-    "Kaggle asks for a login: download cs-training.csv from"
-    " https://www.kaggle.com/c/GiveMeSomeCredit/data and pass its path, or set EVENHAND_DATA to the"
-    " folder it lies in"
+    "Kaggle requires a login: download cs-training.csv from"
+    " https://www.kaggle.com/c/GiveMeSomeCredit/data and pass its path, or set EVENHAND_DATA to its"
+    " folder"
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """A table to forecast from and the outcome to forecast.
+    """A table of features and the outcome to forecast.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ class Dataset:
     name : str
         Short name.
     groups : tuple of str
-        Columns of `X` that name groups one would ask about.
+        Columns of `X` that define groups of interest.
     description : str
-        Source, what a row is, and what was left out.
+        Source, meaning of a row, and omitted columns.
     """
 
     X: pd.DataFrame
@@ -89,9 +89,9 @@ class Dataset:
 
 
 def load_diabetes() -> Dataset:
-    """Return the diabetes table that comes with scikit-learn.
+    """Return the diabetes table bundled with scikit-learn: 442 patients.
 
-    442 patients, progression after a year.
+    The outcome is the progression of the disease after one year.
 
     Examples
     --------
@@ -117,27 +117,29 @@ def load_diabetes() -> Dataset:
 
 
 def load_crime(path: str | os.PathLike[str] | None = None) -> Dataset:
-    """Return Communities and Crime (UCI): 1994 communities, 99 features, violent crimes per head.
+    """Return Communities and Crime (UCI): 1994 communities with 99 features.
+
+    The outcome is the number of violent crimes per head.
 
     Parameters
     ----------
     path : path, optional
-        The file communities.data, or a folder with it. If not given, the folder named by the
-        environment variable EVENHAND_DATA is looked in, and else the file is fetched once from UCI
-        and kept in the user's cache.
+        The file communities.data, or the folder that contains it. If not given, the folder in the
+        environment variable EVENHAND_DATA is searched; if it does not contain the file, the file
+        is downloaded once from UCI and cached.
 
     Raises
     ------
     InputError
-        If there is no file at `path`, the file is not the known one (by SHA-256), or it cannot be
-        fetched.
+        If there is no file at `path`, its SHA-256 is not the expected one, or it cannot be
+        downloaded.
 
     Notes
     -----
-    The five identifying columns are left out, and so are the 23 features with missing values: 22
-    come from a police survey that covers 319 of the communities, and OtherPerCap lacks one value.
-    This is the protocol of the code that Zhao, Ma and Ermon published with "Individual Calibration
-    with Randomized Forecasting", arXiv:2006.10288.
+    Five identifying columns and 23 features with missing values are omitted: 22 come from a police
+    survey of only 319 of the communities, and OtherPerCap lacks one value. This is the protocol of
+    the code that Zhao, Ma and Ermon published with "Individual Calibration with Randomized
+    Forecasting", arXiv:2006.10288.
 
     Examples
     --------
@@ -146,13 +148,13 @@ def load_crime(path: str | os.PathLike[str] | None = None) -> Dataset:
     (1994, 99)
     """
     file = _local(path, ("communities.data",)) or _fetched_crime()
-    # figures of the study are those of this very file
+    # the published numbers were computed from exactly this file
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != _CRIME_SHA256:
-        remedy = f"remove it and fetch it again from {_CRIME_URL}"
+        remedy = f"remove it and download it again from {_CRIME_URL}"
         raise bad_input(str(file), f"have the SHA-256 {_CRIME_SHA256}", digest, remedy)
     table = pd.read_csv(file, header=None, names=_CRIME_COLUMNS.split(), na_values="?")
-    # columns with missing values are left out, as in the published code
+    # columns with missing values are omitted, as in the published code
     features = table.iloc[:, _CRIME_IDENTIFIERS:-1].dropna(axis="columns")
     return Dataset(
         X=features.astype("float64"),
@@ -162,33 +164,33 @@ def load_crime(path: str | os.PathLike[str] | None = None) -> Dataset:
         description=(
             "Communities and Crime (Redmond 2009, UCI, doi:10.24432/C53W3X): 1994 communities of"
             " the United States, census features of 1990 and violent crimes per head in 1995, each"
-            " scaled to lie between 0 and 1. Left out: five identifying columns and 23 features"
-            " with missing values."
+            " scaled to lie between 0 and 1. Five identifying columns and 23 features with missing"
+            " values are omitted."
         ),
     )
 
 
 def load_credit(path: str | os.PathLike[str] | None = None) -> Dataset:
-    """Return Give Me Some Credit (Kaggle).
+    """Return Give Me Some Credit (Kaggle): 150,000 borrowers with 10 features.
 
-    150,000 borrowers, 10 features, delinquent within two years or not.
+    The outcome is whether the borrower was delinquent within two years.
 
     Parameters
     ----------
     path : path, optional
-        The training file as csv or csv.gz, or a folder with it under the name cs-training.csv,
-        give-me-some-credit.csv or give-me-some-credit.csv.gz. If not given, the folder named by the
-        environment variable EVENHAND_DATA is looked in. It is never fetched: Kaggle asks for a
-        login.
+        The training file as csv or csv.gz, or a folder that contains it under the name
+        cs-training.csv, give-me-some-credit.csv or give-me-some-credit.csv.gz. If not given, the
+        folder in the environment variable EVENHAND_DATA is searched. The file is never downloaded,
+        as Kaggle requires a login.
 
     Raises
     ------
     InputError
-        If no file is found, or it is not this table with labels.
+        If no file is found, or the file is not this table with its labels.
 
     Notes
     -----
-    The outcome is 0 or 1: a label for a classifier, not a target for a forecast of a whole
+    The outcome is 0 or 1, a label for a classifier and not a continuous outcome for a predicted
     distribution. MonthlyIncome and NumberOfDependents have missing values.
 
     Examples
@@ -199,36 +201,29 @@ def load_credit(path: str | os.PathLike[str] | None = None) -> Dataset:
     """
     file = _local(path, _CREDIT_FILES)
     if file is None:
-        raise bad_input(
-            "path", "name the training file of Give Me Some Credit", "nothing", _CREDIT_REMEDY
+        raise InputError(
+            f"the training file of Give Me Some Credit was not found; {_CREDIT_REMEDY}"
         )
     try:
-        table = pd.read_csv(file, index_col=0).reset_index(
-            drop=True
-        )  # the first column is a row id
+        # the first column is a row id
+        table = pd.read_csv(file, index_col=0).reset_index(drop=True)
     except (OSError, EOFError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise bad_input(
-            str(file), "be a csv file", f"an error ({reason})", _CREDIT_REMEDY
-        ) from error
+        raise InputError(f"{file} cannot be read as csv ({reason}); {_CREDIT_REMEDY}") from error
     if _CREDIT_LABEL not in table.columns:
         found = ", ".join(map(str, table.columns[:12]))
-        raise bad_input(
-            str(file),
-            f"have a column {_CREDIT_LABEL!r} after the row id",
-            f"the columns {found}",
-            _CREDIT_REMEDY,
+        raise InputError(
+            f"{file} has no column {_CREDIT_LABEL!r} after the row id, only {found};"
+            f" {_CREDIT_REMEDY}"
         )
     # the test file has the column without values
     y = pd.to_numeric(table.pop(_CREDIT_LABEL), errors="coerce").astype("float64")
     wrong = ~y.isin((0.0, 1.0))
     if wrong.any():
         place = f"{file}: column {_CREDIT_LABEL!r}, row {int(wrong.argmax()) + 1}"
-        raise bad_input(
-            place,
-            "be 0 or 1",
-            "another value or none",
-            "cs-test.csv has no labels; use cs-training.csv",
+        raise InputError(
+            f"{place} is missing or neither 0 nor 1; use cs-training.csv, as cs-test.csv has no"
+            " labels"
         )
     return Dataset(
         X=table,
@@ -244,9 +239,9 @@ def load_credit(path: str | os.PathLike[str] | None = None) -> Dataset:
 
 
 def _local(path: str | os.PathLike[str] | None, names: tuple[str, ...]) -> Path | None:
-    """Return the file that `path` means or that lies in the folder EVENHAND_DATA.
+    """Return the file at `path`, or the one in the folder EVENHAND_DATA if `path` is None.
 
-    None if neither is given.
+    None if `path` is None and there is no such file.
     """
     if path is None:
         folder = os.environ.get("EVENHAND_DATA")
@@ -258,12 +253,12 @@ def _local(path: str | os.PathLike[str] | None, names: tuple[str, ...]) -> Path 
     found = next((file for file in candidates if file.is_file()), None)
     if found is None:
         kind = f"a folder with {' or '.join(names)}" if place.is_dir() else "an existing file"
-        raise bad_input("path", f"be {kind}", str(place), "check the spelling and the folder")
+        raise bad_input("path", f"be {kind}", str(place), "check its spelling and folder")
     return found
 
 
 def _fetched_crime() -> Path:
-    """Return the file in the user's cache, after fetching it if it is not there yet."""
+    """Return the file from the user's cache; download it first if it is not there yet."""
     import pooch
 
     try:
@@ -273,13 +268,11 @@ def _fetched_crime() -> Path:
             fname="communities.data",
             path=pooch.os_cache("evenhand"),
         )
-    except (
-        OSError,
-        ValueError,
-    ) as error:  # requests' errors are OSErrors, pooch's wrong hash is a ValueError
+    # errors of requests are OSErrors, and pooch raises ValueError for a wrong hash
+    except (OSError, ValueError) as error:
         reason = str(error).partition("\n")[0][:200]
-        remedy = "fetch it by hand and pass its path, or set EVENHAND_DATA to the folder it lies in"
-        raise bad_input(
-            _CRIME_URL, "give communities.data", f"an error ({reason})", remedy
+        remedy = "download it by hand and pass its path, or set EVENHAND_DATA to its folder"
+        raise InputError(
+            f"communities.data cannot be downloaded from {_CRIME_URL} ({reason}); {remedy}"
         ) from error
     return Path(file)

@@ -111,7 +111,7 @@ def _parse_levels(listed: str) -> list[float]:
         raise bad_input("--levels", "be numbers with commas between", repr(listed)) from error
     # in rising order, so that the columns of the result are
     if not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
-        remedy = "fractions everywhere: 0.9, not 90"
+        remedy = "give a fraction: 0.9, not 90"
         raise bad_input(
             "--levels", "increase and lie strictly between 0 and 1", repr(listed), remedy
         )

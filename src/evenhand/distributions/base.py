@@ -96,7 +96,7 @@ class Distribution(ABC):
         if not ((values >= 0) & (values <= 1)).all():
             wrong = values[~((values >= 0) & (values <= 1))].flat[0]
             raise bad_input(
-                "p", "lie between 0 and 1", float(wrong), "fractions everywhere: 0.9, not 90"
+                "p", "lie between 0 and 1", float(wrong), "give a fraction: 0.9, not 90"
             )
         # by the nearer tail: log(1 - p) keeps its digits where log(p) is rounded to 0
         upper = values > 0.5

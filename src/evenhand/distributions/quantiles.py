@@ -56,7 +56,7 @@ class Quantiles(Distribution):
                 "levels", "be at least two increasing probabilities", f"{grid.tolist()}"[:80]
             )
         if grid.min() <= 0 or grid.max() >= 1:
-            remedy = "fractions everywhere: 0.9, not 90"
+            remedy = "give a fraction: 0.9, not 90"
             raise bad_input(
                 "levels",
                 "lie strictly between 0 and 1",

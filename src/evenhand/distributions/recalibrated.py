@@ -148,7 +148,7 @@ def _check_knots(name: str, knots: ArrayLike) -> Floats:
         )
     if (array[..., 0] != 0).any() or (array[..., -1] != 1).any():
         got = f"{array[..., 0].max():g} to {array[..., -1].min():g}"
-        raise bad_input(name, "begin at 0 and end at 1", got, "fractions everywhere: 0.9, not 90")
+        raise bad_input(name, "begin at 0 and end at 1", got, "give a fraction: 0.9, not 90")
     return array
 
 

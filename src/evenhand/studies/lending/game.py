@@ -313,7 +313,7 @@ def _chances(chance: ArrayLike) -> Floats:
     chances = check_finite("chance", chance)
     if not ((chances >= 0) & (chances <= 1)).all():
         wrong = float(chances[(chances < 0) | (chances > 1)][0])
-        raise bad_input("chance", "lie between 0 and 1", wrong, "fractions everywhere: 0.9, not 90")
+        raise bad_input("chance", "lie between 0 and 1", wrong, "give a fraction: 0.9, not 90")
     return chances
 
 
