@@ -15,7 +15,7 @@ from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
 from evenhand.audits import tables
 from evenhand.audits.forecasts import read_block, rounding_cells
-from evenhand.audits.pictures import LEVELS, curve_table, histogram_frame
+from evenhand.audits.pictures import LEVELS, curve_table
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
@@ -29,6 +29,7 @@ from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
     PIT_BINS,
     PITCounts,
+    PITHistogram,
     binned_error,
     binned_error_interval,
     count_pits,
@@ -305,8 +306,8 @@ def _histogram(rows: RowCounts) -> pd.DataFrame:
     m = rows.counts.n_draws
     draws, squares = rows.bars / np.array([[m], [m**2]])
     # sum (b - 1/BARS)^2 = sum b^2 - 2/BARS sum b + n/BARS^2, b the share of a person's draws in it
-    low, high = histogram_band((squares - 2 / BARS * draws + n / BARS**2) / n**2, m)
-    return histogram_frame(draws / n, low, high)
+    variance = (squares - 2 / BARS * draws + n / BARS**2) / n**2
+    return PITHistogram(draws / n, *histogram_band(variance, m)).table()
 
 
 def _curve(counts: PITCounts) -> pd.DataFrame:

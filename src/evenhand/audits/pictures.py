@@ -1,4 +1,4 @@
-"""Numbers behind the pictures of an audit, of a size that does not depend on the rows."""
+"""Tables behind the figures of an audit; their size does not depend on the number of rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
-from evenhand.calibration import (
-    HISTOGRAM_CONFIDENCE,
-    PITs,
-    histogram_bins,
-    n_effective,
-    pit_histogram,
-)
+from evenhand.calibration import HISTOGRAM_CONFIDENCE, PITs, n_effective
 from evenhand.distributions import Randomized
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link, make_link
@@ -27,10 +21,10 @@ LEVELS = np.arange(1, 20) / 20
 
 EXAMPLE_LEVEL = 0.8
 EXAMPLE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Ranks of the outcomes of the people shown, as shares of all."""
+"""Ranks of the outcomes of the example people, as shares of all outcomes."""
 
 EXAMPLE_RANKS = (0.1, 0.35, 0.65, 0.9)
-"""Ranks of the draws that are shown, as shares of all."""
+"""Ranks of the example draws, as shares of all draws of a person."""
 
 Interval = dict[str, float | None]
 """`draw`, `low`, `high` and `median` of one forecast."""
@@ -40,44 +34,20 @@ PRICE_MASS = 0.2
 PRICE_ALPHAS = np.geomspace(0.01, 1.0, 30)
 
 
-def histogram_table(pits: PITs) -> pd.DataFrame:
-    """Return the histogram of PITs: `start`, `end`, `share` of each bin, and its 95% band.
-
-    The band `low` to `high` holds all bins at once.
-    """
-    return histogram_frame(
-        *pit_histogram(pits.matrix, _shares(pits), histogram_bins(pits.n_samples))
-    )
-
-
-def histogram_frame(share: Floats, low: Floats, high: Floats) -> pd.DataFrame:
-    """Histogram of equal bins of [0, 1] as a table."""
-    edges = np.arange(share.size + 1) / share.size
-    return pd.DataFrame(
-        {"start": edges[:-1], "end": edges[1:], "share": share, "low": low, "high": high}
-    )
-
-
 def calibration_table(pits: PITs) -> pd.DataFrame:
     """Return the share of outcomes at or below the quantile of each level, with a 95% band.
 
-    The band holds at all levels at once: that of Dvoretzky, Kiefer and Wolfowitz (Massart 1990),
-    exact for one PIT per person, approximate for several, whose mean varies less, and for rows
-    with weights.
+    The band is that of Dvoretzky, Kiefer and Wolfowitz (Massart 1990), for all levels at once. It
+    is valid for one PIT per person; it is approximate for several PITs, whose mean varies less, and
+    for weighted rows.
     """
-    share = _shares(pits)
+    share = pits.shares
     observed = [share @ (pits.matrix <= level).mean(axis=-1) for level in LEVELS]
     return curve_table(np.array(observed), n_effective(share))
 
 
-def _shares(pits: PITs) -> Floats:
-    if pits.weights is None:
-        return np.full(pits.n_samples, 1 / pits.n_samples)
-    return np.asarray(pits.weights / pits.weights.sum())
-
-
 def curve_table(observed: Floats, n: float) -> pd.DataFrame:
-    """Calibration curve of so many rows, from the share of PITs at or below each level."""
+    """Return the calibration curve of `n` rows from the share of PITs at or below each level."""
     # from P(sup |F_n - F| > t) <= 2 exp(-2 n t^2)
     margin = np.sqrt(np.log(2 / (1 - HISTOGRAM_CONFIDENCE)) / (2 * n))
     low = np.maximum(observed - margin, 0.0)
@@ -87,7 +57,7 @@ def curve_table(observed: Floats, n: float) -> pd.DataFrame:
 
 def example_rows(outcomes: Floats) -> NDArray[np.intp]:
     """Return the rows of five people spread over the outcomes."""
-    # ranks, not quantiles: the people shown are rows of the table, and few rows give fewer people
+    # ranks, not quantiles: the people are rows of the table, and few rows give fewer people
     places = np.unique(np.round((outcomes.size - 1) * np.array(EXAMPLE_SHARES)).astype(np.intp))
     return np.argsort(outcomes, kind="stable")[places]
 
@@ -100,8 +70,8 @@ def intervals(forecast: Forecast) -> list[list[Interval]]:
     if forecast.r is None:
         return [[{"draw": None, **_ends(person[0])}] for person in ends]
     r = np.broadcast_to(forecast.r if forecast.r.ndim == 2 else forecast.r[:, None], ends.shape[:2])
-    # four draws over the whole range show how far a draw moves the interval, luck in the choice
-    # of draws aside
+    # four draws spread over the whole range show how far a draw moves the interval, whatever
+    # draws the person happens to have
     ranks = np.unique(np.round((r.shape[1] - 1) * np.array(EXAMPLE_RANKS)).astype(np.intp))
     columns = np.argsort(r, axis=-1)[:, ranks]
     return [
@@ -113,7 +83,7 @@ def intervals(forecast: Forecast) -> list[list[Interval]]:
 def example_table(
     rows: NDArray[np.intp], shown: Mapping[int, Sequence[Interval]], outcomes: Floats
 ) -> pd.DataFrame:
-    """Return the intervals of some rows as a table, `row` being their numbers."""
+    """Return the intervals of some rows as a table with the row numbers in column `row`."""
     records = [
         {"row": row, "id": None, "outcome": float(outcomes[row])} | interval
         for row in rows.tolist()
@@ -127,13 +97,13 @@ def _ends(ends: Floats) -> dict[str, float]:
 
 
 def price_of(model: Any) -> dict[str, Any]:
-    """Return what calibration of every group of a mass costs, along the alpha of a link.
+    """Return the price of a calibrated worst group along the alpha of a link.
 
-    The costs are those around a calibrated model (method: links). The link is the model's own, if
-    it has one, with its own point; otherwise the entropic one.
+    Prices are those of a calibrated base model (method: links). The link is that of the model,
+    whose own alpha is `chosen`; a model without a link gets the entropic one.
     """
     link = _link_of(model)
-    # copies: what is cached must not change where an audit's numbers are changed
+    # copies: a change of an audit's numbers must not change the cache
     curve = [dict(point) for point in _price_curve(Entropic if link is None else type(link))]
     name = Entropic.name if link is None else link.name
     return {
@@ -145,7 +115,7 @@ def price_of(model: Any) -> dict[str, Any]:
 
 
 def _link_of(model: Any) -> Link | None:
-    # imported here, as forecasters bring scikit-learn and an audit of forecasts does without
+    # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
     from evenhand.forecasters import RandomizedRegressor
 
     if isinstance(model, RandomizedRegressor):
@@ -154,7 +124,7 @@ def _link_of(model: Any) -> Link | None:
     return distribution.link if isinstance(distribution, Randomized) else None
 
 
-# of a link alone, whatever the data: 30 links with an integral each are computed once
+# a curve depends on the link alone: 30 links with an integral each are computed once
 @lru_cache
 def _price_curve(family: type[Link]) -> tuple[dict[str, float], ...]:
     return tuple(_priced(family(float(alpha))) for alpha in PRICE_ALPHAS)

@@ -13,7 +13,7 @@ from evenhand import certificates
 from evenhand._validate import Floats, bad_input, check_finite
 from evenhand.audits import tables
 from evenhand.audits.forecasts import check_rows, read_subject
-from evenhand.audits.pictures import calibration_table, histogram_table, price_of
+from evenhand.audits.pictures import calibration_table, price_of
 from evenhand.audits.provenance import draws_in_words, provenance_of
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
@@ -25,7 +25,7 @@ from evenhand.audits.searches import (
     learn_groups,
     scan_groups,
 )
-from evenhand.calibration import PITs, as_pits
+from evenhand.calibration import PITs, as_pits, pit_histogram
 from evenhand.columns import Schema, UnseenValues, as_pandas, check_groups, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
@@ -362,7 +362,7 @@ def _audited(
         certificate=proof,
         leaks=held.leaks,
         notes=(*held.notes, *unproven, *unscanned, *unlearned, *searched),
-        histogram=histogram_table(pits),
+        histogram=pit_histogram(pits).table(),
         calibration=calibration_table(pits),
         target=target,
     )

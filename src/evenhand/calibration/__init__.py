@@ -16,10 +16,9 @@ from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
+from evenhand.calibration.histogram import PITHistogram, pit_histogram
 from evenhand.calibration.histogram import draws_in_bins as draws_in_bins
 from evenhand.calibration.histogram import histogram_band as histogram_band
-from evenhand.calibration.histogram import histogram_bins as histogram_bins
-from evenhand.calibration.histogram import pit_histogram
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
 from evenhand.calibration.pits import PITs
@@ -41,6 +40,7 @@ __all__ = [
     "GAP_BINS",
     "PIT_BINS",
     "PITCounts",
+    "PITHistogram",
     "PITs",
     "SurvivalBand",
     "betting_cvar",

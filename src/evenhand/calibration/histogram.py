@@ -1,70 +1,106 @@
-"""The histogram of PITs with the band in which calibrated forecasts keep it."""
+"""Histogram of PITs with a simultaneous band for calibrated forecasts."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from evenhand._validate import Floats
+from evenhand.calibration.pits import PITs, as_pits
 
 HISTOGRAM_CONFIDENCE = 0.95
-"""Probability that the band holds all bins of calibrated forecasts."""
+"""Probability that the band contains all bins of calibrated forecasts."""
 
 HISTOGRAM_BINS = 20
-"""Bins of 500 rows and more."""
+"""Number of bins from 500 rows on."""
 
 BLOCK_ROWS = 20_000
 """Rows counted at once, so that memory stays that of the PITs."""
 
 
-def histogram_bins(n: int) -> int:
-    """Return the number of bins that so many rows can fill.
-
-    Examples
-    --------
-    >>> histogram_bins(100), histogram_bins(1000)
-    (10, 20)
-    """
-    return HISTOGRAM_BINS if n >= 500 else HISTOGRAM_BINS // 2
-
-
-def pit_histogram(matrix: Floats, share: Floats, n_bins: int) -> tuple[Floats, Floats, Floats]:
-    """Return the share of PITs in each bin and the band that holds all shares under calibration.
+class PITHistogram(NamedTuple):
+    """Histogram of PITs in equal bins of [0, 1], with a 95% band for calibrated forecasts.
 
     Parameters
     ----------
-    matrix : ndarray of shape (n, m)
-        PITs: rows are people, columns draws.
-    share : ndarray of shape (n,)
-        Share of each person in the whole, from their weights; the sum is 1.
-    n_bins : int
-        Equal bins of [0, 1].
+    share : ndarray of shape (n_bins,)
+        Share of the PITs in each bin; the sum is 1.
+    low, high : ndarray of shape (n_bins,)
+        Ends of the band, which contains the shares of all bins at once.
+    """
+
+    share: Floats
+    low: Floats
+    high: Floats
+
+    @property
+    def edges(self) -> Floats:
+        """Edges of the bins, shape (n_bins + 1,)."""
+        return np.arange(self.share.size + 1) / self.share.size
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per bin: `start`, `end`, `share`, `low`, `high`."""
+        return pd.DataFrame({"start": self.edges[:-1], "end": self.edges[1:]} | self._asdict())
+
+
+def pit_histogram(
+    pit: ArrayLike | PITs, sample_weight: ArrayLike | None = None, n_bins: int | None = None
+) -> PITHistogram:
+    """Return the share of PITs in each bin and the band of all shares under calibration.
+
+    Parameters
+    ----------
+    pit : PITs or array-like of shape (n,) or (n, m)
+        PITs between 0 and 1: rows are people, columns draws.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the people; a `PITs` has its own.
+    n_bins : int, optional
+        Number of equal bins of [0, 1]: by default 20, or 10 for fewer than 500 rows.
 
     Returns
     -------
-    height, low, high : ndarray of shape (n_bins,)
-        The band holds with 95% probability, all bins at once.
+    PITHistogram
+        A named tuple `(share, low, high)`. The band contains the shares of all bins with 95%
+        probability (Bonferroni): exactly for one draw per person, approximately for several draws
+        or for weights.
+
+    Raises
+    ------
+    InputError
+        If a PIT is not between 0 and 1, or the weights do not fit.
 
     Examples
     --------
-    >>> pit = (np.arange(100)[:, None] + 0.5) / 100
-    >>> pit_histogram(pit, np.full(100, 0.01), 4)[0].round(9)
-    array([0.25, 0.25, 0.25, 0.25])
+    >>> pit_histogram((np.arange(100) + 0.5) / 100, n_bins=4).table().round(9)
+       start   end  share   low  high
+    0   0.00  0.25   0.25  0.15  0.36
+    1   0.25  0.50   0.25  0.15  0.36
+    2   0.50  0.75   0.25  0.15  0.36
+    3   0.75  1.00   0.25  0.15  0.36
     """
+    pits = as_pits(pit, sample_weight=sample_weight)
+    if n_bins is None:
+        # each bin needs enough rows
+        n_bins = HISTOGRAM_BINS if pits.n_samples >= 500 else HISTOGRAM_BINS // 2
     even = 1 / n_bins
-    height = np.zeros(n_bins)
+    share = np.zeros(n_bins)
     variance = np.zeros(n_bins)
-    for start in range(0, len(matrix), BLOCK_ROWS):
-        part = draws_in_bins(matrix[start : start + BLOCK_ROWS], n_bins) / matrix.shape[1]
-        weight = share[start : start + BLOCK_ROWS]
-        height += weight @ part
+    weights = pits.shares
+    for start in range(0, pits.n_samples, BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        part = draws_in_bins(pits.matrix[rows], n_bins) / pits.n_draws
+        weight = weights[rows]
+        share += weight @ part
         variance += weight**2 @ (part - even) ** 2
-    return height, *histogram_band(variance, matrix.shape[1])
+    return PITHistogram(share, *histogram_band(variance, pits.n_draws))
 
 
 def histogram_band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
-    """Return the band that holds the shares of all bins under calibration.
+    """Return the band of the shares of all bins under calibration.
 
     Parameters
     ----------
@@ -81,20 +117,20 @@ def histogram_band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
     """
     n_bins = variance.size
     even = 1 / n_bins
-    # the mean over bins does not depend on how the bins are filled: of one draw per person it is
-    # the true variance, so the band is exact; of several draws the outer bins vary more, and count
-    # with their own
+    # the mean variance over bins does not depend on how the bins are filled: for one draw per
+    # person it is the true variance, so the band is exact; for several draws the outer bins vary
+    # more, and a bin that varies more than the mean keeps its own variance
     pooled = np.full(n_bins, variance.mean())
     if n_draws > 1:
         pooled = np.maximum(variance, pooled)
-    # a share varies as that of so many single trials would; at least one, where all shares are even
+    # number of single trials with this variance; at least 1, as even shares have no variance
     n = np.maximum(np.round(even * (1 - even) / np.maximum(pooled, 1e-12)), 1)
     outside = (1 - HISTOGRAM_CONFIDENCE) / (2 * n_bins)
     return binom.ppf(outside, n, even) / n, binom.isf(outside, n, even) / n
 
 
 def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:
-    """Each person's number of PITs in each bin, shape (n, n_bins); the last bin holds a PIT of 1.
+    """Count each person's PITs in each bin, shape (n, n_bins); the last bin includes a PIT of 1.
 
     Examples
     --------

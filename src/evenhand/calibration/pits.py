@@ -89,6 +89,13 @@ class PITs:
         """Whether the forecasts depend on a draw."""
         return self.draws is not None or self.n_draws > 1
 
+    @property
+    def shares(self) -> Floats:
+        """Share of each person in the total weight, shape (n,)."""
+        if self.weights is None:
+            return np.full(self.n_samples, 1 / self.n_samples)
+        return np.asarray(self.weights / self.weights.sum())
+
     def take(self, rows: Any) -> PITs:
         """Return the PITs of some people, their weights scaled to mean 1 again.
 

@@ -1,14 +1,14 @@
-"""Figures of what an audit found, as matplotlib axes: numbers first, drawn second.
+"""Figures of audit results, as matplotlib axes. The numbers are computed in other rooms.
 
-Errors are drawn as fractions, with axes that read in percentage points. matplotlib is imported when
-a figure is drawn, and only its own objects are used: no state of pyplot is touched.
+Errors are fractions, and their axes are labelled in percentage points. matplotlib is imported when
+a figure is drawn, and the state of pyplot is never used.
 """
 
 from evenhand.figures.audit_figures import plot_calibration, plot_groups, plot_worst_group
 from evenhand.figures.front import plot_front
 from evenhand.figures.price import plot_price_of_proof
 
-# building blocks of figures and pages in other rooms; `__all__` is the documented reference
+# parts of figures and pages in other rooms; `__all__` is the documented reference
 from evenhand.figures.style import BLUE as BLUE
 from evenhand.figures.style import GREY as GREY
 from evenhand.figures.style import ORANGE as ORANGE

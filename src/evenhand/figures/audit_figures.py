@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import confidence_in_full
-from evenhand._validate import check_weights
-from evenhand.calibration import HISTOGRAM_CONFIDENCE, as_pits, histogram_bins, pit_histogram
+from evenhand._format import confidence_in_full, count, in_full, whole
+from evenhand.calibration import HISTOGRAM_CONFIDENCE, pit_histogram
 from evenhand.figures.style import (
     BLUE,
     GREY,
@@ -20,38 +19,40 @@ from evenhand.figures.style import (
     as_rows,
     axes_of,
     column,
-    finish,
     plain_label,
     tidy,
     whiskers,
 )
+from evenhand.search import POSSIBLE_LEAK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from evenhand.figures.style import Records
 
+ERROR_LABEL = "Calibration error (percentage points)"
+
 
 def plot_worst_group(
     records: Records, ax: Axes | None = None, *, learned: Records | None = None
 ) -> Axes:
-    """Draw the error of the worst group against its share of the people (method: worst groups).
+    """Draw the error of the worst group by group size (method: worst groups).
 
     Parameters
     ----------
     records : DataFrame, or list of dict
-        `worst_groups` of an audit: `mass`, `error` and, where known, `null_mean`, `null_low`,
+        `worst_groups` of an audit: `mass`, `error` and optionally `null_mean`, `null_low`,
         `null_high` and `certified`, fractions.
     ax : matplotlib Axes, optional
-        Where to draw; a figure of its own if None.
+        Axes to draw on; by default those of a new figure.
     learned : DataFrame or list of dict, optional
         `learned` of an audit: `mass`, `error`, `low`.
 
     Returns
     -------
     matplotlib Axes
-        A certified bound holds for every group of at least its mass, so it is drawn as a step up to
-        the next mass.
+        A certified bound holds for every group of at least its size, so it is drawn as a step that
+        reaches to the next size.
 
     Raises
     ------
@@ -69,10 +70,11 @@ def plot_worst_group(
     mass = column(rows, "mass")
     error = column(rows, "error")
     low, high, bound = (column(rows, key) for key in ("null_low", "null_high", "certified"))
-    axes.plot(mass, error, "o-", color=BLUE, label="Oracle: picked with outcomes seen", zorder=3)
+    label = "Oracle: chosen after seeing the outcomes"
+    axes.plot(mass, error, "o-", color=BLUE, label=label, zorder=3)
     # audits in parts and records of a user may have no null and no certificate
     if np.isfinite([low, high]).any():
-        label = "Same search, calibrated forecasts (5% to 95%, mean)"
+        label = "Same search, calibrated forecasts (5% to 95%, mean dashed)"
         axes.fill_between(mass, low, high, color=GREY, alpha=0.25, linewidth=0, label=label)
     if np.isfinite(column(rows, "null_mean")).any():
         axes.plot(mass, column(rows, "null_mean"), "--", color=GREY, linewidth=1.2)
@@ -82,25 +84,32 @@ def plot_worst_group(
     # `len`, as the truth of a DataFrame is not defined
     if learned is not None and len(learned):
         _draw_learned(axes, as_rows("learned", learned))
-    finish(axes, x="Share of people in the group", y="Off by (percentage points)")
+    axes.set(xlabel="Group size (share of people)", xlim=(0, 1.02), ylabel=ERROR_LABEL)
+    # an error is at most 1/2: above it there is room for the legend
+    axes.set_ylim(min(axes.get_ylim()[0], 0.0), 0.66)
+    axes.set_yticks(np.arange(0.0, 0.51, 0.1))
+    axes.xaxis.set_major_formatter(lambda share, _: in_full(share))
+    axes.yaxis.set_major_formatter(as_points)
+    tidy(axes, "y", legend="upper right")
     return axes
 
 
 def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
-    """Draw the error of each named group with its 95% band.
+    """Draw the error of each named group with its 95% interval.
 
     Parameters
     ----------
     records : DataFrame, or list of dict
-        `groups` of an audit: `group`, `n`, `error`, `error_low`, `error_high`, `too_small`. The
-        first is drawn on top.
+        `groups` of an audit: `group`, `n`, `error`, `error_low`, `error_high` and optionally
+        `too_small`, `possible_leak`. The first is drawn on top.
     ax : matplotlib Axes, optional
-        Where to draw; a figure of its own, as large as the groups need, if None.
+        Axes to draw on; by default those of a new figure, as large as the groups need.
 
     Returns
     -------
     matplotlib Axes
-        Groups that are too small to tell, or that the outcome may define, are grey and labelled so.
+        Groups with too few rows, and groups that the outcome may define, are grey and labelled as
+        such.
 
     Raises
     ------
@@ -116,7 +125,7 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     """
     rows = as_rows("records", records)
     labels = [_group_label(row) for row in rows]
-    # room for the axis beside long names
+    # long names must leave room for the axis
     axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.1 + 0.32 * len(rows)))
     error = column(rows, "error")
     places = np.arange(len(rows), dtype=np.float64)
@@ -133,7 +142,7 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(as_points)
-    axes.set_xlabel("Off by (percentage points), with 95% band")
+    axes.set_xlabel(f"{ERROR_LABEL}\nwith 95% interval")
     tidy(axes, "x")
     return axes
 
@@ -141,28 +150,28 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
 def plot_calibration(
     pit: ArrayLike, ax: Axes | None = None, sample_weight: ArrayLike | None = None
 ) -> Axes:
-    """Draw the histogram of PITs with the band in which calibrated forecasts keep it.
+    """Draw the histogram of PITs with a simultaneous band for calibrated forecasts.
 
     Parameters
     ----------
     pit : array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns draws.
     ax : matplotlib Axes, optional
-        Where to draw; a figure of its own if None.
+        Axes to draw on; by default those of a new figure.
     sample_weight : array-like of shape (n,), optional
         Weights of the people.
 
     Returns
     -------
     matplotlib Axes
-        Heights are densities, 1 where calibrated. The band holds all bars at once with probability
-        at least 0.95 (Bonferroni): exactly for one draw per person, approximately for several draws
-        or for weights. Bars outside are red and hatched.
+        Heights are densities, which are 1 under calibration. The band is that of
+        `calibration.pit_histogram`: it contains all bars with probability at least 0.95. Bars
+        outside are red and hatched.
 
     Raises
     ------
     InputError
-        If a PIT lies outside 0 and 1, or weights do not fit.
+        If a PIT is not between 0 and 1, or the weights do not fit.
 
     Examples
     --------
@@ -170,35 +179,30 @@ def plot_calibration(
     >>> [float(round(bar.get_height(), 9)) for bar in ax.patches[:10]] == [1.0] * 10
     True
     """
-    matrix = as_pits(pit).matrix
-    weights = check_weights(sample_weight, matrix.shape[0])
-    share, low, high = pit_histogram(
-        matrix, weights / weights.sum(), histogram_bins(matrix.shape[0])
-    )
-    n_bins = share.size
+    found = pit_histogram(pit, sample_weight)
+    n_bins = found.share.size
     axes = axes_of(ax, (7.0, 3.6))
-    edges = np.linspace(0.0, 1.0, n_bins + 1)
     style: Any = {"align": "edge", "color": BLUE, "alpha": 0.75, "edgecolor": "w"}
-    bars = axes.bar(edges[:-1], share * n_bins, width=1 / n_bins, **style)
-    for bar, is_outside in zip(bars, (share < low) | (share > high), strict=True):
+    bars = axes.bar(found.edges[:-1], n_bins * found.share, width=1 / n_bins, **style)
+    is_outside = (found.share < found.low) | (found.share > found.high)
+    for bar, marked in zip(bars, is_outside, strict=True):
         # hatched as well, for readers who do not see red
-        if is_outside:
+        if marked:
             bar.set(facecolor=RED, hatch="//")
     label = f"{confidence_in_full(HISTOGRAM_CONFIDENCE)} band under calibration, all bars at once"
-    style = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0}
-    axes.stairs(high * n_bins, edges, baseline=low * n_bins, label=label, **style)
+    style = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0, "label": label}
+    axes.stairs(n_bins * found.high, found.edges, baseline=n_bins * found.low, **style)
     axes.axhline(1, color=GREY, linestyle="--", linewidth=1.2)
-    axes.set(xlim=(0, 1), xlabel="PIT: stated chance of an outcome this low", ylabel="Density")
+    axes.set(xlim=(0, 1), xlabel="PIT: predicted probability of an outcome this low or lower")
     # the legend needs 30% of room above the highest bar
-    axes.set_ylim(0, 1.3 * float(max(share.max(), high.max())) * n_bins)
-    axes.legend(loc="upper center", frameon=False)
-    tidy(axes, "y")
+    axes.set(ylabel="Density", ylim=(0, 1.3 * n_bins * max(found.share.max(), found.high.max())))
+    tidy(axes, "y", legend="upper center")
     return axes
 
 
 def _draw_learned(axes: Axes, rows: list[Mapping[str, Any]]) -> None:
     mass, error, low = (column(rows, key) for key in ("mass", "error", "low"))
-    label = "Learned from features, bar down to its lower bound"
+    label = "Learned from features, with lower bound"
     style: Any = {"fmt": "D", "color": ORANGE, "markeredgecolor": "black", "capsize": 4}
     # an unbiased estimate may lie below its bound, and then has no bar
     axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=label, **style)
@@ -206,8 +210,7 @@ def _draw_learned(axes: Axes, rows: list[Mapping[str, Any]]) -> None:
 
 def _group_label(row: Mapping[str, Any]) -> str:
     n = row.get("n")
-    size = "unknown" if n is None else f"{n:,}"
-    noun = "row" if n == 1 else "rows"
-    label = f"too few rows: {size}" if row.get("too_small") else f"{size} {noun}"
-    leak = ", possible leak" if row.get("possible_leak") else ""
-    return f"{plain_label(row.get('group'))} ({label}{leak})"
+    size = "unknown number of rows" if n is None else count(n, "row")
+    facts = [f"too few rows: {whole(n)}" if row.get("too_small") else size]
+    facts += [POSSIBLE_LEAK] if row.get("possible_leak") else []
+    return f"{plain_label(row.get('group'))} ({', '.join(facts)})"

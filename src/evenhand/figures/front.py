@@ -1,4 +1,4 @@
-"""Figure of sharpness against the error of the worst group, of several forecasters."""
+"""Figure of sharpness against the error of the worst group, for several forecasters."""
 
 from __future__ import annotations
 
@@ -44,18 +44,20 @@ def plot_front(records: Records, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     records : DataFrame, or list of dict
-        One row per point: `error`, that of the worst group, a fraction; `score`, smaller being
-        sharper, such as the log score in nats; where known `label`, the series that it belongs to,
-        `alpha`, its place in it, and `low` and `high`, the ends of an interval of the score.
+        One row per point: `error`, the error of the worst group, a fraction; `score`, where smaller
+        is sharper, such as the log score in nats; optionally `label`, the name of its series,
+        `alpha`, which orders the series, and `low` and `high`, the ends of an interval of the
+        score.
     ax : matplotlib Axes, optional
-        Where to draw; a figure of its own if None.
+        Axes to draw on; by default those of a new figure.
 
     Returns
     -------
     matplotlib Axes
-        Points of one label are joined in the order of alpha; the ends and alpha = 0.1 are named, on
-        the first series only if there are more than two. A point with an unknown error or score is
-        left out. Forecasters to the lower left are better in both respects.
+        Points of one label are joined in the order of alpha. The smallest and the largest alpha and
+        alpha = 0.1 are written beside their points; with more than two series, on the first only. A
+        point with an unknown error or score is left out. Forecasters to the lower left are better
+        in both respects.
 
     Raises
     ------
@@ -73,7 +75,7 @@ def plot_front(records: Records, ax: Axes | None = None) -> Axes:
     error, score, alpha = (column(rows, key) for key in ("error", "score", "alpha"))
     known = np.isfinite(error) & np.isfinite(score)
     if not known.any():
-        raise bad_input("records", "hold a row with an error and a score", "none")
+        raise bad_input("records", "contain a row with an error and a score", "none")
     axes = axes_of(ax, (7.0, 4.6))
     ends = np.stack([column(rows, "low"), column(rows, "high")])
     lines: list[Floats] = []
@@ -82,21 +84,18 @@ def plot_front(records: Records, ax: Axes | None = None) -> Axes:
         # by alpha where it is known, then by error
         order = members[np.lexsort((error[members], alpha[members]))]
         _draw_series(axes, error[order], score[order], ends[:, order], label, i)
-        lines.append(_dense(np.stack([error[order], score[order]], axis=-1)))
+        lines.append(np.stack([error[order], score[order]], axis=-1))
         named += [found] if (found := _named(order, alpha)) else []
-    axes.set(xlabel="Worst group: off by (percentage points)", ylabel="Score, smaller is sharper")
+    axes.set_xlabel("Calibration error of the worst group (percentage points)")
+    axes.set_ylabel("Score (smaller is sharper)")
     axes.xaxis.set_major_formatter(as_points)
     axes.margins(0.08)
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(loc="best", edgecolor="none", framealpha=1, fontsize="small")
-    tidy(axes, "y")
+    tidy(axes, "y", legend="best")
     points = list(zip(error.tolist(), score.tolist(), strict=True))
-    # the names of more than two series would hide the points
+    # names on more than two series would hide the points
     shown = [i for members in (named if len(named) <= 2 else named[:1]) for i in members]
     others = [points[i] for i in np.flatnonzero(known) if i not in shown]
-    lines += [
-        _dense(np.stack([[error[i], error[i]], ends[:, i]], axis=-1)) for i in np.flatnonzero(known)
-    ]
+    lines += [np.stack([[error[i], error[i]], ends[:, i]], axis=-1) for i in np.flatnonzero(known)]
     place_names(
         axes,
         [points[i] for i in shown],
@@ -134,12 +133,6 @@ def _draw_series(
 
 
 def _named(order: NDArray[np.intp], alpha: Floats) -> list[int]:
-    """Return the rows of a series whose alpha is named: both ends and the default, 0.1."""
+    """Return the rows of a series whose alpha is written: both ends and the default, 0.1."""
     known = [int(i) for i in order if np.isfinite(alpha[i])]
     return [i for i in known if i in (known[0], known[-1]) or np.isclose(alpha[i], 0.1)]
-
-
-def _dense(path: Floats) -> Floats:
-    """Return close points along a path of straight pieces."""
-    at = np.linspace(0, len(path) - 1, 40 * len(path))
-    return np.stack([np.interp(at, np.arange(len(path)), path[:, k]) for k in (0, 1)], axis=-1)

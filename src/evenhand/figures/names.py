@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,14 @@ from evenhand.figures.style import GREY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.path import Path
+    from matplotlib.transforms import Bbox
 
-PAD_POINTS = 2.0
+PAD = 2.0
 """Room around a name, in points of print (1/72 inch)."""
+
+REACH = 4.5
+"""Half of the side of the square around a marker, in points of print."""
 
 NEAR = [(7.0, 4.0), (7.0, -12.0), (-7.0, 4.0), (-7.0, -12.0)]
 FAR = [
@@ -26,8 +30,6 @@ FAR = [
 ]
 """Offsets of a name from its point, in points of print, the best first; a line leads to the names
 of `FAR`."""
-
-Box = tuple[float, float, float, float]
 
 
 def place_names(
@@ -51,105 +53,69 @@ def place_names(
     markers : list of (x, y)
         Other points that names should not cover.
     lines : list of ndarray of shape (q, 2)
-        Lines that names should not cover, as points close to each other.
+        Vertices of lines that names should not cover.
     """
     if not names:
         return
+    from matplotlib.path import Path
+    from matplotlib.transforms import Bbox
+
     figure = axes.get_figure(root=True)
     assert figure is not None
     # distances between artists are known after the layout only
     figure.draw_without_rendering()
     unit = figure.dpi / 72
-    inside = _box(axes.patch)
     spots = axes.transData.transform(np.array([*points, *markers], dtype=np.float64))
-    # a marker takes a square of 9 points of print
-    reach = 9 * unit / 2
-    taken: list[Box] = [(x - reach, y - reach, x + reach, y + reach) for x, y in spots]
-    taken += [_box(part) for part in (*axes.texts, axes.get_legend()) if part is not None]
+    taken = [Bbox([spot - REACH * unit, spot + REACH * unit]) for spot in spots]
+    taken += [part.get_window_extent() for part in (*axes.texts, axes.get_legend()) if part]
     # the tight box of a panel includes its title and numbers
-    panels = (panel.get_tightbbox() for panel in axes.child_axes)
-    taken += [box.extents for box in panels if box is not None]
-    paths = np.concatenate([np.empty((0, 2)), *(axes.transData.transform(line) for line in lines)])
-    for point, (x, y), name in zip(points, spots, names, strict=False):
-        width, height = _size(axes, name, PAD_POINTS * unit)
-        others = [box for box, spot in zip(taken, spots, strict=False) if tuple(spot) != (x, y)]
-        offsets = NEAR + FAR
-        # offsets are those of the text, not of the room around it
-        shifts = [
-            (x + unit * (right - math.copysign(PAD_POINTS, right)), y + unit * (up - PAD_POINTS))
-            for right, up in offsets
-        ]
-        boxes = [
-            _box_at(*shift, width, height, offset[0] < 0)
-            for shift, offset in zip(shifts, offsets, strict=True)
-        ]
-        costs = [
-            rank
-            + _cost(box, taken, paths, inside)
-            + _leading_cost((x, y), shift, taken[len(spots) :] + others)
-            for rank, (box, shift) in enumerate(zip(boxes, shifts, strict=True))
-        ]
+    taken += [box for panel in axes.child_axes if (box := panel.get_tightbbox()) is not None]
+    paths = [Path(axes.transData.transform(line)) for line in lines]
+    for i, name in enumerate(names):
+        size = _size(axes, name)
+        costs, boxes = [], []
+        for rank, (right, up) in enumerate(NEAR + FAR):
+            start = spots[i] + (unit * right - size[0] * (right < 0), unit * up)
+            box = Bbox([start, start + size])
+            # the line from the point ends at the corner that is next to it
+            lead = Path([spots[i], start + size * (right < 0, up < 0)])
+            others = taken[:i] + taken[i + 1 :]
+            costs.append(
+                rank
+                + _cost(box.padded(PAD * unit), taken, paths, axes.patch.get_window_extent())
+                + 30.0 * sum(lead.intersects_bbox(other, filled=False) for other in others)
+            )
+            boxes.append(box.padded(PAD * unit))
         best = int(np.argmin(costs))
         taken.append(boxes[best])
-        _write(axes, name, point, offsets[best])
+        _write(axes, name, points[i], (NEAR + FAR)[best])
 
 
-def _leading_cost(
-    spot: tuple[float, float], end: tuple[float, float], others: Sequence[Box]
-) -> float:
-    """Return the cost of the line from a point to its name: 30 for each box that it crosses."""
-    path = np.linspace(spot, end, 30)
-    passed = sum(bool(((path > box[:2]) & (path < box[2:])).all(axis=-1).any()) for box in others)
-    return 30.0 * passed
+def _cost(box: Bbox, taken: Sequence[Bbox], paths: Sequence[Path], inside: Bbox) -> float:
+    """Return the cost of a place; one place down the list of offsets costs 1.
+
+    A name that covers another name or a marker cannot be read, one that leaves the axes is cut off,
+    and one on a line is only less tidy.
+    """
+    is_outside = not inside.containsx(box.x0) or not inside.containsx(box.x1)
+    is_outside |= not inside.containsy(box.y0) or not inside.containsy(box.y1)
+    is_on_line = any(path.intersects_bbox(box, filled=False) for path in paths)
+    return 300.0 * box.count_overlaps(taken) + 900.0 * is_outside + 30.0 * is_on_line
+
+
+def _size(axes: Axes, name: str) -> Floats:
+    """Return width and height of a name in dots."""
+    probe = axes.text(0.5, 0.5, name, fontsize="small", transform=axes.transAxes)
+    size = probe.get_window_extent().size
+    probe.remove()
+    return np.asarray(size)
 
 
 def _write(axes: Axes, name: str, point: tuple[float, float], offset: tuple[float, float]) -> None:
     right, up = offset
-    style: dict[str, Any] = {
-        "ha": "right" if right < 0 else "left",
-        "va": "bottom",
-        "fontsize": "small",
-        "zorder": 5,
-    }
+    side = "right" if right < 0 else "left"
+    style: dict[str, Any] = {"ha": side, "va": "bottom", "fontsize": "small", "zorder": 5}
     if offset not in NEAR:
-        corner = (float(right < 0), float(up < 0))
-        style["arrowprops"] = {
-            "arrowstyle": "-",
-            "color": GREY,
-            "linewidth": 0.7,
-            "relpos": corner,
-            "shrinkA": 1,
-        }
+        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.7, "shrinkA": 1}
+        style["arrowprops"] = line | {"relpos": (float(right < 0), float(up < 0))}
     axes.annotate(name, point, offset, textcoords="offset points", **style)
-
-
-def _size(axes: Axes, name: str, pad: float) -> tuple[float, float]:
-    """Return width and height of a name with some room around it, in dots."""
-    probe = axes.text(0.5, 0.5, name, fontsize="small", transform=axes.transAxes)
-    box = _box(probe)
-    probe.remove()
-    return box[2] - box[0] + 2 * pad, box[3] - box[1] + 2 * pad
-
-
-def _box_at(x: float, y: float, width: float, height: float, is_left: bool) -> Box:
-    start = x - width if is_left else x
-    return start, y, start + width, y + height
-
-
-def _box(artist: Any) -> Box:
-    box = artist.get_window_extent()
-    return box.x0, box.y0, box.x1, box.y1
-
-
-def _cost(box: Box, taken: Sequence[Box], paths: Floats, inside: Box) -> float:
-    """Return the cost of a place; one place down the list of offsets costs 1.
-
-    A name that covers another name or a marker cannot be read, one that leaves the axes is cut off,
-    and one on a line is only less tidy: 300 for each box, 900 for leaving, and 5 for each point of
-    a line, up to 30.
-    """
-    left, low, right, high = box
-    clashes = sum(left < b[2] and b[0] < right and low < b[3] and b[1] < high for b in taken)
-    crossed = ((paths > (left, low)) & (paths < (right, high))).all(axis=-1).sum()
-    is_outside = left < inside[0] or low < inside[1] or right > inside[2] or high > inside[3]
-    return 300.0 * clashes + min(5.0 * float(crossed), 30.0) + 900.0 * is_outside

@@ -22,7 +22,7 @@ from evenhand.figures.style import (
     tidy,
     whiskers,
 )
-from evenhand.links import Laplace, price_of_proof
+from evenhand.links import PriceLimits, price_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from evenhand.figures.style import Records
 
 MARKED_ALPHAS = {0.05: "0.05", 0.1: "0.1", 0.2: "0.2", 1 / 3: "1/3", 0.5: "0.5", 1.0: "1"}
+"""Alphas that are marked on the limit, as they are written."""
+
+TOP_ERROR = 0.02
+"""The axis of prices ends at the limit for this error, as the limit itself has no upper end."""
 
 
 def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None) -> Axes:
@@ -38,24 +42,24 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     Parameters
     ----------
     ax : matplotlib Axes, optional
-        Where to draw; a figure of its own if None.
+        Axes to draw on; by default those of a new figure.
     points : DataFrame or list of dict, optional
         Forecasters: `error`, the mean pathwise error, a fraction; `price`, the NLL above the
-        conditional entropy, in nats; where known `name`, and `price_low` and `price_high`, the ends
+        conditional entropy, in nats; optionally `name`, and `price_low` and `price_high`, the ends
         of an interval. An excess over a fitted base is no such price, and a finite test set can dip
         below the limit.
 
     Returns
     -------
     matplotlib Axes
-        The limit for all forecasters, with the alphas of `Laplace` that attain it; the limit for
-        those that are calibrated on average; and in a small panel the difference of the two, which
-        is too small to see.
+        The limit of all forecasters, with the alphas of `Laplace` that attain it; the limit of
+        those that are calibrated on average; and in a small panel the difference of the two limits,
+        which is too small to see.
 
     Raises
     ------
     InputError
-        If `points` holds no record.
+        If `points` has no record.
 
     Examples
     --------
@@ -67,55 +71,48 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     axes = axes_of(ax, (7.0, 4.6))
     error = column(rows, "error")
     price = column(rows, "price")
-    curve = np.geomspace(0.002, 1 / 3, 400)
-    every = price_of_proof(curve, exact=False)
-    exact = price_of_proof(curve)
-    # the limit goes to infinity at an error of 0, where the shaded region is extended level
-    axes.fill_between(
-        np.append(0.0, curve), np.append(every[0], every), color=GREY, alpha=0.15, linewidth=0
-    )
-    label = "Limit of all forecasters, attained by laplace"
-    axes.plot(curve, every, color=BLUE, linewidth=2, label=label)
-    label = "Limit of those calibrated on average, attained by entropic"
-    axes.plot(curve, exact, "--", color=ORANGE, label=label)
-    _mark_alphas(axes)
-    _draw_gap(axes, curve, exact - every)
+    limits = price_limits(MARKED_ALPHAS)
+    _draw_limits(axes, limits)
     if rows:
-        _draw_forecasters(axes, rows, error, price)
-    # the limit has no upper end: it leaves at the top, at the price of an error of 0.02
+        reach = whiskers(price, column(rows, "price_low"), column(rows, "price_high"))
+        style: Any = {"fmt": "D", "color": RED, "markeredgecolor": "black", "capsize": 4}
+        axes.errorbar(error, price, yerr=reach, label="Forecasters", zorder=4, **style)
     axes.set_xlim(0, max(0.36, 1.04 * float(np.nanmax(error, initial=0.0))))
     low = np.nanmin(price, initial=0.0)
-    high = np.nanmax(price, initial=float(price_of_proof(0.02)))
+    top = float(np.interp(TOP_ERROR, limits.error, limits.calibrated_price))
+    high = np.nanmax(price, initial=top)
     # the legend spans errors above 0.11 at the top: forecasters there get 30% of room above them
     beside = price[(error > 0.11) & np.isfinite(price)]
-    top = max(1.05 * high, 1.3 * float(beside.max(initial=0.0)))
-    axes.set_ylim(low - 0.05 * (high - low), top)
-    axes.set(
-        xlabel="Mean pathwise error (percentage points)", ylabel="Price: log score given up (nats)"
-    )
+    highest = max(1.05 * high, 1.3 * float(beside.max(initial=0.0)))
+    axes.set_ylim(low - 0.05 * (high - low), highest)
+    axes.set_xlabel("Mean pathwise error (percentage points)")
+    axes.set_ylabel("Price: log score given up (nats)")
     axes.xaxis.set_major_formatter(as_points)
-    axes.legend(loc="upper right", edgecolor="none", framealpha=1, fontsize="small")
-    tidy(axes, "y")
-    _name_forecasters(axes, rows, error, price, np.stack([curve, every], axis=-1))
+    tidy(axes, "y", legend="upper right")
+    _name_forecasters(axes, rows, error, price, limits)
     return axes
 
 
-def _mark_alphas(axes: Axes) -> None:
-    for alpha, name in MARKED_ALPHAS.items():
-        link = Laplace(alpha)
+def _draw_limits(axes: Axes, limits: PriceLimits) -> None:
+    # the limit goes to infinity at an error of 0, where the shaded region is extended level
+    edge = np.append(0.0, limits.error), np.append(limits.price[0], limits.price)
+    axes.fill_between(*edge, color=GREY, alpha=0.15, linewidth=0)
+    label = "Limit of all forecasters, attained by laplace"
+    axes.plot(limits.error, limits.price, color=BLUE, linewidth=2, label=label)
+    label = "Limit if calibrated on average, attained by entropic"
+    axes.plot(limits.error, limits.calibrated_price, "--", color=ORANGE, label=label)
+    for link in limits.links:
         place = (link.mean_error, link.price)
         axes.plot(*place, "o", color=BLUE, markersize=5, zorder=3)
         # below the limit there is no forecaster, and so no other name
         style: Any = {"ha": "right", "va": "top", "fontsize": "small"}
-        axes.annotate(f"α = {name}", place, (-4, -4), textcoords="offset points", **style)
+        name = f"α = {MARKED_ALPHAS[link.alpha]}"
+        axes.annotate(name, place, (-4, -4), textcoords="offset points", **style)
     axes.text(0.055, 0.35, "no forecaster", color="#505050", style="italic", ha="center")
-
-
-def _draw_gap(axes: Axes, error: Floats, gap: Floats) -> None:
-    """Draw the difference of the two limits in a panel of its own, in thousandths of a nat."""
-    # behind the forecasters, in case one lies there
+    # the difference of the limits in a panel, behind the forecasters in case one lies there
     panel = axes.inset_axes((0.58, 0.42, 0.38, 0.26), zorder=1)
-    panel.plot(error, 1000 * gap, "--", color=ORANGE)
+    gap = limits.calibrated_price - limits.price
+    panel.plot(limits.error, 1000 * gap, "--", color=ORANGE)
     panel.set(xlim=(0, 0.36), ylim=(0, 7))
     panel.set_title("Dashed − solid (0.001 nats)", fontsize="small")
     panel.tick_params(labelsize="small")
@@ -123,26 +120,20 @@ def _draw_gap(axes: Axes, error: Floats, gap: Floats) -> None:
     tidy(panel, "y")
 
 
-def _draw_forecasters(
-    axes: Axes, rows: list[Mapping[str, Any]], error: Floats, price: Floats
-) -> None:
-    reach = whiskers(price, column(rows, "price_low"), column(rows, "price_high"))
-    style: Any = {"fmt": "D", "color": RED, "markeredgecolor": "black", "capsize": 4, "zorder": 4}
-    axes.errorbar(error, price, yerr=reach, label="Forecasters", **style)
-
-
 def _name_forecasters(
-    axes: Axes, rows: list[Mapping[str, Any]], error: Floats, price: Floats, limit: Floats
+    axes: Axes, rows: list[Mapping[str, Any]], error: Floats, price: Floats, limits: PriceLimits
 ) -> None:
     points = list(zip(error.tolist(), price.tolist(), strict=True))
     known = [i for i, point in enumerate(points) if np.isfinite(point).all()]
     named = [i for i in known if rows[i].get("name") is not None]
-    names = [plain_label(rows[i]["name"]) for i in named]
-    marks = [(Laplace(alpha).mean_error, Laplace(alpha).price) for alpha in MARKED_ALPHAS]
-    others = [points[i] for i in known if i not in named] + marks
-    ends = [column(rows, key) for key in ("price_low", "price_high")]
-    intervals = [
-        np.stack([np.full(25, error[i]), np.linspace(ends[0][i], ends[1][i], 25)], axis=-1)
-        for i in known
-    ]
-    place_names(axes, [points[i] for i in named], names, markers=others, lines=[limit, *intervals])
+    marks = [(link.mean_error, link.price) for link in limits.links]
+    ends = np.stack([column(rows, "price_low"), column(rows, "price_high")])
+    lines = [np.stack([limits.error, limits.price], axis=-1)]
+    lines += [np.stack([[error[i], error[i]], ends[:, i]], axis=-1) for i in known]
+    place_names(
+        axes,
+        [points[i] for i in named],
+        [plain_label(rows[i]["name"]) for i in named],
+        markers=[points[i] for i in known if i not in named] + marks,
+        lines=lines,
+    )

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     Records = Sequence[Mapping[str, Any]] | pd.DataFrame
+    Legend = Literal["best", "upper center", "upper right"]
 
 BLUE, ORANGE, RED, GREY = "#0072b2", "#e69f00", "#d55e00", "#757575"
-"""Colours that people with any kind of colour vision can distinguish (Okabe and Ito); series differ
-in markers and dashes, too."""
+"""Colours that people with any kind of colour vision can distinguish (Okabe and Ito); series also
+differ in markers and dashes."""
 
 LABEL_LENGTH = 40
 """Most characters of a label."""
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that neither XML nor HTML may hold."""
+"""Characters that neither XML nor HTML allows."""
 
 
 def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
@@ -46,26 +47,17 @@ def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
 
 
 def printable(text: Any) -> str:
-    """Return a text from data as XML and HTML may hold it, with format characters escaped."""
+    """Return a text from data with format characters escaped and without those XML forbids."""
     return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")
 
 
-def finish(axes: Axes, *, x: str, y: str) -> None:
-    """Label axes of a share of people and an error, and put the legend above the curves."""
-    from matplotlib.ticker import PercentFormatter
+def tidy(axes: Axes, grid: Literal["x", "y"], legend: Legend | None = None) -> None:
+    """Remove the frame at the top and right, and draw grid lines along the `"x"` or `"y"` axis.
 
-    axes.set(xlabel=x, ylabel=y, xlim=(0, 1.02))
-    # an error is at most 1/2: above it there is room for the legend
-    axes.set_ylim(min(axes.get_ylim()[0], 0.0), 0.66)
-    axes.set_yticks(np.arange(0.0, 0.51, 0.1))
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.yaxis.set_major_formatter(as_points)
-    axes.legend(loc="upper right", edgecolor="none", framealpha=1, fontsize="small")
-    tidy(axes, "y")
-
-
-def tidy(axes: Axes, grid: Literal["x", "y"]) -> None:
-    """Remove the frame at the top and right, and draw grid lines along the `"x"` or `"y"` axis."""
+    `legend` is the place of a legend of what has a label, if anything has one.
+    """
+    if legend is not None and axes.get_legend_handles_labels()[1]:
+        axes.legend(loc=legend, edgecolor="none", framealpha=1, fontsize="small")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#dddddd", linewidth=0.8)
     # grid lines behind everything, bars and markers included
@@ -73,15 +65,15 @@ def tidy(axes: Axes, grid: Literal["x", "y"]) -> None:
 
 
 def as_points(value: float, _: float) -> str:
-    """Return a fraction in percentage points, as matplotlib calls formatters of ticks."""
+    """Return a fraction in percentage points: a formatter of ticks for matplotlib."""
     return points_in_full(value)
 
 
 def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:
-    """Return the rows of a table; InputError if there are none."""
+    """Return the rows of a table; raise InputError if there are none."""
     rows: list[Any] = list(records) if isinstance(records, Sequence) else records.to_dict("records")
     if not rows:
-        raise bad_input(name, "hold at least one row", "none")
+        raise bad_input(name, "contain at least one row", "none")
     return rows
 
 
@@ -102,7 +94,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return the axes given, or those of a new figure, whose size is in inches."""
+    """Return the axes given, or the axes of a new figure, whose size is in inches."""
     return new_figure(size).add_subplot() if ax is None else ax
 
 

@@ -1,4 +1,4 @@
-"""Figures as files and as parts of a page, in one style whatever the user's is."""
+"""Figures as files and as inline SVG, in one style whatever the user's settings."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def inline_svg(draw: Callable[[], Axes], alt: str, prefix: str) -> str:
-    """Return a figure as SVG to stand inside a page, in matplotlib's default style.
+    """Return a figure as SVG for a page, in matplotlib's default style.
 
     Parameters
     ----------
     draw : callable
         Makes the figure and returns its axes.
     alt : str
-        Text for people who do not see it.
+        Text alternative for screen readers.
     prefix : str
-        Prefix of its ids, which must be unique in a page.
+        Prefix of the ids in the SVG, which must be unique in a page.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def save_figure(draw: Callable[[], Axes], stem: Path) -> None:
 def _own_style() -> Iterator[None]:
     from matplotlib import style
 
-    # text stays text, and ids do not change from run to run, so that pages can be compared
+    # text is kept as text, and ids are the same in every run, so that pages can be compared
     settings: Any = [
         "default",
         {"svg.fonttype": "none", "svg.hashsalt": "evenhand", "font.size": 10.0},

@@ -10,11 +10,21 @@ from evenhand.links.base import Link
 from evenhand.links.entropic import Entropic
 from evenhand.links.gaussian import Gaussian
 from evenhand.links.laplace import Laplace
-from evenhand.links.price import price_of_proof
+from evenhand.links.price import PriceLimits, price_limits, price_of_proof
 
 LINKS: dict[str, type[Link]] = {link.name: link for link in (Laplace, Entropic, Gaussian)}
 
-__all__ = ["LINKS", "Entropic", "Gaussian", "Laplace", "Link", "make_link", "price_of_proof"]
+__all__ = [
+    "LINKS",
+    "Entropic",
+    "Gaussian",
+    "Laplace",
+    "Link",
+    "PriceLimits",
+    "make_link",
+    "price_limits",
+    "price_of_proof",
+]
 
 
 def make_link(link: str | Link, alpha: float) -> Link:

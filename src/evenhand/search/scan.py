@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
-from scipy import special
+from scipy import special, stats
 
 from evenhand._validate import Floats, Ints, bad_input, check_choice, check_count, check_rows
 from evenhand.calibration import PITs, as_pits, covered
@@ -208,7 +208,9 @@ def _frame_of(
     z = np.where(by_spread, z_spread, z_level)
     # erfc(|z| / sqrt(2)) is two-sided; twice that, as the larger of two statistics is taken
     p_value = np.minimum(2 * special.erfc(np.abs(z) / np.sqrt(2)), 1.0)
-    adjusted = (_holm if correction == "holm" else _benjamini_yekutieli)(p_value)
+    # both are valid for any dependence between the tests
+    is_holm = correction == "holm"
+    adjusted = _holm(p_value) if is_holm else stats.false_discovery_control(p_value, method="by")
     direction = np.where(adjusted < LEVEL, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
     # by p-value, then by error: the second sort is stable and keeps the order of the first
     order = np.argsort(-error)
@@ -235,21 +237,10 @@ def _frame_of(
 
 
 def _holm(p: Floats) -> Floats:
-    """Adjust p-values step down (Holm, 1979): valid for any dependence between the tests."""
+    """Adjust p-values step down (Holm, 1979)."""
     order = np.argsort(p)
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
-    return adjusted
-
-
-def _benjamini_yekutieli(p: Floats) -> Floats:
-    """Adjust p-values step up (Benjamini and Yekutieli, 2001): valid for any dependence."""
-    order = np.argsort(-p)
-    rank = np.arange(p.size, 0, -1)
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(
-        np.minimum.accumulate(p[order] * (p.size * np.sum(1 / rank)) / rank), 1.0
-    )
     return adjusted
 
 
