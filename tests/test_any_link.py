@@ -7,6 +7,7 @@ at 1e-6, the false-alarm rate of one check with a fresh seed.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from evenhand.certificates import Certificate, LinkCertificate, certify_link
 from evenhand.certificates.least_alpha import LEAST_ALPHA, approximate_errors
 from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
+from repeats import most_failures, repeats, statistical
 
 EVERY_LINK = pytest.mark.parametrize("family", LINKS.values())
 
@@ -54,10 +56,25 @@ def test_the_error_grows_with_the_distance(family: type[Link]) -> None:
         ).all()
 
 
-def missed_at(link: Link, u: np.ndarray, level: float, n_draws: int = 20_000) -> np.ndarray:
-    """Probability over draws that the central interval misses, from the randomized PITs."""
-    pit = link.ppf(u[:, None], (np.arange(n_draws) + 0.5) / n_draws)
+# brute force: people at 501 distances from the middle, each under 4000 draws
+FINELY = np.linspace(0, 0.5, 501)
+DRAWS = (np.arange(4000) + 0.5) / 4000
+
+
+@lru_cache(maxsize=1)
+def finely_randomized(family: type[Link], alpha: float) -> np.ndarray:
+    """Randomized PITs of people at the distances `FINELY` above the middle, under `DRAWS`."""
+    return family(alpha).ppf(0.5 + FINELY[:, None], DRAWS)
+
+
+def share_missed(pit: np.ndarray, level: float) -> np.ndarray:
+    """Share of draws under which the central interval misses, for each person."""
     return ((pit < (1 - level) / 2) | (pit > (1 + level) / 2)).mean(axis=-1)
+
+
+def missed_at(link: Link, u: np.ndarray, level: float, n_draws: int) -> np.ndarray:
+    """Probability over draws that the central interval misses, from the randomized PITs."""
+    return share_missed(link.ppf(u[:, None], (np.arange(n_draws) + 0.5) / n_draws), level)
 
 
 @EVERY_LINK
@@ -67,13 +84,12 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(
 ) -> None:
     # steps far apart, between which the probability of a miss rises and falls
     u = np.concatenate([np.full(300, 0.5), np.full(60, 0.8), np.full(40, 0.999)])
-    proof, link = certify_link(u, family(alpha)), family(alpha)
-    finely = np.linspace(0, 0.5, 2001)
-    missed = missed_at(link, 0.5 + finely, level, 4000)
+    proof = certify_link(u, family(alpha))
+    missed = share_missed(finely_randomized(family, alpha), level)
     for mass in (0.1, 0.3, 1.0):
         low, high = proof.coverage(level, mass)
         # the worst law that the band allows: people at any distance up to where each step ends
-        worst = np.array([missed[finely <= start + 1e-12].max() for start in proof.band.starts])
+        worst = np.array([missed[start + 1e-12 >= FINELY].max() for start in proof.band.starts])
         steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.band.upper), 1.0)
         # one cell is added, one more may be lost, and what changes between two of the grid's 257
         # points
@@ -124,15 +140,15 @@ def test_mpaic_takes_the_largest_probability_up_to_each_distance(
     # steps far apart, as for the coverage
     u = np.concatenate([np.full(300, 0.5), np.full(60, 0.8), np.full(40, 0.999)])
     proof, link = certify_link(u, family(alpha)), family(alpha)
-    finely = np.linspace(0, 0.5, 2001)
-    far = far_at(link, 0.5 + finely, error)
+    distance = np.abs(finely_randomized(family, alpha) - DRAWS)
+    far = (distance >= error).mean(axis=-1)
     # PITs below the middle are as far from the draw as those above
-    np.testing.assert_allclose(far_at(link, 0.5 - finely[::100], error), far[::100], atol=2 / 4000)
-    worst = np.array([far[finely <= start + 1e-12].max() for start in proof.band.starts])
+    np.testing.assert_allclose(far_at(link, 0.5 - FINELY[::25], error), far[::25], atol=2 / 4000)
+    worst = np.array([far[start + 1e-12 >= FINELY].max() for start in proof.band.starts])
     steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.band.upper), 1.0)
     # the brute force is exact to 1 of 4000 draws at each end of both kinds; on a cell of 512 the
     # threshold and the draw move by a cell each
-    slack = far_at(link, 0.5 + finely, error - 3 / 512) - far
+    slack = (distance >= error - 3 / 512).mean(axis=-1) - far
     assert -4 / 4000 <= proof.mpaic(error) - steps.cvar(1.0) < slack.max() + 4 / 512
 
 
@@ -150,8 +166,9 @@ def test_mpaic_of_a_link_bounds_the_true_one_and_comes_near(family: type[Link]) 
         proof.mpaic(1.5)
 
 
+@statistical
 def test_the_bound_on_mpaic_fails_in_at_most_one_data_set_of_twenty() -> None:
-    link, rng, n_sets = Laplace(0.12), np.random.default_rng(4), 200
+    link, rng, n_sets = Laplace(0.12), np.random.default_rng(4), repeats(200)
     at = np.linspace(0, 0.5, 200)
     for shift, scale in ((0.0, 1.0), (0.4, 1.0)):
         distances = np.abs(scores(shift, scale) - 0.5)
@@ -160,7 +177,7 @@ def test_the_bound_on_mpaic_fails_in_at_most_one_data_set_of_twenty() -> None:
             certify_link(ndtr(shift + scale * rng.normal(size=100)), link).mpaic(0.15) < true - 1e-3
             for _ in range(n_sets)
         )
-        assert broken <= stats.binom.isf(1e-6, n_sets, 0.05)
+        assert broken <= most_failures(n_sets)
 
 
 def test_a_certificate_of_links_answers_what_every_certificate_does() -> None:
@@ -176,10 +193,11 @@ def test_a_certificate_of_links_answers_what_every_certificate_does() -> None:
 WORLDS = [(0.0, 1.0), (0.4, 1.0), (0.0, 1.5), (0.2, 0.7)]
 
 
+@statistical
 def test_the_least_alpha_of_the_same_rows_is_broken_in_at_most_one_data_set_of_twenty() -> None:
-    # 2,080 data sets: of 30 alphas the largest is taken whose bound meets the target, and held
-    # against the truth
-    rng, n_sets, target, mass = np.random.default_rng(2), 260, 0.33, 0.2
+    # 2,080 data sets in all: of 30 alphas the largest is taken whose bound meets the target, and
+    # held against the truth
+    rng, n_sets, target, mass = np.random.default_rng(2), repeats(260), 0.33, 0.2
     at = 0.5 * np.sin(np.linspace(0, np.pi / 2, 200))
     broken = dict.fromkeys(
         ((world, family) for world in WORLDS for family in (Laplace, Gaussian)), 0
@@ -205,22 +223,23 @@ def test_the_least_alpha_of_the_same_rows_is_broken_in_at_most_one_data_set_of_t
                 )
                 chosen = np.flatnonzero(bounds <= target)
                 broken[(shift, scale), family] += int(chosen.size > 0 and true[chosen[-1]] > target)
-    assert max(broken.values()) <= stats.binom.isf(1e-6, n_sets, 0.05), broken
-    assert sum(broken.values()) <= stats.binom.isf(1e-6, n_sets * len(broken), 0.05), broken
+    assert max(broken.values()) <= most_failures(n_sets), broken
+    assert sum(broken.values()) <= most_failures(n_sets * len(broken)), broken
 
 
+@statistical
 @pytest.mark.parametrize("family", [Laplace, Gaussian])
 def test_what_is_chosen_meets_the_target_in_truth_too(family: type[Link]) -> None:
     # a false alarm needs the band to fail: once in 20, and the target to be missed by more than the
     # band's slack
-    rng, broken = np.random.default_rng(3), 0
-    for shift, scale in WORLDS * 5:
+    rng, broken, times = np.random.default_rng(3), 0, repeats(5)
+    for shift, scale in WORLDS * times:
         least = certify_link(
             ndtr(shift + scale * rng.normal(size=300)), family(0.1)
         ).least_randomized(0.35, 0.2)
         assert least.group_error(0.2) <= 0.35
         broken += cvar(least.link.pathwise_error(scores(shift, scale)), 0.2) > 0.35
-    assert broken <= stats.binom.isf(1e-4, 20, 0.05)
+    assert broken <= most_failures(len(WORLDS) * times, false_alarm=1e-4)
 
 
 @EVERY_LINK
@@ -292,7 +311,7 @@ def test_the_mean_error_is_that_of_the_people(family: type[Link]) -> None:
     )
     # of many people, as many ranks as are looked at; PITs of just 0 and 1 among them
     many = np.concatenate(
-        [np.random.default_rng(1).beta(0.3, 0.3, size=30_000), np.repeat([0.0, 1.0], 500)]
+        [np.random.default_rng(1).beta(0.3, 0.3, size=6_000), np.repeat([0.0, 1.0], 100)]
     )
     exact = family(0.1).pathwise_error(many).mean()
     assert certify_link(many, family(0.1)).mean_error() == pytest.approx(exact, abs=5e-5)

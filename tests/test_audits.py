@@ -44,6 +44,7 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor
 from evenhand.links import Entropic, Gaussian, make_link
 from evenhand.report import Measure, Note, difference_in_words
+from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
 
@@ -773,10 +774,11 @@ def test_the_calibration_curve_counts_outcomes_below_each_quantile() -> None:
         assert 0 <= row["low"] <= row["observed"] <= row["high"] <= 1
 
 
+@statistical
 @pytest.mark.parametrize("n_draws", [1, 4])
 def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: int) -> None:
     """Calibrated forecasts leave it in at most 5% of samples (false-alarm rate 1e-3)."""
-    rng, link, n, runs = np.random.default_rng(2), Entropic(0.5), 100, 400
+    rng, link, n, runs = np.random.default_rng(2), Entropic(0.5), 100, repeats(400)
     outside = 0
     for _ in range(runs):
         u = rng.uniform(size=(n, 1))

@@ -30,11 +30,11 @@ from evenhand.calibration import (
 )
 from evenhand.calibration.bands import _local_levels, _probability_within
 from evenhand.calibration.betting import _bets
+from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-FALSE_ALARM = 1e-6
 
 # About ten rounded operations lie between a confidence and the probability of a band of one value
 # that is made for it. Three of them are exp and gammaln, which libraries round differently: up to 2
@@ -44,11 +44,6 @@ ROUNDING = 16 * np.finfo(np.float64).eps
 VALUES = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 0.5))
 PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1))
 MASSES = st.floats(0.01, 1)
-
-
-def most_failures(n_sets: int, risk: float) -> int:
-    """Failures, each of probability `risk`, exceeded with probability below `FALSE_ALARM`."""
-    return int(stats.binom.isf(FALSE_ALARM, n_sets, risk))
 
 
 # --- the probability that a band holds
@@ -126,10 +121,11 @@ def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
     )
 
 
+@statistical
 @pytest.mark.parametrize(("n", "n_sets"), [(200, 20_000), (3000, 4000)])
 def test_local_levels_hold_as_often_as_stated_no_more_and_no_less(n: int, n_sets: int) -> None:
     # two-sided exact binomial, by blocks of uniform samples
-    rng = np.random.default_rng(n)
+    rng, n_sets = np.random.default_rng(n), repeats(n_sets)
     for confidence in (0.6, 0.95):
         ranks, bounds = _local_levels(n, confidence)
         held = 0
@@ -240,10 +236,11 @@ def failures(
     return broken
 
 
+@statistical
 @pytest.mark.parametrize("n", [5, 40, 300])
 def test_bands_hold_for_continuous_values(n: int) -> None:
     rng = np.random.default_rng(n)
-    n_sets = 1000
+    n_sets = repeats(1000)
     local, dkw = failures(
         lambda k: 0.5 * rng.uniform(size=k) ** 2, lambda t: 1 - np.sqrt(2 * t), n, n_sets
     )
@@ -251,6 +248,7 @@ def test_bands_hold_for_continuous_values(n: int) -> None:
     assert dkw <= most_failures(n_sets, 0.1)
 
 
+@statistical
 @pytest.mark.parametrize("n", [5, 40, 300])
 def test_bands_hold_with_ties_and_err_on_the_safe_side(n: int) -> None:
     rng = np.random.default_rng(n)
@@ -259,7 +257,7 @@ def test_bands_hold_with_ties_and_err_on_the_safe_side(n: int) -> None:
     def survival(t: Floats) -> Floats:
         return np.asarray((chances * (support > t[..., None])).sum(axis=-1))
 
-    n_sets = 1000
+    n_sets = repeats(1000)
     for broken in failures(lambda k: rng.choice(support, k, p=chances), survival, n, n_sets):
         assert broken <= most_failures(n_sets, 0.1)
 
@@ -365,21 +363,22 @@ LAWS = {
 }
 
 
+@statistical
 @pytest.mark.parametrize("law", LAWS)
 def test_bets_bound_the_worst_mean_as_often_as_stated(law: str) -> None:
-    # 340 data sets for each law, 2040 together
+    # 340 data sets for each law in all, 2040 together
     rng = np.random.default_rng(sorted(LAWS).index(law))
     draw, worst = LAWS[law]
     n_sets, broken = 0, 0
-    for n, mass, repeats in (
+    for n, mass, whole in (
         (100, 0.2, 150),
         (100, 0.05, 60),
         (300, 0.5, 60),
         (300, 1.0, 40),
         (2000, 0.2, 30),
     ):
-        n_sets += repeats
-        bounds = [betting_cvar(draw(rng, n), mass, 0.5, 0.95, rng) for _ in range(repeats)]
+        bounds = [betting_cvar(draw(rng, n), mass, 0.5, 0.95, rng) for _ in range(repeats(whole))]
+        n_sets += len(bounds)
         broken += int((np.array(bounds) < worst(mass)).sum())
     assert broken <= most_failures(n_sets, 0.05)
 
@@ -501,14 +500,15 @@ PIT_LAWS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] 
 }
 
 
+@statistical
 @pytest.mark.parametrize("law", PIT_LAWS)
 def test_error_interval_holds_the_true_error(law: str) -> None:
     rng = np.random.default_rng(sorted(PIT_LAWS).index(law))
     draw, truth = PIT_LAWS[law]
     n_sets, missed = 0, 0
-    for n, repeats in ((10, 150), (100, 150), (1000, 150)):
-        intervals = np.array([error_interval(draw(rng, n), 0.9) for _ in range(repeats)])
-        n_sets += repeats
+    for n in (10, 100, 1000):
+        intervals = np.array([error_interval(draw(rng, n), 0.9) for _ in range(repeats(150))])
+        n_sets += len(intervals)
         missed += int(((intervals[:, 0] > truth) | (truth > intervals[:, 1])).sum())
     assert missed <= most_failures(n_sets, 0.1)
 

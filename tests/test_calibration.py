@@ -35,6 +35,7 @@ from evenhand.distributions import Normal
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.search import worst_group_curve
+from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
 
@@ -358,11 +359,12 @@ def test_masses_that_are_no_shares_are_refused(masses: Any, said: str) -> None:
 
 # --- the band
 
-N_SETS = 300
-# fewest hits of 300 at a true coverage of 0.95, in all but one seed of 10 000
+N_SETS = repeats(300)
+# fewest hits at a true coverage of 0.95, in all but one seed of 10 000
 FEWEST = int(stats.binom.ppf(1e-4, N_SETS, 0.95))
 
 
+@statistical
 @pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (0.3, 1.2), (0.0, 0.6)])
 def test_the_band_holds_the_true_error(shift: float, scale: float) -> None:
     true_error, n = biased_error(shift, scale), 150
@@ -661,13 +663,15 @@ def test_a_tenth_of_the_outcomes_must_repeat(n_repeats: int, step: float | None)
     assert rounding_step(y) == step
 
 
+@statistical
 @pytest.mark.parametrize("n", [1, 2, 5, 10, 29])
 def test_the_band_of_few_rows_holds_too(n: int) -> None:
-    # calibrated: the true error is 0. At 95% more than 28 of 200 bands above it are a false alarm
-    # in 10^6
-    rng = np.random.default_rng(n)
-    above = sum(error_band(rng.uniform(size=(n, 1)), random_state=rng)[0] > 0 for _ in range(200))
-    assert above <= stats.binom.isf(1e-6, 200, 0.05)
+    # calibrated: the true error is 0
+    rng, n_sets = np.random.default_rng(n), repeats(200)
+    above = sum(
+        error_band(rng.uniform(size=(n, 1)), random_state=rng)[0] > 0 for _ in range(n_sets)
+    )
+    assert above <= most_failures(n_sets)
     low, high = error_band(np.full(n, 0.5), random_state=0)
     assert low < 0.25 < high
 

@@ -26,18 +26,13 @@ from evenhand.calibration import calibration_error, cvar, local_levels_band, pat
 from evenhand.certificates import PITCertificate, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
+from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
 
-FALSE_ALARM = 1e-6
 SLACK = 2e-4  # of truths that come from a grid
 CALIBRATED = ((0.0, 1.0), (0.0, 1.0))
-
-
-def most_failures(n_sets: int, risk: float = 0.05) -> int:
-    """Failures, each of probability `risk`, exceeded with probability below `FALSE_ALARM`."""
-    return int(stats.binom.isf(FALSE_ALARM, n_sets, risk))
 
 
 # --- worlds with known truth
@@ -220,8 +215,8 @@ def count_false(
     wrong: Counter[tuple[str, str]] = Counter()
     for name in names:
         world, rng = WORLDS[name], np.random.default_rng(sorted(WORLDS).index(name))
-        for n, m, repeats in sizes:
-            for k in range(repeats):
+        for n, m, n_sets in sizes:
+            for k in range(n_sets):
                 certificate = certify(world, n, m, rng, **options)
                 false = false_statements(world, certificate, THRESHOLDS[k % 3])
                 wrong.update((name, statement) for statement in false if false[statement])
@@ -263,9 +258,11 @@ def test_truths_agree_with_a_large_sample(name: str) -> None:
         assert pathwise_errors(pit).mean() == pytest.approx(world.errors.mean(), abs=0.006)
 
 
+@statistical
 def test_statements_are_false_in_at_most_one_data_set_of_twenty() -> None:
-    sizes = ((100, 8, 80), (300, 8, 50), (1000, 16, 22), (5000, 16, 2))
-    each = sum(repeats for *_, repeats in sizes)
+    whole = ((100, 8, 80), (300, 8, 50), (1000, 16, 22), (5000, 16, 2))
+    sizes = tuple((n, m, repeats(n_sets)) for n, m, n_sets in whole)
+    each = sum(n_sets for *_, n_sets in sizes)
     wrong = count_false(list(WORLDS), sizes)
     assert all(count <= most_failures(each) for count in wrong.values()), wrong
     for statement in (
@@ -286,6 +283,7 @@ def test_statements_are_false_in_at_most_one_data_set_of_twenty() -> None:
         )
 
 
+@statistical
 @pytest.mark.parametrize("method", ["betting", "dkw"])
 def test_other_methods_are_false_in_at_most_one_data_set_of_twenty(method: str) -> None:
     names = [
@@ -299,14 +297,15 @@ def test_other_methods_are_false_in_at_most_one_data_set_of_twenty(method: str) 
     false: Counter[str] = Counter()
     for name in names:
         world = WORLDS[name]
-        for n in (100,) * 40 + (300,) * 10:
+        sizes = (100,) * repeats(40) + (300,) * repeats(10)
+        for n in sizes:
             certificate = certify(world, n, 8, rng, **options)
             low, high = certificate.coverage(0.8, 0.2)
             false["group_error"] += certificate.group_error(0.2) < cvar(world.errors, 0.2) - SLACK
             false["coverage"] += low > 1 - cvar(world.misses, 0.2) or high < cvar(
                 1 - world.misses, 0.2
             )
-    assert max(false.values()) <= most_failures(50 * len(names)), false
+    assert max(false.values()) <= most_failures(len(sizes) * len(names)), false
 
 
 def test_mpaic_at_all_thresholds_is_dkw() -> None:
@@ -388,10 +387,11 @@ def test_excess_over_the_truth_shrinks_with_the_rows(method: str, printed: float
 # --- groups chosen with and without sight of the draws
 
 
+@statistical
 def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
     link = Laplace(0.12)
     rng = np.random.default_rng(3)
-    n_sets, fresh = 40, 4000
+    n_sets, fresh = repeats(40), 4000
     broken: Counter[str] = Counter()
     for _ in range(n_sets):
         bound = certify(World(link), 500, 16, rng).group_error(0.2)

@@ -30,6 +30,7 @@ from evenhand.figures import (
     style,
 )
 from evenhand.links import Laplace
+from repeats import repeats, statistical
 
 MASSES = [0.1, 0.5, 1.0]
 
@@ -241,13 +242,15 @@ def is_outside(pit):
     return bool(((share < low) | (share > high)).any())
 
 
+@statistical
 def test_band_holds_all_bars_for_calibrated_forecasts():
     """At most 5% of calibrated samples leave it (false-alarm rate 1e-3)."""
-    random = np.random.default_rng(4)
-    outside = sum(is_outside(random.uniform(size=(600, 1))) for _ in range(400))
-    assert binomtest(outside, 400, 0.05, alternative="greater").pvalue > 1e-3
+    random, n_sets = np.random.default_rng(4), repeats(400)
+    outside = sum(is_outside(random.uniform(size=(600, 1))) for _ in range(n_sets))
+    assert binomtest(outside, n_sets, 0.05, alternative="greater").pvalue > 1e-3
 
 
+@statistical
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 1.0])
 def test_band_holds_all_bars_for_calibrated_randomized_forecasts(alpha):
     """The band is approximate for several draws: at most 6% leave it (false alarms 1e-3)."""
@@ -255,11 +258,11 @@ def test_band_holds_all_bars_for_calibrated_randomized_forecasts(alpha):
     from evenhand.links import Entropic
 
     random, link = np.random.default_rng(5), Entropic(alpha)
-    outside = 0
-    for _ in range(200):
+    outside, n_sets = 0, repeats(200)
+    for _ in range(n_sets):
         u = random.uniform(size=(600, 1))
         outside += is_outside(link.ppf(u, jittered(600, 8, random)))
-    assert binomtest(outside, 200, 0.06, alternative="greater").pvalue > 1e-3
+    assert binomtest(outside, n_sets, 0.06, alternative="greater").pvalue > 1e-3
 
 
 def test_bars_outside_the_band_are_marked_by_colour_and_hatch():

@@ -33,6 +33,7 @@ from evenhand.search.patterns import (
     wave_weights,
     waves,
 )
+from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
 
@@ -44,9 +45,9 @@ def sign_at(pattern: Floats, c: Floats) -> Floats:
     return pattern[np.minimum((c * PATTERN_CELLS).astype(int), PATTERN_CELLS - 1)]
 
 
-def most_allowed(n: int, rate: float, false_alarm: float = 1e-3) -> int:
-    """Largest count that a binomial of this rate exceeds with probability at most `false_alarm`."""
-    return int(stats.binom.isf(false_alarm, n, rate))
+def most_allowed(n: int, rate: float) -> int:
+    """Largest count that a binomial of this rate exceeds with probability at most 1e-3."""
+    return most_failures(n, rate, false_alarm=1e-3)
 
 
 # values of patterns
@@ -123,11 +124,12 @@ def test_top_rows_are_the_highest_with_ties_at_random() -> None:
 # the bound
 
 
+@statistical
 @pytest.mark.parametrize("n", [20, 200])
 @pytest.mark.parametrize("power", [1.0, 1.6, 3.0])
 def test_bound_stays_below_the_mean(n: int, power: float) -> None:
     """PITs U^power: mean value 1/2 - 1/(1 + power) (false-alarm rate 1e-3 each)."""
-    random, n_sets = np.random.default_rng(int(10 * power) + n), 1000
+    random, n_sets = np.random.default_rng(int(10 * power) + n), repeats(1000)
     truth = 0.5 - 1 / (1 + power)
     pits = random.random((n_sets, n)) ** power
     lows = np.array(
@@ -136,9 +138,10 @@ def test_bound_stays_below_the_mean(n: int, power: float) -> None:
     assert (lows > truth + 1e-12).sum() <= most_allowed(n_sets, ALPHA)
 
 
+@statistical
 def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None:
     """Rows depend on the last ones' values: the bound is for the mean of expectations."""
-    random, n_sets, n = np.random.default_rng(5), 1000, 100
+    random, n_sets, n = np.random.default_rng(5), repeats(1000), 100
     values, expected = np.empty((n_sets, n)), np.empty((n_sets, n))
     lean = np.zeros(n_sets)
     for i in range(n):
@@ -153,10 +156,11 @@ def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None
     assert exceed <= most_allowed(n_sets, ALPHA)
 
 
+@statistical
 @pytest.mark.parametrize("n", [30, 1000])
 def test_p_values_are_valid_for_the_worst_law_of_mean_zero(n: int) -> None:
     """Values of +-1/2 have the largest variance. False alarm: 0.001 per level."""
-    random, n_sets = np.random.default_rng(n), 2000
+    random, n_sets = np.random.default_rng(n), repeats(2000)
     p = np.array(
         [mean_lower_bound(random.choice([-0.5, 0.5], n), deviation=0.5)[1] for _ in range(n_sets)]
     )
@@ -213,10 +217,11 @@ def quick_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_learners, "_forest", steps)
 
 
+@statistical
 @pytest.mark.usefixtures("quick_learner")
 def test_calibrated_forecasts_are_rarely_accused() -> None:
     """False alarm: 0.001."""
-    n_sets, alarms = 500, 0
+    n_sets, alarms = repeats(500), 0
     for seed in range(n_sets):
         random = np.random.default_rng(seed)
         group = find_group(
@@ -226,10 +231,11 @@ def test_calibrated_forecasts_are_rarely_accused() -> None:
     assert alarms <= most_allowed(n_sets, ALPHA)
 
 
+@statistical
 @pytest.mark.usefixtures("few_trees")
 def test_calibrated_randomized_forecasts_are_rarely_accused() -> None:
     """False alarm: 0.001."""
-    n_sets, alarms, link = 60, 0, Entropic(0.1)
+    n_sets, alarms, link = repeats(60), 0, Entropic(0.1)
     for seed in range(n_sets):
         random = np.random.default_rng(seed)
         pit = link.ppf(random.random((300, 1)), jittered(300, 16, random))
@@ -299,6 +305,7 @@ def right_direction(kind: str, group: FoundGroup, region: Floats) -> bool:
     )
 
 
+@statistical
 @pytest.mark.usefixtures("few_trees")
 def test_bound_is_below_the_error_of_the_rows_found() -> None:
     """Right half shifted by half a deviation: a group's error is its share times a known one.
@@ -307,7 +314,7 @@ def test_bound_is_below_the_error_of_the_rows_found() -> None:
     """
     # E[PIT] - 1/2 for a normal outcome shifted by 0.5 standard deviations
     error = special.ndtr(0.5 / np.sqrt(2)) - 0.5
-    n_sets, misses, lows = 150, 0, []
+    n_sets, misses, lows = repeats(150), 0, []
     for seed in range(n_sets):
         random = np.random.default_rng([seed, 78])
         X = random.normal(size=(300, 4))

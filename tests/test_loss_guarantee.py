@@ -24,6 +24,7 @@ from evenhand.decisions import BayesDecision, LossGuarantee, StepLoss, loss_guar
 from evenhand.distributions import Normal
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
+from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -354,7 +355,7 @@ def test_a_group_of_which_no_row_is_left_claims_nothing() -> None:
 
 # --- what is proven
 
-N_SETS, N_ROWS = 400, 60
+N_SETS, N_ROWS = repeats(400), 60
 RISKY, BIAS = 0.2, 0.7
 """Worlds that no forecast here fits: outcomes are N(0.7, 1), for a risky fifth of the people
 N(-0.3, 1)."""
@@ -393,6 +394,7 @@ def true_rates(m: int) -> dict[str, float]:
     }
 
 
+@statistical
 @pytest.mark.parametrize("m", [0, 1, 16])
 def test_intervals_and_worst_groups_hold_with_their_confidence(m: int) -> None:
     truth = true_rates(m)

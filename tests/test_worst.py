@@ -22,6 +22,7 @@ from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
 from evenhand.search import worst_group_curve
 from evenhand.search.null_distribution import null_curve
+from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
 
@@ -283,12 +284,14 @@ def times_within(n_sets: int, selection: Literal["oracle", "fixed"]) -> int:
     return within
 
 
+@statistical
 @pytest.mark.parametrize(("selection", "n_sets"), [("oracle", 50), ("fixed", 300)])
 def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(
     selection: Literal["oracle", "fixed"], n_sets: int
 ) -> None:
     # of 19 simulations and the data set itself, all exchangeable, 18 are neither the least nor the
     # largest: exactly binomial; the two ends together are a false alarm in 5 000
+    n_sets = repeats(n_sets)
     low, high = stats.binom.ppf([1e-4, 1 - 1e-4], n_sets, 0.9)
     assert low <= times_within(n_sets, selection) <= high
 

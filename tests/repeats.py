@@ -1,0 +1,31 @@
+"""Repeats of statistical tests: an eighth of them in every run, all of them on demand.
+
+A test that simulates data sets and counts failures is marked `statistics` and takes its number of
+data sets from `repeats`. `make test` runs it with an eighth of them, `make test-statistics` with
+all. Its limit is the exact binomial quantile of `most_failures` for the number that was run, so its
+false-alarm rate with a fresh seed is `FALSE_ALARM` at both sizes; a short run detects gross faults
+alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from scipy import stats
+
+WHOLE = bool(os.environ.get("EVENHAND_STATISTICS"))
+SHORTER = 8
+FALSE_ALARM = 1e-6
+
+statistical = pytest.mark.statistics
+
+
+def repeats(whole: int, least: int = 1) -> int:
+    """Return `whole`, or an eighth of it, rounded up, in a short run (`least` at least)."""
+    return whole if WHOLE else max(-(-whole // SHORTER), min(least, whole))
+
+
+def most_failures(n_sets: int, risk: float = 0.05, false_alarm: float = FALSE_ALARM) -> int:
+    """Return the failures, each of probability `risk`, that more than `false_alarm` exceed."""
+    return int(stats.binom.isf(false_alarm, n_sets, risk))
