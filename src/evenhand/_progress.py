@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, Task
-    from rich.text import Text
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TimeRemainingColumn
 
 
 @contextmanager
@@ -28,34 +26,25 @@ def progress(
     ...     for i in range(3):
     ...         advance(i + 1, "")
     """
-    from rich.progress import TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.completed}/{task.total} {task.fields[note]}"),
-        TimeRemainingColumn(),
-    )
-    with _bar(columns, enabled=enabled) as bar:
-        if bar is None:
-            yield lambda done, note: None
-            return
-        task = bar.add_task(description, total=total, note="")
-        yield lambda done, note: bar.update(task, completed=done, note=note)
+    with _bar(enabled=enabled) as shown:
+        task = shown.add_task(description, total=total, note=f"0/{total}")
+        yield lambda done, note: shown.update(task, completed=done, note=f"{done}/{total} {note}")
 
 
 @contextmanager
 def part_progress(
     description: str, n_parts: int, n_rows: int | None, *, enabled: bool = True
 ) -> Iterator[Callable[[int, int], None]]:
-    """Show how many parts of a table are done, the speed in rows and the time that remains.
+    """Show the number of parts done, the rows per second and the remaining time.
 
     Parameters
     ----------
     description : str
         Text before the bar.
     n_parts : int
-        Parts in all.
+        Number of all parts.
     n_rows : int or None
-        Rows in all; if they are unknown the bar counts parts.
+        Number of all rows; if it is unknown, the bar counts parts.
     enabled : bool, default True
         Whether to show anything.
 
@@ -69,29 +58,17 @@ def part_progress(
     >>> with part_progress("auditing", 2, 2000, enabled=False) as advance:
     ...     advance(1000, 1)
     """
-    from rich.progress import ProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Speed(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text("" if not speed or n_rows is None else f"{speed:,.0f} rows/s")
-
-    columns = (
-        TextColumn("{task.fields[parts]}/" + f"{n_parts} parts"),
-        Speed(),
-        TimeRemainingColumn(),
-    )
-    with _bar(columns, enabled=enabled) as bar:
-        if bar is None:
-            yield lambda rows, parts: None
-            return
-        task = bar.add_task(description, total=n_parts if n_rows is None else n_rows, parts=0)
+    with _bar(enabled=enabled) as shown:
+        total = n_parts if n_rows is None else n_rows
+        task = shown.add_task(description, total=total, note=f"0/{n_parts} parts", done=0)
 
         # workers finish in any order, so progress comes as increments
         def advance(rows: int, parts: int) -> None:
-            done = bar.tasks[0].fields["parts"] + parts
-            bar.update(task, advance=parts if n_rows is None else rows, parts=done)
+            now = shown.tasks[task]
+            done = now.fields["done"] + parts
+            speed = f" {now.speed:,.0f} rows/s" if now.speed and n_rows is not None else ""
+            step = parts if n_rows is None else rows
+            shown.update(task, advance=step, done=done, note=f"{done}/{n_parts} parts{speed}")
 
         yield advance
 
@@ -105,28 +82,19 @@ def waiting(description: str, *, enabled: bool = True) -> Iterator[None]:
     >>> with waiting("searching", enabled=False):
     ...     pass
     """
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not enabled or not console.is_terminal:
-        yield
-        return
-    with console.status(description):
+    with _on_terminal(SpinnerColumn(), "{task.description}", enabled=enabled) as shown:
+        shown.add_task(description, total=None)
         yield
 
 
-@contextmanager
-def _bar(columns: Any, *, enabled: bool) -> Iterator[Progress | None]:
-    """Yield a bar with a description before it and columns after it, or None without a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+def _bar(*, enabled: bool) -> Progress:
+    # new columns for each bar, as they cache the text of a task by its number
+    columns = ("{task.description}", BarColumn(), "{task.fields[note]}", TimeRemainingColumn())
+    return _on_terminal(*columns, enabled=enabled)
 
+
+def _on_terminal(*columns: str | ProgressColumn, enabled: bool) -> Progress:
     # on standard error: standard output may be a table or JSON for another program
     console = Console(stderr=True)
-    if not enabled or not console.is_terminal:
-        yield None
-        return
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), *columns, console=console, transient=True
-    ) as bar:
-        yield bar
+    is_shown = enabled and console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=not is_shown)
