@@ -33,10 +33,17 @@ from sklearn.linear_model import LinearRegression
 import evenhand
 from evenhand._escape import visible
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import Audit, audit_pit, certify, compare, pictures, provenance
+from evenhand.audits import (
+    Audit,
+    audit_pit,
+    certify,
+    compare,
+    pictures,
+    provenance,
+    read_block,
+    weighted_share_band,
+)
 from evenhand.audits import audit as full_audit
-from evenhand.audits.forecasts import read_block
-from evenhand.audits.scores import weighted_share_band as share_band_of
 from evenhand.calibration import PITs, covered, pathwise_errors
 from evenhand.distributions import Distribution, Normal, NormalMixture
 from evenhand.draws import jittered
@@ -122,6 +129,11 @@ def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     message = str(caught.value)
     assert "\n" not in message
     return message
+
+
+def complains_of(facts: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Return whether the message of a call that must fail has facts, given as a pattern."""
+    return re.search(facts, complaint(call, *args, **kwargs)) is not None
 
 
 def w1(values: Floats) -> float:
@@ -515,47 +527,31 @@ def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "said"),
+    ("groups", "facts"),
     [
-        ({"none": np.zeros(N, dtype=bool)}, "groups['none'] must hold at least one row, got none"),
-        (
-            {"short": np.ones(3, dtype=bool)},
-            f"groups['short'] must be {N} booleans or labels, got bool of shape (3,)",
-        ),
-        ({"flat": True}, f"groups['flat'] must be {N} booleans or labels, got bool of shape ()"),
-        (
-            {"everyone": np.arange(N) < 9},
-            "groups['everyone'] must have a name of its own, got 'everyone' twice",
-        ),
-        (
-            {1: np.arange(N) < 9, "1": np.arange(N) > 9},
-            "groups['1'] must have a name of its own, got '1' twice",
-        ),
-        (
-            "region",
-            (
-                "groups must be a list of column names or masks by name, got 'region'; write"
-                " ['region']"
-            ),
-        ),
-        (["town"], "X has no column 'town', only score, region"),
+        ({"none": np.zeros(N, dtype=bool)}, r"groups\['none'\].* at least one row"),
+        ({"short": np.ones(3, dtype=bool)}, rf"groups\['short'\].* {N} .*\(3,\)"),
+        ({"flat": True}, rf"groups\['flat'\].* {N} .*\(\)"),
+        ({"everyone": np.arange(N) < 9}, "'everyone'"),
+        ({1: np.arange(N) < 9, "1": np.arange(N) > 9}, r"groups\['1'\]"),
+        ("region", r"groups .*list of column names.* 'region'.*\['region'\]"),
+        (["town"], "X .*column 'town'.* score, region"),
     ],
 )
-def test_groups_that_cannot_be_formed_are_refused(groups: Any, said: str) -> None:
+def test_groups_that_cannot_be_formed_are_refused(groups: Any, facts: str) -> None:
     X, y = table()
-    assert complaint(audit, Stub(), X, y, groups=groups).startswith(said)
+    assert complains_of(facts, audit, Stub(), X, y, groups=groups)
 
 
 def test_columns_are_refused_where_there_is_no_table_or_another_one() -> None:
     X, y = table()
     forecast = Forecast.from_normal(X["score"], np.full(N, STD))
-    rule = "groups must be masks by name where X is not a table, got "
-    assert complaint(audit, Stub(), X[["score"]].to_numpy(), y, groups=["region"]) == rule + "list"
-    assert complaint(audit, forecast, y=y, groups=np.ones(N, dtype=bool)) == rule + "ndarray"
-    assert (
-        complaint(audit, forecast, X.iloc[:9], y, groups=["region"])
-        == f"X must have one row per outcome ({N}), got 9 rows"
-    )
+    array = X[["score"]].to_numpy()
+    assert complains_of("groups .*masks.* list", audit, Stub(), array, y, groups=["region"])
+    whole = np.ones(N, dtype=bool)
+    assert complains_of("groups .*masks.* ndarray", audit, forecast, y=y, groups=whole)
+    some = X.iloc[:9]
+    assert complains_of(rf"X .*\({N}\).* 9 rows", audit, forecast, some, y, groups=["region"])
 
 
 @pytest.mark.parametrize(("size", "too_small"), [(1, True), (29, True), (30, False)])
@@ -591,7 +587,7 @@ def test_mild_atoms_are_warned_about_and_spread_over_their_cells() -> None:
     n = 5000
     y, truth = capped(n)
     share = (y == 0.85).mean()
-    with pytest.warns(DiscreteOutcomeWarning, match=f"^y is 0.85 in {share:.1%} of the rows: "):
+    with pytest.warns(DiscreteOutcomeWarning, match=f"^y is 0.85 in {share:.1%} of"):
         found = audit(truth, y=y, random_state=0)
     assert found.rounding_step == 0.01
     # spread PITs of the truth are exactly uniform. DKW bounds W1 too: a false alarm in 10^6
@@ -645,37 +641,22 @@ def test_outcomes_of_any_container_are_taken(y: Callable[[Any], Any]) -> None:
 def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
     X, y = table()
     holed = np.where(np.arange(N) == 3, np.nan, y)
-    assert complaint(audit, Stub(), X) == "y must be given: an audit needs outcomes, got None"
-    assert complaint(audit, Stub(), X, holed) == "y[3] must be finite, got nan; drop that row"
-    assert complaint(audit, Stub(), X, y[:, None]) == f"y must have 1 dimension, got shape ({N}, 1)"
-    assert complaint(audit, Stub(), None, y) == "X must be given with a forecaster, got None"
-    assert (
-        complaint(audit, Stub(), X[:50], y)
-        == f"y must have one outcome per row of X (50), got {N} outcomes"
-    )
-    assert (
-        complaint(audit, flat(50), y=y)
-        == f"y must have one outcome per forecast (50), got {N} outcomes"
-    )
-    assert complaint(audit, object(), X, y).startswith(
-        "model must be a forecaster or a Forecast, got object; "
-    )
-    assert complaint(audit, Stub(), X, y, sample_weight=[1.0]).startswith(
-        "sample_weight must have one value per row"
-    )
-    assert complaint(audit, Stub(), X, y, random_state="a").startswith("random_state must be None")
+    assert complains_of("y is missing", audit, Stub(), X)
+    assert complains_of(r"y\[3\] .*finite.* nan", audit, Stub(), X, holed)
+    assert complains_of(rf"y .*\({N}, 1\)", audit, Stub(), X, y[:, None])
+    assert complains_of("X is missing", audit, Stub(), None, y)
+    assert complains_of(rf"y .*row of X \(50\).* {N} outcomes", audit, Stub(), X[:50], y)
+    assert complains_of(rf"y .*per forecast \(50\).* {N} outcomes", audit, flat(50), y=y)
+    assert complains_of("model .*Forecast.* object; ", audit, object(), X, y)
+    assert complains_of("sample_weight .*per row", audit, Stub(), X, y, sample_weight=[1.0])
+    assert complains_of("random_state", audit, Stub(), X, y, random_state="a")
 
 
 def test_what_was_not_audited_is_refused_with_what_was() -> None:
     X, y = table()
     found = audit(Stub(), X, y, random_state=0)
-    said = complaint(found.worst_group_error, 0.25)
-    assert (
-        said == "mass must be one of [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], got 0.25"
-    )
-    said = complaint(found.score, "crps")
-    assert said.startswith("measure must be one of ['log score', 'CRPS', ")
-    assert said.endswith(", got 'crps'")
+    assert complains_of(r"mass .*\[0.1, 0.2, .*1.0\].* 0.25", found.worst_group_error, 0.25)
+    assert complains_of(r"measure .*'log score', 'CRPS', .* 'crps'", found.score, "crps")
 
 
 # --- JSON
@@ -921,7 +902,7 @@ def test_bands_of_named_groups_hold_one_by_one(
 
 def bands_of_coverage(pit: np.ndarray, groups: list[np.ndarray]) -> list[dict[str, float]]:
     inside = covered(pit[:, None], 0.8)
-    return [share_band_of(inside[mask], np.ones(mask.sum())) for mask in groups]
+    return [weighted_share_band(inside[mask], np.ones(mask.sum())) for mask in groups]
 
 
 def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
@@ -1005,11 +986,8 @@ def test_the_provenance_names_versions_model_data_and_seed() -> None:
     ("forecast", "words"),
     [
         (flat(N), "none: one forecast per row, without randomization"),
-        (flat(N).randomized(0.3), "as they came with the forecasts: 1 draw per row"),
-        (
-            flat(N).randomized(0.3, r=[[0.2, 0.6]]),
-            "as they came with the forecasts: 2 draws per row",
-        ),
+        (flat(N).randomized(0.3), "given with the forecasts: 1 draw per row"),
+        (flat(N).randomized(0.3, r=[[0.2, 0.6]]), "given with the forecasts: 2 draws per row"),
     ],
 )
 def test_the_provenance_says_where_draws_come_from(forecast: Forecast, words: str) -> None:
@@ -1027,7 +1005,7 @@ def test_the_provenance_says_where_draws_come_from(forecast: Forecast, words: st
 
 def test_the_draws_of_pits_may_be_unknown() -> None:
     made = quick_pits(np.random.default_rng(0).uniform(size=(100, 2))).provenance
-    assert (made["draws"], made["model"]["kind"]) == ("not known: 2 draws per row", None)
+    assert (made["draws"], made["model"]["kind"]) == ("unknown: 2 draws per row", None)
 
 
 def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
@@ -1106,17 +1084,11 @@ def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
     other = audit(Stub(), X, y, groups=["score"], random_state=0, name="other")
     moved = audit(Stub(), *table(seed=1), groups=["region"], random_state=0, name="moved")
     for different in (fewer, other, moved):
-        said = complaint(compare, base, different)
-        assert said.startswith(
-            "audits must be of the same rows and groups, got everyone (400), region = north ("
-        )
-    said = complaint(compare, base, base)
-    assert said == "audits must have different names, got 'base'; pass name= to audit"
+        facts = r"different rows or groups.*everyone \(400\), region = north \("
+        assert complains_of(facts, compare, base, different)
+    assert complains_of("'base'.* name=", compare, base, base)
     named = audit(Stub(), X, y, groups=["region"], random_state=0, name="measure")
-    assert (
-        complaint(compare, base, named)
-        == "audits must have names other than measure and in_words, got 'measure'; pass name="
-    )
+    assert complains_of("'measure'.*column.* name=", compare, base, named)
 
 
 NAMES = ("base", "link")
@@ -1321,7 +1293,7 @@ def test_a_learned_group_a_scan_and_notes_are_part_of_an_audit() -> None:
     assert found.learned["features"].iloc[0][0] == "region"
     assert any("'same' was not scanned" in note for note in texts(found.notes))
     assert found.worst_groups["mass"].tolist() == [0.2, 1.0]
-    assert complaint(found.learned_group_error, 0.2) == "mass must be one of [0.5], got 0.2"
+    assert complains_of(r"mass .*\[0.5\].* 0.2", found.learned_group_error, 0.2)
 
 
 def test_features_beyond_those_of_the_model_are_searched() -> None:
@@ -1371,54 +1343,48 @@ def test_the_features_that_groups_were_looked_for_in_are_named() -> None:
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
-    ({"masses": [0.2, 3]}, "masses[1] must fulfil 0 < masses[1] <= 1, got 3.0"),
-    ({"masses": []}, "masses is empty"),
-    (
-        {"learned_masses": [0, 3]},
-        "learned_masses[0] must fulfil 0 < learned_masses[0] <= 1, got 0.0",
-    ),
-    ({"learned_masses": ["half"]}, "learned_masses contains values that are not numbers"),
-    ({"min_size": 2.5}, "min_size must be an integer of at least 2, got 2.5"),
-    ({"min_size": 1}, "min_size must be an integer of at least 2, got 1"),
-    ({"n_simulations": 1}, "n_simulations must be an integer of at least 2, got 1"),
-    ({"confidence": 95}, "confidence must fulfil 0 < confidence < 1, got 95"),
+    ({"masses": [0.2, 3]}, r"0 < masses\[1\] <= 1.* 3.0"),
+    ({"masses": []}, "^masses "),
+    ({"learned_masses": [0, 3]}, r"0 < learned_masses\[0\] <= 1.* 0.0"),
+    ({"learned_masses": ["half"]}, "learned_masses .*numbers"),
+    ({"min_size": 2.5}, "min_size .*integer.* 2.* 2.5"),
+    ({"min_size": 1}, "min_size .*at least 2.* 1"),
+    ({"n_simulations": 1}, "n_simulations .*at least 2.* 1"),
+    ({"confidence": 95}, "0 < confidence < 1.* 95"),
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), MISTAKES)
+@pytest.mark.parametrize(("options", "facts"), MISTAKES)
 @pytest.mark.parametrize("n_features", [0, 1])
 def test_a_mistaken_option_is_an_error_and_not_a_note(
-    options: dict[str, Any], said: str, n_features: int
+    options: dict[str, Any], facts: str, n_features: int
 ) -> None:
     X, y = table()
     features = X[["score"]] if n_features else None
-    assert complaint(full_audit, flat(N), y=y, features=features, **options).startswith(said)
-    assert complaint(audit_pit, np.full(N, 0.5), X=features, **options).startswith(said)
+    assert complains_of(facts, full_audit, flat(N), y=y, features=features, **options)
+    assert complains_of(facts, audit_pit, np.full(N, 0.5), X=features, **options)
 
 
 def test_features_that_cannot_be_read_are_an_error_and_not_a_note() -> None:
     X, y = table()
     X.loc[6, "score"] = np.inf
-    said = "column 'score', row 7 must be finite, got inf"
-    assert complaint(audit, flat(N), X, y).startswith(said)
-    assert complaint(audit, flat(N), y=y, features=X).startswith(said)
-    assert complaint(audit_pit, np.full(N, 0.5), X=X).startswith(said)
+    facts = "column 'score', row 7 .*finite.* inf"
+    assert complains_of(facts, audit, flat(N), X, y)
+    assert complains_of(facts, audit, flat(N), y=y, features=X)
+    assert complains_of(facts, audit_pit, np.full(N, 0.5), X=X)
 
 
 @pytest.mark.parametrize(
-    ("r", "said"),
+    ("r", "facts"),
     [
-        (np.full(N, np.nan), "r[0] must lie strictly between 0 and 1, got nan"),
-        (np.full(N, 7.0), "r[0] must lie strictly between 0 and 1, got 7.0"),
-        (
-            np.full((2, N // 2), 0.5),
-            f"r must have the shape of pit ({N}, 1), got shape (2, {N // 2})",
-        ),
-        (0.5, f"r must have the shape of pit ({N}, 1), got shape ()"),
+        (np.full(N, np.nan), r"r\[0\] .*between 0 and 1.* nan"),
+        (np.full(N, 7.0), r"r\[0\] .*between 0 and 1.* 7.0"),
+        (np.full((2, N // 2), 0.5), rf"r .*\({N}, 1\).* \(2, {N // 2}\)"),
+        (0.5, rf"r .*\({N}, 1\).* \(\)"),
     ],
 )
-def test_draws_that_cannot_be_behind_the_pits_are_refused(r: Any, said: str) -> None:
-    assert complaint(audit_pit, np.full(N, 0.5), r) == said
+def test_draws_that_cannot_be_behind_the_pits_are_refused(r: Any, facts: str) -> None:
+    assert complains_of(facts, audit_pit, np.full(N, 0.5), r)
 
 
 def test_one_row_of_each_person_is_audited() -> None:
@@ -1480,13 +1446,8 @@ def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:
         special.ndtr(np.sqrt(1 - rho**2) * e[:, None] + rho * special.ndtri(pits.draws)),
     )
     assert proof.named("region = north") > proof.named("region = south")
-    assert (
-        complaint(certify, Stub(0.8), X)
-        == "y must be given: a certificate needs outcomes, got None"
-    )
-    assert complaint(certify, Stub(), X, y, sample_weight=np.ones(1000)).startswith(
-        "a certificate takes no"
-    )
+    assert complains_of("y is missing", certify, Stub(0.8), X)
+    assert complains_of("certificate .*weight", certify, Stub(), X, y, sample_weight=np.ones(1000))
 
 
 def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:

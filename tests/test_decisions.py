@@ -159,25 +159,25 @@ def test_directions_are_those_of_the_jumps() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: StepLoss([0.0], [1.0]), "values must hold one value more than there are cuts"),
-        (lambda: StepLoss([1.0, 0.0], [1.0, 2.0, 3.0]), "cuts must increase"),
-        (lambda: StepLoss([1.0, 1.0], [1.0, 2.0, 3.0]), "cuts must increase"),
+        (lambda: StepLoss([0.0], [1.0]), "values .* 1 values for 1 cuts"),
+        (lambda: StepLoss([1.0, 0.0], [1.0, 2.0, 3.0]), "cuts .*increasing.*sort"),
+        (lambda: StepLoss([1.0, 1.0], [1.0, 2.0, 3.0]), "cuts .*increasing.*duplicates"),
         (lambda: StepLoss([np.nan], [1.0, 2.0]), "cuts must be finite"),
         (lambda: StepLoss([0.0], [1.0, np.inf]), "values must be finite"),
         (
             lambda: StepLoss(np.zeros((1, 1, 1)), [1.0, 2.0]),
             r"cuts must have shape \(k,\) or \(n, k\)",
         ),
-        (lambda: StepLoss([[0.0]] * 3, [[1.0, 2.0]] * 2), "same number of rows"),
-        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), r"per person \(\w+\), got 3 rows"),
-        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])(0.0), r"per person \(\w+\), got 3 rows"),
+        (lambda: StepLoss([[0.0]] * 3, [[1.0, 2.0]] * 2), "cuts and values.* rows.* 3 and 2"),
+        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), "StepLoss.* 3 people.* 2;"),
+        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])(0.0), "StepLoss.* 3 people.* one;"),
         (
             lambda: StepLoss([[0.0]] * 2, [1.0, 2.0]).expected(normals()),
-            r"per person \(\w+\), got 2 rows",
+            "StepLoss.* 2 people.* 3;",
         ),
         (
             lambda: StepLoss([0.0, 1.0], [1.0, 3.0, 2.0]).direction(),
-            "must rise or fall from cut to cut",
+            r"StepLoss.* \[1.0, 3.0, 2.0\]",
         ),
     ],
 )
@@ -395,70 +395,59 @@ def _one(loss: Any) -> BayesDecision:
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (lambda: BayesDecision([], {}), "actions must name at least one action"),
-        (lambda: BayesDecision(["a", "a"], {"a": 1.0}), "actions must name .* each once"),
-        (lambda: BayesDecision(["a", "b"], {"a": 1.0}), "loss must have an entry for action 'b'"),
-        (lambda: BayesDecision(["a"], 3.0), "loss must be a function or a mapping"),
-        (
-            lambda: _one("much"),
-            r"loss\['a'\] must be a StepLoss, a finite number \(or one per person\) or a function",
-        ),
-        (
-            lambda: _one(np.nan),
-            r"loss\['a'\] must be a StepLoss, a finite number \(or one per person\) or a function",
-        ),
-        (
-            lambda: _one(lambda y: 1.0).decide(normals()),
-            "the loss of action 'a' must have the shape of its outcomes",
-        ),
-        (
-            lambda: _one(lambda y: y[..., :3]).decide(normals()),
-            "must have the shape of its outcomes",
-        ),
+        (lambda: BayesDecision([], {}), r"actions .* \[\]"),
+        (lambda: BayesDecision(["a", "a"], {"a": 1.0}), r"actions .*duplicates.* \['a', 'a'\]"),
+        (lambda: BayesDecision(["a", "b"], {"a": 1.0}), r"loss .* action 'b'.* \['a'\]"),
+        (lambda: BayesDecision(["a"], {"a": 1.0, "b": 1.0}), r"loss .* \['b'\].* \['a'\]"),
+        (lambda: BayesDecision(["a"], 3.0), "loss .*function or a mapping.* float"),
+        (lambda: _one("much"), r"loss\['a'\] .*StepLoss.* 'much'"),
+        (lambda: _one(np.nan), r"loss\['a'\] .*finite number.* nan"),
+        (lambda: _one(lambda y: 1.0).decide(normals()), "loss of action 'a'.*shape"),
+        (lambda: _one(lambda y: y[..., :3]).decide(normals()), "loss of action 'a'.*shape"),
         (
             lambda: _one(lambda y: np.full(y.shape, np.nan)).decide(normals()),
-            "the loss of action 'a' must be finite",
+            "loss of action 'a' .*finite",
         ),
         (
             lambda: _one(lambda y: np.where(y < 1, y, np.inf)).check_loss([0.0, 2.0]),
-            "be finite, got inf at y = 2",
+            "finite.* inf at y = 2",
         ),
         (
             lambda: _one(lambda y, x: y).decide(normals(), [1, 2]),
-            r"X must have one row per person \(3\), got 2 rows",
+            r"X .*per person \(3\).* 2 rows",
         ),
         (
             lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1.0]),
-            "y must have one outcome per person",
+            r"y .*per person \(3\).*\(1,\)",
         ),
         (
             lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1, 2, np.nan]),
-            r"y\[2\] must be finite",
+            r"y\[2\] .*finite",
         ),
         (
             lambda: _one(StepLoss([[0.0]] * 2, [1.0, 0.0])).decide(normals()),
-            r"per person \(\w+\), got 2 rows",
+            "StepLoss.* 2 people.* 3;",
         ),
-        (lambda: _one(1.0).check_loss([]), "y is empty"),
+        (lambda: _one(1.0).check_loss([]), "^y "),
         (
             lambda: _one(StepLoss([0.0], [1.0, -2.0])).check_loss([5.0]),
-            "'a' must be at least 0, got -2.0; add a const",
+            "'a' .*at least 0.* -2.0; add .*constant",
         ),
         (
             lambda: _one(lambda y: y).check_loss([1, -3]),
-            "'a' must be at least 0, got -3 at y = -3; add a constant",
+            "'a' .*at least 0.* -3 at y = -3; add .*constant",
         ),
         (
             lambda: _one(lambda y: np.abs(y - 1)).check_loss(range(5)),
-            "'a' must rise or fall .* turns at y = 1",
+            "'a' .*monotone.* y = 1",
         ),
         (
             lambda: _one(lambda y: 9 - np.abs(y - 3)).check_loss(range(5)),
-            "'a' must rise or fall .* turns at y = 3",
+            "'a' .*monotone.* y = 3",
         ),
         (
             lambda: _one(StepLoss([0, 1], [1, 3, 2])).check_loss([5.0]),
-            "'a' must be monotone in the outcome: .* must rise or fall",
+            r"'a' .*monotone.* \[1.0, 3.0, 2.0\]",
         ),
     ],
 )
@@ -471,7 +460,7 @@ def test_what_does_not_fit_is_refused_in_one_line(act: Any, says: str) -> None:
 def test_the_person_whose_loss_turns_is_found_among_others() -> None:
     peak = np.array([-10.0, 2.0, 10.0])
     decision = BayesDecision(["a"], {"a": lambda y, x: 50 - np.abs(y - x[:, None])})
-    with pytest.raises(InputError, match="turns at y = 2"):
+    with pytest.raises(InputError, match="y = 2"):
         decision.check_loss(np.arange(-5.0, 6.0), peak)
     assert decision.check_loss(np.arange(-5.0, 6.0), peak[[0, 2]]).tolist() == [[-1], [1]]
 

@@ -236,15 +236,15 @@ def guarantee(
 @pytest.mark.parametrize(
     ("decision", "m", "factor", "why"),
     [
-        (BANK, 16, 1, "all actions lose in the same direction"),
-        (BANK, 1, 1, "all actions lose in the same direction"),
-        (never_mixing(np.arange(200)), 16, 1, "no person's draws, 16 each, change the direction"),
-        (TRADER, 16, 2, "of people the draw decides in which direction"),
+        (BANK, 16, 1, "all actions"),
+        (BANK, 1, 1, "all actions"),
+        (never_mixing(np.arange(200)), 16, 1, "16 draws each"),
+        (TRADER, 16, 2, "depends on the draw"),
         (TRADER, 1, 2, "1 draw(s) per person do not show"),
         (never_mixing(np.arange(200)), 1, 2, "1 draw(s) per person do not show"),
-        (BANK, 0, 1, "everybody's chosen action loses in the same direction"),
-        (TRADER, 0, 2, "chosen actions lose in both directions"),
-        (never_mixing(np.arange(200)), 0, 2, "chosen actions lose in both directions"),
+        (BANK, 0, 1, "same direction for all people"),
+        (TRADER, 0, 2, "chosen actions rise in both directions"),
+        (never_mixing(np.arange(200)), 0, 2, "chosen actions rise in both directions"),
     ],
 )
 def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(
@@ -572,38 +572,38 @@ def _shared(r: Floats) -> LossGuarantee:
     [
         (
             lambda: _shared(nodes(8)),
-            "r must be drawn afresh for each person, got the same draws for everybody",
+            "r .*the same draws for",
         ),
-        (lambda: _shared(np.full(30, 0.4)), "the same draws for everybody"),
+        (lambda: _shared(np.full(30, 0.4)), "the same draws for"),
         (
             lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)),
-            "the same draws in rows .* name people with clus",
+            "the same draws in rows .*cluster",
         ),
-        (lambda: guarantee(BUYER, k=0.5), "k must be at least 1, got 0.5"),
-        (lambda: guarantee(BUYER, k=[]), "k is empty"),
-        (lambda: guarantee(BUYER, k=np.nan), r"k\[0\] must be finite"),
+        (lambda: guarantee(BUYER, k=0.5), "k .*at least 1.* 0.5"),
+        (lambda: guarantee(BUYER, k=[]), "^k "),
+        (lambda: guarantee(BUYER, k=np.nan), r"k\[0\] .*finite"),
         (lambda: guarantee(BUYER, masses=0.0), "mass"),
-        (lambda: guarantee(BUYER, confidence=95), "confidence must fulfil 0 < confidence < 1"),
+        (lambda: guarantee(BUYER, confidence=95), "0 < confidence < 1.* 95"),
         (
             lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}),
-            "must hold at least one row",
+            "'g'.*at least one row",
         ),
-        (lambda: guarantee(BUYER, cluster=[1, 2]), "cluster must have one label per row"),
+        (lambda: guarantee(BUYER, cluster=[1, 2]), "cluster .*one label per row"),
         (
             lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [0.0, 1.0]),
-            "y must have one outcome per",
+            r"y .*one outcome per .*\(1\)",
         ),
         (
             lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [np.inf]),
-            r"y\[0\] must be finite",
+            r"y\[0\] .*finite",
         ),
         (
             lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y})),
-            "'a' must be at least 0, .*; add a constant",
+            "'a' .*at least 0.*; add .*constant",
         ),
         (
             lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y**2})),
-            "'a' must rise or fall with the outcome",
+            "'a' .*monotone",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Audits: sharpness, groups named, scanned and learned, worst groups and a certificate."""
+"""Calibration audits: sharpness, coverage, group errors, worst groups and a certificate."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from evenhand.audits.counted import count_rows as count_rows
 from evenhand.audits.counted import with_counts as with_counts
 from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
 from evenhand.audits.forecasts import PIT_DRAWS as PIT_DRAWS
+from evenhand.audits.forecasts import read_block as read_block
 from evenhand.audits.forecasts import spread_step as spread_step
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit, certify
+from evenhand.audits.scores import weighted_share_band as weighted_share_band
 from evenhand.audits.searches import check_search as check_search
 from evenhand.report import Measure, Note, NoteKind, notes_of
 

@@ -1,4 +1,4 @@
-"""Two audits of the same rows, side by side."""
+"""Comparison of two audits of the same rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._format import Summarized, one_line
-from evenhand._validate import bad_input
+from evenhand._validate import InputError
 from evenhand.audits.result import Audit
 from evenhand.audits.tables import EVERYONE
 from evenhand.report import Measure, comparison_text, difference_in_words
@@ -18,16 +18,17 @@ COLUMNS = ("measure", "in_words")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Summarized):
-    """Two audits of the same rows, side by side.
+    """Comparison of two audits of the same rows.
 
     Parameters
     ----------
     table : DataFrame
-        One row per measure: `measure`, a column per audit, and `in_words`.
+        One row per measure: `measure`, one column per audit, and `in_words`, the difference as a
+        sentence.
     names : tuple of str
         Names of the two audits.
     measures : tuple of Measure
-        The measures of the rows.
+        Measures of the rows of `table`.
     """
 
     table: pd.DataFrame
@@ -43,12 +44,12 @@ class Comparison(Summarized):
 
 
 def compare(first: Audit, second: Audit) -> Comparison:
-    """Put two audits of the same rows side by side, with a sentence on each difference.
+    """Compare two audits of the same rows, with a sentence on each difference.
 
     Parameters
     ----------
     first, second : Audit
-        Usually the deterministic base and the randomized forecaster.
+        Usually of the deterministic base model and of the randomized forecaster.
 
     Returns
     -------
@@ -57,7 +58,7 @@ def compare(first: Audit, second: Audit) -> Comparison:
     Raises
     ------
     InputError
-        If they are not of the same rows and groups.
+        If the audits used different rows or groups, or have the same name.
 
     Examples
     --------
@@ -74,19 +75,22 @@ def compare(first: Audit, second: Audit) -> Comparison:
         [f"{name} ({n})" for name, n in zip(a.groups["group"], a.groups["n"], strict=True)]
         for a in (first, second)
     ]
-    # rows themselves are not kept: other rows nearly always have other groups or sizes of groups
+    # an audit does not store its rows: different rows nearly always differ in groups or group sizes
     if sizes[0] != sizes[1]:
-        raise bad_input(
-            "audits", "be of the same rows and groups", " and ".join(map(", ".join, sizes))
+        one, other = map(", ".join, sizes)
+        raise InputError(
+            "the two audits used different rows or groups (rows in brackets):"
+            f" {one} in the first, {other} in the second; audit both on the same rows"
         )
     names = (first.name, second.name)
     if names[0] == names[1]:
-        raise bad_input("audits", "have different names", repr(names[0]), "pass name= to audit")
+        raise InputError(f"both audits are named {names[0]!r}; pass a different name= to audit")
     # names become columns of the table
     for name in names:
         if name in COLUMNS:
-            raise bad_input(
-                "audits", f"have names other than {' and '.join(COLUMNS)}", repr(name), "pass name="
+            raise InputError(
+                f"an audit is named {name!r}, which is a column of the comparison; pass another"
+                " name= to audit"
             )
     pairs = _aligned(first, second)
     rows = [
@@ -120,7 +124,7 @@ def _aligned(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, fl
     for a, b in zip(
         first.worst_groups.to_dict("records"), second.worst_groups.to_dict("records"), strict=True
     ):
-        # of everybody the error itself is compared; nothing is where an audit proves nothing
+        # at mass 1 the error itself is compared; without a certificate there is no bound to compare
         if b["mass"] < 1 and np.isfinite([a["certified"], b["certified"]]).all():
             bounds = a["certified"], b["certified"]
             pairs.append((Measure("certified error", b["mass"]), bounds))

@@ -1,4 +1,4 @@
-"""Audits of rows that come in parts: counts of PITs that add up, and the tables that they give."""
+"""Audits of tables in parts: additive counts of PITs, and the audit tables computed from them."""
 
 from __future__ import annotations
 
@@ -41,29 +41,30 @@ from evenhand.draws import fresh
 from evenhand.report import Measure, Note, NoteKind, notes_of
 
 MOST_RESIDUAL = 1e140
-"""Squares of larger residuals would not be numbers."""
+"""Largest absolute residual whose square can be summed without overflow."""
 
 Sums = dict[str, Floats]
-"""Sums over each group of the mean PIT of a row, its residual and its square, shape (3,)."""
+"""By group: sums of the rows' mean PITs, residuals and squared residuals, shape (3,)."""
 
 
 @dataclass(frozen=True)
 class CountPlan:
-    """What is fixed before the rows are read, and is the same for all of them.
+    """Definition of what is counted, fixed before the rows are read and shared by all parts.
 
     Parameters
     ----------
     groups : tuple of Partition
-        How columns name groups.
+        Partitions of columns into named groups.
     levels : tuple of float
         Probabilities of the intervals whose coverage is counted.
     step : float or None
-        Grid of outcomes whose PITs are spread over the probability of their rounding cell; None to
-        leave them.
+        Rounding step of the outcomes, over whose cells PITs are spread; None if they are not
+        spread.
     span : tuple of float
-        The least and the greatest outcome of all rows.
+        The smallest and the largest outcome of all rows.
     centre : float
-        Residuals are added up from here, so that squares do not swallow their spread.
+        Value subtracted from residuals before they are summed: the variance would otherwise lose
+        its digits in a difference of large sums.
     """
 
     groups: tuple[Partition, ...]
@@ -75,17 +76,18 @@ class CountPlan:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowCounts:
-    """Counts of the PITs of some rows; those of disjoint rows can be added.
+    """Counts of the PITs of some rows; counts of disjoint rows can be added.
 
     Parameters
     ----------
     counts : PITCounts
         PITs of all rows and of the named groups.
     bars : ndarray of int, shape (2, 20)
-        Of each bar of the histogram, sums over rows of the number of draws in it and of its square.
+        For each bar of the histogram, sums over rows of the number of draws in it and of the square
+        of that number.
     sums : dict of int to Sums
-        Sums of each part of the table. They are floats, whose sum depends on the order: kept by
-        part, they are added in the order of the parts, whichever was read first.
+        Sums of each part of the table, by the number of the part. Floating-point sums depend on the
+        order of addition: parts are added in the order of their numbers, not of their completion.
     """
 
     counts: PITCounts
@@ -97,7 +99,7 @@ class RowCounts:
 
     def __add__(self, other: RowCounts) -> RowCounts:
         both = self.sums | other.sums
-        # blocks of one part meet; sums of other parts are taken as they are, however many there are
+        # only parts that occur on both sides need an addition, however many parts there are
         for part in self.sums.keys() & other.sums.keys():
             both[part] = _added([self.sums[part], other.sums[part]])
         return RowCounts(self.counts + other.counts, self.bars + other.bars, both)
@@ -132,28 +134,29 @@ def count_rows(
     y : ndarray of shape (n,)
         Outcomes.
     table : DataFrame of n rows
-        With the columns that groups are named by.
+        Contains the columns that define groups.
     plan : CountPlan
-        What all rows have in common.
+        Definition of what is counted.
     part : int
-        Number of the part of the table that they are from.
+        Number of the part of the table that contains these rows.
     random : numpy.random.Generator
-        Of the draws of these rows.
+        Source of the draws of these rows.
     """
-    # end cells are open, and the span says which they are: that of the block would change with it
+    # the cells at the ends of the span are open: the span of a block would depend on the block
     low, high = rounding_cells(y, plan.step, plan.span)
     block = read_block(model, X, low, high, fresh(y.size, random), random)
     residual = y - block.mean
     if not np.abs(residual).max() < MOST_RESIDUAL:
-        rule = f"lie within {MOST_RESIDUAL:g} of their forecasts, as squares are added up"
-        raise bad_input("outcomes", rule, f"{np.abs(residual).max():g}", "take a larger unit")
+        rule = f"lie within {MOST_RESIDUAL:g} of their forecasts"
+        got = f"a residual of {np.abs(residual).max():g}"
+        raise bad_input("outcomes", rule, got, "use a larger unit of measurement")
     masks = {
         name: mask
         for partition in plan.groups
         for name, mask in partition.masks(table[partition.column]).items()
     }
     counts = count_pits(block.pit, block.r, levels=plan.levels, groups=masks, random_state=random)
-    # centred at the bias of the sample: the variance is a difference of sums of like size
+    # centred at the bias of the sample: the variance is not a difference of two large sums
     excess = residual - plan.centre
     values = np.column_stack((block.pit.mean(axis=-1), excess, excess**2))
     sums = {tables.EVERYONE: values.sum(axis=0)}
@@ -164,27 +167,27 @@ def count_rows(
 
 
 def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: float) -> Audit:
-    """Replace in an audit of a random sample what the counts of all rows give.
+    """Return the audit of a random sample with its PIT statistics replaced by those of all rows.
 
     Parameters
     ----------
     found : Audit
-        Of rows chosen at random: searches, scores of forecasts, examples and price stay as they
-        are.
+        Audit of rows chosen at random: its searches, scores of forecasts, examples and price are
+        kept.
     rows : RowCounts
-        Of all rows.
+        Counts of all rows.
     plan : CountPlan
-        By which they were counted.
+        The plan that the rows were counted with.
     confidence : float
-        Of the certificate.
+        Confidence level of the certificate.
     """
     everybody = rows.counts
     groups = {name: counts for name, counts in everybody.groups.items() if counts.n_samples}
     proof = None
     worst = found.worst_groups
-    # what nothing can be proven of in a sample, nothing can be proven of at all
+    # whatever prevents a certificate of the sample prevents a certificate of all rows
     if found.certificate is not None:
-        # a group without rows has no certificate and takes no part of the level
+        # a group without rows has no certificate and uses no part of the error probability
         proof = certificates.certify_counts(
             replace(everybody, groups=groups),
             is_randomized=everybody.gap is not None,
@@ -199,7 +202,7 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
         found,
         n_samples=everybody.n_samples,
         scores=replace_scores(found.scores, _pit_scores(table.iloc[0])),
-        # the scan is of the sample: a group may be named here that it did not list
+        # the scan covers only the sample, so a group here may be missing from it
         groups=tables.with_scanned_as(table, found.scan),
         worst_groups=worst,
         certificate=proof,
@@ -210,12 +213,12 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
 
 
 def _notes(n: int, found: Audit) -> tuple[Note, ...]:
-    """Return which parts of the audit are of all rows, and which of the sample."""
+    """Return notes on which parts of the audit use all rows, and which only the sample."""
     few = ["scores other than coverage and average error"]
     few += ["possible leaks"] if len(found.leaks) else []
-    sampled = ["scanned groups", "learned groups", "worst groups in hindsight", "examples"]
+    sampled = ["scanned groups", "learned groups", "oracle worst groups", "examples"]
     sampled += ["widths of the bands of errors"]
-    # of a large sample a part is scored, which a note of its own says
+    # only some rows of a large sample are scored: another note reports it
     if not notes_of(found.notes, NoteKind.SCORED_ROWS):
         sampled = few + sampled
     return (
@@ -225,7 +228,7 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
 
 
 def _pit_scores(everyone: pd.Series[Any]) -> dict[Measure, Band]:
-    """Return the scores that PITs alone give, from the row of everybody in the table of groups."""
+    """Return the scores that need only PITs, from the row "everyone" of the table of groups."""
     columns = {Measure("coverage", level): tables.coverage_column(level) for level in COVERED}
     return {
         measure: {
@@ -240,7 +243,7 @@ def _pit_scores(everyone: pd.Series[Any]) -> dict[Measure, Band]:
 def _group_table(
     rows: RowCounts, groups: Mapping[str, PITCounts], plan: CountPlan, found: Audit
 ) -> pd.DataFrame:
-    """Everybody and the named groups; `found` is of the rows chosen at random."""
+    """Return the table of all rows and the named groups; `found` is the audit of the sample."""
     margins = {row["group"]: _margin(row) for row in found.groups.to_dict("records")}
     known = {group.name: group for partition in plan.groups for group in partition.groups}
     known[tables.EVERYONE] = Group.given(tables.EVERYONE)
@@ -256,14 +259,14 @@ def _group_table(
 
 
 def _margin(row: Mapping[Any, Any]) -> float | None:
-    """Distance of the upper end of the band from the error, for one row; None for a small group."""
+    """Return the width of the band above the error, scaled to one row; None for a small group."""
     return None if row["too_small"] else (row["error_high"] - row["error"]) * np.sqrt(row["n"])
 
 
 def _row(
     group: Group, counts: PITCounts, sums: Floats, centre: float, margin: float | None
 ) -> dict[str, Any]:
-    # as in memory: variance of a mean with equal weights, by n and not n - 1
+    # as for tables in memory, the variance of a mean with equal weights divides by n, not n - 1
     n = counts.n_samples
     mean_pit, excess, square = sums / n
     variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan
@@ -281,12 +284,12 @@ def _row(
 def _error(counts: PITCounts, margin: float | None) -> tuple[float, float, float]:
     """Return the W1 error with its band.
 
-    The band is that of the rows chosen at random, which shrinks as 1 / sqrt(n), as it is in an
-    audit in memory beyond some number of rows.
+    The band of the sample is scaled by 1 / sqrt(n), as it is for tables in memory above some number
+    of rows.
     """
     error = binned_error(counts)
     if margin is None:
-        # too few of its rows are in the sample to resample: counts of one draw each have a band
+        # too few rows of the group are in the sample for a bootstrap: one draw per row has a band
         return error, *binned_error_interval(counts.one_draw, 0.95)
     spread = margin / np.sqrt(counts.n_samples)
     return error, max(error - spread, 0.0), min(error + spread, 0.5)
@@ -297,7 +300,7 @@ def _coverage(counts: PITCounts, level: float) -> Band:
     n = counts.n_samples
     shares = np.arange(inside.size) / counts.n_draws
     mean = float(inside @ shares) / n
-    # the table of counts holds all that the mean over people and its variance need
+    # the mean over people and its variance depend on the counts only
     return share_band(mean, float(inside @ (shares - mean) ** 2) / n**2, n)
 
 
@@ -305,12 +308,12 @@ def _histogram(rows: RowCounts) -> pd.DataFrame:
     n = rows.counts.n_samples
     m = rows.counts.n_draws
     draws, squares = rows.bars / np.array([[m], [m**2]])
-    # sum (b - 1/BARS)^2 = sum b^2 - 2/BARS sum b + n/BARS^2, b the share of a person's draws in it
+    # sum (b - 1/BARS)^2 = sum b^2 - 2/BARS sum b + n/BARS^2, with b a person's share of draws in it
     variance = (squares - 2 / BARS * draws + n / BARS**2) / n**2
     return PITHistogram(draws / n, *histogram_band(variance, m)).table()
 
 
 def _curve(counts: PITCounts) -> pd.DataFrame:
-    # levels are edges of bins, so the count at or below each is exact
+    # levels are edges of bins, so the number of PITs at or below each is exact
     below = np.cumsum(counts.pit) / counts.pit.sum()
     return curve_table(below[np.rint(LEVELS * PIT_BINS).astype(np.intp) - 1], counts.n_samples)

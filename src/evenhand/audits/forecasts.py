@@ -1,4 +1,4 @@
-"""PITs and scores of a forecaster, or of forecasts that are made already, on held-out rows."""
+"""PITs and scores of a forecaster, or of given forecasts, on held-out rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand._validate import (
     MILD_ATOM,
     Floats,
+    InputError,
     bad_input,
     check_continuous,
     largest_atom,
@@ -27,11 +28,12 @@ from evenhand.tables import row_blocks, take_rows
 
 PIT_DRAWS = 64
 SCORE_DRAWS = 16
-"""Draws per row of PITs and log scores, and of CRPS and spread, whose means settle with few."""
+"""Draws per row: `PIT_DRAWS` for PITs and log scores, `SCORE_DRAWS` for CRPS and spread, whose
+means converge with fewer draws."""
 
 BLOCK_ROWS = 20_000
-"""Rows forecast at once, so that memory stays that of the PITs; also the most rows that scores
-are taken on."""
+"""Rows forecast at once, so that PITs dominate the memory; also the largest number of rows that
+scores are computed on."""
 
 
 class Block(NamedTuple):
@@ -54,7 +56,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """What an audit keeps of the forecasts of held-out rows.
+    """Statistics that an audit stores of the forecasts of held-out rows.
 
     Parameters
     ----------
@@ -67,13 +69,14 @@ class Subject:
     step : float or None
         Grid that the outcomes lie on, if they are rounded.
     scored : ndarray of int, shape (k,)
-        The rows that scores are taken on: all, or a random part of very many.
+        Numbers of the rows that scores are computed on: all rows, or a random sample of
+        `BLOCK_ROWS`.
     scores : dict of Measure to ndarray of shape (k,)
         Scores of these rows.
     medians : ndarray of shape (k,)
-        Medians of their forecasts, mean over draws, units of y.
+        Medians of the forecasts of these rows, averaged over draws, units of y.
     examples : DataFrame
-        Intervals of a few people; see `example_table`.
+        Prediction intervals of a few people; see `example_table`.
     """
 
     pits: PITs
@@ -94,20 +97,20 @@ def read_subject(
     *,
     weights: Floats | None = None,
 ) -> Subject:
-    """Forecast each row once, and keep PITs and scores.
+    """Forecast each row once, and store PITs and scores.
 
-    A forecaster is asked for jittered draws; forecasts that are given keep theirs. Outcomes are
-    finite, and `X` is as `check_rows` returns it.
+    A forecaster is evaluated with jittered draws; given forecasts keep their own draws. Outcomes
+    must be finite, and `X` must come from `check_rows`.
     """
     check_continuous(outcomes)
     n = outcomes.size
     step = rounding_step(outcomes)
     low, high = rounding_cells(outcomes, spread_step(outcomes))
-    # one place in the cell per person, whatever the draw: that it is independent of the draws is
-    # what makes PITs of a true distribution uniform (outcomes, 4.3)
+    # one position in the rounding cell per person, shared by all draws: PITs of the true
+    # distribution are uniform because it is independent of the draws (outcomes, 4.3)
     shares = fresh(n, random)
     scored = np.arange(n)
-    # bands of their means are narrow by then: scores of more rows would only take time
+    # the bands of mean scores are narrow at this size: more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
     whole = _Whole.empty(n)
@@ -116,7 +119,7 @@ def read_subject(
         forecast = _forecast(*_block_of(model, X, block), random)
         is_own = not isinstance(model, Forecast)
         whole.fill(block, _read(forecast, low[block], high[block], shares[block], random, is_own))
-        # draws that came with the forecasts need not lie in equal cells to choose from
+        # draws given with the forecasts need not lie in equal cells, so all of them are used
         few = _few_draws(forecast, random) if is_own and forecast.is_randomized else forecast
         kept.append(_Kept.of(forecast, few, outcomes, block, scored, step))
     pits = PITs(whole.pit, whole.r, weights)
@@ -134,11 +137,11 @@ def read_subject(
 
 
 def spread_step(outcomes: Floats) -> float | None:
-    """Return the grid of outcomes whose PITs are spread over rounding cells; None to leave them.
+    """Return the rounding step over whose cells PITs are spread, or None if they are not spread.
 
-    An outcome that many rows share would pile their PITs up at one value.
+    Where many rows share an outcome, their PITs would otherwise coincide.
     """
-    # a fine grid is left as it is: spread PITs would depend on a random number for nothing
+    # on a fine grid spreading would add a random number to each PIT without any benefit
     step = rounding_step(outcomes)
     return step if step is not None and largest_atom(outcomes)[1] > MILD_ATOM else None
 
@@ -146,18 +149,15 @@ def spread_step(outcomes: Floats) -> float | None:
 def rounding_cells(
     outcomes: Floats, step: float | None, span: tuple[float, float] | None = None
 ) -> tuple[Floats, Floats]:
-    """Return both ends of each outcome's rounding cell; the outcomes twice without a step.
+    """Return both ends of each outcome's rounding cell; the outcomes themselves without a step.
 
-    `span` holds the least and the greatest of all outcomes, where these are a part of them.
+    `span` is the smallest and the largest of all outcomes, where `outcomes` are only some of them.
     """
     return (outcomes, outcomes) if step is None else cell_ends(outcomes, step, span)
 
 
 def check_rows(model: Any, X: Any, n: int) -> Any:
-    """Return X so that rows can be taken from it.
-
-    Refuse what is neither forecaster nor forecast.
-    """
+    """Check the model and the number of rows, and return X as a table or an array."""
     if isinstance(model, Forecast):
         if model.n_samples != n:
             raise bad_input(
@@ -165,12 +165,10 @@ def check_rows(model: Any, X: Any, n: int) -> Any:
             )
         return X
     if not hasattr(model, "forecast"):
-        remedy = (
-            "put a link around it: RandomizedRegressor(model), or make a Forecast of its output"
-        )
+        remedy = "wrap it as RandomizedRegressor(model), or convert its output to a Forecast"
         raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
     if X is None:
-        raise bad_input("X", "be given with a forecaster", "None")
+        raise InputError("X is missing: a forecaster needs input rows; pass X=")
     if len(X) != n:
         raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
     return X if hasattr(X, "columns") else np.asarray(X)
@@ -184,18 +182,18 @@ def read_block(
     share: Floats,
     random: np.random.Generator,
 ) -> Block:
-    """Take the PITs of one block of rows.
+    """Compute the PITs of one block of rows.
 
     Parameters
     ----------
     model : forecaster or Forecast
-        A fitted forecaster, which is given jittered draws, or the forecasts of the block.
+        A fitted forecaster, which is evaluated with jittered draws, or the forecasts of the block.
     X : DataFrame or array-like of shape (k, n_features)
-        The rows; not looked at where they are forecast already.
+        The rows; ignored if `model` is a Forecast.
     low, high : ndarray of shape (k,)
-        Ends of the outcomes' rounding cells, or the outcomes twice.
+        Ends of the outcomes' rounding cells; both are the outcomes if they are not rounded.
     share : ndarray of shape (k,)
-        Where in the probability of its cell each PIT lies, between 0 and 1.
+        Position of each PIT within the probability of its cell, between 0 and 1.
     random : numpy Generator
         Source of draws.
     """
@@ -205,7 +203,7 @@ def read_block(
 
 @dataclass
 class _Whole:
-    """Arrays of all rows, filled in place: lists of blocks would take as much memory again."""
+    """Arrays of all rows, filled in place: a list of blocks would double the memory."""
 
     pit: Floats
     r: Floats | None
@@ -216,7 +214,7 @@ class _Whole:
         return cls(np.empty((n, 0)), None, np.empty(n))
 
     def fill(self, rows: slice, block: Block) -> None:
-        if rows.start == 0:  # the first block shows how many draws there are
+        if rows.start == 0:  # the number of draws is known from the first block
             n = self.mean.size
             self.pit = np.empty((n, block.pit.shape[1]))
             self.r = None if block.r is None else np.empty((n, block.r.shape[1]))
@@ -228,7 +226,7 @@ class _Whole:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What is kept of the forecasts of a block of rows besides their PITs."""
+    """Scores, medians and examples of the forecasts of a block of rows."""
 
     scores: dict[Measure, Floats]
     medians: Floats
@@ -244,14 +242,15 @@ class _Kept:
         scored: NDArray[np.intp],
         step: float | None,
     ) -> _Kept:
-        """Score some rows of a block; `few` are its forecasts over a part of the draws."""
+        """Score some rows of a block; `few` are its forecasts over some of the draws."""
         # `scored` is sorted, so the rows of a block are a slice of it
         inside = scored[np.searchsorted(scored, block.start) : np.searchsorted(scored, block.stop)]
         places = inside - block.start
         span = float(outcomes.min()), float(outcomes.max())
         wide = forecast if places.size == len(forecast) else forecast[places]
         some = few if places.size == len(few) else few[places]
-        # leaks are judged by ranks, and every distribution has a median; a mean may be an integral
+        # leaks are detected by ranks; every distribution has a median, but a mean may need an
+        # integral
         median = some.ppf(0.5)
         shown = example_rows(outcomes)
         here = shown[(shown >= block.start) & (shown < block.stop)]
@@ -264,7 +263,7 @@ class _Kept:
 
     @staticmethod
     def joined(kept: list[_Kept]) -> _Kept:
-        """Join what is kept of all blocks, in their order."""
+        """Concatenate the results of all blocks, in their order."""
         return _Kept(
             {key: np.concatenate([one.scores[key] for one in kept]) for key in kept[0].scores},
             np.concatenate([one.medians for one in kept]),
@@ -273,8 +272,8 @@ class _Kept:
 
 
 def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
-    """Return the rows of a block, or the forecasts where they are there already."""
-    # an index copies the parameters: where one block holds all, nothing is copied
+    """Return the model and the rows of a block, or the given forecasts of the block."""
+    # indexing copies the parameters: it is skipped where one block contains all rows
     if isinstance(model, Forecast):
         return (model if block == slice(0, len(model)) else model[block]), None
     return model, X if block == slice(0, len(X)) else take_rows(X, block)
@@ -283,13 +282,13 @@ def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
 def _forecast(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     if isinstance(model, Forecast):
         return model
-    # one draw in each of 64 cells, at random within: midpoints would understate errors (method: 1)
+    # one random draw in each of 64 equal cells: midpoints would understate errors (method: 1)
     forecast: Forecast = model.forecast(X, jittered(len(X), PIT_DRAWS, random))
     return forecast
 
 
 def _few_draws(forecast: Forecast, random: np.random.Generator) -> Forecast:
-    """Keep one draw in each of a few cells, chosen at random: these are jittered too."""
+    """Keep one random draw in each of a few larger cells; the result is jittered, too."""
     per_cell = PIT_DRAWS // SCORE_DRAWS
     chosen = (per_cell * fresh((len(forecast), SCORE_DRAWS), random)).astype(np.intp)
     return forecast.take_draws(per_cell * np.arange(SCORE_DRAWS) + chosen)
@@ -310,7 +309,7 @@ def _read(
 def _pit(forecast: Forecast, low: Floats, high: Floats, share: Floats) -> Floats:
     """Return PITs of shape (n, m), spread over the probability of the rounding cell, if any."""
     pit = forecast.cdf(low)
-    # outcomes without a grid are both ends of their cell: the second evaluation is spared
+    # without a grid both ends of a cell are the outcome: one evaluation suffices
     if low is not high and not np.array_equal(low, high):
         pit = pit + (share[:, None] if pit.ndim == 2 else share) * (forecast.cdf(high) - pit)
     return pit if pit.ndim == 2 else pit[:, None]
@@ -326,10 +325,10 @@ def _draws(forecast: Forecast) -> Floats | None:
 def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
     """Mean of each person's forecasts over the draws.
 
-    Where the audit makes the draws, a link has a mean over a uniform draw. Given forecasts are
-    averaged over the draws that they have; where means are no formulas, the mean is that of one
-    outcome drawn from each, the probabilities spread over cells and dealt to the draws at random.
-    All are without bias.
+    If the audit makes the draws, a link has a formula for the mean over a uniform draw. Given
+    forecasts are averaged over their own draws. Where a mean has no formula, it is estimated by
+    one outcome drawn from each forecast, at jittered probabilities in random order. All of these
+    estimates are unbiased.
     """
     distribution = forecast.distribution
     shape = distribution.batch_shape
@@ -337,7 +336,7 @@ def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> F
         return forecast.mean()
     if distribution.has_mean:
         return np.asarray(distribution.mean().mean(axis=-1))
-    # integrals for each of n x 64 forecasts would take longer than all else of an audit
+    # n x 64 integrals would take longer than the rest of the audit
     if (
         is_own
         and isinstance(distribution, Randomized)

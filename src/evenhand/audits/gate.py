@@ -1,6 +1,6 @@
-"""Conditions on an audit, for a gate in continuous integration.
+"""Conditions on an audit, for quality gates in continuous integration.
 
-A small fixed grammar, nothing is evaluated.
+Conditions follow a small fixed grammar; no code is evaluated.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Condition:
         The condition as it was written.
     quantity : str
         `certified_group_error`, `oracle_group_error`, `learned_group_error`, `average_error`, or
-        `coverage`: the certified least coverage of the central interval of a level in every group
-        of a mass.
+        `coverage`: the certified lower bound on the coverage of a central prediction interval, in
+        every group of a given size.
     arguments : tuple of float
-        The mass, or the level and the mass; fractions.
+        The group size (mass), or the nominal level and the group size; fractions.
     relation : {">", ">=", "<", "<="}
         The comparison.
     limit : float
@@ -67,46 +67,46 @@ class Condition:
         Raises
         ------
         InputError
-            If the audit could not find it; the message names what to ask instead.
+            If the audit has no value of it; the message suggests another condition.
         """
         try:
             value = _quantity(audit, self.quantity, self.arguments)
-            if not math.isfinite(value):  # compares false with any limit: a gate would let it pass
-                raise InputError("the audit did not find it")
+            if not math.isfinite(value):  # NaN compares false with any limit: a gate would pass
+                raise InputError("the audit has no value of it")
         except InputError as error:
             raise InputError(
-                f"{self.text!r} cannot be judged: {error}; {self._instead()}"
+                f"condition {self.text!r} cannot be evaluated: {error}; {self._remedy()}"
             ) from error
         return value
 
-    def _instead(self) -> str:
-        """Name conditions of the same purpose that can be judged more often."""
-        everybody = "for everybody, average_error"
+    def _remedy(self) -> str:
+        """Suggest a similar condition that can be evaluated more often."""
+        overall = "or, for all people, average_error"
         if self.quantity in ("certified_group_error", "coverage"):
             return (
-                f"ask for learned_group_error({self.arguments[-1]:g}), of groups that features"
-                f" define, or, {everybody}"
+                f"use learned_group_error({self.arguments[-1]:g}), for groups defined by features,"
+                f" {overall}"
             )
         if self.quantity == "learned_group_error":
-            return f"give more rows or --features, or ask for a larger group or, {everybody}"
-        return "ask for another group size" if self.arguments else "give more rows"
+            return f"provide more rows or --features, use a larger group size {overall}"
+        return "use another group size" if self.arguments else "provide more rows"
 
     def holds(self, audit: Audit) -> bool:
-        """Whether the condition is true of an audit."""
+        """Return whether the condition is true of an audit."""
         return self.is_met_by(self.value(audit))
 
     def is_met_by(self, value: float) -> bool:
-        """Whether the condition is true of a value of its quantity."""
+        """Return whether the condition is true for a value of its quantity."""
         return RELATIONS[self.relation](value, self.limit)
 
 
 def parse_condition(text: str) -> Condition:
-    """Read a condition such as `certified_group_error(0.2) > 0.3`.
+    """Parse a condition such as `certified_group_error(0.2) > 0.3`.
 
     Raises
     ------
     InputError
-        If it is not of that form; the message says what is wrong with it.
+        If it is not of that form; the message names the mistake.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def parse_condition(text: str) -> Condition:
         check_fraction(name, _number(part, text), high_open=name == "level")
         for name, part in zip(names, given, strict=True)
     )
-    # every quantity is a fraction; a limit such as 30 would never be reached
+    # every quantity is a fraction: a limit such as 30 would never be exceeded
     return Condition(
         text.strip(),
         quantity,
@@ -143,15 +143,15 @@ def _number(text: str, whole: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise bad_input(
-            "--fail-if", "hold numbers only", f"{text.strip()!r} in {whole!r}", EXAMPLE
+        raise InputError(
+            f"--fail-if {whole!r}: {text.strip()!r} is not a number; {EXAMPLE}"
         ) from error
 
 
 def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> float:
     if quantity == "average_error":
         return audit.score(AVERAGE_ERROR)
-    # the least coverage, which is what a gate guards: the mass comes last in every quantity
+    # the group size is the last argument of every quantity
     *level, mass = arguments
     if quantity == "oracle_group_error":
         return audit.worst_group_error(mass)
@@ -162,32 +162,28 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
 
 
 def _learned(audit: Audit, mass: float) -> float:
-    # why a search failed is a better answer than that its mass is not in the table
+    # the reason why a search failed is more useful than a group size missing from the table
     for note in notes_of(audit.notes, NoteKind.NOT_LEARNED):
         if math.isclose(note.numbers[0], mass):
             raise InputError(str(note))
     if audit.learned.empty:
-        raise InputError("the audit did not look for learned groups, which takes features")
+        raise InputError("the audit learned no groups because it had no features")
     return audit.learned_group_error(mass)
 
 
 def _proof(audit: Audit, mass: float) -> PITCertificate:
-    """Return the certificate if the rows can answer for every group of a mass.
+    """Return the certificate if it can bound every group of the given size.
 
-    A group of all is everybody.
+    At size 1 the only group is all people, which one draw per person suffices to bound.
     """
     if audit.certificate is None:
         unproven: tuple[Note | str, ...] = notes_of(audit.notes, NoteKind.NO_CERTIFICATE)
         raise InputError(str((*unproven, "there is no certificate")[0]))
     if audit.certificate.n_draws == 1 and mass < 1:
-        # its bounds are then what even the true distribution gets: a gate would tell nothing of the
-        # model
-        known = (
-            "only one draw per person is known"
-            if audit.is_randomized
-            else "one forecast per person"
-        )
+        # even the true distribution would get the same bounds: a gate would not depend on the model
+        known = "one draw" if audit.is_randomized else "one deterministic forecast"
         raise InputError(
-            f"{known}: no data can then bound the error in every group of {in_full(mass)} of people"
+            f"with only {known} per person no data can bound the error in every group of"
+            f" {in_full(mass)} of people"
         )
     return audit.certificate

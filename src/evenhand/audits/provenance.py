@@ -1,4 +1,4 @@
-"""Where an audit comes from: what made it, from which model and data, with which draws."""
+"""Provenance of an audit: versions, command, model, data and draws."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 def provenance_of(
     name: str, kind: str | None, values: Floats, random_state: RandomState, draws: str
 ) -> dict[str, Any]:
-    """Return what an audit from Python comes from; a command and files are not known there.
+    """Return the provenance of an audit made in Python, without a command and files.
 
-    `values` are the outcomes that were given, or the PITs where only they are known.
+    `values` are the given outcomes, or the PITs if only they are known.
     """
     from evenhand._version import __version__
 
-    # a generator cannot be given again: only a number makes an audit repeatable
+    # only an integer seed makes an audit repeatable; a generator cannot be recorded
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
     return {
         "evenhand": __version__,
@@ -51,19 +51,17 @@ def provenance_of(
 
 
 def draws_in_words(pits: PITs, *, is_given: bool) -> str:
-    """Return where the draws of an audit come from.
+    """Return the origin of the draws of an audit.
 
-    `is_given` tells that the forecasts or PITs were made before the audit.
+    `is_given` is true if the forecasts or PITs were made before the audit.
     """
     m = pits.n_draws
     each = f"{m} draw{'s' * (m > 1)} per row"
     if pits.draws is None:
-        # several columns are draws all the same, which the caller did not give
-        return (
-            f"not known: {each}" if m > 1 else "none: one forecast per row, without randomization"
-        )
+        # several columns of PITs imply draws, although the caller did not pass them
+        return f"unknown: {each}" if m > 1 else "none: one forecast per row, without randomization"
     if is_given:
-        return f"as they came with the forecasts: {each}"
+        return f"given with the forecasts: {each}"
     return (
         f"made for this audit: {each}, one at random in each of {m} equal parts of the range from 0"
         " to 1"
@@ -86,22 +84,22 @@ def with_sources(
     Parameters
     ----------
     found : Audit
-        Of the model in the folder, on the table or on some of its rows.
+        Audit of the model in the folder, on the table or on some of its rows.
     command : str, optional
         The command line.
     model : Path, optional
         The model folder.
     model_sha256 : str, optional
-        The hash that it will hold, where the model is not saved yet.
+        Hash of a model that is not saved yet.
     data : Path, optional
-        The table; one in several parts has no hash.
+        The file of the table; a folder of parts gets no hash.
     data_name : str, optional
-        What to call a table that is no file.
+        Name of a table that is not a file.
     rows : ndarray of int, optional
-        Where only some rows of the table were audited, their numbers: examples are then named by
-        those.
+        Numbers of the audited rows in the table, if not all were audited; examples are then
+        numbered by them.
     n_rows : int, optional
-        Rows of the table, where only some were audited.
+        Number of rows of the table, if not all were audited.
     """
     known = found.provenance
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
@@ -122,7 +120,7 @@ def with_sources(
 
 
 def with_people(found: Audit, ids: Sequence[object]) -> Audit:
-    """Name the example people of an audit by the ids of the rows of its table."""
+    """Add ids to the example people of an audit; `ids` are those of all rows of its table."""
     examples = found.examples
     if examples.empty:
         return found
@@ -131,17 +129,14 @@ def with_people(found: Audit, ids: Sequence[object]) -> Audit:
 
 def _packages() -> dict[str, str]:
     packages = {name: version(name) for name in PACKAGES}
-    # what was not loaded had no part in the audit
+    # torch is recorded only if it was loaded
     return packages | (
         {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
     )
 
 
 def _seal(model: Path) -> str | None:
-    """Return the hash that a model folder holds of itself.
-
-    It covers the hashes of all its files.
-    """
+    """Return the hash recorded in a model folder, which covers the hashes of all its files."""
     manifest = model / "model.json"
     return str(json.loads(manifest.read_text())["sha256"]) if manifest.is_file() else None
 
@@ -154,5 +149,5 @@ def _file_hash(data: Path) -> str | None:
 
 
 def _readable(text: str) -> str:
-    """Return text from the command line as a file can hold it: names of files may be any bytes."""
+    """Return text that can be written to a file; names of files may contain any bytes."""
     return text.encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""`Audit`: what an audit found."""
+"""Result of a calibration audit."""
 
 from __future__ import annotations
 
@@ -27,77 +27,78 @@ SCHEMA = "evenhand.audit/3"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Summarized):
-    """What an audit found.
+    """Result of a calibration audit.
 
     Parameters
     ----------
     name : str
-        What was audited.
+        Name of the audited forecaster.
     n_samples : int
-        Rows.
+        Number of rows.
     n_draws : int
         Draws per row, 1 for a deterministic forecaster or for one served draw per person.
     is_randomized : bool
-        Whether a draw stands behind the forecasts.
+        Whether the forecasts depend on draws.
     rounding_step : float or None
         Grid that the outcomes lie on, if they are rounded.
     scores : DataFrame
         One row per measure: `measure`, `value`, `low`, `high` (95%), `unit`.
     groups : DataFrame
-        One row per named group, "everyone" first: `group`, `n`, `error` with its 95% band, the mean
-        PIT (below 1/2 the outcomes are lower than forecast), `bias` (outcome minus forecast, units
-        of the outcome) and, for each interval, its coverage, all with 95% bands, each group by
-        itself, and whether the group is `too_small` to tell (under 30 rows); the `column` that
-        makes it (None of a mask), whether it is a `possible_leak`, and the name that the scan has
-        for its rows, `scanned_as` (None if they were not scanned).
+        One row per named group, "everyone" first: `group`, `n`, `error` with its 95% band,
+        `mean_pit` (below 1/2 the outcomes are lower than forecast), `bias` (outcome minus forecast,
+        units of the outcome) and the coverage of each prediction interval, with pointwise 95%
+        bands. `too_small` marks groups of under 30 rows, whose estimates are unreliable; `column`
+        is the column that defines the group (None for a mask); `possible_leak` marks groups that
+        the outcome may define; `scanned_as` is the name of the same rows in `scan` (None if they
+        were not scanned).
     scan : DataFrame
-        Features' halves, values and their intersections, the surest deviations first: see
+        Halves and values of features and their intersections, the smallest p-values first: see
         `search.scan_groups`. Empty without features.
     learned : DataFrame
-        The worst group of each mass that features can define, found on some rows and judged on
+        The worst group of each size that features can define, found on some rows and tested on
         others: see `search.find_group`. Empty without features.
     worst_groups : DataFrame
-        The oracle worst group: `mass`, `n`, `error`; `null_mean`, `null_low` and `null_high`, what
-        the same search finds in calibrated forecasts of the same kind (mean, 5% and 95%);
-        `certified`, the bound for every group.
+        The oracle worst group of each size: `mass`, `n`, `error`; `null_mean`, `null_low` and
+        `null_high`, the mean and the 5% and 95% quantiles of the same search on calibrated
+        forecasts of the same kind; `certified`, the upper bound for every group.
     certificate : Certificate or None
-        What is proven; None where nothing can be, for the reason in `notes`.
+        Guarantees; None if there can be none, with the reason in `notes`.
     notes : tuple of Note
-        What was left out or done otherwise, and why; each prints as a sentence.
+        Rows, groups and analyses that were left out or done differently, with reasons; each prints
+        as a sentence.
     measures : tuple of Measure
         The measures of `scores`, in its order.
     histogram : DataFrame
         Histogram of PITs over people and draws: `start`, `end` and `share` of each bin, and the
-        band from `low` to `high` that holds all of them at once, with probability 0.95, under
-        calibration.
+        simultaneous 95% band from `low` to `high`: it contains all bars with probability 0.95 if
+        the forecasts are calibrated.
     calibration : DataFrame
         Calibration curve: `level`, the share `observed` of outcomes at or below the forecast
-        quantile of that level, and its 95% band from `low` to `high`, which holds at all levels at
-        once.
+        quantile of that level, and its simultaneous 95% band from `low` to `high`.
     examples : DataFrame
-        Five people spread over the outcomes: `row` in the table given, counted from 0, `id` (None
-        if none was given), `draw` (None without one), the 80% interval from `low` to `high`, the
-        `median` and the `outcome`, units of the outcome. Empty where only PITs are known.
+        Five people at spread-out ranks of the outcome: `row` in the given table, counted from 0,
+        `id` (None if none was given), `draw` (None for a deterministic forecast), the 80%
+        prediction interval from `low` to `high`, the `median` and the `outcome`, units of the
+        outcome. Empty if only PITs are known.
     price : dict or None
-        What calibration of every group of a mass costs in log score around a calibrated model:
-        `link`, `mass`, `curve` (list of `alpha`, `group_error`, `price` in nats) and the model's
-        own point `chosen`, None without a link. None where only PITs are known.
+        Price in log score of calibration in every group of a given size, for a link around a
+        calibrated model: `link`, `mass`, `curve` (list of `alpha`, `group_error`, `price` in nats)
+        and the model's own point `chosen`, None without a link. None if only PITs are known.
     provenance : dict
-        Versions, command, seed, model, data and where the draws come from; see
-        docs/audit-schema.rst.
+        Versions, command, seed, model, data and origin of the draws; see docs/audit-schema.rst.
     target : str or None
-        Name of the outcome; None where it is not known.
+        Name of the outcome; None if unknown.
     caveat : str or None
-        What a reader must know before all else, such as that the randomization was chosen on these
-        rows.
+        A warning that reports show first, such as that the randomization was chosen on these rows.
     unseen : UnseenValues or None
-        Values of the rows that the forecaster's training table never had, by column; None without a
-        forecaster of which the training table is known.
+        Values, by column, that are absent from the forecaster's training table; None if that table
+        is unknown.
     leaks : DataFrame
-        Groups and features that the outcome may define, which are no findings: `kind` ("group" or
-        "feature"), `name`, `column`, `apart` (share of rows on which the group differs from a range
-        of outcomes), `rank_correlation` with the outcomes and `forecast_rank_correlation`, that of
-        the forecasts' medians. Empty where only PITs are known.
+        Groups and features that the outcome may define, which do not count as findings: `kind`
+        ("group" or "feature"), `name`, `column`, `apart` (share of rows on which the group differs
+        from a range of outcomes), `rank_correlation` with the outcomes and
+        `forecast_rank_correlation`, the same for the forecasts' medians. Empty if only PITs are
+        known.
     """
 
     name: str
@@ -136,7 +137,7 @@ class Audit(Summarized):
         )
 
     def score(self, measure: str | Measure) -> float:
-        """Return one measure of `scores`, by its name in the table or as a `Measure`."""
+        """Return the value of a measure in `scores`, by its name or as a `Measure`."""
         name = str(measure)
         found = self.scores.loc[self.scores["measure"] == name, "value"]
         if found.empty:
@@ -144,11 +145,11 @@ class Audit(Summarized):
         return float(found.iloc[0])
 
     def worst_group_error(self, mass: float) -> float:
-        """Oracle worst-group error at one of the masses audited."""
+        """Return the oracle worst-group error at one of the audited group sizes."""
         return _at_mass(self.worst_groups, mass, "error")
 
     def learned_group_error(self, mass: float) -> float:
-        """Estimated error of the learned worst group at one of the masses searched."""
+        """Return the estimated error of the learned worst group at one of the searched sizes."""
         return _at_mass(self.learned, mass, "error")
 
     def summary(self) -> str:
@@ -172,7 +173,7 @@ class Audit(Summarized):
             "rounding_step": self.rounding_step,
             **{key: _plain_records(getattr(self, key)) for key in tables},
             "certificate": self._plain_proof,
-            # sentences are for people; programs read the tables
+            # sentences for people; programs read the tables
             "notes": [*unseen.lines(), *map(str, self.notes)],
             "caveat": self.caveat,
             "pit": _plain_histogram(self.histogram),
@@ -181,26 +182,26 @@ class Audit(Summarized):
             "possible_leaks": _plain_records(self.leaks),
             "unseen": unseen.records(),
         }
-        # an audit is frozen: what a caller does to its own copy must not reach it
+        # an audit is immutable: callers get a copy
         return deepcopy(plain)
 
     @cached_property
     def _plain_proof(self) -> dict[str, Any] | None:
         """The certificate as plain values.
 
-        Of many rows its bounds take seconds, and text and page both show them.
+        It is cached: with many rows its bounds take seconds, and text and page both show them.
         """
         return None if self.certificate is None else _plain_certificate(self.certificate)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the findings as JSON, and write them to `path` if one is given."""
+        """Return the findings as JSON; write them to `path` if given."""
         text = json.dumps(self.to_dict(), indent=2)
         if path is not None:
             write_text(path, text + "\n")
         return text
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return the findings as one HTML page that opens offline; write it to `path` if given."""
+        """Return the findings as one self-contained HTML page; write it to `path` if given."""
         text = audit_html(self.to_dict(), self.notes)
         if path is not None:
             write_text(path, text)
@@ -208,7 +209,7 @@ class Audit(Summarized):
 
 
 def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
-    # 0.3 and 3 * 0.1 are one mass
+    # 0.3 and 3 * 0.1 are the same size
     at = np.isclose(table["mass"].to_numpy(dtype=float), mass)
     if not at.any():
         raise bad_input("mass", f"be one of {list(table['mass'])}", mass)
@@ -216,14 +217,14 @@ def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
 
 
 def _plain_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a table with all digits, as JSON can hold them."""
+    """Return the rows of a table as JSON values with all digits."""
     return [
         {str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")
     ]
 
 
 def _plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
-    """Bins as lists, their edges once."""
+    """Return the bins as lists, with the list of their edges."""
     if bins.empty:
         return None
     edges = [*bins["start"], float(bins["end"].iloc[-1])]
@@ -231,8 +232,8 @@ def _plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can hold it: there is no NaN and no infinity, so they become None."""
-    # json writes neither numbers of NumPy nor, by its standard, NaN
+    """Return a value that JSON supports; NaN and infinity become None."""
+    # the json module writes no NumPy numbers, and the JSON standard has no NaN
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, tuple):

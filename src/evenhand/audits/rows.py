@@ -1,4 +1,4 @@
-"""Held-out rows of an audit: one per person, with features, weights and named groups."""
+"""Held-out rows of an audit: one row per person, with features, weights and named groups."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from evenhand.tables import take_rows
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The rows of an audit: those with a weight, one per person.
+    """The rows of an audit: rows of positive weight, one per person.
 
     Parameters
     ----------
     kept : ndarray of int, shape (k,)
-        Their numbers in the table that was given.
+        Row numbers in the given table.
     X : table or None
-        What the forecaster sees of them.
+        Input rows of the forecaster.
     features : table or None
-        What groups are searched in.
+        Features in which groups are searched.
     weights : ndarray of shape (k,) or None
-        Weights; None where all rows weigh the same.
+        Weights; None if all are equal.
     groups : Groups
         Named groups.
     one_row_each : bool
-        Whether they are one row of each of several people.
+        Whether one row of each person was chosen, because some people have several.
     notes : tuple of Note
-        Which rows and groups were left out.
+        Notes on rows and groups that were left out.
     leaks : DataFrame
-        Groups and features that the outcome may define: see `find_leaks`. Nothing is searched in
-        them.
+        Groups and features that the outcome may define: see `find_leaks`. They are excluded from
+        all searches.
     """
 
     kept: NDArray[np.intp]
@@ -90,7 +90,7 @@ def hold_out(
     *,
     y: Any = None,
 ) -> HeldOut:
-    """Choose the rows that every part of the audit then sees: those with a weight, one per person.
+    """Select the rows that all parts of the audit use: rows of positive weight, one per person.
 
     Where there is no table, groups must have the index of `y`, if both have one.
     """
@@ -99,7 +99,7 @@ def hold_out(
     masks = check_groups(
         groups, n, next((table for table in (X, searched) if table is not None), y)
     )
-    # before all draws of the audit, so that its PITs are of these rows whatever is searched later
+    # rows are chosen before any other draw, so that PITs do not depend on the searches
     kept, notes = _kept(weight, cluster, random)
     if kept.size < n:
         left = masks.take(kept)
@@ -107,7 +107,7 @@ def hold_out(
         X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
         weight = weight[kept]
         masks = left
-    # equal weights are none: the rows are then a sample, of which a certificate can be given
+    # equal weights are dropped: the rows are then a plain sample, which can be certified
     weights = weight if (weight != weight[0]).any() else None
     if weights is not None:
         notes.append(Note(NoteKind.SEARCHES_UNWEIGHTED))
@@ -115,9 +115,9 @@ def hold_out(
 
 
 def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
-    """Look for groups and features that the outcome may define, on the rows that are scored."""
+    """Search the scored rows for groups and features that the outcome may define."""
     rows = subject.scored
-    # a range or a rank correlation near 1 is as plain in a random part of very many rows
+    # a rank correlation near 1 is equally visible in a random sample of the rows
     features = None if held.features is None else take_rows(held.features, rows)
     leaks = find_leaks(subject.outcomes[rows], subject.medians, held.groups.take(rows), features)
     return replace(held, leaks=leaks)
@@ -126,23 +126,23 @@ def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
 def _kept(
     weight: Floats, cluster: Any, random: np.random.Generator
 ) -> tuple[NDArray[np.intp], list[Note]]:
-    """Return row numbers, and notes on the others."""
+    """Return the numbers of the rows to audit, and notes on rows left out."""
     kept = np.flatnonzero(weight > 0)
-    # a row of weight 0 must not be counted as a person, by a certificate least of all
+    # a certificate counts people: rows of weight 0 must not count
     notes = []
     if kept.size < weight.size:
         notes.append(Note(NoteKind.ZERO_WEIGHTS, numbers=(weight.size - kept.size,)))
     if cluster is None:
         return kept, notes
-    # rows of one person are not exchangeable with those of others (method: proof)
+    # rows of one person are not exchangeable with rows of others (method: proof)
     people = kept[one_row_each(check_cluster(cluster, weight.size)[kept], kept.size, random)]
     return people, [*notes, Note(NoteKind.ONE_ROW_EACH, numbers=(people.size, kept.size))]
 
 
 def _searched(features: Any, n: int, name: str) -> Any:
-    """Return features as a table with a row per outcome."""
+    """Return features as a table with one row per outcome."""
     if features is None:
         return None
     table = as_table(features, n, name=name, per="outcome")
-    TableEncoder().fit(table)  # refuses what a learner could not read, by column and row
+    TableEncoder().fit(table)  # its error names the column and row that a learner could not read
     return table

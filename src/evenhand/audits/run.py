@@ -1,4 +1,4 @@
-"""`audit`, `audit_pit` and `certify`: from forecasts on held-out rows to what they show."""
+"""Entry points of calibration audits: `audit`, `audit_pit` and `certify`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import certificates
-from evenhand._validate import Floats, bad_input, check_finite
+from evenhand._validate import Floats, InputError, bad_input, check_finite
 from evenhand.audits import tables
 from evenhand.audits.forecasts import check_rows, read_subject
 from evenhand.audits.pictures import calibration_table, price_of
@@ -33,10 +33,10 @@ from evenhand.report import Measure, Note, NoteKind, units_of
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 LEARNED_MASSES = (0.1, 0.2, 0.5)
-"""Group sizes that are audited by default, as shares of the rows."""
+"""Default group sizes of an audit, as shares of the rows."""
 
 MIN_SIZE = 150
-"""Fewest rows of a scanned group, by default."""
+"""Default minimum number of rows in a scanned group."""
 
 
 def audit(
@@ -57,49 +57,50 @@ def audit(
     name: str | None = None,
     target_name: str | None = None,
 ) -> Audit:
-    """Audit a forecaster, or anybody's forecasts, on rows that it was not trained on.
+    """Audit the calibration of a forecaster, or of given forecasts, on held-out rows.
 
     Parameters
     ----------
     model : forecaster or Forecast
-        A fitted forecaster, which is asked for forecasts over 64 jittered draws, or forecasts that
-        are made already.
+        A fitted forecaster, which is evaluated with 64 jittered draws per row, or the forecasts
+        themselves.
     X : DataFrame or array-like of shape (n, n_features), optional
-        Rows for the forecaster, and the table that columns in `groups` are taken from.
+        Input rows of the forecaster, and the table that contains the columns listed in `groups`.
     y : array-like of shape (n,)
         Outcomes.
     groups : DataFrame, Series, dict of name to values, or list of column names, optional
         Named groups, known before the outcome. A DataFrame, Series or dict holds masks (booleans:
-        one group each) or labels (other values: one group per value, or halves of many numbers or
-        dates); a list names columns of X, read as labels. Rows are matched by position. A group
-        that the outcome defines is off under any forecaster: it is named as a possible leak, not as
-        a finding. The 95% band of each group holds for that group by itself, not for all of them
-        together.
+        one group each) or labels (other values: one group per value, or two halves where a column
+        has many distinct numbers or dates); a list names columns of X, read as labels. Rows are
+        matched by position. A group that the outcome defines is miscalibrated under any
+        forecaster: it is reported as a possible leak, not as a finding. The 95% bands are
+        pointwise: each is valid for its own group, not for all groups simultaneously.
     features : DataFrame or array-like of shape (n, n_features), optional
-        What groups are scanned and learned from, which may be more than the forecaster sees; X by
-        default. It must be known before the outcome: what seems made from it is a possible leak,
-        and no group is searched in it.
+        Features in which groups are scanned and learned; they may include columns that the
+        forecaster does not use. X by default. Features must be known before the outcome: a feature
+        that seems to be derived from it is reported as a possible leak and excluded from the
+        search.
     sample_weight : array-like of shape (n,), optional
-        Weights of the rows for estimates. A row of weight 0 is left out. Where the others' weights
-        differ, learned and worst groups ignore them, and no certificate is given.
+        Weights of the rows in estimates. Rows of weight 0 are left out. If the other weights
+        differ, learned and worst groups ignore them, and no certificate is computed.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row of each, chosen at random, is audited.
+        Labels of people who have several rows: one row per person, chosen at random, is audited.
     masses : sequence of float
         Group sizes of the oracle worst group and of the certificate, as shares of the rows.
     learned_masses : sequence of float
         Group sizes of the learned worst group.
     min_size : int, default 150
-        Fewest rows of a scanned group.
+        Minimum number of rows in a scanned group.
     confidence : float, default 0.95
-        Of the certificate and of the learned groups' lower bounds.
+        Confidence level of the certificate and of the learned groups' lower bounds.
     n_simulations : int, default 20
-        Simulated calibrated forecasters behind `null_mean` and its band.
+        Number of simulated calibrated forecasters behind `null_mean` and its band.
     random_state : int, generator or None
-        Seed of draws, of PITs within rounding cells, of bands and searches.
+        Seed of the draws, of PITs within rounding cells, of bands and of searches.
     name : str, optional
-        What to call the forecaster in what people see.
+        Name of the forecaster in reports.
     target_name : str, optional
-        What to call the outcome there; by default the name of `y` where it is a Series, else "y".
+        Name of the outcome in reports; by default the name of `y` if it is a Series, else "y".
 
     Returns
     -------
@@ -108,13 +109,14 @@ def audit(
     Raises
     ------
     InputError
-        If outcomes are missing, infinite, constant, too few or not continuous, or do not fit the
-        forecasts; or if an option is out of its range or a feature cannot be read. Rows too few for
-        a search are no error but a note.
+        If outcomes are missing, infinite, constant, too few or not continuous, or do not match the
+        forecasts; or if an option is out of range or a feature cannot be read. Too few rows for a
+        search give a note in the result, not an error.
 
     Notes
     -----
-    Of more than 20,000 rows a random 20,000 are scored; PITs, groups and certificate use all.
+    With more than 20,000 rows, scores are computed on a random sample of 20,000; PITs, groups and
+    the certificate use all rows.
 
     Examples
     --------
@@ -126,8 +128,8 @@ def audit(
     1.0
     """
     if y is None:
-        raise bad_input("y", "be given: an audit needs outcomes", "None")
-    # refused before any forecast: these may take minutes
+        raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
+    # options are checked before forecasts are made, which may take minutes
     options = check_search(masses, learned_masses, min_size, confidence, n_simulations)
     random = generator(random_state)
     outcomes = check_finite("y", y)
@@ -136,13 +138,13 @@ def audit(
     held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random, y=y)
     is_given = isinstance(model, Forecast)
     audited = model[held.kept] if is_given and held.kept.size < outcomes.size else model
-    with unreported():  # they are counted for the audit
+    with unreported():  # the audit itself reports unseen values
         subject = read_subject(audited, held.X, outcomes[held.kept], random, weights=held.weights)
     if subject.scored.size < held.kept.size:
         scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
         held = replace(held, notes=(*held.notes, scored))
     held = without_leaks(held, subject)
-    # PITs were validated once, as the subject was read: all below take them as they are
+    # `read_subject` validated the PITs: nothing below checks them again
     pits = subject.pits
     weights = None if pits.weights is None else pits.weights[subject.scored]
     scores = mean_scores(subject.scores, weights) | pit_scores(pits, random)
@@ -167,10 +169,7 @@ def audit(
 
 
 def _unseen(model: Any, X: Any) -> UnseenValues | None:
-    """Count the values of a table that the forecaster's training never had.
-
-    None where that is not known.
-    """
+    """Count values of a table that are absent from the training table; None if it is unknown."""
     # models of other libraries have no schema, arrays no columns
     schema = getattr(model, "schema_", None)
     if not isinstance(schema, Schema) or not hasattr(X, "columns"):
@@ -197,18 +196,18 @@ def audit_pit(
     name: str = "PITs",
     target_name: str | None = None,
 ) -> Audit:
-    """Audit a forecaster of which only PITs are known; sharpness is then not judged.
+    """Audit calibration from PITs alone; sharpness is not assessed.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws; one column for a deterministic
+        PITs between 0 and 1: rows are people, columns are draws; one column for a deterministic
         forecaster.
     r : array-like of shape (n,) or (n, m), optional
-        The draws behind the PITs, each strictly between 0 and 1.
+        The draws that the PITs were computed with, each strictly between 0 and 1.
     X : DataFrame or array-like of shape (n, n_features), optional
-        The table that columns in `groups` are taken from, and in which groups are searched where
-        there are no `features`.
+        The table that contains the columns listed in `groups`; groups are searched in it unless
+        `features` are given.
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
     groups, features, sample_weight, cluster : optional
@@ -216,8 +215,8 @@ def audit_pit(
     masses, learned_masses, min_size, confidence, n_simulations, random_state, name : optional
         As in `audit`.
     target_name : str, optional
-        What to call the outcome in what people see; by default the name of `residual` where it is a
-        Series, else "y".
+        Name of the outcome in reports; by default the name of `residual` if it is a Series, else
+        "y".
 
     Returns
     -------
@@ -226,8 +225,8 @@ def audit_pit(
     Raises
     ------
     InputError
-        If PITs, draws or residuals do not fit each other, an option is out of its range or a
-        feature cannot be read.
+        If PITs, draws and residuals do not match, an option is out of range or a feature cannot be
+        read.
 
     Examples
     --------
@@ -244,7 +243,7 @@ def audit_pit(
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
     held = hold_out(n, X, features, groups, pits.weights, cluster, random, y=residual)
-    # rows of a valid object are valid: no copy of all rows, and no second validation
+    # rows of validated PITs need no second validation, and all rows need no copy
     some = pits if held.kept.size == n else pits.take(held.kept)
     found = _audited(
         some,
@@ -273,23 +272,23 @@ def certify(
     sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> certificates.PITCertificate:
-    """Certify a forecaster, or given forecasts, on rows not used to make or choose it.
+    """Certify a forecaster, or given forecasts, on rows not used for training or model selection.
 
     Parameters
     ----------
     model : forecaster or Forecast
-        A fitted forecaster, which is asked for forecasts over 64 jittered draws, or forecasts that
-        are made already.
+        A fitted forecaster, which is evaluated with 64 jittered draws per row, or the forecasts
+        themselves.
     X : DataFrame or array-like of shape (n, n_features), optional
-        Rows for the forecaster, and the table that columns in `groups` are taken from.
+        Input rows of the forecaster, and the table that contains the columns listed in `groups`.
     y : array-like of shape (n,)
         Outcomes.
     confidence, method, mass, cluster, sample_weight, random_state
         As in `certificates.certify_pit`.
     groups : as in `audit`, optional
-        Groups named before the rows were seen, by features known before the outcome: a group that
-        outcomes define is off under any forecaster. The cut of a numeric column is its median here,
-        which is nearly so.
+        Groups chosen before seeing these rows, by features known before the outcome: a group that
+        the outcome defines is miscalibrated under any forecaster. A numeric column is cut at its
+        median in these rows; this dependence on the rows is ignored.
 
     Returns
     -------
@@ -298,7 +297,7 @@ def certify(
     Raises
     ------
     InputError
-        If the input does not fit, or could not carry a guarantee.
+        If the inputs do not match, or allow no guarantee.
 
     Examples
     --------
@@ -309,7 +308,7 @@ def certify(
     True
     """
     if y is None:
-        raise bad_input("y", "be given: a certificate needs outcomes", "None")
+        raise InputError("y is missing: a certificate needs outcomes; pass y=")
     random = generator(random_state)
     outcomes = check_finite("y", y)
     masks = check_groups(groups, outcomes.size, y if X is None else X)
@@ -335,14 +334,14 @@ def _audited(
     random: np.random.Generator,
     target: str | None,
 ) -> Audit:
-    """Audit PITs: everything that needs no forecasts."""
-    # all take their draws from one generator, so the order of these calls is part of the numbers
+    """Run the parts of an audit that need only PITs."""
+    # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = certify_rows(pits, held, options.confidence, random)
     groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
     scan, unscanned = scan_groups(pits, residual, held, options, random)
     learned, unlearned = learn_groups(pits, residual, held, options, random)
     is_searched = held.searched is not None and (len(scan) > 0 or len(learned) > 0)
-    # named, as in the table of another model's forecasts they are all other columns
+    # the note names them: by default they are all other columns of a table of forecasts
     names = tuple(map(str, held.searched.columns)) if is_searched else ()
     searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
     return Audit(
@@ -369,6 +368,6 @@ def _audited(
 
 
 def name_of(values: Any) -> str | None:
-    """Return the name of a Series as text; None of what has none."""
+    """Return the name of a Series as text, or None if there is none."""
     name = getattr(values, "name", None)
     return None if name is None or not str(name).strip() else str(name)

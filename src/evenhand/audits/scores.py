@@ -1,4 +1,4 @@
-"""Scores of forecasts with their 95% bands."""
+"""Mean scores of forecasts with 95% bands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evenhand.forecast import Forecast
 from evenhand.report import Measure
 
 LEVELS = (0.8, 0.9)
-"""Probabilities of the central intervals that every audit judges."""
+"""Nominal levels of the central prediction intervals in every audit."""
 
 Z95 = 1.959964
 """Normal quantile of 95% bands."""
@@ -37,22 +37,22 @@ AVERAGE_ERROR = Measure("error")
 def forecast_scores(
     wide: Forecast, few: Forecast, y: Floats, step: float | None, span: tuple[float, float]
 ) -> dict[Measure, Floats]:
-    """Score each row: the measures of an audit that need forecasts, in the order they are shown.
+    """Compute the scores of each row that need forecasts, in the order of the report.
 
     Parameters
     ----------
     wide, few : Forecast of k rows
-        Over all draws and over a few, which suffice for scores whose mean over draws settles soon.
+        Forecasts over all draws, and over a few draws for scores whose mean converges quickly.
     y : ndarray of shape (k,)
         Outcomes.
     step : float or None
         Grid that the outcomes lie on, if they are rounded.
     span : tuple of float
-        The least and the greatest of all outcomes, whose rounding cells are open.
+        The smallest and the largest of all outcomes, whose rounding cells are unbounded.
     """
     scores = {Measure("log score"): log_score(wide, y)}
     if step is not None:
-        # a density can be raised without end by spikes on the grid; a cell's probability cannot
+        # spikes on the grid can raise a density without limit, but not a cell's probability
         scores[Measure("cell log score", step)] = cell_log_score(wide, y, step, span)
     crps, spread = crps_and_spread(few, y)
     widths = {Measure("interval width", level): interval_width(few, level) for level in LEVELS}
@@ -60,8 +60,8 @@ def forecast_scores(
 
 
 def pit_scores(pits: PITs, random: np.random.Generator) -> dict[Measure, Band]:
-    """Return the measures of an audit that PITs alone give, with their bands."""
-    # the band of the error is a bootstrap; all others have formulas
+    """Return the measures of an audit that need only PITs, with their bands."""
+    # the band of the error is bootstrapped; the others have formulas
     bands = {
         Measure("coverage", level): weighted_share_band(covered(pits, level), pits.weights)
         for level in LEVELS
@@ -71,12 +71,12 @@ def pit_scores(pits: PITs, random: np.random.Generator) -> dict[Measure, Band]:
 
 
 def mean_scores(scores: Mapping[Measure, Floats], weight: Floats | None) -> dict[Measure, Band]:
-    """Return the mean of each score over rows with its band."""
+    """Return the mean of each score over rows, with its band."""
     return {key: weighted_mean_band(values, weight) for key, values in scores.items()}
 
 
 def score_table(bands: Mapping[Measure, Band], unit: str) -> pd.DataFrame:
-    """Return one row per measure; `unit` is that of the outcome."""
+    """Return a table with one row per measure; `unit` is the unit of the outcome."""
     rows: list[dict[str, Any]] = [
         {"measure": str(measure), **band, "unit": measure.unit(unit)}
         for measure, band in bands.items()
@@ -92,20 +92,20 @@ def replace_scores(table: pd.DataFrame, bands: Mapping[Measure, Band]) -> pd.Dat
 
 
 def weighted_mean_band(values: Floats, weight: Floats | None) -> Band:
-    """Weighted mean with a normal 95% band from the spread between people."""
+    """Return a weighted mean with a normal 95% band from the variance between people."""
     mean, variance, n = _weighted_mean(values, weight)
-    # one row shows no spread: the band is unknown, not of width 0
+    # one row has no variance estimate: the band is unknown, not of width 0
     return mean_band(mean, variance if n >= 2 else np.nan)
 
 
 def mean_band(mean: float, variance: float) -> Band:
-    """A mean with a normal 95% band from its variance."""
+    """Return a mean with a normal 95% band from its variance."""
     half = Z95 * float(np.sqrt(variance))
     return {"value": mean, "low": mean - half, "high": mean + half}
 
 
 def weighted_share_band(values: Floats, weight: Floats | None) -> Band:
-    """Weighted mean of shares with Wilson's 95% band."""
+    """Return a weighted mean of shares with Wilson's 95% band."""
     mean, variance, n = _weighted_mean(values, weight)
     return share_band(mean, variance if n >= 2 else 0.0, n)
 
@@ -115,16 +115,16 @@ def _weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float,
     weight = np.ones(values.size) if weight is None else weight
     mean = float(np.average(values, weights=weight))
     share = weight / weight.sum()
-    # a weighted mean is a ratio of two sums: its variance is that of the linearized ratio
+    # a weighted mean is a ratio of two sums; this is the variance of the linearized ratio
     return mean, float((share**2 * (values - mean) ** 2).sum()), n_effective(weight)
 
 
 def share_band(mean: float, variance: float, n: float) -> Band:
-    """A mean of shares with Wilson's 95% band, which has a width even where all agree."""
-    # sums of weights that are no binary fractions may end a rounding error outside
+    """Return a mean of shares with Wilson's 95% band, which has a width even if all are equal."""
+    # rounding errors in sums of weights may leave the mean slightly outside [0, 1]
     mean = min(max(mean, 0.0), 1.0)
-    # shares over several draws vary less than single trials: n is the number of single trials whose
-    # mean varies as this mean does
+    # shares over several draws vary less than single trials: n becomes the number of single trials
+    # whose mean would have this variance
     n = mean * (1 - mean) / variance if variance > 0 else n
     centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)

@@ -1,4 +1,4 @@
-"""Searches of an audit; what too few rows refuse becomes a note."""
+"""Group searches of an audit; a search that has too few rows gives a note, not an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Notes = tuple[Note, ...]
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How groups are searched for: the options of `audit` of the same names."""
+    """Options of the group searches; see the parameters of `audit`."""
 
     masses: Sequence[float]
     learned_masses: Sequence[float]
@@ -40,7 +40,7 @@ def check_search(
     confidence: float,
     n_simulations: int,
 ) -> SearchOptions:
-    """Refuse mistaken options before any work: what a search refuses later is too few rows."""
+    """Check options before any work, so that a search can later fail only for lack of rows."""
     return SearchOptions(
         masses=_shares("masses", masses),
         learned_masses=_shares("learned_masses", learned_masses) if np.size(learned_masses) else [],
@@ -60,14 +60,14 @@ def _shares(name: str, values: ArrayLike) -> list[float]:
 def certify_rows(
     pits: PITs, held: HeldOut, confidence: float, random: np.random.Generator
 ) -> tuple[PITCertificate | None, Notes]:
-    """Certify the rows; None where nothing can be proven, with a note why."""
-    # bounds count people: with unequal weights the rows are no sample of them (method: proof)
+    """Certify the rows, or return None and a note with the reason if there is no guarantee."""
+    # bounds count people: rows of unequal weights are not a sample of people (method: proof)
     if pits.weights is not None:
         return None, (Note(NoteKind.NO_CERTIFICATE),)
-    # groups are named before the rows are seen, so they can share the level (method: proof)
+    # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
         proof = certify_pit(pits, confidence=confidence, groups=held.groups, random_state=random)
-    except InputError as error:  # draws that people share, or that do not cover [0, 1]
+    except InputError as error:  # people share draws, or the draws do not cover [0, 1]
         return None, (Note(NoteKind.NO_CERTIFICATE, reason=str(error)),)
     return replace(proof, one_row_each=held.one_row_each), ()
 
@@ -79,7 +79,7 @@ def scan_groups(
     options: SearchOptions,
     random: np.random.Generator,
 ) -> tuple[pd.DataFrame, Notes]:
-    """Scan the groups that features make, possible leaks last and without tests."""
+    """Scan groups defined by features; possible leaks are listed last and not tested."""
     empty = pd.DataFrame(columns=list(tables.SCAN_COLUMNS))
     least = options.min_size
     if held.features is None:
@@ -108,7 +108,7 @@ def scan_groups(
         notes.append(Note(NoteKind.NO_LARGE_GROUP, numbers=(least,)))
     if held.leaks.empty:
         return found, tuple(notes)
-    # a second scan: in the first one leaks would take part of the level of Holm's correction
+    # a second scan: in the first, leaks would count as tests in Holm's correction
     leaks = scanned(*held.leaking)
     some = [table for table in (found, _as_leaks(leaks)) if len(table)]
     both = pd.concat(some, ignore_index=True) if some else found
@@ -117,8 +117,8 @@ def scan_groups(
 
 
 def _as_leaks(found: pd.DataFrame) -> pd.DataFrame:
-    """Keep the numbers of single groups, without tests: these would be no findings."""
-    # intersections with a leak would repeat it under many names
+    """Return the single groups without tests, because leaks do not count as findings."""
+    # intersections would repeat the same leak under many names
     single = found[found["features"].map(len) == 1]
     return single.assign(direction=search.POSSIBLE_LEAK, p_value=np.nan, p_adjusted=np.nan)
 
@@ -130,24 +130,24 @@ def learn_groups(
     options: SearchOptions,
     random: np.random.Generator,
 ) -> tuple[pd.DataFrame, Notes]:
-    """Learn the worst group of each mass from features."""
+    """Learn the worst group of each size from features."""
     features, names = _without_names(held.searched)
     notes = [Note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
     found: list[search.FoundGroup] = []
-    # one search object: what it learns of PITs serves every mass
+    # one search object for all sizes: its model of the PITs is fitted once
     learner = search.GroupSearch(pits, features, random_state=random)
     for mass in options.learned_masses if held.searched is not None else ():
         try:
             found.append(learner.find(mass, confidence=options.confidence, residual=residual))
         except InputError as error:
-            # the remedies are for those who call the search itself
+            # the remedy in the message addresses direct callers of the search
             why = str(error).partition("; ")[0]
             notes.append(Note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
     return tables.learned_table(found), tuple(notes)
 
 
 def _without_names(features: Any) -> tuple[Any, list[str]]:
-    """Leave out text that differs in every row: a learner finds people by it, not groups."""
+    """Leave out text columns with a different value in every row: they identify people."""
     if features is None:
         return features, []
     named = [

@@ -1,4 +1,4 @@
-"""Tables of an audit: named, learned and worst groups."""
+"""Tables of an audit: named groups, learned groups and oracle worst groups."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from evenhand.calibration import PITs, covered, error_with_band, n_effective
 from evenhand.columns import Group, Groups
 
 EVERYONE = "everyone"
-"""The group of all rows, which comes first in the table of groups."""
+"""Name of the group of all rows, the first row of the table of groups."""
 
 SMALL_GROUP = 30
-"""Rows, less if their weights differ, below which a group is too small to tell."""
+"""Effective number of rows below which a group is too small for reliable estimates."""
 
 UNKNOWN: Band = {"value": np.nan, "low": np.nan, "high": np.nan}
 
@@ -56,12 +56,12 @@ def group_table(
     leaks: pd.DataFrame,
     random: np.random.Generator,
 ) -> pd.DataFrame:
-    """Return error, direction and coverage of everybody and of each named group."""
+    """Return error, direction and coverage, overall and for each named group."""
     everyone = Group.given(EVERYONE), np.ones(pits.n_samples, dtype=np.bool_)
     rows = []
     for group, mask in (everyone, *groups.pairs()):
         part = pits.take(mask)
-        # each group with its own bootstrap, in the order of the groups: the seed fixes all bands
+        # groups are bootstrapped one after the other, so the seed determines all bands
         w = np.ones(part.n_samples) if part.weights is None else part.weights
         rows.append(
             group_row(
@@ -78,8 +78,8 @@ def group_table(
 
 
 def group_frame(rows: Sequence[Mapping[str, Any]], leaks: pd.DataFrame) -> pd.DataFrame:
-    """Table of groups from its rows, those that the outcome may define marked."""
-    # as objects: pandas would make NaN of a missing column
+    """Return the table of groups from its rows, with possible leaks marked."""
+    # as objects: pandas would convert None to NaN
     column = pd.Series([row["column"] for row in rows], dtype=object)
     leaked = set(leaks.loc[leaks["kind"] == "group", "name"])
     return pd.DataFrame(rows).assign(
@@ -88,20 +88,20 @@ def group_frame(rows: Sequence[Mapping[str, Any]], leaks: pd.DataFrame) -> pd.Da
 
 
 def with_scanned_as(groups: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
-    """Add to the table of groups the name under which the scan lists each.
+    """Add the column `scanned_as`: the name under which the scan lists each group's rows.
 
-    Its own, or that of another with the same rows.
+    It is the group's own name, or that of another group of the same rows.
     """
     listed = set(scan["group"])
     same_rows = scan.attrs.get("same_rows", {})
     names = [same_rows.get(name, name) for name in groups["group"]]
-    # as objects: pandas would make NaN of a missing name
+    # as objects: pandas would convert None to NaN
     column = pd.Series([name if name in listed else None for name in names], dtype=object)
     return groups.assign(scanned_as=column)
 
 
 def coverage_column(level: float) -> str:
-    """Return the name of the column with the coverage of an interval."""
+    """Return the name of the column that contains the coverage of an interval."""
     return f"coverage_{level * 100:.0f}"
 
 
@@ -114,9 +114,10 @@ def group_row(
     coverage: Mapping[float, Band],
     too_small: bool,
 ) -> dict[str, Any]:
-    """Row of the table of groups.
+    """Return a row of the table of groups.
 
-    Errors come with their band, bias and coverage as `value`, `low`, `high`.
+    `error` is the error and the ends of its band; bias and coverage have keys `value`, `low` and
+    `high`.
     """
     row: dict[str, Any] = {"group": group.name, "n": n}
     row |= dict(zip(("error", "error_low", "error_high"), error, strict=True))
@@ -135,13 +136,13 @@ def worst_group_table(
     n_simulations: int,
     random: np.random.Generator,
 ) -> pd.DataFrame:
-    """Oracle worst group of each mass, what chance alone would give, and what is certified."""
+    """Return the oracle worst group of each size, its null distribution and the certified bound."""
+    # random starts have a fixed seed, so the group does not depend on the searches before
     curve = search.worst_group_curve(pits, masses, random_state=0)
-    # a fixed seed of its random starts: the group found does not depend on what was searched before
     table = pd.DataFrame(
         {"mass": curve.masses, "n": [rows.size for rows in curve.rows], "error": curve.errors}
     )
-    # of calibrated draws: an oracle finds groups in those too (method: worst groups)
+    # an oracle finds groups in calibrated forecasts, too (method: worst groups)
     null = search.null_curve(pits, masses, n_simulations=n_simulations, random_state=random)
     table["null_mean"] = null.mean
     table["null_low"] = null.low
@@ -153,8 +154,8 @@ def worst_group_table(
 
 
 def learned_table(found: Sequence[search.FoundGroup]) -> pd.DataFrame:
-    """One row per mass of what the learned search found."""
-    # as objects: pandas would make NaN of a missing description
+    """Return the table of learned groups, one row per size."""
+    # as objects: pandas would convert None to NaN
     columns = {
         key: pd.Series([getattr(group, key) for group in found], dtype=object)
         for key in LEARNED_COLUMNS

@@ -1,4 +1,4 @@
-"""Decisions: actions of least expected loss, and how often their loss exceeds the promised one."""
+"""Decisions of least expected loss, and bounds on how often their loss exceeds its expectation."""
 
 from evenhand.decisions.bayes import BayesDecision, Decisions
 from evenhand.decisions.guarantee import LossGuarantee, loss_guarantee

@@ -18,23 +18,23 @@ from evenhand.tables import row_blocks, take_rows
 Loss = Callable[..., ArrayLike]
 
 BLOCK_NUMBERS = 1 << 22
-"""Losses computed at once, so that memory does not grow with the number of people."""
+"""Largest number of losses computed at once, which bounds the memory."""
 
-SHIFT = "add a constant to the losses of all actions: decisions stay the same"
+SHIFT = "add the same constant to the losses of all actions, which changes no decision"
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Actions chosen under forecasts, with the expected loss that each forecast promised.
+    """Actions chosen under forecasts, with their expected (promised) losses.
 
     Parameters
     ----------
     actions : tuple
         The actions to choose from.
     index : ndarray of int, shape of the batch
-        Number of the chosen action.
+        Index of the chosen action in `actions`.
     promised : ndarray, shape of the batch
-        Its expected loss under the forecast that chose it.
+        Expected loss of the chosen action under the forecast.
     """
 
     actions: tuple[Hashable, ...]
@@ -43,7 +43,7 @@ class Decisions:
 
     @property
     def chosen(self) -> NDArray[Any]:
-        """The chosen actions themselves, shape of the batch."""
+        """The chosen actions, shape of the batch."""
         names = np.empty(len(self.actions), dtype=object)
         names[:] = self.actions
         return names[self.index]
@@ -59,7 +59,10 @@ class Decisions:
         )
 
     def share(self, action: Hashable) -> Floats:
-        """Share of each person's draws with this action, shape (n,); estimates its probability."""
+        """Return the share of each person's draws with this action, shape (n,).
+
+        It estimates the probability that the person gets the action.
+        """
         if action not in self.actions:
             raise bad_input("action", f"be one of {list(self.actions)}", repr(action))
         is_chosen = self.index == self.actions.index(action)
@@ -74,22 +77,21 @@ class BayesDecision:
     Parameters
     ----------
     actions : sequence
-        At least one action, such as `("yes", "no")`; of two that are equally good the first is
-        taken.
+        At least one action, such as `("yes", "no")`; ties are resolved in favour of the first.
     loss : mapping or callable
         A mapping from each action to a `StepLoss`, a number (a constant loss) or a function of
-        outcomes; or one function `loss(y, action)` for all. Functions are vectorized: an array of
-        outcomes in, losses of the same shape out. Where losses differ between people by more than a
-        `StepLoss` per person can hold, pass `X` to the methods: functions are then called with the
-        rows of `X` as last argument and outcomes of shape (n, k).
+        outcomes; or one function `loss(y, action)` for all. Functions are vectorized: they take an
+        array of outcomes and return losses of the same shape. If losses depend on people in ways
+        that a `StepLoss` per person cannot express, pass `X` to the methods: functions are then
+        called with the rows of `X` as the last argument and outcomes of shape (n, k).
 
     Notes
     -----
     Step losses are integrated in closed form. Functions are integrated over the quantiles of the
-    forecast, to about 3e-4 standard deviations where the function has a kink, to 1e-2 where the
-    forecast has a gap of many standard deviations. A function that jumps loses more: write it
-    as a `StepLoss`. Decisions take any losses; only `loss_guarantee` needs them to be non-negative
-    and monotone.
+    forecast, with an error of about 3e-4 standard deviations where the function has a kink, and
+    1e-2 where the forecast has a gap of many standard deviations. Functions with jumps have larger
+    errors: write them as a `StepLoss`. Decisions accept any losses; only `loss_guarantee` requires
+    them to be non-negative and monotone.
 
     References
     ----------
@@ -97,15 +99,15 @@ class BayesDecision:
 
     Examples
     --------
-    A bank that gains 1 by a good loan and loses 3 by a bad one, with 1 added to make losses of
-    them, says yes where the forecast gives bad ones at most a quarter:
+    A bank gains 1 by a good loan and loses 3 by a bad one; the loss is 1 minus the gain. It grants
+    a loan if the predicted probability of a bad one is at most a quarter:
 
     >>> bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.5], [4.0, 0.0]), "no": 1.0})
     >>> decisions = bank.decide(Forecast.from_normal(mean=[0.6, 0.55], std=[0.1, 0.1]))
     >>> decisions.chosen.tolist(), decisions.promised.round(3)
     (['yes', 'no'], array([0.635, 1.   ]))
 
-    Any loss, here the pinball loss, whose best action is a quantile:
+    With the pinball loss the best action is a quantile:
 
     >>> def pinball(y, a):
     ...     return np.maximum(0.9 * (y - a), 0.1 * (a - y))
@@ -122,29 +124,32 @@ class BayesDecision:
             distinct = len(set(self.actions))
         except TypeError as error:
             raise bad_input(
-                "actions", "be a sequence of names or numbers", repr(actions)
+                "actions", "be a sequence of hashable names or numbers", repr(actions)
             ) from error
         if not self.actions or distinct < len(self.actions):
-            raise bad_input("actions", "name at least one action, each once", list(self.actions))
+            raise bad_input(
+                "actions", "contain at least one action and no duplicates", list(self.actions)
+            )
         unknown = (
             [name for name in loss if name not in self.actions] if isinstance(loss, Mapping) else []
         )
         if unknown:
-            raise bad_input(
-                "loss", f"have entries for the actions {list(self.actions)} only", f"{unknown}"
+            raise InputError(
+                f"loss has entries for {unknown}, which are not actions; the actions are"
+                f" {list(self.actions)}"
             )
         self.loss = loss
         self._losses = [_loss_of(loss, action) for action in self.actions]
 
     def expected_loss(self, forecast: Forecast, X: Any = None) -> Floats:
-        """Expected loss of each action under each forecast.
+        """Return the expected loss of each action under each forecast.
 
         Parameters
         ----------
         forecast : Forecast
-            Of n people, over draws or not.
+            Forecasts of n people, deterministic or over draws.
         X : table or array with n rows, optional
-            What losses that are functions depend on besides the outcome.
+            Further arguments of losses that are functions.
 
         Returns
         -------
@@ -153,7 +158,7 @@ class BayesDecision:
         Raises
         ------
         InputError
-            If a loss does not fit the outcomes it is given or is not finite.
+            If a loss returns another shape than that of its outcomes, or is not finite.
         """
         check_forecast(forecast)
         _check_people(X, len(forecast))
@@ -161,7 +166,7 @@ class BayesDecision:
         functions = []
         for j, loss in enumerate(self._losses):
             if isinstance(loss, StepLoss):
-                expected[..., j] = loss.expected(forecast)  # in closed form
+                expected[..., j] = loss.expected(forecast)
             else:
                 functions.append(j)
         if functions:
@@ -169,20 +174,20 @@ class BayesDecision:
         return expected
 
     def decide(self, forecast: Forecast, X: Any = None) -> Decisions:
-        """Choose for each forecast; parameters and errors as for `expected_loss`."""
+        """Choose an action for each forecast; parameters and errors as for `expected_loss`."""
         expected = self.expected_loss(forecast, X)
-        index = expected.argmin(axis=-1)  # of equally good actions the first
+        index = expected.argmin(axis=-1)  # ties: the first action
         return Decisions(
             self.actions, index, np.take_along_axis(expected, index[..., None], axis=-1)[..., 0]
         )
 
     def realized_loss(self, decisions: Decisions, y: ArrayLike, X: Any = None) -> Floats:
-        """Loss of the chosen actions at the outcomes.
+        """Return the loss of the chosen actions at the outcomes.
 
         Parameters
         ----------
         decisions : Decisions
-            For n people.
+            Decisions for n people, as returned by `decide`.
         y : array-like of shape (n,)
             Outcomes.
         X : table or array with n rows, optional
@@ -193,17 +198,20 @@ class BayesDecision:
         ndarray, shape of the batch
         """
         if not isinstance(decisions, Decisions):
-            raise bad_input("decisions", "be what decide returned", type(decisions).__name__)
+            raise bad_input(
+                "decisions", "be a Decisions object", type(decisions).__name__, "pass decide(...)"
+            )
         outcomes = check_finite("y", y)
         n = decisions.index.shape[0]
         if outcomes.shape != (n,):
             raise bad_input("y", f"have one outcome per person ({n})", f"shape {outcomes.shape}")
         if decisions.actions != self.actions:
-            raise bad_input(
-                "decisions", f"choose among {list(self.actions)}", f"{list(decisions.actions)}"
+            raise InputError(
+                f"decisions choose among {list(decisions.actions)}, but this BayesDecision has the"
+                f" actions {list(self.actions)}; pass the decisions of its own decide method"
             )
         _check_people(X, n)
-        # all actions at each outcome, for each draw may have chosen another
+        # losses of all actions are needed: each draw may have chosen another action
         losses = np.column_stack(
             [self._at(j, outcomes[:, None], X)[:, 0] for j in range(len(self.actions))]
         )
@@ -211,14 +219,14 @@ class BayesDecision:
         return np.asarray(losses[rows, decisions.index])
 
     def check_loss(self, y: ArrayLike, X: Any = None) -> Ints:
-        """Check that losses are non-negative and monotone in the outcome, as the guarantee needs.
+        """Check the conditions of `loss_guarantee`: losses are non-negative and monotone in y.
 
-        Step losses are checked as they are, functions at these outcomes.
+        Step losses are checked exactly, functions at the given outcomes.
 
         Parameters
         ----------
         y : array-like of shape (k,)
-            Outcomes that may occur.
+            Possible outcomes.
         X : table or array with n rows, optional
             As for `decide`.
 
@@ -231,8 +239,8 @@ class BayesDecision:
         Raises
         ------
         InputError
-            If a loss is negative somewhere (add a constant to all: decisions stay the same) or not
-            monotone.
+            If a loss is negative somewhere or not monotone. A constant added to all losses makes
+            them non-negative and changes no decision.
         """
         outcomes = np.unique(check_finite("y", y))
         return np.column_stack(
@@ -242,7 +250,7 @@ class BayesDecision:
         )
 
     def _direction(self, j: int, y: Floats, X: Any) -> Ints:
-        """Direction of one action's loss, shape (1,) or (n,)."""
+        """Return the direction of one action's loss, shape (1,) or (n,)."""
         loss = self._losses[j]
         name = f"the loss of action {self.actions[j]!r}"
         if isinstance(loss, StepLoss):
@@ -252,7 +260,7 @@ class BayesDecision:
                 return np.atleast_1d(loss.direction()).astype(np.intp)
             except InputError as error:
                 raise InputError(f"{name} must be monotone in the outcome: {error}") from error
-        # without X a function is the same for all people: one row of outcomes shows its direction
+        # without X a function is the same for all people: one row of outcomes suffices
         n = 1 if X is None else len(X)
         parts = []
         for rows in _blocks(n, y.size):
@@ -262,26 +270,26 @@ class BayesDecision:
         return np.concatenate(parts)
 
     def _at(self, j: int, y: Floats, X: Any) -> Floats:
-        """Loss of one action at outcomes of shape (n, k)."""
+        """Return the loss of one action at outcomes of shape (n, k)."""
         loss = self._losses[j]
         if isinstance(loss, StepLoss):
             return loss(y)
         name = f"the loss of action {self.actions[j]!r}"
         try:
             values = np.asarray(loss(y) if X is None else loss(y, X), dtype=np.float64)
-        except Exception as error:  # whatever a function of the user's raises
+        except Exception as error:  # a user's function may raise anything
             rows = ""
-            remedy = "write it for arrays, and pass X if it depends on more than the outcome"
+            remedy = "vectorize it over arrays, and pass X if it depends on more than the outcome"
             if X is not None:
-                rows = f" and {len(X)} rows of X (one column of them: X[...][:, None])"
-                remedy = "write it for arrays"
+                rows = f" and {len(X)} rows of X (select a column as X[...][:, None])"
+                remedy = "vectorize it over arrays"
             raise InputError(
                 f"{name} cannot be computed at outcomes of shape {y.shape}{rows}: {error}; {remedy}"
             ) from error
         if values.shape != y.shape:
-            remedy = "write it for arrays of outcomes; a constant loss is a number"
+            remedy = "vectorize it over arrays, or pass a number for a constant loss"
             raise bad_input(
-                name, f"have the shape of its outcomes, {y.shape}", f"shape {values.shape}", remedy
+                name, f"have the shape of the outcomes, {y.shape}", f"shape {values.shape}", remedy
             )
         if not np.isfinite(values).all():
             i, k = (int(place) for place in np.argwhere(~np.isfinite(values))[0])
@@ -291,14 +299,14 @@ class BayesDecision:
     def _integrate(
         self, forecast: Forecast, X: Any, functions: list[int], expected: Floats
     ) -> None:
-        """Fill in the expectations of losses that are functions, a block of people at a time."""
-        # the expectation under one forecast takes about 1,024 outcomes
+        """Fill in the expectations of losses that are functions, one block of people at a time."""
+        # the quadrature evaluates about 1,024 outcomes per forecast
         for rows in _blocks(len(forecast), 1024 * int(np.prod(expected.shape[1:-1]))):
             part = forecast[rows].distribution
             people = None if X is None else take_rows(X, rows)
             for j in functions:
-                # defaults bind the values of this turn of the loop; the quadrature gives outcomes
-                # of shape (k, m, nodes), a user's function takes (k, any)
+                # defaults bind the loop variables; the quadrature passes outcomes of shape
+                # (k, m, nodes), a user's function takes (k, any)
                 def loss(y: Floats, j: int = j, people: Any = people) -> Floats:
                     return self._at(j, y.reshape(y.shape[0], -1), people).reshape(y.shape)
 
@@ -309,7 +317,7 @@ class BayesDecision:
 
 
 def _loss_of(loss: Any, action: Hashable) -> Any:
-    """Loss of one action: a `StepLoss`, or a function of outcomes and, if given, of `X`."""
+    """Return the loss of one action: a `StepLoss`, or a function of outcomes and optionally `X`."""
     if not isinstance(loss, Mapping):
         if not callable(loss):
             raise bad_input(
@@ -317,12 +325,15 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
             )
         return lambda y, *x: loss(y, action, *x)
     if action not in loss:
-        raise bad_input("loss", f"have an entry for action {action!r}", list(loss))
+        raise InputError(
+            f"loss has no entry for action {action!r}, only for {list(loss)}; add a StepLoss, a"
+            " number or a function"
+        )
     own = loss[action]
     if isinstance(own, StepLoss) or callable(own):
         return own
     try:
-        # a number for all, or one for each person: a StepLoss without cuts
+        # a constant loss, for all people or per person, is a StepLoss without cuts
         values = np.asarray(own, dtype=np.float64)
         return StepLoss([], values[:, None] if values.ndim == 1 else [float(values)])
     except (TypeError, ValueError) as error:
@@ -331,9 +342,9 @@ def _loss_of(loss: Any, action: Hashable) -> Any:
 
 
 def check_forecast(forecast: Any) -> None:
-    """Refuse what is not a Forecast, most often the model itself."""
+    """Check that an argument is a Forecast; a frequent mistake is to pass the model."""
     if not isinstance(forecast, Forecast):
-        remedy = "ask the model for it: model.forecast(X)" if hasattr(forecast, "forecast") else ""
+        remedy = "pass model.forecast(X)" if hasattr(forecast, "forecast") else ""
         raise bad_input("forecast", "be a Forecast", type(forecast).__name__, remedy)
 
 
@@ -348,7 +359,7 @@ def _blocks(n: int, width: int) -> list[slice]:
 
 
 def _directions(losses: Floats, y: Floats, name: str) -> Ints:
-    """Directions of losses at increasing outcomes, shape (n, k) -> (n,)."""
+    """Return the directions of losses at increasing outcomes, shape (n, k) -> (n,)."""
     if (losses < 0).any():
         i, k = (int(place) for place in np.argwhere(losses < 0)[0])
         raise bad_input(name, "be at least 0", f"{losses[i, k]:g} at y = {y[k]:g}", SHIFT)
@@ -362,5 +373,7 @@ def _directions(losses: Floats, y: Floats, name: str) -> Ints:
         # the first step against the direction of the first change
         first = steps[i][np.abs(steps[i]) > least[i]][0]
         k = int(np.argmax(-np.sign(first) * steps[i] > least[i]))
-        raise bad_input(name, "rise or fall with the outcome", f"one that turns at y = {y[k]:g}")
+        raise InputError(
+            f"{name} must be monotone in the outcome, but changes direction at y = {y[k]:g}"
+        )
     return np.asarray(rises.astype(np.intp) - falls.astype(np.intp))

@@ -1,11 +1,12 @@
-"""How often the loss of a decision exceeds what its forecast promised (method: decisions).
+"""Bounds on how often a decision's loss exceeds the loss promised by its forecast.
 
-The forecast that chooses an action promises a loss, its expectation. If the loss is non-negative
+The promised loss of an action is its expectation under the forecast. If the loss is non-negative
 and rises with the outcome, it exceeds `k` times the promise only where the PIT is above `1 - 1/k`;
-if it falls, only where the PIT is below `1/k` (Markov). So the distribution of PITs bounds how
-often: by `1/k` if the direction of the chosen action is always the same, by `2/k` if not, over
-whatever the forecaster is calibrated for. For one person under an individually calibrated
-forecaster what counts is whether the direction depends on that person's draw.
+if it falls, only where the PIT is below `1/k` (Markov's inequality). The distribution of PITs
+therefore bounds the frequency of such losses among people for whom the forecaster is calibrated:
+by `1/k` if the loss of the chosen action always has the same direction, by `2/k` otherwise. For
+one person under an individually calibrated forecaster, the factor depends on whether the direction
+changes with that person's draw (method: decisions).
 """
 
 from __future__ import annotations
@@ -38,47 +39,46 @@ from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 
 CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
-"""Levels of these quantiles."""
+"""Levels of the forecast quantiles at which losses are checked for sign and direction."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LossGuarantee(Summarized):
-    """How often the realized loss exceeds `k` times the promised one, and what the theorem allows.
+    """Frequency of realized losses above `k` times the promised loss, with the theorem's bound.
 
     Parameters
     ----------
     table : DataFrame
-        A row per group and k. `group`; `kind` ("everyone", "named", or "every" for every group of a
-        mass); `mass` (NaN for named groups); `k`; `n`; `promised` and `realized`, mean losses (NaN
-        in "every" rows); `exceeded`, the share of people and draws whose loss exceeds k times the
-        promise, in "every" rows that of the people who fared worst, picked with the outcomes seen;
-        `low` and `high`, what confidence leaves possible for it: for everyone, for all named groups
-        together, from above for every group of all masses together; `bound`, the theorem's, which
-        is for groups by features, while `low` and `high` hold for any; and `verdict`: "proven" if
-        `high` is within the bound, "broken" if `low` is beyond it (then the forecaster is not
-        calibrated there, if features define the group), "no claim" if the bound is 1, else "open":
-        more rows would tell.
+        One row per group and k. `group`; `kind` ("everyone", "named", or "every" for every group of
+        a given size); `mass`, the group size (NaN for named groups); `k`; `n`; `promised` and
+        `realized`, mean losses (NaN in "every" rows); `exceeded`, the share of people and draws
+        whose loss exceeds k times the promise, in "every" rows the share in the oracle worst group
+        (chosen after seeing the outcomes); `low` and `high`, its confidence interval, simultaneous
+        over named groups, and one-sided and simultaneous over sizes for "every"; `bound`, the bound
+        of the theorem, which is for groups defined by features, while `low` and `high` are valid
+        for any group; and `verdict`: "proven" if `high` is at most the bound, "broken" if `low`
+        exceeds it (the forecaster is then not calibrated in that group, if features define it),
+        "no claim" if the bound is 1, else "open": more rows may decide.
     factor : int
-        1 where the bound for everyone is `1/k`, 2 where it is `2/k`; a named group may do better
-        than everyone.
+        1 if the bound for everyone is `1/k`, 2 if it is `2/k`; a named group may have a smaller
+        factor.
     why : str
-        What decided that.
+        The reason for the factor.
     is_randomized : bool
-        Whether a draw stands behind the forecasts. If not, the bound is that of a forecaster that
-        is calibrated on average (in a named group: in that group), and every group of a mass may
-        have all of the misses.
+        Whether the forecasts depend on draws. If not, the bound is that of a forecaster that is
+        calibrated on average (for a named group: in that group), and a group of a given size may
+        contain all exceedances.
     mixed : float
-        Share of people whose chosen action loses in different directions under different draws; NaN
-        if one draw per person does not show it.
+        Share of people for whom the direction of the chosen action's loss depends on the draw; NaN
+        if there are too few draws per person.
     promised, realized : float
         Mean promised and realized loss.
     more_low, more_high : float
-        Ends of a normal interval for the mean of what is realized more than promised.
+        Ends of a normal confidence interval for the mean of realized minus promised loss.
     confidence : float
-        Of each kind of statement.
+        Confidence level of each kind of statement.
     one_row_each : bool
-        Whether one row of each person was taken, of several: shares are then of people, not of
-        rows.
+        Whether one row per person was selected: shares are then of people, not of rows.
     """
 
     table: pd.DataFrame
@@ -168,34 +168,35 @@ def loss_guarantee(
     cluster: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> LossGuarantee:
-    """Measure how often a decision's loss exceeds k times its promise, beside the theorem's bound.
+    """Estimate how often a decision's loss exceeds k times its promise, with the theorem's bound.
 
     Parameters
     ----------
     decision : BayesDecision
-        Its losses must be non-negative and monotone in the outcome.
+        A decision whose losses are non-negative and monotone in the outcome.
     forecast : Forecast
-        Of n held-out people. If randomized, with each person's own draws, best several
-        (`draws.jittered(n, 64)`): they show whether the direction of the chosen action depends on
-        the draw, and how often the promise to each person is broken.
+        Forecasts of n held-out people. If randomized, each person needs own draws, preferably
+        several (`draws.jittered(n, 64)`): they show whether the direction of the chosen action's
+        loss depends on the draw, and how often the promise to each person is broken.
     y : array-like of shape (n,)
         Outcomes.
     X : table or array with n rows, optional
-        What losses depend on besides the outcome.
+        Further arguments of losses that are functions.
     k : float or list of float, default (2, 4, 10)
         Multiples of the promised loss, at least 1.
     groups : DataFrame, Series, dict of name to values, or list of columns of `X`, optional
-        Groups named before the rows were seen, as in `evenhand.audit`. The theorem is about groups
-        by features; a group by outcomes may fare worse under any forecaster, but is measured, too.
+        Groups chosen before seeing the rows, as in `evenhand.audit`. The theorem covers groups
+        defined by features. A group defined by outcomes may have larger losses under any
+        forecaster; it is measured all the same.
     masses : float or list of float
-        Sizes of groups, as shares of the people, for which every group is bounded.
+        Group sizes, as shares of the people, at which every group is bounded.
     confidence : float, default 0.95
-        Probability that a statement is true, for each k: the one over everyone, those of all named
-        groups together, those of every group of all masses together.
+        Confidence level for each k, separately for everyone, simultaneously for all named groups,
+        and simultaneously for every group of all sizes.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row of each, chosen at random, is used.
+        Labels of people who have several rows: one row per person, chosen at random, is used.
     random_state : int, generator or None
-        Of that choice and of the order of bets.
+        Seed of that choice and of the order of bets.
 
     Returns
     -------
@@ -204,19 +205,19 @@ def loss_guarantee(
     Raises
     ------
     InputError
-        If the input does not fit, a loss is negative or not monotone, or people share their draws.
+        If the inputs do not match, a loss is negative or not monotone, or people share draws.
 
     Notes
     -----
-    A loss that is a function is checked for its sign and direction at the outcomes given and at
-    quantiles of the forecasts. Bounds in `high` need no calibration: they are proven by the rows
-    alone. With one draw per person they are Clopper and Pearson's, else bets on the share of each
-    person's draws.
+    A loss that is a function is checked for its sign and direction at the given outcomes and at
+    quantiles of the forecasts. The bounds in `high` do not assume calibration: they follow from the
+    rows alone. With one draw per person they are Clopper-Pearson bounds, otherwise betting bounds
+    on the share of each person's draws.
 
     References
     ----------
-    Zhao, Ma & Ermon, ICML 2020, the theorem on decisions, whose second part holds under the
-    condition given here only.
+    Zhao, Ma & Ermon, ICML 2020, the theorem on decisions, whose second part is true only under the
+    condition given here.
 
     Examples
     --------
@@ -224,8 +225,8 @@ def loss_guarantee(
     >>> from evenhand.decisions import StepLoss
     >>> from evenhand.draws import jittered
     >>> y = np.random.default_rng(0).normal(size=2000)
-    >>> stated = Forecast.from_normal(np.zeros(2000), np.ones(2000))
-    >>> forecast = stated.randomized(0.1, r=jittered(2000, 32, 0))
+    >>> base = Forecast.from_normal(np.zeros(2000), np.ones(2000))
+    >>> forecast = base.randomized(0.1, r=jittered(2000, 32, 0))
     >>> bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
     >>> found = loss_guarantee(bank, forecast, y, k=2, masses=0.5, random_state=0)
     >>> found.factor, found.table["verdict"].tolist()
@@ -241,10 +242,10 @@ def loss_guarantee(
     check_fraction("confidence", confidence)
     masks = check_groups(groups, n, y if X is None else X)
     random = generator(random_state)
-    # bounds need independent people: of several rows of one person a random one is used
+    # bounds need independent rows: one random row per person is used
     rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
     _check_draws(forecast, rows)
-    # directions must hold at outcomes that may occur, not only at those that did
+    # losses must be monotone at all possible outcomes, not only at the observed ones
     ways = decision.check_loss(_likely(forecast, outcomes), X)
     made = decision.decide(forecast, X)
     seen = RealizedLosses.of(
@@ -275,29 +276,28 @@ def loss_guarantee(
 
 
 def _check_multiples(k: float | Sequence[float]) -> list[float]:
-    # below 1 the theorem's bound is above 1 and claims nothing
+    # for k < 1 the theorem's bound exceeds 1
     multiples = np.unique(check_finite("k", np.atleast_1d(k)))
     if (multiples < 1).any():
-        raise bad_input(
-            "k", "be at least 1", float(multiples.min()), "2 asks for losses of twice the promise"
-        )
+        remedy = "k=2 counts losses above twice the promise"
+        raise bad_input("k", "be at least 1", float(multiples.min()), remedy)
     return [float(multiple) for multiple in multiples]
 
 
 def _check_draws(forecast: Forecast, rows: Ints) -> None:
-    """Refuse draws that prove nothing: shared by people, or not one in each of equal cells."""
+    """Refuse draws without a guarantee: shared by people, or not one in each of equal cells."""
     if forecast.r is not None:
-        # draws of shape (1, m) are everybody's: once broadcast they are refused as shared
+        # draws of shape (1, m) apply to all people: broadcast, they are refused as shared
         draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
         check_own_draws(np.broadcast_to(draws, (len(forecast), draws.shape[1])), rows)
 
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:
-    """Outcomes at which losses are checked: observed ones, and quantiles of some forecasts."""
+    """Return outcomes at which to check losses: observed ones and quantiles of some forecasts."""
     n = len(forecast)
     # 200 people at most, and 257 outcomes of each kind
     some = forecast[np.linspace(0, n - 1, min(n, 200)).astype(np.intp)]
-    # of few people, evenly chosen: losses are the user's functions, and may be slow
+    # only some people, evenly spaced: losses are users' functions and may be slow
     quantiles = some.ppf(CHECKED_LEVELS).ravel()
     levels = np.linspace(0.0, 1.0, 257)
     return np.concatenate(

@@ -1,4 +1,4 @@
-"""Realized and promised losses of each person under a decision, for everyone and for groups."""
+"""Realized and promised losses of a decision, overall and in groups."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ from evenhand.calibration import betting_cvar, cvar, local_levels_band, share_bo
 from evenhand.decisions.bayes import Decisions
 
 WHY = {
-    "one way": "all actions lose in the same direction of the outcome, or not at all",
+    "one way": "the losses of all actions are monotone in the same direction, or constant",
     "same choice": (
-        "no person's draws, {m} each, change the direction in which the chosen action loses"
+        "for no person does the direction in which the loss of the chosen action rises change with"
+        " the draw, over {m} draws each"
     ),
     "draws": (
-        "for {share} of people the draw decides in which direction the chosen action loses: either"
-        " tail counts"
+        "for {share} of people the direction in which the loss of the chosen action rises depends"
+        " on the draw, so both tails count"
     ),
     "few draws": (
-        "actions lose in both directions, and {m} draw(s) per person do not show whether the draw"
-        " decides which: give at least {needed}, draws.jittered(n, 64)"
+        "losses of different actions rise in both directions, and {m} draw(s) per person do not"
+        " show whether the direction depends on the draw: use at least {needed},"
+        " draws.jittered(n, 64)"
     ),
-    "same for all": "everybody's chosen action loses in the same direction",
-    "both": "chosen actions lose in both directions: either tail counts",
+    "same for all": "the loss of the chosen action rises in the same direction for all people",
+    "both": "losses of chosen actions rise in both directions, so both tails count",
 }
-"""Why the theorem's bound is what it is."""
+"""Reasons for the factor 1 or 2 in the theorem's bound."""
 
 ENOUGH_DRAWS = 16
-"""Fewest draws per person that show whether the chosen direction depends on the draw."""
+"""Minimum number of draws per person to see whether the direction depends on the draw."""
 
 
 class Statement(NamedTuple):
-    """How often the loss exceeds `k` times the promise in a group; a row of a guarantee's table.
+    """Frequency of losses above `k` times the promise in a group; a row of a guarantee's table.
 
-    `low` and `high` are what confidence leaves possible for `exceeded`, `bound` is the theorem's.
+    `low` and `high` are the ends of a confidence interval for `exceeded`, `bound` is the theorem's.
     """
 
     group: str
@@ -56,7 +58,7 @@ class Statement(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether the rows prove the bound, refute it, or neither; "no claim" of a bound of 1."""
+        """Verdict of the rows on the bound: proven, broken or open; no claim if the bound is 1."""
         if self.bound >= 1:
             return "no claim"
         if self.high <= self.bound:
@@ -66,18 +68,19 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True)
 class RealizedLosses:
-    """Realized and promised losses: rows are people, columns draws.
+    """Realized and promised losses: rows are people, columns are draws.
 
     Parameters
     ----------
     losses, promised : ndarray of shape (n, m)
         Realized and promised loss.
     chosen_ways : ndarray of int, shape (n, m)
-        Direction of the outcome in which the chosen action loses: 1, -1, or 0 for neither.
+        Direction of the loss of the chosen action: 1 if it rises with the outcome, -1 if it falls,
+        0 if it is constant.
     differs : ndarray of bool, shape (n,)
-        Whether some actions of a person lose in one direction and some in the other.
+        Whether a person has actions of both directions.
     is_randomized : bool
-        Whether draws stand behind the forecasts.
+        Whether the forecasts depend on draws.
     """
 
     losses: Floats
@@ -103,7 +106,7 @@ class RealizedLosses:
         )
 
     def take(self, rows: Any) -> RealizedLosses:
-        """Return some people."""
+        """Return the losses of some people."""
         return RealizedLosses(
             self.losses[rows],
             self.promised[rows],
@@ -114,24 +117,24 @@ class RealizedLosses:
 
     @property
     def mixed(self) -> float:
-        """Share of people whose draws choose actions that lose in different directions.
+        """Share of people for whom the direction of the loss depends on the draw.
 
-        NaN if there are too few draws to show it.
+        NaN if there are too few draws per person.
         """
         if not self.is_randomized or not self.differs.any():
             return 0.0
-        # a few draws of a person may all choose alike although others would not
+        # with few draws per person, actions that other draws would choose go unnoticed
         if self.losses.shape[1] < ENOUGH_DRAWS:
             return np.nan
         return float(_both(self.chosen_ways).mean())
 
     def factor(self) -> tuple[int, str]:
-        """1 or 2, for a bound of 1/k or 2/k, and why."""
+        """Return 1 or 2, for a bound of 1/k or 2/k, and the reason."""
         if not self.is_randomized:
-            # calibrated over people, not draws: the directions of all of them count together
+            # calibration is over people, not draws: the directions of all people count
             both = bool(_both(self.chosen_ways.reshape(1, -1))[0])
             return (2, WHY["both"]) if both else (1, WHY["same for all"])
-        # per person: where no two actions lose in opposite directions, no draw can change the tail
+        # per person: without actions of opposite directions no draw can change the tail
         if not self.differs.any():
             return 1, WHY["one way"]
         m = self.losses.shape[1]
@@ -149,8 +152,11 @@ class RealizedLosses:
         confidence: float,
         random: np.random.Generator,
     ) -> list[Statement]:
-        """Statements for everyone, for all named groups together, for all masses together."""
-        # all named groups at once, by Bonferroni
+        """Return statements for everyone, for named groups and for every group of each size.
+
+        They are simultaneous within each of the three kinds.
+        """
+        # Bonferroni correction for the named groups
         shared = 1 - (1 - confidence) / max(len(groups), 1)
         return [
             self._statement("everyone", "everyone", 1.0, k, confidence, random),
@@ -172,14 +178,14 @@ class RealizedLosses:
     ) -> Statement:
         shares = self._exceeded(k)
         bound = self._bound(k)
-        if shares.size == 0:  # a group that lost its rows to clusters: nothing is known
+        if shares.size == 0:  # one row per person may leave a group without rows
             nothing = (np.nan, np.nan, np.nan)
             return Statement(group, kind, mass, k, 0, *nothing, 0.0, 1.0, bound)
         if self.losses.shape[1] == 1:
-            # one draw each: hits of independent trials, for which Clopper-Pearson is exact
+            # one draw each: independent trials, for which Clopper-Pearson intervals are exact
             low, high = share_interval(round(shares.sum()), shares.size, confidence)
         else:
-            # several: shares between 0 and 1, whose mean bets bound from each side at half the risk
+            # shares in [0, 1]: a betting bound on each side, at half the error probability
             side = 1 - (1 - confidence) / 2
             low = 1 - betting_cvar(1 - shares, 1.0, 1.0, side, random)
             high = betting_cvar(shares, 1.0, 1.0, side, random)
@@ -187,35 +193,35 @@ class RealizedLosses:
         return Statement(group, kind, mass, k, shares.size, *means, low, high, bound)
 
     def _every_group(self, k: float, masses: Floats, confidence: float) -> Iterator[Statement]:
-        """Yield statements for every group of each mass, all masses together."""
+        """Yield statements for every group of each size, simultaneous over sizes."""
         shares = self._exceeded(k)
         everyone = self._bound(k)
         if self.losses.shape[1] > 1:
             high = local_levels_band(shares, 1.0, confidence).cvar
         else:
-            # a person's one draw exceeds or not: a group may hold everybody whose promise broke
+            # one draw per person: the worst group contains all people whose loss exceeds the bound
             all_misses = share_bound(round(shares.sum()), shares.size, confidence)
 
             def high(mass: float) -> float:
                 return min(1.0, all_misses / mass)
 
         for mass in masses.tolist():
-            # without draws the misses that average calibration allows may all be in one group
+            # without draws average calibration allows all exceedances in the same group
             bound = everyone if self.is_randomized else min(1.0, everyone / mass)
             group = f"every group of {in_full(mass)}"
             means = (np.nan, np.nan, cvar(shares, mass))
             yield Statement(group, "every", mass, k, shares.size, *means, 0.0, high(mass), bound)
 
     def _exceeded(self, k: float) -> Floats:
-        """Share of each person's draws whose loss exceeds k times the promise."""
-        # by more than rounding errors: a constant loss is exactly what was promised
+        """Return the share of each person's draws whose loss exceeds k times the promise."""
+        # a tolerance for rounding errors: a constant loss equals its promise
         return np.asarray((self.losses > (1 + 1e-9) * k * self.promised).mean(axis=1))
 
     def _bound(self, k: float) -> float:
         return min(1.0, self.factor()[0] / k)
 
     def broken_promise(self, confidence: float) -> tuple[float, float]:
-        """Normal interval for the mean realized less promised loss; NaN for one person."""
+        """Return a normal interval for mean realized minus promised loss; NaN for one person."""
         more = (self.losses - self.promised).mean(axis=1)
         if more.size < 2:
             return np.nan, np.nan
@@ -224,5 +230,5 @@ class RealizedLosses:
 
 
 def _both(ways: Ints) -> Mask:
-    """Whether a row holds both directions."""
+    """Return whether each row contains both directions."""
     return np.asarray((ways > 0).any(axis=1) & (ways < 0).any(axis=1))

@@ -1,0 +1,110 @@
+"""Exact wording of the messages of `evenhand.audits`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand import Audit, Forecast, InputError, audit, audit_pit, certify, compare
+from evenhand.audits import parse_condition
+
+N = 200
+EXAMPLE = 'write for example "certified_group_error(0.2) > 0.3"'
+
+
+@cache
+def audit_of(name: str, n: int = N) -> Audit:
+    """A cheap audit of PITs, one mass and no searches."""
+    rng = np.random.default_rng(0)
+    return audit_pit(rng.random(n), masses=[0.2], n_simulations=2, random_state=0, name=name)
+
+
+class Forecaster:
+    def forecast(self, X: Any, r: Any = None) -> Forecast:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (
+            lambda: audit(Forecaster(), [[1.0]]),
+            "y is missing: an audit compares forecasts with outcomes; pass y=",
+        ),
+        (
+            lambda: certify(Forecaster(), [[1.0]]),
+            "y is missing: a certificate needs outcomes; pass y=",
+        ),
+        (
+            lambda: audit(Forecaster(), y=np.arange(30.0)),
+            "X is missing: a forecaster needs input rows; pass X=",
+        ),
+        (
+            lambda: audit(Forecaster(), np.zeros((9, 1)), np.arange(30.0)),
+            "y must have one outcome per row of X (9), got 30 outcomes",
+        ),
+        (
+            lambda: audit("model", np.zeros((30, 1)), np.arange(30.0)),
+            "model must be a forecaster or a Forecast, got str; wrap it as"
+            " RandomizedRegressor(model), or convert its output to a Forecast",
+        ),
+        (
+            lambda: audit_pit(np.full(30, 0.5), residual=[1.0]),
+            "residual must have one value per row of PITs (30), got 1",
+        ),
+        (lambda: audit_of("PITs").worst_group_error(0.25), "mass must be one of [0.2], got 0.25"),
+        (
+            lambda: compare(audit_of("first"), audit_of("second", 190)),
+            "the two audits used different rows or groups (rows in brackets): everyone (200) in the"
+            " first, everyone (190) in the second; audit both on the same rows",
+        ),
+        (
+            lambda: compare(audit_of("first"), audit_of("first")),
+            "both audits are named 'first'; pass a different name= to audit",
+        ),
+        (
+            lambda: compare(audit_of("first"), audit_of("measure")),
+            "an audit is named 'measure', which is a column of the comparison; pass another name="
+            " to audit",
+        ),
+        (
+            lambda: parse_condition("average_error"),
+            f"--fail-if must compare a quantity with a number, got 'average_error'; {EXAMPLE}",
+        ),
+        (
+            lambda: parse_condition("coverage(0.8) < 0.3"),
+            "--fail-if must be written as coverage(level, mass), got 'coverage(0.8) < 0.3';"
+            f" {EXAMPLE}",
+        ),
+        (
+            lambda: parse_condition("average_error > x"),
+            f"--fail-if 'average_error > x': 'x' is not a number; {EXAMPLE}",
+        ),
+        (
+            lambda: parse_condition("learned_group_error(0.2) > 0.3").holds(audit_of("PITs")),
+            "condition 'learned_group_error(0.2) > 0.3' cannot be evaluated: the audit learned no"
+            " groups because it had no features; provide more rows or --features, use a larger"
+            " group size or, for all people, average_error",
+        ),
+        (
+            lambda: parse_condition("oracle_group_error(0.3) > 0.3").holds(audit_of("PITs")),
+            "condition 'oracle_group_error(0.3) > 0.3' cannot be evaluated: mass must be one of"
+            " [0.2], got 0.3; use another group size",
+        ),
+        (
+            lambda: parse_condition("certified_group_error(0.2) > 0.3").holds(audit_of("PITs")),
+            "condition 'certified_group_error(0.2) > 0.3' cannot be evaluated: with only one"
+            " deterministic forecast per person no data can bound the error in every group of 20%"
+            " of people; use learned_group_error(0.2), for groups defined by features, or, for all"
+            " people, average_error",
+        ),
+    ],
+)
+def test_messages_are_sentences(act: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        act()
+    assert str(raised.value) == message
