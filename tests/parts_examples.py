@@ -127,13 +127,13 @@ def bad_folder(folder: Path, case: str) -> tuple[Path, str]:
     part = table[200:300].copy()
     if case == "truncated":
         place.write_bytes(place.read_bytes()[:-200])
-        return folder, "part-2.parquet must be a readable .parquet file"
+        return folder, "part-2.parquet is not a readable .parquet file"
     if case == "no column":
         part.drop(columns="std").to_parquet(place)
-        return folder, "no 'std'"
+        return folder, "'std' is missing"
     if case == "missing":
         part.iloc[17, part.columns.get_loc("y")] = np.nan
-        told = "part-2.parquet: column 'y' must have no missing values, got 1 (the first in row 18)"
+        told = "part-2.parquet: column 'y' has 1 missing value, the first in row 18"
     elif case == "infinite":
         part.iloc[17, part.columns.get_loc("y")] = np.inf
         told = "part-2.parquet: column 'y', row 18 must be finite"

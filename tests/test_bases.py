@@ -694,11 +694,11 @@ def test_a_model_that_cannot_be_stored_is_attached_at_load(name: str, tmp_path: 
     make, attach = ATTACHED[name]
     model = make().fit(X, Y)
     with pytest.warns(
-        UserWarning, match=r"saved without a model inside: .* cannot be stored .*estimator="
+        UserWarning, match=r"saved without an inner model: .* cannot be stored .*estimator="
     ):
         save(model, tmp_path)
     with pytest.raises(
-        InputError, match=r"saved without .*; load it with load\(folder, estimator=\.\.\.\)"
+        InputError, match=r"saved without .*; pass .* load\(folder, estimator=\.\.\.\)"
     ) as caught:
         load(tmp_path)
     assert "\n" not in str(caught.value)

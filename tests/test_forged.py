@@ -31,8 +31,7 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
 from evenhand import BoostedDistributionRegressor, InputError, RandomizedRegressor, load, save
-from evenhand.store import archives
-from evenhand.store.manifest import digest, sealed
+from evenhand.store import check_archive, digest, sealed
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(90, 3))
@@ -89,7 +88,7 @@ FORGED_TREES: dict[str, tuple[dict[str, Any], str]] = {
     "feature beyond the end": ({"feature": 3}, "feature of a tree's node is out of range"),
     "feature far beyond the end": ({"feature": 2**40}, "feature of a tree's node is out of range"),
     "feature negative": ({"feature": -1}, "feature of a tree's node is out of range"),
-    "too deep": ({"max_depth": 1}, "deeper than it says"),
+    "too deep": ({"max_depth": 1}, "deeper than declared"),
 }
 
 TREES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
@@ -120,18 +119,18 @@ def test_a_forged_tree_is_refused(kind: str, name: str, tmp_path: Path) -> None:
     refused(tmp_path, message)
 
 
-def test_a_tree_that_says_it_has_fewer_nodes_is_refused(tmp_path: Path) -> None:
+def test_a_tree_that_declares_fewer_nodes_is_refused(tmp_path: Path) -> None:
     estimator = saved(DecisionTreeRegressor(max_depth=4), tmp_path)
     n_nodes = estimator.tree_.node_count  # a larger number is corrected by scikit-learn
     planted(with_schema(skops.io.dumps(estimator), "node_count", n_nodes, 3), tmp_path)
-    refused(tmp_path, "another number of nodes than it says")
+    refused(tmp_path, "number of nodes of a tree is not the declared one")
 
 
 def test_trees_of_another_width_than_their_ensemble_are_refused(tmp_path: Path) -> None:
     estimator = saved(RandomForestRegressor(2, max_depth=4), tmp_path)
     estimator.n_features_in_ = 1
     planted(skops.io.dumps(estimator), tmp_path)
-    refused(tmp_path, "another number of features than its ensemble")
+    refused(tmp_path, "number of features of a tree differs")
     for tree in estimator.estimators_:
         tree.n_features_in_ = 1
     planted(skops.io.dumps(estimator), tmp_path)
@@ -153,7 +152,7 @@ HISTOGRAMS: dict[str, tuple[str, Any, str]] = {
     "feature": ("feature_idx", 1000, "feature of a tree's node is out of range"),
     "negative feature": ("feature_idx", -7, "feature of a tree's node is out of range"),
     "categories": ("bitset_idx", 10**6, "categories of a tree's node"),
-    "number by categories": ("is_categorical", 1, "splits a number by categories"),
+    "number by categories": ("is_categorical", 1, "splits a numeric feature by categories"),
 }
 
 
@@ -201,37 +200,43 @@ def test_histogram_trees_with_an_encoder_are_left_out_at_save_and_refused_at_loa
     boosting = HistGradientBoostingRegressor(
         max_iter=3, categorical_features=[2], min_samples_leaf=3
     )
-    with pytest.warns(UserWarning, match="saved without a model inside"):
+    with pytest.warns(UserWarning, match="saved without an inner model"):
         saved(boosting, tmp_path / "first")
     estimator = saved(HistGradientBoostingRegressor(max_iter=3), tmp_path / "second")
     estimator._preprocessor = SelectKBest(k=1).fit(X, Y)
     planted(skops.io.dumps(estimator), tmp_path / "second")
-    refused(tmp_path / "second", "encode categories are never stored|types that are not allowed")
+    refused(tmp_path / "second", "encode categories|types that are not allowed")
 
 
-NEIGHBOURS: dict[str, tuple[Callable[[list[Any]], None], str]] = {
-    "row": (lambda state: state[1].__setitem__(0, 10**9), "a row in a tree of neighbours"),
+NEIGHBORS: dict[str, tuple[Callable[[list[Any]], None], str]] = {
+    "row": (
+        lambda state: state[1].__setitem__(0, 10**9),
+        "a row of a neighbor tree is out of range",
+    ),
     "end": (
         lambda state: state[2]["idx_end"].__setitem__(-1, 10**9),
-        "rows of a node of neighbours",
+        "rows of a neighbor tree's node",
     ),
     "start": (
         lambda state: state[2]["idx_start"].__setitem__(-1, -5),
-        "rows of a node of neighbours",
+        "rows of a neighbor tree's node",
     ),
     "leaf": (
         lambda state: state[2]["is_leaf"].__setitem__(-1, 0),
         "child of a tree's node is out of range",
     ),
-    "rows": (lambda state: state.__setitem__(0, state[0][:5].copy()), "another number of rows"),
-    "nodes": (lambda state: state.__setitem__(6, 10**6), "another number of nodes"),
+    "rows": (
+        lambda state: state.__setitem__(0, state[0][:5].copy()),
+        "number of rows of a neighbor tree",
+    ),
+    "nodes": (lambda state: state.__setitem__(6, 10**6), "number of nodes of a neighbor tree"),
 }
 
 
 @pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
-@pytest.mark.parametrize("name", NEIGHBOURS)
-def test_a_forged_tree_of_neighbours_is_refused(name: str, algorithm: Any, tmp_path: Path) -> None:
-    change, message = NEIGHBOURS[name]
+@pytest.mark.parametrize("name", NEIGHBORS)
+def test_a_forged_neighbor_tree_is_refused(name: str, algorithm: Any, tmp_path: Path) -> None:
+    change, message = NEIGHBORS[name]
     estimator = saved(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path)
     state = [
         value.copy() if isinstance(value, np.ndarray) else value
@@ -258,7 +263,7 @@ def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -
     estimator.coef_ = forged
     members = read_members(skops.io.dumps(estimator))
     planted(zipped(members), tmp_path)
-    refused(tmp_path, r"types that are not allowed: scipy\.sparse")
+    refused(tmp_path, r"types that are not allowed, scipy\.sparse")
     # the parent class is trusted by skops, and any matrix is read under its name
     parent = sparse.spmatrix
     schema = json.loads(members["schema.json"])
@@ -335,12 +340,12 @@ BOOSTERS: dict[str, tuple[Callable[[str], str], str]] = {
     "more leaves": (lambda text: text.replace("num_leaves=", "num_leaves=9", 1), "damaged"),
     "other sizes": (
         lambda text: re.sub(r"tree_sizes=\d", "tree_sizes=9", text),
-        "other sizes than it says",
+        "sizes of its trees",
     ),
-    "no sizes": (lambda text: re.sub(r"tree_sizes=.*\n", "", text), "other sizes than it says"),
+    "no sizes": (lambda text: re.sub(r"tree_sizes=.*\n", "", text), "sizes of its trees"),
     "more features": (
         lambda text: text.replace("max_feature_idx=3", "max_feature_idx=300"),
-        "must have 4 features",
+        "4 features",
     ),
     "more classes": (
         lambda text: text.replace("num_class=1", "num_class=9"),
@@ -437,26 +442,26 @@ def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path: Path) ->
         header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
     )
     planted(zipped(members | {name: header.getvalue()}), tmp_path)
-    refused(tmp_path, "declares 8,000,000,000,000 bytes and holds")
+    refused(tmp_path, "declares 8,000,000,000,000 bytes but contains 128")
 
 
 def test_a_bomb_inside_a_sparse_matrix_is_refused() -> None:
     inner = zipped({"data.npy": b"", "zeros": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
     with pytest.raises(InputError, match="unpacks to"):
-        archives.check_archive(zipped({"matrix.npz": inner}))
+        check_archive(zipped({"matrix.npz": inner}))
 
 
 def test_too_many_members_and_other_compressions_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(InputError, match="compressed in a way"):
-        archives.check_archive(zipped({"a": b"a" * 1000}, zipfile.ZIP_LZMA))
-    monkeypatch.setattr(archives, "MOST_MEMBERS", 2)
+    with pytest.raises(InputError, match="compression"):
+        check_archive(zipped({"a": b"a" * 1000}, zipfile.ZIP_LZMA))
+    monkeypatch.setattr("evenhand.store.archives.MOST_MEMBERS", 2)
     with pytest.raises(InputError, match="3 members, more than 2"):
-        archives.check_archive(zipped(dict.fromkeys("abc", b"")))
+        check_archive(zipped(dict.fromkeys("abc", b"")))
 
 
 def test_a_large_sparse_model_is_within_the_bounds(tmp_path: Path) -> None:
     rows = sparse.random(2000, 50, density=0.2, format="csr", random_state=0)
     content = skops.io.dumps(KNeighborsRegressor(algorithm="brute").fit(rows, np.arange(2000.0)))
-    archives.check_archive(content)
+    check_archive(content)

@@ -7,6 +7,7 @@ import io
 import itertools
 import os
 import pickle
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -32,7 +33,6 @@ from evenhand.tables import (
     open_parts,
     read_table,
 )
-from evenhand.tables.parts import _in_blocks
 
 N_ROWS = 23
 
@@ -118,11 +118,16 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 12))
-def test_batches_of_any_lengths_are_cut_anew(lengths: list[int], size: int) -> None:
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any), st.integers(1, 12))
+def test_row_groups_of_any_lengths_are_cut_anew(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], size: int
+) -> None:
+    file = tmp_path_factory.mktemp("groups") / "t.parquet"
     ends = np.cumsum([0, *lengths])
-    batches = [pa.record_batch({"x": np.arange(a, b)}) for a, b in itertools.pairwise(ends)]
-    found = [table.column("x").to_pylist() for table in _in_blocks(batches, size)]
+    with pq.ParquetWriter(file, pa.schema({"x": pa.int64()})) as writer:
+        for a, b in itertools.pairwise(ends):
+            writer.write_table(pa.table({"x": np.arange(a, b)}))
+    found = [block["x"].tolist() for _, block in open_parts(file).blocks(0, size=size)]
     assert found == [
         list(range(ends[-1]))[start : start + size] for start in range(0, ends[-1], size)
     ]
@@ -197,14 +202,14 @@ def test_a_column_may_be_required_in_one_part_and_not_in_another(tmp_path: Path)
 def test_whole_numbers_that_floats_confuse_are_refused_with_their_column(tmp_path: Path) -> None:
     pd.DataFrame({"x": [2**53 + 1]}).to_parquet(tmp_path / "a.parquet")
     pd.DataFrame({"x": [0.5]}).to_parquet(tmp_path / "b.parquet")
-    said = "a.parquet: column 'x' must hold values that fit double"
-    assert said in reading_complaint(open_parts(tmp_path))
-    with pytest.raises(InputError, match=said):
+    facts = r"a\.parquet: column 'x' .*double"
+    assert re.search(facts, reading_complaint(open_parts(tmp_path)))
+    with pytest.raises(InputError, match=facts):
         read_table(tmp_path)
 
 
 def damaged(folder: Path) -> dict[str, str]:
-    """Write two good parts and bad ones between; return what is said of each bad one."""
+    """Write two good parts and bad ones between; return what the error of each bad one names."""
     good = pd.DataFrame({"id": ["a", "b"], "x": [1.0, 2.0]})
     for name in ("p0.parquet", "p9.parquet", "p1.parquet"):
         good.to_parquet(folder / name)
@@ -217,14 +222,14 @@ def damaged(folder: Path) -> dict[str, str]:
     (folder / "p7.csv.gz").write_bytes(b"id,x\na,1\n")
     (folder / "p8.txt").write_text("a note")
     return {
-        "p1.parquet": "must be a readable .parquet file",
-        "p2.parquet": "must have the columns of p0.parquet, got no 'x'",
-        "p3.parquet": "column 'x' must hold double as the parts before it do, got ",
-        "p4.parquet": "must hold a table, got an empty file",
-        "p5.parquet": "must be a readable .parquet file",
-        "p6.csv": "must have the columns of p0.parquet, got no 'x', 'y' besides",
-        "p7.csv.gz": "must be a readable .csv.gz file",
-        "p8.txt": "must end in .csv, .csv.gz, .parquet",
+        "p1.parquet": r"readable \.parquet file",
+        "p2.parquet": r"p0\.parquet: 'x' is missing",
+        "p3.parquet": "column 'x' .*string.* double",
+        "p4.parquet": "empty file",
+        "p5.parquet": r"readable \.parquet file",
+        "p6.csv": r"p0\.parquet: 'x' is missing, 'y' is additional",
+        "p7.csv.gz": r"readable \.csv\.gz file",
+        "p8.txt": r"\.csv, \.csv\.gz, \.parquet",
     }
 
 
@@ -234,19 +239,19 @@ def test_bad_parts_are_named_or_skipped_with_the_reason(tmp_path: Path) -> None:
     assert parts.names == ("p0.parquet", "p9.parquet")
     assert joined(parts)["x"].tolist() == [1.0, 2.0, 1.0, 2.0]
     assert list(parts.skipped) == list(expected)
-    for name, said in expected.items():
-        assert said in parts.skipped[name]
+    for name, facts in expected.items():
+        assert re.search(facts, parts.skipped[name])
         assert name in parts.skipped[name]
         assert "\n" not in parts.skipped[name]
-    for name, said in expected.items():
+    for name, facts in expected.items():
         message = complaint(tmp_path)
         assert str(tmp_path / name) in message
-        assert said in message
+        assert re.search(facts, message)
         (tmp_path / name).unlink()
     assert len(open_parts(tmp_path)) == 2
 
 
-def test_the_first_good_part_tells_the_columns(tmp_path: Path) -> None:
+def test_the_first_good_part_determines_the_columns(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "b.parquet")
     pd.DataFrame({"y": [1]}).to_parquet(tmp_path / "c.parquet")
@@ -260,16 +265,16 @@ def test_the_first_good_part_tells_the_columns(tmp_path: Path) -> None:
 
 def test_a_table_without_any_good_part_or_row_is_refused(tmp_path: Path) -> None:
     assert "no such path" in complaint(tmp_path / "none")
-    assert "must hold at least one part" in complaint(tmp_path)
+    assert "without parts" in complaint(tmp_path)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    assert "must hold at least one good part, got none of 1; " in complaint(tmp_path, skip_bad=True)
+    assert re.search(r"no part .*of 1.*a\.parquet", complaint(tmp_path, skip_bad=True))
     rows_of(0).to_parquet(tmp_path / "a.parquet")
-    assert "must have at least one row of data" in complaint(tmp_path)
+    assert "no rows" in complaint(tmp_path)
     (tmp_path / "b.csv").write_text(",".join(rows_of(1).columns) + "\n")
-    assert "must have at least one row of data" in complaint(tmp_path)
+    assert "no rows" in complaint(tmp_path)
 
 
-def test_parts_without_rows_tell_columns_but_no_types(tmp_path: Path) -> None:
+def test_parts_without_rows_give_columns_but_no_types(tmp_path: Path) -> None:
     pd.DataFrame({name: np.zeros(0) for name in rows_of(1)}).to_parquet(tmp_path / "a.parquet")
     rows_of(3).to_parquet(tmp_path / "b.parquet")
     parts = open_parts(tmp_path)
@@ -280,40 +285,36 @@ def test_parts_without_rows_tell_columns_but_no_types(tmp_path: Path) -> None:
     rows_of(2).to_csv(tmp_path / "b.csv", index=False)
     assert len(joined(open_parts(tmp_path))) == 2
     pd.DataFrame({"x": []}).to_parquet(tmp_path / "c.parquet")
-    assert "c.parquet must have the columns of a.parquet" in complaint(tmp_path)
+    assert re.search(r"c\.parquet .*columns .*a\.parquet", complaint(tmp_path))
 
 
 def test_a_parquet_column_that_comes_twice_is_refused(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
     pq.write_table(table, tmp_path / "t.parquet")
-    assert "column 'x' must appear once, got 2 times" in complaint(tmp_path / "t.parquet")
+    assert re.search("'x' .*2 times", complaint(tmp_path / "t.parquet"))
 
 
 def test_csv_headers_are_checked_when_opened_and_rows_when_read(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("0.5,7\n1,2\n")
-    assert "the first line must name the columns" in complaint(file)
+    assert "first line" in complaint(file)
     file.write_text("id,x\na,1\nb\n")
-    assert "row 2 must have 2 value(s) as the header has, got 1 ('b')" in reading_complaint(
-        open_parts(file)
-    )
+    assert re.search("row 2 .*1 value, 'b'.*header has 2", reading_complaint(open_parts(file)))
     file.write_bytes(b"id,x\na,1\n\xff,2\n")
-    assert "column 'id', row 2 must be UTF-8 text" in reading_complaint(open_parts(file))
+    assert re.search("column 'id', row 2 .*UTF-8", reading_complaint(open_parts(file)))
 
 
 def test_unknown_columns_parts_and_sizes_are_refused_before_reading(tmp_path: Path) -> None:
     rows_of(3).to_parquet(tmp_path / "t.parquet")
     parts = open_parts(tmp_path)
-    with pytest.raises(InputError, match=r"t\.parquet has no column 'gapy', only .*'gappy'\?"):
+    with pytest.raises(InputError, match=r"t\.parquet .*'gapy'.*'gappy'\?"):
         parts.blocks(0, ["gapy"])
-    with pytest.raises(InputError, match="columns must name at least one column, got none"):
+    with pytest.raises(InputError, match=r"^columns .*at least one"):
         parts.blocks(0, [])
-    with pytest.raises(InputError, match="size must be an integer of at least 1, got 0"):
+    with pytest.raises(InputError, match=r"^size .*at least 1.* 0"):
         parts.blocks(0, size=0)
     for i in (-1, 1):
-        with pytest.raises(
-            InputError, match=f"i must be the number of a part, from 0 to 0, got {i}"
-        ):
+        with pytest.raises(InputError, match=f"^i .*part.* 0 to 0.* {i}"):
             parts.blocks(i)
 
 
@@ -334,27 +335,25 @@ def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_
     with TableWriter(file) as writer:
         for seed in range(3):
             writer.write(rows_of(50, seed))
-    # the last byte of a page: one value would be another, and only the checksum tells
+    # the last byte of a page: one value would be another, and only the checksum shows it
     _, stop = page_of(file, 2, 1)
     flip(file, stop - 1, stop)
     parts = open_parts(file)
     blocks = parts.blocks(0, ["q0.5"], size=50)
     assert [start for start, _ in (next(blocks), next(blocks))] == [0, 50]
-    with pytest.raises(
-        InputError, match=r"t\.parquet must be a readable \.parquet file, got an error"
-    ):
+    with pytest.raises(InputError, match=r"t\.parquet .*readable \.parquet file \("):
         next(blocks)
     assert joined(parts, ["q0"])["q0"].tolist() == [
         x for seed in range(3) for x in rows_of(50, seed)["q0"]
     ]
-    with pytest.raises(InputError, match="must be a readable"):
+    with pytest.raises(InputError, match="readable"):
         read_table(file)
 
 
 def test_damaged_pages_without_checksums_are_named_too(tmp_path: Path) -> None:
     rows_of(200).to_parquet(tmp_path / "t.parquet", row_group_size=100)
     flip(tmp_path / "t.parquet", *page_of(tmp_path / "t.parquet", 1, 0))
-    assert "must be a readable .parquet file" in reading_complaint(open_parts(tmp_path))
+    assert "readable .parquet file" in reading_complaint(open_parts(tmp_path))
 
 
 def test_what_pandas_notes_in_a_file_need_not_be_whole(tmp_path: Path) -> None:
@@ -374,13 +373,13 @@ def test_a_part_that_changed_or_went_since_it_was_opened_is_named(tmp_path: Path
         parts = open_parts(folder)
         with TableWriter(folder / f"t{ending}") as writer:
             writer.write(pd.DataFrame({"x": [1], "z": [2]}))
-        assert "no 'y', 'z' besides" in reading_complaint(parts)
+        assert "'y' is missing, 'z' is additional" in reading_complaint(parts)
         parts.paths[0].unlink()
-        assert "must be a readable" in reading_complaint(parts)
+        assert "readable" in reading_complaint(parts)
     rows_of(3).to_parquet(tmp_path / "t.parquet")
     parts = open_parts(tmp_path / "t.parquet")
     rows_of(4).to_parquet(tmp_path / "t.parquet")
-    assert "must have 3 rows as when it was opened, got 4" in reading_complaint(parts)
+    assert re.search("3 rows when it was opened.* 4", reading_complaint(parts))
 
 
 def test_parts_can_be_pickled(tmp_path: Path) -> None:
@@ -410,20 +409,20 @@ def test_complaints_about_a_block_name_the_row_of_the_file(tmp_path: Path) -> No
     pd.DataFrame({"x": x, "id": [f"a{i}" if i != 17 else "" for i in range(30)]}).to_parquet(
         tmp_path / "t.parquet"
     )
-    said = []
+    complaints = []
     for start, block in open_parts(tmp_path).blocks(0, size=10):
         for take, column in ((number_column, "x"), (id_column, "id")):
             try:
                 take(block, column, source="t.parquet", start=start)  # type: ignore[operator]
             except InputError as error:
-                said.append(str(error))
-    assert len(said) == 3
-    assert "column 'x' must have no missing values, got 1 (the first in row 13)" in said[0]
-    assert "column 'id', row 18 must hold an id" in said[1]
-    assert "column 'x', row 26 must be finite, got inf" in said[2]
-    with pytest.raises(InputError, match="row 20013 must hold a number, got 'no'"):
+                complaints.append(str(error))
+    assert len(complaints) == 3
+    assert re.search("column 'x' .*1 missing.*row 13", complaints[0])
+    assert re.search("column 'id', row 18 .*no id", complaints[1])
+    assert re.search("column 'x', row 26 .*finite.* inf", complaints[2])
+    with pytest.raises(InputError, match=r"row 20013 .*number.* 'no'"):
         number_column(pd.DataFrame({"x": ["1", "no"]}), "x", source="t.csv", start=20_011)
-    with pytest.raises(InputError, match=r"row 20013 must hold text or a whole number, got 0\.5"):
+    with pytest.raises(InputError, match=r"row 20013 .*text.* 0\.5"):
         id_column(pd.DataFrame({"id": [0.5]}), "id", source="t.csv", start=20_012)
 
 
@@ -489,16 +488,12 @@ def write_two(file: Path, second: pd.DataFrame | None) -> None:
 
 @pytest.mark.parametrize("ending", TABLE_ENDINGS)
 @pytest.mark.parametrize(
-    ("second", "error", "said"),
+    ("second", "error", "facts"),
     [
         (None, StoppedError, None),
-        (
-            pd.DataFrame({"x": [1]}),
-            InputError,
-            "the block after row 1 must have the columns of the first block, got no",
-        ),
-        (pd.DataFrame({"x": [1], "y": ["b"], "z": [1]}), InputError, "'z' besides"),
-        (pd.DataFrame([[1, "b", "c"]], columns=["x", "y", "y"]), InputError, "'y' more than once"),
+        (pd.DataFrame({"x": [1]}), InputError, "block after row 1 .*first block.*'y' is missing"),
+        (pd.DataFrame({"x": [1], "y": ["b"], "z": [1]}), InputError, "'z' is additional"),
+        (pd.DataFrame([[1, "b", "c"]], columns=["x", "y", "y"]), InputError, "'y' is repeated"),
     ],
 )
 def test_an_error_leaves_the_old_file_and_nothing_else(
@@ -506,13 +501,13 @@ def test_an_error_leaves_the_old_file_and_nothing_else(
     ending: str,
     second: pd.DataFrame | None,
     error: type[Exception],
-    said: str | None,
+    facts: str | None,
 ) -> None:
     file = tmp_path / f"t{ending}"
     for old in (None, b"old"):
         if old is not None:
             file.write_bytes(old)
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=facts):
             write_two(file, second)
         assert os.listdir(tmp_path) == ([] if old is None else [file.name])
     assert file.read_bytes() == b"old"
@@ -521,9 +516,7 @@ def test_an_error_leaves_the_old_file_and_nothing_else(
 def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(
-        InputError, match="block after row 1: column 'x' must hold values that fit int64"
-    ):
+    with pytest.raises(InputError, match=r"block after row 1: column 'x' .*int64"):
         write_two(tmp_path / "t.parquet", pd.DataFrame({"x": [0.5], "y": ["b"]}))
     assert os.listdir(tmp_path) == []
 
@@ -541,9 +534,9 @@ def test_the_file_appears_only_when_it_is_whole(tmp_path: Path, ending: str) -> 
 def write_on_after_an_error(file: Path, frame: pd.DataFrame) -> None:
     with TableWriter(file) as writer:
         writer.write(frame)
-        with pytest.raises(InputError, match="no 'day'"):
+        with pytest.raises(InputError, match="'day' is missing"):
             writer.write(frame.drop(columns="day"))
-        with pytest.raises(InputError, match="must be open for writing"):
+        with pytest.raises(InputError, match="writer is closed"):
             writer.write(frame)
 
 
@@ -553,14 +546,14 @@ def test_a_writer_cannot_be_used_closed_empty_or_after_an_error(
 ) -> None:
     file, frame = tmp_path / f"t{ending}", rows_of(2)
     writer = TableWriter(file)
-    with pytest.raises(InputError, match="must be open for writing"):
+    with pytest.raises(InputError, match="writer is closed"):
         writer.write(frame)
-    with pytest.raises(InputError, match="must be given at least one block, got none"), writer:
+    with pytest.raises(InputError, match="no block was written"), writer:
         pass
-    with pytest.raises(InputError, match="got an error in a write"):
+    with pytest.raises(InputError, match="could not be written"):
         write_on_after_an_error(file, frame)
     assert os.listdir(tmp_path) == []
-    with pytest.raises(InputError, match="must end in"):
+    with pytest.raises(InputError, match=r"'\.txt'"):
         TableWriter(tmp_path / "t.txt")
 
 
@@ -585,5 +578,5 @@ def test_the_head_of_a_csv_file_is_read_past_rows_of_the_wrong_length(tmp_path: 
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1\n1,2,3\n")
     assert open_parts(path).columns == ("a", "b")
-    with pytest.raises(InputError, match=r"row 1 must have 2 value\(s\) as the header has, got 1"):
+    with pytest.raises(InputError, match=r"row 1 .*1 value.*header has 2"):
         next(iter(open_parts(path).blocks(0)))

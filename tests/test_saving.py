@@ -403,7 +403,7 @@ def test_a_save_without_certificate_removes_that_of_the_old_model(
     assert not (tmp_path / "certificate.json").exists()
     assert not (tmp_path / "report.html").exists()
     assert penalty_of(load(tmp_path)) == 7.0
-    with pytest.raises(InputError, match=r"the model has no certificate\.json"):
+    with pytest.raises(InputError, match=r"no readable certificate\.json"):
         store.read_certificate(tmp_path)
 
 
@@ -439,11 +439,11 @@ def test_the_certificate_of_another_model_is_refused_and_loading_warns(
     put(packed[0], 0, tmp_path / "first")
     save(ridge(7.0), tmp_path / "second")
     shutil.copy(tmp_path / "first" / "certificate.json", tmp_path / "second")
-    with pytest.raises(InputError, match="proves nothing about") as caught:
+    with pytest.raises(InputError, match="no guarantee for") as caught:
         store.read_certificate(tmp_path / "second")
     assert "\n" not in str(caught.value)
     assert str(tmp_path / "second" / "certificate.json") in str(caught.value)
-    with pytest.warns(UserWarning, match="proves nothing about"):
+    with pytest.warns(UserWarning, match="no guarantee for"):
         assert penalty_of(load(tmp_path / "second")) == 7.0
 
 

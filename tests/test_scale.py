@@ -706,7 +706,7 @@ def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path: Path, endi
     with pytest.raises(InputError) as caught:
         audit_parts(GIVEN, folder, "y", id_column="id", sample_size=100, **QUICK)
     assert (
-        f"part-2{ending}: column 'id', row 51: 17 is the id of part-0{ending}, row 18 too"
+        f"part-2{ending}: column 'id', row 51 repeats the id 17 of part-0{ending}, row 18"
         in str(caught.value)
     )
     assert "--cluster id" in str(caught.value)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def test_csv_parts_take_the_types_of_parquet_parts_beside_them(tmp_path: Path) -
     written(tmp_path, "id,x\n008,2\n", "b.csv")
     assert read_table(tmp_path).values.tolist() == [[1.5, "007"], [2.0, "008"]]
     written(tmp_path, "id,x\n008,old\n", "b.csv")
-    assert "b.csv: column 'x' must hold values that fit double" in complaint(tmp_path)
+    assert re.search(r"b\.csv: column 'x' .*double.*old", complaint(tmp_path))
 
 
 def test_integer_and_decimal_parts_join_as_decimals(tmp_path: Path) -> None:
@@ -107,40 +108,34 @@ def test_the_part_that_differs_is_named(tmp_path: Path) -> None:
     written(tmp_path, "id,x\na,1\n", "a.csv")
     written(tmp_path, "id,y\nb,2\n", "b.csv")
     message = complaint(tmp_path)
-    assert "b.csv must have the columns of a.csv, got no 'x', 'y' besides" in message
+    assert re.search(r"b\.csv .*a\.csv: 'x' is missing, 'y' is additional", message)
     for name, values in (("a.parquet", [1]), ("b.parquet", ["old"])):
         (tmp_path / name.replace("parquet", "csv")).unlink()
         pd.DataFrame({"x": values}).to_parquet(tmp_path / name)
     message = complaint(tmp_path)
-    assert "b.parquet: column 'x' must hold int64 as the parts before it do, got" in message
+    assert re.search(r"b\.parquet: column 'x' .*string.*int64", message)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "facts"),
     [
-        ("", "must hold a table, got an empty file"),
-        ("a,b\n", "must have at least one row of data"),
-        ("a,b\n1,2\n3\n4,5\n", "row 2 must have 2 value(s) as the header has, got 1 ('3')"),
-        (
-            'a,b\n"x\ny",2\n\n3,4,5\n',
-            "row 2 must have 2 value(s) as the header has, got 3 ('3,4,5')",
-        ),
-        ("Loans of 2020\na,b\n1,2\n", "row 1 must have 1 value(s) as the header has, got 2"),
-        ("a,b,a\n1,2,3\n", "column 'a' must appear once, got 2 times"),
-        ("0.3,17\n0.4,18\n", "the first line must name the columns, got '0.3,17'"),
-        ("a;b\n1;2\n", "must separate values by commas, got 'a;b'"),
-        (b"a,b\n1,x\n2,\xe9t\xe9\n", "column 'b', row 2 must be UTF-8 text, got b'\\xe9t\\xe9'"),
-        (b"\xe9t\xe9,b\n1,2\n", "must be a readable .csv file, got an error ('utf-8' codec"),
-        (
-            b"a,b\n1,2\n3,4\x00\n",
-            "column 'b', row 2 must hold text without NUL characters, got '4\\x00'",
-        ),
+        ("", "empty file"),
+        ("a,b\n", "no rows"),
+        ("a,b\n1,2\n3\n4,5\n", "row 2 .*1 value, '3'.*header has 2"),
+        ('a,b\n"x\ny",2\n\n3,4,5\n', "row 2 .*3 values, '3,4,5'.*header has 2"),
+        ("Loans of 2020\na,b\n1,2\n", "row 1 .*2 values.*header has 1"),
+        ("a,b,a\n1,2,3\n", "column name 'a' .*2 times"),
+        ("0.3,17\n0.4,18\n", r"first line .*'0\.3,17'"),
+        ("a;b\n1;2\n", "commas.*'a;b'"),
+        (b"a,b\n1,x\n2,\xe9t\xe9\n", r"column 'b', row 2 .*UTF-8.*b'\\xe9t\\xe9'"),
+        (b"\xe9t\xe9,b\n1,2\n", r"readable \.csv file \('utf-8' codec"),
+        (b"a,b\n1,2\n3,4\x00\n", r"column 'b', row 2 .*NUL.*'4\\x00'"),
     ],
 )
 def test_damaged_csv_files_are_refused_in_one_line(
-    tmp_path: Path, content: str | bytes, said: str
+    tmp_path: Path, content: str | bytes, facts: str
 ) -> None:
-    assert said in complaint(written(tmp_path, content))
+    assert re.search(facts, complaint(written(tmp_path, content)))
 
 
 def people(n: int, column: int, first: int, last: int) -> str:
@@ -157,8 +152,8 @@ def test_two_stray_quotes_do_not_swallow_the_people_between(
     tmp_path: Path, column: int, apart: int
 ) -> None:
     message = complaint(written(tmp_path, people(80, column, 5, 5 + apart)))
-    assert f"row 6 must hold one value, got '{['name 5', 'town 5', '', 'f'][column]}" in message
-    assert "look for a quote that is never closed" in message
+    first = ["name 5", "town 5", "", "f"][column]
+    assert re.search(rf"row 6 .*{apart + 1} lines.* '{first}.*; .*quote.*never closed", message)
 
 
 def test_values_of_several_lines_are_values(tmp_path: Path) -> None:
@@ -169,20 +164,17 @@ def test_values_of_several_lines_are_values(tmp_path: Path) -> None:
 
 def test_undecodable_ids_are_refused_with_their_row(tmp_path: Path) -> None:
     message = complaint(written(tmp_path, b"id\na\n\xff\n"))
-    assert "column 'id', row 2 must be UTF-8 text" in message
+    assert re.search(r"column 'id', row 2 .*UTF-8.*\\xff", message)
 
 
 def test_files_that_are_not_tables_are_refused(tmp_path: Path) -> None:
     assert "no such path" in complaint(tmp_path / "none.csv")
-    assert "must end in .csv, .csv.gz, .parquet, got '.xlsx'" in complaint(
-        written(tmp_path, "x", "t.xlsx")
-    )
-    assert "must be a readable .parquet file" in complaint(written(tmp_path, "x", "t.parquet"))
-    assert "must be a readable .csv.gz file" in complaint(
-        written(tmp_path, "a,b\n1,2\n", "t.csv.gz")
-    )
+    wrong_ending = complaint(written(tmp_path, "x", "t.xlsx"))
+    assert re.search(r"\.csv, \.csv\.gz, \.parquet.*'\.xlsx'", wrong_ending)
+    assert "readable .parquet file" in complaint(written(tmp_path, "x", "t.parquet"))
+    assert "readable .csv.gz file" in complaint(written(tmp_path, "a,b\n1,2\n", "t.csv.gz"))
     (tmp_path / "folder").mkdir()
-    assert "must hold at least one part" in complaint(tmp_path / "folder")
+    assert "without parts" in complaint(tmp_path / "folder")
 
 
 def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(
@@ -213,28 +205,21 @@ def test_number_column_gives_floats(values: list[object], expected: list[float])
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "facts"),
     [
-        (["1", "n/a", "?"], "t.csv: column 'x', row 3 must hold a number, got '?'"),
-        (
-            ["1", "n/a", "2"],
-            "t.csv: column 'x' must have no missing values, got 1 (the first in row 2)",
-        ),
-        (
-            [1.0, np.nan, np.nan],
-            "t.csv: column 'x' must have no missing values, got 2 (the first in row 2)",
-        ),
-        (pd.array([None, 1], dtype="Int64"), "got 1 (the first in row 1)"),
-        ([1.0, 2.0, -np.inf], "t.csv: column 'x', row 3 must be finite, got -inf"),
-        (pd.to_datetime(["2020-01-01"]), "t.csv: column 'x' must hold numbers, got datetime64"),
-        ([None, None], "must have no missing values, got 2 (the first in row 1)"),
-        (["1", "a\nb" + "c" * 100], r"row 2 must hold a number, got 'a\nbccc"),
+        (["1", "n/a", "?"], r"^t\.csv: column 'x', row 3 .*number.* '\?'"),
+        (["1", "n/a", "2"], r"^t\.csv: column 'x' .*1 missing.*row 2"),
+        ([1.0, np.nan, np.nan], r"^t\.csv: column 'x' .*2 missing.*row 2"),
+        (pd.array([None, 1], dtype="Int64"), "1 missing.*row 1"),
+        ([1.0, 2.0, -np.inf], r"^t\.csv: column 'x', row 3 .*finite.* -inf"),
+        (pd.to_datetime(["2020-01-01"]), r"^t\.csv: column 'x' .*numbers.*datetime64"),
+        ([None, None], "2 missing.*row 1"),
+        (["1", "a\nb" + "c" * 100], r"row 2 .*number.* 'a\\nbccc"),
     ],
 )
-def test_number_column_names_the_row_and_the_value(values: list[object], said: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_number_column_names_the_row_and_the_value(values: list[object], facts: str) -> None:
+    with pytest.raises(InputError, match=facts) as caught:
         number_column(pd.DataFrame({"x": values}), "x", source="t.csv")
-    assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -243,7 +228,7 @@ def test_an_absent_column_is_answered_with_the_nearest_and_all_names() -> None:
     for taker in (number_column, id_column):
         with pytest.raises(
             InputError,
-            match=r"has no column 'incom', only Income, age; .*'Income'\?",
+            match=r"^t\.csv .*'incom'.* Income, age; .*'Income'\?",
         ):
             taker(table, "incom", source="t.csv")
     with pytest.raises(InputError, match="'zzz'"):
@@ -267,19 +252,18 @@ def test_ids_are_text_or_whole_numbers_as_given(
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "facts"),
     [
-        (["a", None], "row 2 must hold an id, got a missing value"),
-        (["a", ""], "row 2 must hold an id, got a missing value"),
-        ([1.0, np.nan], "row 1 must hold text or a whole number, got 1.0"),
-        ([1e20], "row 1 must hold text or a whole number, got 1e+20"),
-        ([True], "row 1 must hold text or a whole number, got True"),
+        (["a", None], "'id', row 2 .*no id"),
+        (["a", ""], "'id', row 2 .*no id"),
+        ([1.0, np.nan], r"row 1 .*text.* 1\.0"),
+        ([1e20], r"row 1 .*text.* 1e\+20"),
+        ([True], "row 1 .*text.* True"),
     ],
 )
-def test_ids_that_could_be_confused_are_refused(values: list[object], said: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_ids_that_could_be_confused_are_refused(values: list[object], facts: str) -> None:
+    with pytest.raises(InputError, match=facts):
         id_column(pd.DataFrame({"id": values}), "id", source="t.csv")
-    assert said in str(caught.value)
 
 
 @settings(max_examples=25, deadline=None)
@@ -315,12 +299,12 @@ def test_the_same_table_gives_the_same_gzipped_bytes(tmp_path: Path) -> None:
 def test_places_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None:
     assert check_writable(tmp_path / "r.HTML", (".html",)) == tmp_path / "r.HTML"
     (tmp_path / "folder.csv").mkdir()
-    for name, said in [
-        ("t.txt", "must end in"),
-        ("none/t.csv", "must lie in an existing folder"),
-        ("folder.csv", "must be a file, got a folder"),
+    for name, facts in [
+        ("t.txt", r"t\.txt .*\.parquet.*'\.txt'"),
+        ("none/t.csv", "no folder .*none"),
+        ("folder.csv", r"folder\.csv is a folder"),
     ]:
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=facts):
             write_table(pd.DataFrame({"x": [1]}), tmp_path / name)
     assert os.listdir(tmp_path) == ["folder.csv"]
 
@@ -389,7 +373,7 @@ def test_no_half_is_empty_where_the_median_is_the_largest_value() -> None:
     ],
     ids=str,
 )
-def test_the_name_of_a_half_states_a_cut_that_parts_the_rows(values: Any, cut: str | None) -> None:
+def test_the_name_of_a_half_gives_a_cut_that_parts_the_rows(values: Any, cut: str | None) -> None:
     groups = group_columns(pd.DataFrame({"v": values}), ["v"], source="t.csv")
     (low, low_rows), (high, high_rows) = groups.items()
     shown = low.removeprefix("v <= ")
@@ -439,9 +423,7 @@ def test_many_dates_are_halved_at_a_date_of_the_table(zone: str | None) -> None:
 
 
 def test_a_column_of_names_makes_no_thousand_groups() -> None:
-    with pytest.raises(
-        InputError, match="column 'v' must have at most 100 distinct values, got 101"
-    ):
+    with pytest.raises(InputError, match=r"column 'v' .*100 distinct values.*101"):
         groups_of([f"n{i}" for i in range(101)])
 
 

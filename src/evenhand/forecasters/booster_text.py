@@ -1,4 +1,4 @@
-"""Check of the text of a stored LightGBM model, which LightGBM itself reads without checks."""
+"""Validation of stored LightGBM models, which LightGBM itself reads unchecked."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ PER_NODE = ("split_feature", "threshold", "decision_type", "left_child", "right_
 PER_NODE_OPTIONAL = ("split_gain", "internal_value", "internal_weight", "internal_count")
 PER_LEAF_OPTIONAL = ("leaf_weight", "leaf_count")
 
+_WRONG_SIZES = "the sizes of its trees are not the declared ones"
+
 
 def check_booster_text(text: str, n_features: int) -> None:
-    """Refuse a booster with indices out of range, or trees of another length than declared.
+    """Refuse a booster with indices out of range or trees whose lengths are not as declared.
 
     Parameters
     ----------
     text : str
-        What `Booster.model_to_string` gave: one tree per iteration, without linear leaves.
+        Output of `Booster.model_to_string`, with one tree per iteration and no linear leaves.
     n_features : int
-        Features that the booster predicts from.
+        Number of features of the booster.
     """
     try:
         header, trees = _sections(text)
-        # a feature that a booster does not know of would be read past the end of the row
+        # with another number of features, LightGBM would read past the end of the row
         fits = int(header["max_feature_idx"]) + 1 == n_features
         if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
-            raise InputError("it must have one tree per iteration")
+            raise InputError("it does not have one tree per iteration")
         for tree in trees if fits else ():
             _check_tree(tree, n_features)
     except InputError as error:
@@ -41,34 +43,36 @@ def check_booster_text(text: str, n_features: int) -> None:
             f"a stored booster is damaged ({type(error).__name__}: {error})"
         ) from error
     if not fits:
-        raise InputError(f"the stored boosters do not fit: each must have {n_features} features")
+        raise InputError(
+            f"a stored booster does not have the {n_features} features of the training table"
+        )
 
 
 def _sections(text: str) -> tuple[Fields, list[Fields]]:
-    """Cut the text where LightGBM will: at the sizes of trees that the header gives."""
-    # sizes are in bytes, and names of features may not be ASCII
+    """Split the text as LightGBM does, by the tree sizes in the header."""
+    # sizes are in bytes, and feature names need not be ASCII
     content = text.encode()
     start = content.find(b"\nTree=") + 1
     header = _fields(content[: start or content.find(b"\nend of trees")])
     sizes = [int(size) for size in header.get("tree_sizes", "").split()]
     if any(size <= 0 for size in sizes) or (sizes and not start):
-        raise InputError("its trees have other sizes than it says")
+        raise InputError(_WRONG_SIZES)
     ends = list(accumulate(sizes, initial=start))
     pieces = [content[a:b] for a, b in pairwise(ends)]
     whole = all(piece.startswith(b"Tree=") and piece.count(b"Tree=") == 1 for piece in pieces)
     rest = content[ends[-1] :] if sizes else content
     if not whole or b"\nTree=" in rest or rest.startswith(b"Tree=") or b"end of trees" not in rest:
-        raise InputError("its trees have other sizes than it says")
+        raise InputError(_WRONG_SIZES)
     return header, [_fields(piece) for piece in pieces]
 
 
 def _fields(content: bytes) -> Fields:
     fields: Fields = {}
-    # of two lines with one name LightGBM might follow the one that was not checked
+    # if a name appears twice, LightGBM might use the line that was not checked
     for line in content.decode().strip("\n").split("\n"):
         name, equals, value = line.partition("=")
         if name in fields or (equals and name.startswith(" ")):
-            raise InputError(f"it names {name!r} twice")
+            raise InputError(f"it contains {name!r} twice")
         fields[name] = value
     return fields
 
@@ -76,7 +80,7 @@ def _fields(content: bytes) -> Fields:
 def _check_tree(tree: Fields, n_features: int) -> None:
     n_leaves = int(tree["num_leaves"])
     n_nodes = n_leaves - 1
-    # linear leaves hold further indices, and our forecasters grow none
+    # linear leaves contain further indices, and our forecasters do not grow them
     if n_leaves < 1 or tree.get("is_linear", "0") != "0":
         raise InputError("a tree has no leaves, or linear ones")
     _check_length(tree["leaf_value"], n_leaves)
@@ -91,7 +95,7 @@ def _check_tree(tree: Fields, n_features: int) -> None:
     node = np.arange(n_nodes)
     for side in ("left_child", "right_child"):
         child = _integers(tree[side])
-        # a child is a later node, or a leaf, counted from -1 down
+        # a child is a later node, or a leaf, numbered -1, -2, ...
         if not np.all(np.where(child >= 0, (child > node) & (child < n_nodes), child >= -n_leaves)):
             raise InputError("a child of a tree's node is out of range")
     _check_categories(tree)
@@ -99,7 +103,7 @@ def _check_tree(tree: Fields, n_features: int) -> None:
 
 def _check_categories(tree: Fields) -> None:
     n_sets = int(tree.get("num_cat", "0"))
-    # for a split by category the threshold is the number of a set of categories
+    # for a split by categories, the threshold is the number of a set of categories
     by_category = (_integers(tree["decision_type"]) & 1) > 0
     which = np.array([float(value) for value in tree["threshold"].split()])[by_category]
     if not np.all((which >= 0) & (which < max(n_sets, 0))):

@@ -1,15 +1,18 @@
-"""Save and load forecasters as folders without pickle.
+"""Saving and loading of forecasters as folders, without pickle.
 
-`model.json` holds everything but arrays, a hash of each other file and one of itself; arrays are
-safetensors, scikit-learn parts skops files with a fixed list of allowed types. Models that skops
-cannot store safely are only named; they are attached again at load. Other files carry their hash in
-their names and `model.json` is replaced last, in one step: a save that is interrupted leaves the
-old model as it was, with its certificate and report.
+`model.json` contains everything except arrays, and the hashes of all files including itself. Arrays
+are stored as safetensors, scikit-learn estimators as skops files with a fixed list of allowed
+types. Models that skops cannot store safely are recorded by name and attached again at load. All
+other files have their hash in their names, and `model.json` is replaced last and atomically: an
+interrupted save leaves the old model unchanged, with its certificate and report.
 """
 
+from evenhand.store.archives import check_archive as check_archive
 from evenhand.store.certificates import CERTIFICATE, REPORT, ids_digest, people_record
 from evenhand.store.folder import check_folder, write_model
 from evenhand.store.manifest import FORMAT
+from evenhand.store.manifest import digest as digest
+from evenhand.store.manifest import sealed as sealed
 from evenhand.store.models import load, read_certificate, save
 from evenhand.store.packing import PackedModel, pack
 

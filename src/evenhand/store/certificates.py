@@ -1,8 +1,8 @@
-"""Certificates in model folders: what binds them to one model and one report, and whom they name.
+"""Certificates in model folders, and their binding to one model, one report and one set of people.
 
-A certificate holds the hash of its model, `model_sha256`, and of its report, `report_sha256`. It
-names nobody: of the people that a model is certified on it holds their number and one salted hash
-of all of them.
+A certificate contains the hash of its model, `model_sha256`, and of its report, `report_sha256`. It
+contains no ids: the people on whom a model is certified are recorded as their number and a single
+salted hash.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ REPORT = "report.html"
 
 
 def ids_digest(ids: Iterable[Any], salt: str) -> str:
-    """Return the salted hash of a set of people, as `certificate.json` holds it.
+    """Return the salted hash of a set of people, as stored in `certificate.json`.
 
-    It is the SHA-256 of a JSON list without blanks, in ASCII: the salt, then all ids as text (NFC),
-    sorted.
+    It is the SHA-256 of a JSON list in ASCII without blanks: the salt, followed by all ids as
+    sorted text (NFC).
 
     Parameters
     ----------
     ids : iterable of int or str
-        The ids; where the table was certified without ids, the numbers of its rows, counted from 1.
+        The ids; for a table certified without ids, its row numbers from 1.
     salt : str
         The salt of the certificate.
 
     Examples
     --------
-    Whether a certificate is on these very people:
+    Check whether a certificate was computed on exactly these people:
 
     >>> certified_on = {"n": 2, "salt": "1f0e", "sha256": ids_digest(["ann", "bob"], "1f0e")}
     >>> ids_digest(["bob", "ann"], certified_on["salt"]) == certified_on["sha256"]
@@ -44,19 +44,19 @@ def ids_digest(ids: Iterable[Any], salt: str) -> str:
     >>> ids_digest(["bob", "cat"], certified_on["salt"]) == certified_on["sha256"]
     False
     """
-    # sorted and as text: the hash is of a set of people, whatever the order and the type
+    # sorted text, so that the hash does not depend on the order or the type of the ids
     names = sorted(id_text(value) for value in ids)
     return digest(json.dumps([salt, *names], separators=(",", ":")).encode())
 
 
 def people_record(ids: Iterable[Any], named_by: str) -> dict[str, Any]:
-    """Return what a certificate holds of its people: how many, and their salted hash.
+    """Return the number and the salted hash of people, for a certificate.
 
-    The salt is new each time, so that two certificates do not show whether they are on the same
-    people.
+    Each record has a new salt, so that two certificates do not reveal whether they were computed on
+    the same people.
     """
     people = list(ids)
-    # without a salt, a guess of the people could be tested against the hash
+    # without a salt, a guessed set of people could be checked against the hash
     salt = secrets.token_hex(16)
     return {
         "n": len(people),
@@ -69,22 +69,25 @@ def people_record(ids: Iterable[Any], named_by: str) -> dict[str, Any]:
 def bound(
     certificate: dict[str, Any] | None, report: bytes | None, sha256: str
 ) -> dict[str, bytes]:
-    """Return the companions of a model by name, the certificate last and bound to the others."""
+    """Return report and certificate of a model by file name, with the hashes that bind them.
+
+    The certificate is last. Empty without a certificate.
+    """
     if certificate is None:
         return {}
-    # a certificate holds for one model: its hash ties the two together
+    # the hash of the model makes the certificate valid for this model only
     hashes = {"model_sha256": sha256, "report_sha256": None if report is None else digest(report)}
     content = (json.dumps(certificate | hashes, indent=2) + "\n").encode()
     return ({} if report is None else {REPORT: report}) | {CERTIFICATE: content}
 
 
 def staged(folder: Path, sha256: str, name: str) -> Path:
-    """Return where a companion lies until the manifest names its model."""
+    """Return the temporary path of a certificate or report, used until the manifest is replaced."""
     return folder / f".evenhand-{sha256[:16]}-{name}"
 
 
 def parsed(path: Path) -> dict[str, Any] | None:
-    """Read a certificate; None if there is none, or none of ours."""
+    """Read a certificate; None if there is none, or the file was not written by this package."""
     try:
         content = json.loads(read_plain(path))
     except (InputError, ValueError, RecursionError):
@@ -94,11 +97,11 @@ def parsed(path: Path) -> dict[str, Any] | None:
 
 
 def remove_report(folder: Path, certificate: dict[str, Any]) -> None:
-    """Remove the report of a certificate, and no other page of that name."""
+    """Remove the report of a certificate, but no other file of that name."""
     path = folder / REPORT
     if not path.is_file() or path.is_symlink():
         return
-    # certificates of release 0.1.0 hold no hash of their report
+    # certificates of release 0.1.0 do not contain the hash of their report
     if (
         "report_sha256" not in certificate
         or digest(path.read_bytes()) == certificate["report_sha256"]

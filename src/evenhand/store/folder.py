@@ -1,12 +1,12 @@
-"""Model folders: writing all files of a model in one step, and reading them while others write.
+"""Atomic writing of model folders, and reading of folders that others may be writing.
 
-Every file but the manifest has a name that holds a hash, and the manifest is replaced last. A save
-holds a lock that other saves wait for. Loading takes no lock, so that it works on folders that
-cannot be written to: it starts again when the manifest was replaced meanwhile.
+Every file except the manifest has its hash in its name, and the manifest is replaced last. A save
+takes a lock that other saves wait for. Loading takes no lock, so that it works on write-protected
+folders: it starts again if the manifest has been replaced in the meantime.
 
-A certificate and a report keep plain names, which people open. They are written under names that
-hold the hash of their model, and count from the moment in which the manifest does; only then they
-are renamed. What a killed save leaves half done is finished or removed by the next one.
+Certificate and report have plain names, as people open them. They are first written under temporary
+names that contain the hash of their model, and are renamed once the manifest has been replaced. The
+next save completes or removes the files of a killed save.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from evenhand._files import replace_file, sweep_partials, sync_folder
 from evenhand._locks import SAVING, is_old, one_writer
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError
 from evenhand.store.certificates import CERTIFICATE, REPORT, bound, parsed, remove_report, staged
 from evenhand.store.manifest import MANIFEST, mark, read_manifest
 from evenhand.store.packing import PackedModel
@@ -30,16 +30,15 @@ _MODEL_FILE = re.compile(r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops)")
 _STAGED_FILE = re.compile(r"\.evenhand-[0-9a-f]{16}-(certificate\.json|report\.html)")
 
 MOST_READS = 1000
-"""Times that reading starts again because somebody saves; each time a whole save has come
-between."""
+"""Largest number of times that reading starts again because of another save."""
 
 Found = TypeVar("Found")
 
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
-    """Return the folder if files could be written to it, there already or not.
+    """Return the path of a model folder, existing or not, if files could be written to it.
 
-    Call this before long work.
+    Meant to be called before long work.
 
     Examples
     --------
@@ -49,16 +48,12 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     'first'
     """
     target = Path(folder)
-    # the nearest folder that exists decides whether the rest can be made
-    there = next(path for path in (target, *target.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise bad_input(
-            str(target), "be a folder, there already or not", f"the file {there}", "name another"
-        )
-    if not os.access(there, os.W_OK):
-        raise bad_input(
-            str(target), "lie in a folder that can be written to", str(there), "choose another"
-        )
+    # the nearest existing folder decides whether the others can be created
+    nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise InputError(f"{target} cannot be a folder: {nearest} is a file; name another folder")
+    if not os.access(nearest, os.W_OK):
+        raise InputError(f"{target}: the folder {nearest} is write-protected; choose another")
     return target
 
 
@@ -68,20 +63,19 @@ def write_model(
     certificate: dict[str, Any] | None = None,
     report: bytes | None = None,
 ) -> None:
-    """Replace a model together with its certificate and report, or leave all of them as they were.
+    """Replace a model, its certificate and its report in one step.
 
     Parameters
     ----------
     packed : PackedModel
         The model.
     folder : path
-        Made if it is not there.
+        Model folder, created if needed.
     certificate : dict, optional
-        What is certified of this model; the hashes of the model and of the report are added.
-        Without it, the folder has no certificate afterwards: that of another model proves nothing
-        about this one.
+        Certificate of this model; the hashes of the model and of the report are added. Without one,
+        an old certificate is removed: it gives no guarantee for the new model.
     report : bytes, optional
-        The page that belongs to the certificate.
+        Report page of the certificate.
     """
     target = check_folder(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -93,48 +87,48 @@ def write_model(
                 replace_file(target / name, content)
             for name, content in companions.items():
                 replace_file(staged(target, packed.sha256, name), content)
-            # the manifest last: until then the folder holds the old model, whole
+            # the manifest last: until then the folder contains the complete old model
             replace_file(target / MANIFEST, packed.manifest)
         finally:
-            # whichever model the manifest names by now
+            # after a failure too: the manifest may name the old model or the new one
             failure = _settle(target, alone)
             if failure is not None:
-                # a second try before people are warned
+                # a second attempt before a warning
                 failure = _settle(target, alone)
     if failure is not None:
         message = (
-            f"{target}: the certificate or the report is not in its place ({failure.strerror});"
+            f"{target}: the certificate or the report could not be renamed ({failure.strerror});"
             " save again"
         )
         warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def read_steadily(source: Path, read: Callable[[dict[str, Any]], Found]) -> Found:
-    """Read a folder that others may be saving to.
+    """Read a model folder that another process may be saving to.
 
-    `read` is called with its manifest until that stays the same.
+    `read` is called with the manifest, again if the manifest has been replaced in the meantime.
     """
     for _ in range(MOST_READS - 1):
         before = mark(source)
         try:
             return read(read_manifest(source))
         except InputError:
-            # an error counts only if no save came between: otherwise files of two models were mixed
+            # after another save the error may come from a mixture of old and new files: try again
             if mark(source) == before:
                 raise
     return read(read_manifest(source))
 
 
 def is_being_saved(source: Path) -> bool:
-    """Return whether a save is running, or was killed."""
+    """Return whether a save is running or was killed."""
     return (source / SAVING).exists()
 
 
 def _settle(folder: Path, alone: bool) -> OSError | None:
-    """Put the companions of the manifest's model in place, and remove what no model needs.
+    """Rename certificate and report of the manifest's model, and remove files no longer needed.
 
-    Returns what keeps a companion from its place. Files that cannot be removed do no harm: nothing
-    names them.
+    Returns the error if renaming fails. Files that cannot be removed are ignored, as nothing refers
+    to them.
     """
     sweep_partials(folder)
     try:
@@ -143,22 +137,21 @@ def _settle(folder: Path, alone: bool) -> OSError | None:
         sha256 = str(manifest["sha256"])
         needed = {file["file"] for file in manifest["files"].values()}
     except (InputError, KeyError, TypeError, AttributeError):
-        return None  # damaged, or of a newer release: what it needs is not known
+        return None  # damaged or from a newer release: the files it needs are unknown
     failure = _place_companions(folder, sha256)
     needed |= (
         {staged(folder, sha256, name).name for name in (CERTIFICATE, REPORT)} if failure else set()
     )
     for path in (*_listed(folder, _MODEL_FILE), *_listed(folder, _STAGED_FILE)):
         with suppress(OSError):
-            # without locks another save may be running that has written its files and not yet its
-            # manifest
+            # without locks, another save may have written its files but not yet its manifest
             if path.name not in needed and (alone or is_old(path)):
                 path.unlink(missing_ok=True)
     return failure
 
 
 def _place_companions(folder: Path, sha256: str) -> OSError | None:
-    """Rename the staged certificate and report of a model, and remove those of another model."""
+    """Rename the temporary certificate and report of a model; remove those of another model."""
     certificate, report = (staged(folder, sha256, name) for name in (CERTIFICATE, REPORT))
     try:
         old = parsed(folder / CERTIFICATE)
@@ -167,7 +160,7 @@ def _place_companions(folder: Path, sha256: str) -> OSError | None:
                 remove_report(folder, old)
             if report.exists():
                 os.replace(report, folder / REPORT)
-            # last: until then the staged one is read
+            # last: until then the temporary one is read
             os.replace(certificate, folder / CERTIFICATE)
             sync_folder(folder)
         elif old is not None and sha256 and old["model_sha256"] != sha256:
@@ -179,6 +172,6 @@ def _place_companions(folder: Path, sha256: str) -> OSError | None:
 
 
 def _listed(folder: Path, names: re.Pattern[str]) -> list[Path]:
-    """List the plain files of a folder whose names match."""
+    """List the plain files of a folder whose names match a pattern."""
     entries = (path for path in folder.iterdir() if names.fullmatch(path.name))
     return [path for path in entries if path.is_file() and not path.is_symlink()]

@@ -1,4 +1,4 @@
-"""Manifest of a model folder, `model.json`, which holds the hashes of the other files."""
+"""Manifest of a model folder, `model.json`, with the hashes of all files."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from typing import Any
 from evenhand._validate import InputError
 
 FORMAT = 1
-"""Version of the folder's layout that this release writes, and the newest that it reads."""
+"""Format version that this release writes, and the newest that it reads."""
 
 MANIFEST = "model.json"
 
 _UNSEALED = "0" * 64
-"""Stands in the manifest where its own hash goes, while that is taken."""
+"""Placeholder in the manifest for its own hash while the hash is computed."""
+
+_CHANGED = "is damaged or was changed after it was saved (its hash differs)"
+_SAVE_AGAIN = "save the model again"
 
 Mark = tuple[int, int, int] | None
 """Identity of the file `model.json`, which changes with each save."""
 
 
 def digest(content: bytes) -> str:
-    """Return the SHA-256 of some bytes as text."""
+    """Return the SHA-256 of bytes as hexadecimal text."""
     return hashlib.sha256(content).hexdigest()
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of an error of another package, cut to one short line."""
+    """Return the message of an error from another package, shortened to one line."""
     return " ".join(str(error).split())[:200]
 
 
 def sealed(manifest: dict[str, Any]) -> bytes:
-    """Return the manifest as text that holds the hash of itself."""
+    """Return the manifest as JSON that contains its own hash."""
     try:
-        # the hash stands near the top, before any text that could look like its place
+        # the hash is near the top, before any text that could look like its placeholder
         head = {"format": FORMAT, "sha256": _UNSEALED}
         text = json.dumps(head | manifest, indent=2, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
@@ -45,7 +48,7 @@ def sealed(manifest: dict[str, Any]) -> bytes:
 
 
 def mark(source: Path) -> Mark:
-    """Return the identity of the manifest; None if there is none."""
+    """Return the identity of the manifest file; None if there is no manifest."""
     try:
         found = (source / MANIFEST).stat()
     except OSError:
@@ -58,10 +61,13 @@ def read_manifest(source: Path) -> dict[str, Any]:
     path = source / MANIFEST
     if not source.is_dir():
         raise InputError(
-            f"{source}: no such model folder; make one with evenhand fit or evenhand.save"
+            f"{source}: no such model folder; create one with evenhand fit or evenhand.save"
         )
     if not path.exists():
-        raise InputError(f"{source}: not a model folder, it has no {MANIFEST}")
+        raise InputError(
+            f"{source} is not a model folder, as it has no {MANIFEST}; create one with evenhand fit"
+            " or evenhand.save"
+        )
     content = read_plain(path)
     try:
         text = content.decode()
@@ -70,49 +76,48 @@ def read_manifest(source: Path) -> dict[str, Any]:
         seal = str(manifest.get("sha256"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"{path}: damaged, not a model description ({error_text(error)}); save the model anew"
+            f"{path} is damaged, as it is not a model description ({error_text(error)});"
+            f" {_SAVE_AGAIN}"
         ) from error
     if not isinstance(version, int) or version < 1:
-        raise InputError(f"{path}: damaged, format {version!r}; save the model anew")
-    # a newer format may mean other things by the same names
+        raise InputError(f"{path} is damaged, as its format is {version!r}; {_SAVE_AGAIN}")
+    # a newer format may use the same names with other meanings
     if version > FORMAT:
         written_by = manifest.get("written_by", "a newer release")
         raise InputError(
-            f"{path}: format {version} is newer than {FORMAT}, which this release reads; use"
+            f"{path} has format {version}, but this release reads formats up to {FORMAT}; use"
             f" {written_by}"
         )
-    # the hash was taken with zeros in its own place
+    # the hash was computed with zeros in its place
     if digest(text.replace(seal, _UNSEALED, 1).encode()) != seal:
-        raise InputError(
-            f"{path}: damaged or changed since it was saved (its hash differs); save the model anew"
-        )
+        raise InputError(f"{path} {_CHANGED}; {_SAVE_AGAIN}")
     return manifest
 
 
 def read_file(source: Path, file: dict[str, str]) -> bytes:
     """Read a file of the folder and check its hash; nothing outside the folder is opened."""
     name = str(file["file"])
-    # a manifest of somebody else's must not make us read other files
+    # a foreign manifest must not make us read other files
     if Path(name).name != name or name in ("", ".", ".."):
         raise InputError(
-            f"{source / MANIFEST}: file {name!r} leaves the model folder; do not use this model"
+            f"{source / MANIFEST} refers to the file {name!r} outside the model folder; do not use"
+            " this model"
         )
     content = read_plain(source / name)
     if digest(content) != file["sha256"]:
-        damage = "damaged or changed since it was saved (its hash differs)"
-        raise InputError(f"{source / name}: {damage}; save the model anew")
+        raise InputError(f"{source / name} {_CHANGED}; {_SAVE_AGAIN}")
     return content
 
 
 def read_plain(path: Path) -> bytes:
-    """Read a file that is neither a link nor anything else than a file."""
+    """Read a file; refuse symbolic links, folders and devices."""
     if path.is_symlink():
-        raise InputError(f"{path}: is a link; model folders hold plain files only")
+        raise InputError(
+            f"{path} is a symbolic link, but model folders contain plain files only; {_SAVE_AGAIN}"
+        )
     if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is not a plain file; save the model anew")
+        raise InputError(f"{path} is not a plain file; {_SAVE_AGAIN}")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror}); save the model anew"
-        ) from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); {_SAVE_AGAIN}") from error

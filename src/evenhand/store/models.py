@@ -21,16 +21,16 @@ def save(model: Forecaster, folder: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : forecaster
-        One of ours, fitted; scikit-learn estimators inside are stored too. Other models and
-        functions inside, which cannot be stored safely, are named in a warning: keep them yourself
-        and give them to `load`.
+        A fitted forecaster of this package; scikit-learn estimators inside it are stored too. Other
+        models and functions inside it cannot be stored safely and are named in a warning: keep them
+        and pass them to `load`.
     folder : path
-        Made if it is not there. A model that is there already is replaced in one step.
+        Model folder, created if needed. A model in it is replaced atomically.
 
     Raises
     ------
     InputError
-        If the model is no forecaster of ours, or one of its parameters cannot be stored.
+        If the model is not a forecaster of this package, or a parameter cannot be stored.
 
     Examples
     --------
@@ -59,20 +59,20 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     folder : path
         The model folder.
     estimator : estimator, function or list, optional
-        The fitted model or the function that `save` left out, by its warning, or a list of them in
-        the order it named them. That it is the same one is your word: only the name of its class or
-        function is compared.
+        The fitted model or function that `save` could not store and named in its warning, or a list
+        of them in the order of the warning. Only the name of the class or function is compared, not
+        its content.
 
     Returns
     -------
     forecaster
-        Its forecasts at the same draws are those of the saved one.
+        The forecaster; at equal draws its forecasts equal those of the saved one.
 
     Raises
     ------
     InputError
-        If the folder is missing, damaged, changed or of a newer format, or holds types that are not
-        allowed; or if `estimator` is not what was left out.
+        If the folder is missing, damaged, changed, of a newer format or contains types that are not
+        allowed; or if `estimator` does not have the name of the missing model.
     MissingExtraError
         If the model needs a package that is not installed.
 
@@ -80,7 +80,7 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     --------
     >>> load("no/such/folder")
     Traceback (most recent call last):
-    evenhand._validate.InputError: no/such/folder: no such model folder; make one with ...
+    evenhand._validate.InputError: no/such/folder: no such model folder; create one with ...
     """
     source = Path(folder)
     model = read_steadily(source, lambda manifest: _rebuilt(manifest, source, estimator))
@@ -101,18 +101,18 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        What `evenhand fit --max-group-error` wrote to `certificate.json`.
+        The content of `certificate.json`, which `evenhand fit --max-group-error` writes.
 
     Raises
     ------
     InputError
-        If there is no certificate, or it is that of another model than the one in the folder.
+        If there is no certificate, or it belongs to a model other than the one in the folder.
 
     Examples
     --------
     >>> read_certificate("no/such/folder")
     Traceback (most recent call last):
-    evenhand._validate.InputError: no/such/folder: no such model folder; make one with ...
+    evenhand._validate.InputError: no/such/folder: no such model folder; create one with ...
     """
     source = Path(folder)
     return read_steadily(source, lambda manifest: _certificate_of(manifest, source))
@@ -120,40 +120,37 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
     sha256 = str(manifest["sha256"])
-    # a save that was killed leaves the certificate of its model under this name, and an older one
-    # in its place
+    # a killed save leaves its certificate under the temporary name, and an older one may have the
+    # final name
     for path in (staged(source, sha256, CERTIFICATE), source / CERTIFICATE):
         certificate = parsed(path)
         if certificate is not None and certificate["model_sha256"] == sha256:
             return certificate
     if certificate is None:
         remedy = "certify a model with evenhand fit --max-group-error"
-        raise InputError(f"{source}: the model has no {CERTIFICATE} that can be read; {remedy}")
+        raise InputError(f"{source} has no readable {CERTIFICATE}; {remedy}")
     raise InputError(_of_another_model(source, certificate["model_sha256"], sha256))
 
 
 def _of_another_model(source: Path, named: str, sha256: str) -> str:
-    what = (
-        f"certifies the model {named[:16]} and proves nothing about {sha256[:16]}, the one in this"
-        " folder"
-    )
     return (
-        f"{source / CERTIFICATE}: {what}; remove it, or certify this model with evenhand fit"
-        " --max-group-error"
+        f"{source / CERTIFICATE} certifies the model {named[:16]} and gives no guarantee for"
+        f" {sha256[:16]}, the model in this folder; remove it, or certify this model with evenhand"
+        " fit --max-group-error"
     )
 
 
 def _foreign_certificate(source: Path) -> str | None:
-    """Describe a certificate of another model that lies beside this one.
+    """Return a warning about a certificate of another model in the folder.
 
-    None if a save is about to replace it.
+    None if there is no such certificate, or a save is about to replace it.
     """
     before = mark(source)
     try:
         sha256 = str(read_manifest(source)["sha256"])
     except InputError:
         return None
-    # a killed save leaves an older certificate in the place of its own
+    # a killed save leaves an older certificate under the final name
     if is_being_saved(source) or staged(source, sha256, CERTIFICATE).exists():
         return None
     certificate = parsed(source / CERTIFICATE)
@@ -164,11 +161,11 @@ def _foreign_certificate(source: Path) -> str | None:
 
 def _rebuilt(manifest: dict[str, Any], source: Path, estimator: Any) -> Any:
     try:
-        # all files before the first is used: nobody replaces them meanwhile
+        # read all files before using any, as a later save may remove them
         contents = {key: read_file(source, file) for key, file in manifest["files"].items()}
         attached = iter(attached_parts(estimator, list(foreign_parts(manifest["model"])), source))
         return unpack(manifest["model"], contents, source, attached)
-    # these name their cause and remedy already
+    # these messages already name cause and remedy
     except (InputError, MissingExtraError, MemoryError):
         raise
     except ModuleNotFoundError as error:
@@ -176,8 +173,8 @@ def _rebuilt(manifest: dict[str, Any], source: Path, estimator: Any) -> Any:
         raise MissingExtraError(
             f"{source}: the model needs {error.name}, which is not installed; {remedy}"
         ) from error
-    except Exception as error:  # what is rebuilt from foreign bytes raises whatever it likes
+    except Exception as error:  # rebuilding from untrusted bytes can raise anything
         reason = f"{type(error).__name__}: {error_text(error)}"
         raise InputError(
-            f"{source}: damaged, cannot be rebuilt ({reason}); save the model anew"
+            f"{source} is damaged and cannot be loaded ({reason}); save the model again"
         ) from error

@@ -1,4 +1,4 @@
-"""Forecasters as JSON, arrays and stored parts, and back."""
+"""Conversion of forecasters to and from JSON, arrays and stored parts."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from evenhand.store.manifest import MANIFEST, digest, sealed
 from evenhand.store.parts import dump_part, load_part
 
 Blob = tuple[str, bytes]
-"""Ending and content of a file."""
+"""File ending and content."""
 
 
 @dataclass(frozen=True)
 class PackedModel:
-    """A fitted forecaster as the files of a model folder, not yet written.
+    """A fitted forecaster as the files of a model folder, before they are written.
 
     Parameters
     ----------
     entry : dict
-        Description of the forecaster, as JSON can hold it.
+        Description of the forecaster, as JSON values.
     contents : dict of str to bytes
-        Files beside the manifest, by name; the names hold the hashes.
+        Other files than the manifest, by name; the names contain hashes.
     manifest : bytes
         Content of `model.json`.
     sha256 : str
-        Hash that the manifest holds of itself; it covers the hashes of all files.
+        The manifest's hash of itself, which covers the hashes of all files.
     """
 
     entry: dict[str, Any]
@@ -43,7 +43,7 @@ class PackedModel:
     sha256: str
 
     def warn_of_omissions(self, folder: Path) -> None:
-        """Warn of models inside that could not be stored, and name where they are."""
+        """Warn about inner models that could not be stored, with the attributes to keep."""
         missing = "; ".join(
             f"{part['name']} {part['reason']}" for part in foreign_parts(self.entry)
         )
@@ -54,7 +54,7 @@ class PackedModel:
                 f"keep {' and '.join(places)}, e.g. with joblib, and load with load(folder,"
                 f" estimator={given})"
             )
-            message = f"{folder}: saved without a model inside: {missing}; {advice}"
+            message = f"{folder} was saved without an inner model: {missing}; {advice}"
             # the line that calls `save`
             warnings.warn(message, UserWarning, stacklevel=3)
 
@@ -65,22 +65,22 @@ def pack(model: Forecaster) -> PackedModel:
     Raises
     ------
     InputError
-        If the model is no forecaster of ours, or one of its parameters cannot be stored.
+        If the model is not a forecaster of this package, or a parameter cannot be stored.
     """
     from evenhand._version import __version__
 
-    # arrays and parts of nested models are collected flat, by the path to them
+    # arrays and parts of nested models are collected in one flat dict, by their paths
     blobs: dict[str, Blob] = {}
     entry = _pack(model, "model", blobs)
     files = {}
     contents = {}
     for key, (ending, content) in blobs.items():
         sha256 = digest(content)
-        # a new save writes new names: an interrupted one leaves the old files whole
+        # a new save writes new names, so that an interrupted save leaves the old files intact
         name = f"{key}-{sha256[:16]}.{ending}"
         contents[name] = content
         files[key] = {"file": name, "sha256": sha256}
-    # the manifest holds the hash of each file, and of itself
+    # the manifest contains the hash of each file and of itself
     manifest = sealed({"written_by": f"evenhand {__version__}", "model": entry, "files": files})
     return PackedModel(entry, contents, manifest, str(json.loads(manifest)["sha256"]))
 
@@ -93,7 +93,7 @@ def unpack(
 
     if entry["kind"] not in FORECASTERS:
         raise InputError(
-            f"{source / MANIFEST}: unknown forecaster {entry['kind']!r}; update evenhand"
+            f"{source / MANIFEST} contains an unknown forecaster {entry['kind']!r}; update evenhand"
         )
     arrays = from_bytes(contents[entry["arrays"]]) if "arrays" in entry else {}
     parts: dict[str, Any] = {}
@@ -101,7 +101,7 @@ def unpack(
         if "forecaster" in part:
             parts[name] = unpack(part["forecaster"], contents, source, attached)
         elif "foreign" in part:
-            # in the order of `foreign_parts`, in which people were asked for them
+            # in the order of `foreign_parts`, which is the order of the warning
             parts[name] = next(attached)
         else:
             parts[name] = load_part(contents[part["skops"]], source)
@@ -111,19 +111,17 @@ def unpack(
 
 
 def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]:
-    """Describe a forecaster as JSON and add its arrays and parts to `blobs`."""
+    """Describe a forecaster as JSON values and add its arrays and parts to `blobs`."""
     from safetensors.numpy import save as to_bytes
 
-    # a subclass of somebody's would come back as our class
+    # a user's subclass would be loaded as our class
     if FORECASTERS.get(type(model).__name__) is not type(model):
-        remedy = "put a scikit-learn model inside RandomizedRegressor(...)"
-        raise bad_input(
-            "a model to save", f"be one of {', '.join(FORECASTERS)}", type(model).__name__, remedy
-        )
+        remedy = "wrap a scikit-learn model in RandomizedRegressor(...)"
+        raise bad_input("model", f"be a {' or '.join(FORECASTERS)}", type(model).__name__, remedy)
     state = model.to_state()
     entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
     if state.arrays:
-        # safetensors writes the memory of an array as it lies
+        # safetensors writes the memory of an array regardless of its strides
         arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
         blobs[key] = ("safetensors", to_bytes(arrays))
         entry["arrays"] = key
@@ -135,14 +133,14 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
             try:
                 blobs[inner] = ("skops", dump_part(part))
                 entry["parts"][name] = {"skops": inner}
-            # one foreign part must not lose the rest: it is left out, and attached again on loading
+            # one foreign part must not prevent saving: it is omitted, and attached again on loading
             except InputError as error:
                 entry["parts"][name] = {"foreign": {"name": _name(part), "reason": str(error)}}
     return entry
 
 
 def foreign_parts(entry: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """Give the parts of a model that are not stored, in the order in which they are attached."""
+    """Yield the parts of a model that are not stored, in the order in which they are attached."""
     for part in entry["parts"].values():
         if "foreign" in part:
             yield part["foreign"]
@@ -151,7 +149,7 @@ def foreign_parts(entry: dict[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _foreign_places(entry: dict[str, Any], place: str) -> Iterator[str]:
-    """Say where in a fitted forecaster the parts are that are not stored, in the same order."""
+    """Yield the attributes of a fitted forecaster that are not stored, in the same order."""
     for name, part in entry["parts"].items():
         member = name.removeprefix("member")
         inner = f"{place}.estimator_" + (f"[{member}]" if member != name else "")
@@ -162,35 +160,35 @@ def _foreign_places(entry: dict[str, Any], place: str) -> Iterator[str]:
 
 
 def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) -> list[Any]:
-    """Return what people give for the parts that are not stored, one for each."""
+    """Return the user's model for each part that is not stored."""
     names = [str(part["name"]) for part in missing]
     listed = ", ".join(names)
     if not missing:
         if estimator is not None:
-            raise bad_input(
-                "estimator",
-                "be left out",
-                type(estimator).__name__,
-                f"{source} holds the whole model",
+            raise InputError(
+                f"estimator is not needed, as {source} contains the whole model; omit the"
+                f" {type(estimator).__name__}"
             )
         return []
     if estimator is None:
         raise InputError(
-            f"{source}: saved without {listed}; load it with load(folder, estimator=...), fitted"
+            f"{source} was saved without {listed}; pass the fitted model with load(folder,"
+            " estimator=...)"
         )
-    # one missing part needs no list around it
+    # a single missing part need not be in a list
     given = [estimator] if len(names) == 1 else estimator
     if not isinstance(given, list | tuple) or len(given) != len(names):
         raise bad_input(
-            "estimator", f"be a list of {len(names)}: {listed}", type(estimator).__name__
+            "estimator", f"be a list of {len(names)} models, {listed}", type(estimator).__name__
         )
     given = [thawed(one) for one in given]
     for one, name in zip(given, names, strict=True):
         if _name(one) != name:
-            raise bad_input("estimator", f"be what {source} was saved without, {name}", _name(one))
+            remedy = f"pass the model that {source} was saved without"
+            raise bad_input("estimator", f"be a fitted {name}", _name(one), remedy)
     return given
 
 
 def _name(part: Any) -> str:
-    """Name of a function or of an object's class, without its module, which differs in a script."""
+    """Name of a function or an object's class, without its module, which differs in scripts."""
     return str(part.__qualname__ if inspect.isroutine(part) else type(part).__qualname__)

@@ -37,17 +37,15 @@ ALLOWED_TYPES = frozenset(
         *(f"sklearn.gaussian_process.kernels.{name}" for name in _KERNELS.split()),
     }
 )
-"""Types that a stored scikit-learn part may hold besides those that skops trusts by itself.
+"""Types allowed in a stored scikit-learn part in addition to those that skops trusts.
 
-No functions.
-
-Trees and what else compiled code follows are checked after loading. Hashes show damage, not who
-wrote a file: load models of people you trust.
+No functions. Trees and other structures used by compiled code are checked after loading. Hashes
+detect damage but not who wrote a file: load only models from people you trust.
 """
 
 _OLD_MODULE = b'"__module__": "evenhand.forecasters._foreign_bases"'
 _MODULE = b'"__module__": "evenhand.forecasters.adapters"'
-"""How older folders name the module of `QuantileGrid`, and how it is stored now."""
+"""Module of `QuantileGrid` in older folders, and in new ones."""
 
 
 def dump_part(part: Any) -> bytes:
@@ -57,34 +55,34 @@ def dump_part(part: Any) -> bytes:
     try:
         content: bytes = skops.io.dumps(part)
         refused = _refused(content)
-    except Exception as error:  # skops raises whatever the foreign object raises
+    except Exception as error:  # the foreign object may raise anything
         raise InputError(f"cannot be stored without pickle ({error_text(error)})") from error
     if refused:
-        raise InputError(f"cannot be stored safely: it holds {', '.join(refused)}")
+        raise InputError(f"cannot be stored safely, as it contains {', '.join(refused)}")
     return content
 
 
 def load_part(content: bytes, source: Path) -> Any:
-    """Rebuild an estimator from bytes that may be anybody's."""
+    """Rebuild an estimator from untrusted bytes."""
     import skops.io
 
     try:
-        # before skops sees it: an archive can unpack to more than the memory
+        # before skops reads it: an archive can unpack to more than the available memory
         check_archive(content)
         content = _renamed(content)
         refused = _refused(content)
         if refused:
-            raise InputError(f"it holds types that are not allowed: {', '.join(refused)}")
+            raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
         part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
-        # allowed types can still hold indices out of range, which compiled code follows
+        # allowed types can still contain indices out of range, which compiled code would follow
         check_structures(part)
     except InputError as error:
         raise InputError(
-            f"{source}: a model inside is refused: {error}; do not use this model"
+            f"{source}: an inner model is refused: {error}; do not use this model"
         ) from error
     except MemoryError as error:
         raise InputError(
-            f"{source}: a model inside needs more memory than there is; do not use this model"
+            f"{source}: an inner model needs more memory than available; do not use this model"
         ) from error
     return part
 
@@ -97,7 +95,7 @@ def _refused(content: bytes) -> list[str]:
 
 
 def _renamed(content: bytes) -> bytes:
-    """Name our own class as it is stored now, in an archive that may name an older module."""
+    """Replace the older module name of our own class in an archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         schema = archive.read("schema.json")
         if _OLD_MODULE not in schema:

@@ -1,7 +1,7 @@
-"""Checks of trees and other structures that scikit-learn follows without checks of its own.
+"""Checks of trees and other structures that scikit-learn uses unchecked.
 
-Hashes show damage and a list of allowed types keeps functions out; but an index out of range in a
-tree that somebody made up would let compiled code read what is not its own, and end the process.
+Hashes detect damage and a list of allowed types excludes functions, but an index out of range in a
+forged tree would let compiled code read foreign memory and crash the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evenhand._validate import InputError, Mask, check_indices
 
 LEAF = -1
 N_BITS = 256
-"""Categories of a feature that histogram trees can distinguish."""
+"""Number of categories of a feature that histogram trees can distinguish."""
 
 Indices = NDArray[np.int64]
 
@@ -39,9 +39,9 @@ def check_structures(part: Any) -> None:
             owned.add(id(value.__dict__.get("tree_")))
             _check_decision_tree(value)
         elif isinstance(value, Tree) and id(value) not in owned:
-            raise InputError("it holds a tree that belongs to no estimator")
+            raise InputError("it contains a tree that belongs to no estimator")
         elif isinstance(value, BallTree | KDTree):
-            _check_neighbour_tree(value)
+            _check_neighbor_tree(value)
         elif isinstance(value, BaseHistGradientBoosting):
             _check_histogram_trees(value)
         elif isinstance(value, BaseLibSVM):
@@ -51,7 +51,7 @@ def check_structures(part: Any) -> None:
 
 
 def _objects(part: Any) -> Iterator[Any]:
-    """Give a stored estimator and all that it holds, owners before what they own."""
+    """Yield a stored estimator and all objects inside it, owners first."""
     seen: set[int] = set()
     waiting = [part]
     while waiting:
@@ -72,7 +72,7 @@ def _objects(part: Any) -> Iterator[Any]:
 def check_links(left: Any, right: Any, n_nodes: int, is_leaf: Any) -> None:
     """Refuse nodes whose children do not come after them.
 
-    The way down would leave the tree or never end.
+    A descent would leave the tree or never end.
     """
     parents = np.flatnonzero(~np.asarray(is_leaf, dtype=np.bool_))
     for children in (left, right):
@@ -98,12 +98,12 @@ def _n_features(model: Any) -> int:
 
 def _check_decision_tree(model: Any) -> None:
     if "tree_" not in model.__dict__:
-        return  # not fitted: a template
+        return  # an unfitted template
     tree = model.tree_
     width = _n_features(model)
-    # before any of its arrays is read: the first number declares their length
+    # before its arrays are read, as the node count declares their length
     if tree.node_count != tree.capacity or tree.node_count < 1:
-        raise InputError("a tree has another number of nodes than it says")
+        raise InputError("the number of nodes of a tree is not the declared one")
     if tree.n_features != width:
         raise InputError(f"a tree of {tree.n_features} features belongs to a model of {width}")
     left = tree.children_left
@@ -111,7 +111,7 @@ def _check_decision_tree(model: Any) -> None:
     check_links(left, right, tree.node_count, left == LEAF)
     check_indices(tree.feature[left != LEAF], width, "the feature of a tree's node")
     if _depth(left, right) > tree.max_depth:
-        raise InputError("a tree is deeper than it says")
+        raise InputError("a tree is deeper than declared")
 
 
 def _depth(left: Indices, right: Indices) -> int:
@@ -126,7 +126,7 @@ def _depth(left: Indices, right: Indices) -> int:
 
 
 def _check_ensemble(model: Any) -> None:
-    """Refuse trees of other widths than their ensemble's, which checks rows for all of them."""
+    """Refuse trees with another number of features than their ensemble, which checks the rows."""
     from sklearn.ensemble._bagging import BaseBagging
     from sklearn.ensemble._forest import BaseForest
     from sklearn.ensemble._gb import BaseGradientBoosting
@@ -134,31 +134,31 @@ def _check_ensemble(model: Any) -> None:
     trees = list(np.ravel(np.asarray(model.__dict__.get("estimators_", []), dtype=object)))
     shares_rows = isinstance(model, BaseForest | BaseGradientBoosting)
     if shares_rows and any(_n_features(tree) != _n_features(model) for tree in trees):
-        raise InputError("a tree has another number of features than its ensemble")
+        raise InputError("the number of features of a tree differs from its ensemble's")
     if isinstance(model, BaseForest) and any(
         tree.tree_.n_outputs != model.n_outputs_ for tree in trees
     ):
-        raise InputError("a tree has another number of outputs than its forest")
+        raise InputError("the number of outputs of a tree differs from its forest's")
     if isinstance(model, BaseGradientBoosting) and trees:
         shape = np.shape(model.estimators_)
         if len(shape) != 2 or shape[1] != model.n_trees_per_iteration_ or shape[1] != 1:
-            raise InputError(f"a boosted ensemble has trees in the shape {shape}")
+            raise InputError(f"the trees of a boosted ensemble have the shape {shape}")
     if isinstance(model, BaseBagging) and trees:
         for tree, features in zip(trees, model.estimators_features_, strict=True):
             check_indices(features, _n_features(model), "a feature of an ensemble")
             if _n_features(tree) != len(features):
                 raise InputError(
-                    "a member has another number of features than its ensemble gives it"
+                    "the number of features of a member differs from the features it is given"
                 )
 
 
 def _check_histogram_trees(model: Any) -> None:
     if "_predictors" not in model.__dict__:
         return
-    # a table with categories goes through an encoder that skops cannot store: it could give other
-    # columns than fitted
+    # a table with categories needs an encoder that skops cannot store, whose columns could differ
+    # from those in training
     if getattr(model, "_preprocessor", None) is not None:
-        raise InputError("histogram trees that encode categories are never stored")
+        raise InputError("it contains histogram trees that encode categories")
     width = _n_features(model)
     mapper = model._bin_mapper
     is_category = np.asarray(mapper.is_categorical_, dtype=np.bool_)
@@ -179,7 +179,7 @@ def _check_predictor(predictor: Any, is_category: Mask) -> None:
     check_indices(inner["feature_idx"], is_category.size, "the feature of a tree's node")
     by_category = inner[inner["is_categorical"] != 0]
     if not is_category[by_category["feature_idx"]].all():
-        raise InputError("a tree splits a number by categories")
+        raise InputError("a tree splits a numeric feature by categories")
     for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
         table = np.asarray(bits)
         if table.ndim != 2 or table.shape[1] != N_BITS // 32:
@@ -187,20 +187,20 @@ def _check_predictor(predictor: Any, is_category: Mask) -> None:
         check_indices(by_category["bitset_idx"], len(table), "the categories of a tree's node")
 
 
-def _check_neighbour_tree(tree: Any) -> None:
+def _check_neighbor_tree(tree: Any) -> None:
     data, order, nodes, bounds, *counts, metric, _ = tree.__getstate__()
     n_rows, width = np.shape(data)
     n_nodes = counts[2]
     if len(nodes) != n_nodes or n_nodes < 1 or np.shape(bounds)[1:] != (n_nodes, width):
-        raise InputError("a tree of neighbours has another number of nodes than it says")
+        raise InputError("the number of nodes of a neighbor tree is not the declared one")
     if len(bounds) != (2 if type(tree).__name__.startswith("KD") else 1):
-        raise InputError("a tree of neighbours has bounds of another kind")
+        raise InputError("the bounds of a neighbor tree have the wrong shape")
     if len(order) != n_rows:
-        raise InputError("a tree of neighbours has another number of rows than it says")
-    check_indices(order, n_rows, "a row in a tree of neighbours")
+        raise InputError("the number of rows of a neighbor tree is not the declared one")
+    check_indices(order, n_rows, "a row of a neighbor tree")
     start, end = (np.asarray(nodes[name]) for name in ("idx_start", "idx_end"))
     if not np.all((start >= 0) & (start <= end) & (end <= n_rows)):
-        raise InputError("the rows of a node of neighbours are out of range")
+        raise InputError("the rows of a neighbor tree's node are out of range")
     at = np.arange(n_nodes)
     check_links(2 * at + 1, 2 * at + 2, n_nodes, nodes["is_leaf"] != 0)
     weights = metric.__getstate__()[1]
@@ -216,6 +216,6 @@ def _check_support_vectors(model: Any) -> None:
     shapes = {np.shape(model.dual_coef_), np.shape(model._dual_coef_)}
     if shapes != {(1, n_vectors)} or len(model.intercept_) != 1 or len(model._intercept_) != 1:
         raise InputError("support vectors and their coefficients have different shapes")
-    # a precomputed kernel keeps no vectors
+    # a model with a precomputed kernel stores no vectors
     if model.kernel != "precomputed" and np.shape(model.support_vectors_) != (n_vectors, width):
         raise InputError(f"support vectors have the shape {np.shape(model.support_vectors_)}")

@@ -1,7 +1,7 @@
-"""Tables in csv and parquet files: read whole or in blocks, their columns, written.
+"""Reading and writing of tables as csv and parquet files, whole or in blocks.
 
-Error messages are one line: file, column, row, value and remedy. Rows are data rows counted from 1;
-empty lines are none.
+Error messages are one line with file, column, row, value and remedy. Row numbers count data rows
+from 1, without empty lines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cells of a table: text as numbers, missing values, and refusals that name the row."""
+"""Parsing of cells: numbers in text, missing values, and errors that name the row."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ MISSING_WORDS = (
     "None",
     "<NA>",
 )
-"""Words for a missing value in columns of numbers, booleans and dates; in a column of text each
-is a text."""
+"""Texts that mean a missing value in columns of numbers, booleans and dates. In a column of text
+they are ordinary values."""
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
-"""Infinite numbers: number columns refuse them, which is clearer than a column that turns into
+"""Infinite numbers. Number columns refuse them, which is clearer than reading the column as
 text."""
 
 LONGEST_SHOWN = 60
-"""Characters of a value in a message."""
+"""Largest number of characters of a value in a message."""
 
 
 def short(value: Any) -> str:
-    """Return a value as it is shown in a message: on one line and not too long."""
+    """Return the representation of a value in messages: one line of limited length."""
     shown = repr(value.item() if isinstance(value, np.generic) else value)
     return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
 
@@ -48,9 +48,9 @@ def short(value: Any) -> str:
 def refuse_row(
     wrong: Mask, values: pd.Series[Any], place: str, rule: str, remedy: str, start: int = 0
 ) -> None:
-    """Raise InputError of the first wrong row, with its value.
+    """Raise InputError for the first row marked as wrong, with its value.
 
-    Row numbers count from `start`, that of the first row from 0.
+    `start` is the number, from 0, of the first row within its file.
     """
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -58,7 +58,7 @@ def refuse_row(
 
 
 def is_text(values: pd.Series[Any]) -> bool:
-    """Whether all values that are there are text.
+    """Whether all non-missing values are text.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def is_text(values: pd.Series[Any]) -> bool:
 
 
 def text_array(values: pd.Series[Any]) -> pa.Array:
-    """Return text as an Arrow array, without the blanks around it; null where missing or empty."""
+    """Return text as an Arrow array without surrounding whitespace; null if missing or empty."""
     text = pa.array(values, type=pa.string(), from_pandas=True)
-    # a cell of blanks looks empty, so it is
+    # a cell of blanks looks empty and is treated so
     trimmed = compute.utf8_trim_whitespace(
         text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
     )
@@ -81,21 +81,21 @@ def text_array(values: pd.Series[Any]) -> pa.Array:
 
 
 def as_mask(flags: pa.Array) -> Mask:
-    """Return booleans of Arrow as an array, false where null."""
+    """Return an Arrow array of booleans as a NumPy array, with false for null."""
     filled = compute.fill_null(flags, fill_value=False)
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def missing_words(text: pa.Array) -> Mask:
-    """Return which texts are words for a missing value."""
+    """Return a mask of the texts that mean a missing value."""
     return as_mask(compute.is_in(text, value_set=pa.array(MISSING_WORDS)))
 
 
 def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
-    """Return the numbers in texts, NaN where there is none, and which texts are wrong.
+    """Parse texts as numbers, with NaN for missing values; return also a mask of invalid texts.
 
-    Wrong are texts that are neither a number nor a word for a missing value. Numbers are rounded
-    correctly, as Python's `float` does, so that a number is the same from any kind of file.
+    A text is invalid if it is neither a number nor one of `MISSING_WORDS`. Numbers are rounded
+    correctly, as by Python's `float`, so that every file format gives the same number.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
     is_finite = as_mask(compute.match_substring_regex(text, NUMBER))
     is_infinite = as_mask(compute.match_substring_regex(text, INFINITE))
     is_number = is_finite | is_infinite
-    # Arrow reads no plus sign
+    # Arrow does not parse a plus sign
     unsigned = compute.replace_substring_regex(text, r"^\+", "")
     chosen = compute.if_else(pa.array(is_number), unsigned, pa.scalar(None, pa.string()))
     numbers = np.array(chosen.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -114,10 +114,10 @@ def parse_text_numbers(text: pa.Array) -> tuple[Floats, Mask]:
 
 
 def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
-    """Return a column as numbers, NaN where there is none, and which values are wrong.
+    """Parse a column as numbers, with NaN for missing values; return also a mask of invalid values.
 
-    Wrong are values that are neither a number nor missing. Text is read as `parse_text_numbers`
-    does, booleans are 0 and 1, dates are no numbers.
+    A value is invalid if it is neither a number nor missing. Text is parsed as by
+    `parse_text_numbers`, booleans become 0 and 1, and dates are invalid.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
     if is_text(plain):
         return parse_text_numbers(text_array(plain))
     missing = plain.isna().to_numpy(dtype=bool)
-    if plain.dtype.kind in "mMc":  # pandas would count nanoseconds
+    if plain.dtype.kind in "mMc":  # pandas would convert dates to nanoseconds
         return np.full(len(plain), np.nan), ~missing
     if plain.dtype == object and any(isinstance(value, str) for value in plain):
         return _parse_mixed(plain)
@@ -139,8 +139,8 @@ def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
 
 
 def _parse_mixed(values: pd.Series[Any]) -> tuple[Floats, Mask]:
-    """Read text among other values."""
-    # each type by its own rule: a text with a blank is a number too
+    """Parse a column in which text is mixed with other values."""
+    # each type by its own rule: text with surrounding blanks can be a number too
     text = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
     numbers = np.empty(len(values))
     wrong = np.empty(len(values), dtype=np.bool_)

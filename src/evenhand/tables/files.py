@@ -1,4 +1,4 @@
-"""One csv or parquet file: read whole, or only its head."""
+"""Reading of a single csv or parquet file, or of its header only."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
-from evenhand._validate import bad_input
+from evenhand._validate import InputError, bad_input
 from evenhand.tables.cells import short
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 
 def ending_of(path: Path, endings: Sequence[str]) -> str:
-    """Return the longest of `endings` that the name has."""
+    """Return the longest of `endings` that matches the file name."""
     fitting = [ending for ending in endings if path.name.lower().endswith(ending)]
     if not fitting:
         rule = f"end in {', '.join(endings)}"
@@ -28,11 +28,14 @@ def ending_of(path: Path, endings: Sequence[str]) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    return f"an error ({(str(error).splitlines() or ['no reason given'])[0][:120]})"
+    return (str(error).splitlines() or ["no reason given"])[0][:120]
 
 
 def cast_columns(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
-    """Cast a table to the types of `schema`, which has its columns; InputError names a misfit."""
+    """Cast a table to a schema with the same columns; InputError names a column that does not fit.
+
+    `place` names the file in messages.
+    """
     # column by column: Arrow's message on a whole table names no column
     for i, field in enumerate(schema):
         if table.schema.field(i) == field:
@@ -40,35 +43,38 @@ def cast_columns(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
         try:
             table = table.set_column(i, field, table.column(i).cast(field.type))
         except pa.ArrowException as error:
-            rule = f"hold values that fit {field.type}, the type of this column in all"
-            raise bad_input(
-                f"{place}: column {field.name!r}", rule, _reason(error), "write one type in all"
+            raise InputError(
+                f"{place}: column {field.name!r} cannot be converted to {field.type}, its type in"
+                f" the rest of the table ({_reason(error)}); write the column with one type"
             ) from error
     return table
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn what goes wrong in the reading of a file into one line that names it."""
+    """Turn any error while reading a file into a one-line InputError that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-        rule = f"be a readable {ending_of(path, TABLE_ENDINGS)} file"
-        raise bad_input(str(path), rule, _reason(error), "write it again, text as UTF-8") from error
+        ending = ending_of(path, TABLE_ENDINGS)
+        raise InputError(
+            f"{path} is not a readable {ending} file ({_reason(error)}); write it again, with text"
+            " as UTF-8"
+        ) from error
 
 
 def check_part(path: Path) -> bool:
-    """Return whether a part is parquet, else csv; refuse unknown endings and empty files."""
+    """Return whether a part is parquet (otherwise csv); refuse unknown endings and empty files."""
     ending = ending_of(path, TABLE_ENDINGS)
     if path.stat().st_size == 0:
-        raise bad_input(str(path), "hold a table", "an empty file")
+        raise InputError(f"{path} is an empty file; write a table with at least one row")
     return ending == ".parquet"
 
 
 def read_part(path: Path) -> pa.Table:
-    """Read one file, with checks of its header.
+    """Read one file and check its header.
 
-    Parquet has the types of `plain_schema`, csv holds text.
+    Columns of parquet files have the types of `plain_schema`, columns of csv files are text.
     """
     with readable(path):
         is_parquet = check_part(path)
@@ -78,16 +84,15 @@ def read_part(path: Path) -> pa.Table:
 
 
 def open_parquet(path: Path, **options: Any) -> parquet.ParquetFile:
-    """Open a parquet file; reading will check its pages where the writer left a checksum."""
-    # ParquetFile and not read_table: the latter invents columns from folder names such as
-    # `year=2020`.
+    """Open a parquet file; reading verifies the checksums of its pages, if it has any."""
+    # not read_table, which adds columns for folder names such as `year=2020`
     return parquet.ParquetFile(path, page_checksum_verification=True, **options)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a parquet file that are data, with the types they are used in."""
-    # Index columns without a name are bookkeeping of pandas; decimals would arrive as Python
-    # objects.
+    """Return the schema of the data columns of a parquet file, with decimals as floats."""
+    # index columns without a name are bookkeeping of pandas, and decimals would become Python
+    # objects
     fields = [field for field in schema if not field.name.startswith("__index_level_")]
     return pa.schema(
         [f.with_type(pa.float64()) if pa.types.is_decimal(f.type) else f for f in fields]
@@ -104,9 +109,9 @@ def _read_parquet(path: Path) -> pa.Table:
 
 
 def csv_head(path: Path) -> tuple[list[str], bool]:
-    """Return the names in the header of a csv file and whether a row follows; no row is checked."""
-    # no handler of wrong rows here: a thread of the reader lets go of it, which aborts a process
-    # that is ending
+    """Return the header of a csv file and whether a row follows it; rows are not checked."""
+    # no handler of invalid rows here: a thread of the reader releases it, which can abort a process
+    # that is exiting
     parse = csv.ParseOptions(newlines_in_values=True)
     convert = csv.ConvertOptions(check_utf8=False)
     try:
@@ -132,13 +137,13 @@ def _parse_csv(path: Path, **options: Any) -> pa.Table:
 
 
 def _read_csv(path: Path) -> pa.Table:
-    """Read every cell as the text that is written; an empty one is missing.
+    """Read every cell as text; empty cells are missing.
 
-    No cell is read as a number here: what a column is depends on the model, or on all parts, never
-    on one file.
+    No cell is parsed as a number here: the kind of a column depends on the model or on all parts,
+    never on a single file.
     """
     names, _ = csv_head(path)
-    # as bytes first: a column that is no UTF-8 is then noticed here, where the row can be named
+    # as bytes first: invalid UTF-8 is then detected here, where the row can be named
     convert = csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.binary()), strings_can_be_null=False
     )
@@ -153,8 +158,7 @@ def _read_csv(path: Path) -> pa.Table:
         place = f"{path}: column {name!r}"
         values = _decode(table.column(i), place)
         has_nul = compute.match_substring(values, "\0")
-        rule = "hold text without NUL characters"
-        _refuse_cell(has_nul, values, place, rule, "write the file again")
+        _refuse_cell(has_nul, values, place, "contain no NUL characters", "write the file again")
         _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
         values = compute.if_else(compute.equal(values, ""), pa.scalar(None, pa.string()), values)
         table = table.set_column(i, name, values)
@@ -170,9 +174,9 @@ def _refuse_cell(wrong: Any, values: pa.ChunkedArray, place: str, rule: str, rem
 def _refuse_swallowed_rows(
     values: pa.ChunkedArray, place: str, *, column: int, n_columns: int
 ) -> None:
-    """Refuse a cell with rows of the table in it.
+    """Refuse a cell that contains rows of the table.
 
-    Two stray quotes turn all between them into one cell.
+    Two stray quotes turn everything between them into one cell.
     """
     if n_columns == 1:
         return
@@ -180,28 +184,32 @@ def _refuse_swallowed_rows(
     for row in compute.indices_nonzero(has_lines).to_pylist():
         cell = values[row].as_py()
         commas = [line.count(",") for line in cell.splitlines()]
-        # what is before the first line and behind the last one makes them whole rows
+        # commas of whole rows: the first line lacks the columns before this cell, the last line the
+        # columns after it
         rows = [n_columns - 1 - column, *([n_columns - 1] * (len(commas) - 2)), column]
-        is_short = len(commas) == 2 and n_columns == 2  # any remark with one comma
+        is_short = len(commas) == 2 and n_columns == 2  # may be any text with one comma
         if (commas == rows and not is_short) or (n_columns > 2 and n_columns - 1 in commas[1:-1]):
-            got = f"{short(cell)}, {len(commas)} lines that look like rows of the table"
-            remedy = "look for a quote that is never closed, and write quotes inside values twice"
-            raise bad_input(f"{place}, row {row + 1}", "hold one value", got, remedy)
+            raise InputError(
+                f"{place}, row {row + 1} contains {len(commas)} lines that look like rows of the"
+                f" table, {short(cell)}; find the quote that is never closed, and double quotes"
+                " inside values"
+            )
 
 
 def _refuse_ragged_row(path: Path) -> None:
-    """Name the first row of the wrong length."""
+    """Raise InputError for the first row whose length differs from the header's."""
     for row in _without_ragged_rows(path)[1][:1]:
-        # pyarrow counts the header as row 1.
-        place = f"{path}: row {row.number - 1}"
-        got = f"{row.actual_columns} ({short(row.text)})"
-        rule = f"have {row.expected_columns} value(s) as the header has"
-        remedy = "quote values that contain commas; the first line must name all columns"
-        raise bad_input(place, rule, got, remedy)
+        n_values = f"{row.actual_columns} value{'s' * (row.actual_columns != 1)}"
+        # pyarrow counts the header as row 1
+        raise InputError(
+            f"{path}: row {row.number - 1} has {n_values}, {short(row.text)}, and the header has"
+            f" {row.expected_columns}; quote values that contain commas, and name all columns in"
+            " the first line"
+        )
 
 
 def _without_ragged_rows(path: Path) -> tuple[pa.Table, list[Any]]:
-    """Return a csv file without its rows of the wrong length, and these."""
+    """Return the rows of a csv file that are as long as the header, and the other rows."""
     found: list[Any] = []
 
     def keep(row: Any) -> str:
@@ -210,7 +218,7 @@ def _without_ragged_rows(path: Path) -> tuple[pa.Table, list[Any]]:
 
     options = {
         "parse_options": csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep),
-        "read_options": csv.ReadOptions(use_threads=False),  # only then do rows have numbers
+        "read_options": csv.ReadOptions(use_threads=False),  # threads do not count rows
         "convert_options": csv.ConvertOptions(check_utf8=False),
     }
     return _parse_csv(path, **options), found
@@ -224,21 +232,22 @@ def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
         broken = (pair for pair in rows if pair[1].decode("utf-8", "ignore").encode() != pair[1])
         row, value = next(broken)
         place = f"{place}, row {row}"
-        raise bad_input(place, "be UTF-8 text", short(value), "save the file as UTF-8") from error
+        remedy = "save the file with UTF-8 encoding"
+        raise bad_input(place, "be UTF-8 text", short(value), remedy) from error
 
 
 def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
-    """Refuse a name that appears twice, and a first line of a csv file that is data."""
+    """Refuse repeated column names, and csv files whose first line is data."""
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
-    remedy = "put a line of column names first"
+    remedy = "add a first line of column names"
     if count > 1:
         remedy = f"rename one, or {remedy} if there is none" if is_csv else "rename one"
-        raise bad_input(f"{path}: column {name!r}", "appear once", f"{count} times", remedy)
+        raise InputError(f"{path}: column name {name!r} appears {count} times; {remedy}")
     if is_csv and len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
         rule = "separate values by commas"
         raise bad_input(str(path), rule, short(names[0]), "save it as comma-separated csv")
-    # 0, 1, 2, ... is what pandas writes for an array without names; other all-number headers are a
-    # row of data.
+    # pandas writes 0, 1, 2, ... for an array without names; any other header of numbers is a row of
+    # data
     is_counted = names == [str(i) for i in range(len(names))]
     is_data = not is_counted and pd.notna(pd.to_numeric(names, errors="coerce")).all()
     if is_csv and is_data:

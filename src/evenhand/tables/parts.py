@@ -1,4 +1,4 @@
-"""Tables read block by block: a folder of parts, or one file, larger than memory."""
+"""Block-wise reading of tables larger than memory, from a folder of parts or one file."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from evenhand.tables.reading import check_same_columns, no_rows, table_paths, to
 from evenhand.tables.typed_columns import row_blocks
 
 Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
-"""Gives the columns of a block their kinds; the file name and the number of the block's first row
-are for messages. Can be pickled."""
+"""Converts the columns of a block to their kinds. Takes the block and, for messages, the file name
+and the number of the block's first row. Must be picklable."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a table, to be read block by block; made by `open_parts`.
+    """Parts of a table that are read block by block; created by `open_parts`.
 
-    Can be pickled; holds no open file.
+    Picklable, without open files.
 
     Attributes
     ----------
@@ -43,18 +43,18 @@ class Parts:
     columns : tuple of str
         Names of the columns that all parts have, in the order of the first part.
     skipped : dict of str
-        By file name, why a part was left out, in one line.
+        Reason for each skipped part, in one line, by file name.
     schema : pyarrow.Schema or None
-        The types that every block of a parquet part has, whatever the part's own; None if no
-        parquet part has rows. Blocks of a csv part hold text.
+        Types that blocks of all parquet parts are cast to; None if no parquet part has rows. Blocks
+        of csv parts contain text.
     counts : tuple of int or None
-        Rows of each part; None for csv, whose rows are only counted by reading them.
+        Number of rows of each part; None for csv, where counting means reading.
     source : str
         Name of the folder or file, for messages.
     is_folder : bool
-        Whether it is a folder.
+        Whether the parts are in a folder.
     kinds : Typing or None
-        What gives columns their kinds, in csv and parquet parts alike; see `typed`.
+        Function that converts columns to their kinds, for csv and parquet alike; see `typed`.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Parts:
         return sum(known) if len(known) == len(self.counts) else None
 
     def typed(self, kinds: Typing) -> Parts:
-        """Return the same parts, whose blocks hold columns of these kinds."""
+        """Return the same parts with a function that converts the columns of each block."""
         return replace(self, kinds=kinds)
 
     def n_rows(self, i: int) -> int | None:
@@ -114,22 +114,21 @@ class Parts:
         columns : sequence of str, optional
             Columns that are read, in this order; all by default.
         size : int, default 20,000
-            Rows of each block but the last, whatever the row groups of the file.
+            Rows of each block except the last, independent of the row groups of the file.
 
         Returns
         -------
         iterator of (int, DataFrame)
-            The number, from 0, that the block's first row has in the part, and the block; none for
-            a part without rows. Values are as `read_table` gives them, or of the `kinds`, but for
-            two things that pandas knows only of a block of parquet: whole numbers are floats in
-            blocks where some are missing, and categories are those met so far. Memory stays that of
-            a block and one page of each column for parquet; a csv part is read whole and has to fit
-            in memory.
+            Each block with the number, from 0, of its first row within the part; no block for a
+            part without rows. Values are those of `read_table`, or converted to `kinds`, with two
+            exceptions for parquet: integers are floats in blocks with missing values, and
+            categories are those read so far. A parquet part takes the memory of one block and one
+            page per column; a csv part is read whole and must fit in memory.
 
         Raises
         ------
         InputError
-            If a column or the part is unknown; while reading, if the part is damaged or was changed
+            If a column or the part is unknown; while reading, if the part is damaged or has changed
             since it was opened.
         """
         if not 0 <= i < len(self):
@@ -169,60 +168,61 @@ class Parts:
         path = self.paths[i]
         start = 0
         schema = pa.schema([self.schema.field(name) for name in wanted])
-        # pre_buffer would hold whole row groups in memory, and without a buffer size the reader a
-        # column's share of a row group
+        # pre_buffer would load whole row groups, and without a buffer size the reader would load a
+        # whole column of a row group
         with readable(path), open_parquet(path, pre_buffer=False, buffer_size=1 << 16) as file:
             names = plain_schema(file.schema_arrow).names
             check_same_columns(names, self.columns, str(path), self.names[0])
             # another process may have written the part anew since it was opened
             if file.metadata.num_rows != self.counts[i]:
-                rule = f"have {self.counts[i]} rows as when it was opened"
-                remedy = "leave parts as they are until they are read"
-                raise bad_input(str(path), rule, file.metadata.num_rows, remedy)
+                raise InputError(
+                    f"{path} had {self.counts[i]} rows when it was opened and now has"
+                    f" {file.metadata.num_rows}; do not change parts while they are read"
+                )
             distinct = list(dict.fromkeys(wanted))
             batches = file.iter_batches(size, columns=distinct, use_threads=False)
             for table in _in_blocks(batches, size):
-                # older readers keep the order of the file, and take `x.y` along with `x`
+                # older readers keep the order of the file, and read `x.y` together with `x`
                 block = cast_columns(table.select(wanted), schema, str(path))
                 yield start, to_pandas(block)
                 start += block.num_rows
 
 
 def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """Cut batches of any lengths into tables of `size` rows each, but for the last."""
-    # batches end where row groups do: blocks, and the draws made for them, must not depend on that
-    held: list[pa.RecordBatch] = []
+    """Regroup batches of any lengths into tables of `size` rows each, except the last."""
+    # batches end at row groups, which blocks and the draws made for them must not depend on
+    waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        held.append(batch)
+        waiting.append(batch)
         rows += batch.num_rows
         if rows < size:
             continue
-        table = pa.Table.from_batches(held)
+        table = pa.Table.from_batches(waiting)
         whole = rows - rows % size
         for start in range(0, whole, size):
             yield table.slice(start, size)
-        held = table.slice(whole).to_batches()
+        waiting = table.slice(whole).to_batches()
         rows = rows - whole
     if rows:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(waiting)
 
 
 def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts:
-    r"""Open a folder of parts, or one file, to be read block by block.
+    r"""Open a folder of parts, or one file, for block-wise reading.
 
-    Only heads are read: of parquet parts names, types and number of rows; of csv parts names. So
-    damage further on shows while blocks are read. Blocks of csv parts hold text until they are
-    given kinds (`Parts.typed`).
+    Only headers are read: names, types and number of rows of parquet parts, and names of csv parts.
+    Damage in the data is detected while blocks are read. Blocks of csv parts contain text until
+    their columns are given kinds (`Parts.typed`).
 
     Parameters
     ----------
     path : path
-        A file ending in .csv, .csv.gz or .parquet, or a folder of them. Parts come in the order of
-        their names; names that begin with a dot or an underscore are passed over.
+        A file ending in .csv, .csv.gz or .parquet, or a folder of such files. Parts are sorted by
+        name; names that begin with a dot or an underscore are ignored.
     skip_bad : bool, default False
-        Leave bad parts out, and say why in `skipped`, instead of refusing all. The first good part
-        determines the columns.
+        Skip unusable parts, with the reasons in `skipped`, instead of raising an error. The first
+        usable part determines the columns.
 
     Returns
     -------
@@ -231,9 +231,9 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
     Raises
     ------
     InputError
-        If there is no such path, no part has a row, or a part is damaged, of an unknown ending, has
-        a column twice, or differs from the parts before it in columns or types; with `skip_bad`, if
-        all are bad.
+        If the path does not exist, no part has a row, or a part is damaged, has an unknown ending
+        or a repeated column, or differs from earlier parts in columns or types; with `skip_bad`, if
+        no part can be used.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
     for part in paths:
         try:
             head = _Head.of(part)
-            # a part is compared with the first good one: a bad part must not set the columns
+            # parts are compared with the first usable one: a bad part must not define the columns
             if good:
                 check_same_columns(head.names, columns, str(part), next(iter(good)).name)
             columns = columns or head.names
@@ -265,9 +265,9 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
         else:
             good[part] = head
     if not good:
-        got = f"none of {len(skipped)}"
-        raise bad_input(
-            str(place), "hold at least one good part", got, next(iter(skipped.values()))
+        reason = next(iter(skipped.values()))
+        raise InputError(
+            f"{place}: no part can be used, of {len(skipped)} in all; the first: {reason}"
         )
     if not any(head.has_rows for head in good.values()):
         raise no_rows(place)
@@ -277,7 +277,7 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
 
 @dataclass(frozen=True)
 class _Head:
-    """Columns, types and number of rows of a part, known before its rows are read.
+    """Columns, types and number of rows of a part, read from its header.
 
     `schema` and `n_rows` are None for csv.
     """
@@ -296,8 +296,8 @@ class _Head:
         return head
 
     def unified(self, schema: Any, columns: list[str], path: Path) -> Any:
-        """Return types, in the order of `columns`, that hold this part's and those before it."""
-        # pandas gives the columns of a part without rows any type
+        """Return types, in the order of `columns`, that fit this part and earlier ones."""
+        # pandas gives the columns of a part without rows arbitrary types
         if not self.n_rows:
             return schema
         return unify_types(schema, pa.schema([self.schema.field(name) for name in columns]), path)

@@ -1,4 +1,4 @@
-"""Whole tables read from files, and the columns and types that their parts must share."""
+"""Reading of whole tables, and checks that their parts agree in columns and types."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError
 from evenhand.tables.files import TABLE_ENDINGS, cast_columns, read_part
 
 
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     r"""Read a csv file, a parquet file or a folder of such parts.
 
-    Cells of csv files are text, as written; `columns.Schema` determines which columns hold numbers,
+    Cells of csv files are returned as text; `columns.Schema` determines which columns are numbers,
     dates or booleans.
 
     Parameters
     ----------
     path : path
-        A file ending in .csv, .csv.gz or .parquet, or a folder of them. Parts are read in the order
-        of their names; names that begin with a dot or an underscore are passed over.
+        A file ending in .csv, .csv.gz or .parquet, or a folder of such files. Parts are sorted by
+        name; names that begin with a dot or an underscore are ignored.
 
     Returns
     -------
     DataFrame
-        At least one row. From csv files: text, missing where the field is empty. From parquet:
-        dates and timestamps are datetimes, numbers with missing values are floats with NaN.
+        At least one row. Columns of csv files are text, with empty cells missing. In parquet files
+        dates and timestamps are datetimes, and numbers with missing values are floats with NaN.
 
     Raises
     ------
     InputError
-        If there is no such file or it is damaged, empty, of an unknown ending, without rows or
-        header, not UTF-8, has a column twice, a row of the wrong length, a NUL character or a cell
-        that holds rows (a quote that is never closed); or if the parts of a folder differ in their
+        If the file does not exist, is damaged or empty, has an unknown ending, no rows, no header,
+        a repeated column, a row of the wrong length, invalid UTF-8, a NUL character or a cell that
+        contains rows (a quote that is never closed); or if the parts of a folder differ in their
         columns.
 
     Examples
@@ -56,35 +56,33 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def holds_text(path: str | os.PathLike[str]) -> bool:
-    """Whether a table names no types: all its files are csv."""
+    """Whether a table has no types because all its files are csv."""
     return all(part.suffix.lower() != ".parquet" for part in table_paths(path)[1])
 
 
 def table_paths(path: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
-    """Return a path and the files to read there: itself, or the parts of a folder by name."""
+    """Return a path and its files: the file itself, or the parts of a folder sorted by name."""
     place = Path(path)
     if not place.exists():
-        remedy = "check its spelling and folder"
-        raise bad_input(str(place), "be an existing file or folder", "no such path", remedy)
+        raise InputError(f"{place}: no such path; check its spelling and folder")
     if not place.is_dir():
         return place, [place]
     paths = sorted(part for part in place.iterdir() if part.is_file() and part.name[0] not in "._")
     if not paths:
-        remedy = f"parts end in {', '.join(TABLE_ENDINGS)}"
-        raise bad_input(str(place), "hold at least one part", "none", remedy)
+        endings = ", ".join(TABLE_ENDINGS)
+        raise InputError(f"{place} is a folder without parts; parts end in {endings}")
     return place, paths
 
 
 def no_rows(place: Path) -> InputError:
-    """Make the error for a table that is empty."""
-    return bad_input(str(place), "have at least one row of data", "none")
+    """Return the error for a table without rows."""
+    return InputError(f"{place} has no rows of data; at least one is needed")
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Return a table as pandas holds it: dates as datetimes, no column as an index."""
-    # pandas metadata would turn saved index columns (often the ids) into an index, out of reach by
-    # name; it is taken off since it would be parsed all the same, and fail where a file is damaged
-    # there.
+    """Convert a table to pandas, with dates as datetimes and without an index column."""
+    # pandas metadata would turn saved index columns (often the ids) into an index, where they have
+    # no column name; it is removed because even ignored metadata is parsed, which fails if damaged
     plain = table.replace_schema_metadata(None)
     return pd.DataFrame(plain.to_pandas(date_as_object=False, ignore_metadata=True))
 
@@ -94,10 +92,10 @@ def _read_parts(paths: list[Path]) -> pa.Table:
     first = parts[paths[0]]
     for path, part in parts.items():
         check_same_columns(part.column_names, first.column_names, str(path), paths[0].name)
-    # pandas gives the columns of a part without rows any type
+    # pandas gives the columns of a part without rows arbitrary types
     names = first.column_names
     filled = {path: part.select(names) for path, part in parts.items() if part.num_rows}
-    # csv holds text; beside parquet it takes the types that are found there
+    # csv parts beside parquet parts take the types of those
     typed = {path: part for path, part in filled.items() if path.suffix.lower() == ".parquet"}
     schema = None
     for path, part in (typed or filled).items():
@@ -107,19 +105,20 @@ def _read_parts(paths: list[Path]) -> pa.Table:
 
 
 def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, first: str) -> None:
-    """Refuse columns other than those of the first part, in any order, and name the differences."""
-    differ = [f"no {name!r}" for name in wanted if name not in names]
-    differ += [f"{name!r} besides" for name in names if name not in wanted]
-    differ += [f"{name!r} more than once" for name in wanted if list(names).count(name) > 1]
+    """Raise InputError unless a part has the columns of the first one, in any order."""
+    differ = [f"{name!r} is missing" for name in wanted if name not in names]
+    differ += [f"{name!r} is additional" for name in names if name not in wanted]
+    differ += [f"{name!r} is repeated" for name in wanted if list(names).count(name) > 1]
     if differ:
-        got = ", ".join(differ[:4])
-        raise bad_input(place, f"have the columns of {first}", got, "mend or remove that part")
+        raise InputError(
+            f"{place} has other columns than {first}: {', '.join(differ[:4])}; repair or remove it"
+        )
 
 
 def unify_types(schema: pa.Schema | None, part: pa.Schema, path: Path) -> pa.Schema:
-    """Return types that hold those of a part and of the parts before it, if any.
+    """Return types that fit a part and all earlier parts, if any.
 
-    InputError names the column whose types do not go together.
+    InputError names the column whose types are incompatible.
     """
     if schema is None:
         return part
@@ -129,7 +128,8 @@ def unify_types(schema: pa.Schema | None, part: pa.Schema, path: Path) -> pa.Sch
         try:
             fields += pa.unify_schemas(both, promote_options="permissive")
         except pa.ArrowException as error:
-            place = f"{path}: column {ours.name!r}"
-            rule = f"hold {ours.type} as the parts before it do"
-            raise bad_input(place, rule, str(theirs.type), "write one type in all parts") from error
+            raise InputError(
+                f"{path}: column {ours.name!r} has the type {theirs.type}, but {ours.type} in"
+                " earlier parts; write one type in all parts"
+            ) from error
     return pa.schema(fields)

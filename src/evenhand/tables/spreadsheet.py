@@ -1,4 +1,4 @@
-"""Text cells of csv files that a spreadsheet would run as formulas."""
+"""Protection of csv cells that a spreadsheet would run as formulas."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import pandas as pd
 
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""Beginning of a cell that a spreadsheet may run, also in full-width characters; or of the written
-form of such a cell."""
+"""Beginning of a cell that a spreadsheet may run, also with full-width characters, or of the
+protected form of such a cell."""
 
 NEGATIVE = re.compile("-[0-9]+")
-"""Negative whole numbers, which a spreadsheet shows as they are."""
+"""Negative integers, which a spreadsheet shows unchanged."""
 
 
 def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose text cells, column names included, a spreadsheet shows and does not run.
+    """Protect text cells and column names of a table that a spreadsheet would run as formulas.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
     >>> spreadsheet_safe(table)["id"].tolist()
     ["'@ada", '-5', 'ben']
     """
-    # names of columns are cells of the file as well
+    # column names are cells of the file as well
     named = frame.rename(columns=guarded)
     texts = [name for name, kind in named.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
     for name in texts:
@@ -33,10 +33,10 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def guarded(value: Any) -> Any:
-    """Return a text as it is written to csv, with an apostrophe if a spreadsheet might run it.
+    """Put an apostrophe before a text that a spreadsheet might run as a formula.
 
-    A text that has such an apostrophe already is given another, so no two texts are written alike
-    and `unguarded` undoes it. Negative integers stay as they are: a spreadsheet shows their value.
+    A text that already has such an apostrophe gets another, so that no two texts are written alike
+    and `unguarded` can undo it. Negative integers are unchanged: a spreadsheet shows their value.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def guarded(value: Any) -> Any:
 
 
 def unguarded(text: str) -> str:
-    """Return the text that `guarded` wrote.
+    """Return the original text from the output of `guarded`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Columns of tables as numbers and ids, and rows in blocks."""
+"""Columns of tables as numbers and ids, and row blocks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from evenhand.tables.cells import parse_numbers, refuse_row, short
 
 
 def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
-    """Return one column; InputError lists the columns and names similar ones."""
+    """Return one column by name; InputError lists the columns and suggests similar names."""
     names = [str(name) for name in table.columns]
     return table.iloc[:, names.index(check_column(str(column), names, source))]
 
 
 def number_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> Floats:
-    """Return a column as float64, shape (n_samples,): all there, all finite.
+    """Return a column as finite float64 numbers, shape (n_samples,).
 
-    Text is accepted if every cell of it is a number; booleans are 0 and 1. For messages, `source`
-    is the file name and `start` the number, from 0, that the first row of the table has in the file
-    if the table is a block of it. Raises InputError if there is no such column, or a value is text,
-    a date, missing or infinite.
+    Text is accepted if every cell is a number; booleans become 0 and 1. `source` is the file name
+    and `start` the number, from 0, of the table's first row within the file, both for messages.
+    Raises InputError if there is no such column, or a value is text, a date, missing or infinite.
 
     Examples
     --------
@@ -36,24 +35,30 @@ def number_column(table: pd.DataFrame, column: str, *, source: str, start: int =
     place = f"{source}: column {column!r}"
     remedy = "correct it or drop the row"
     if values.dtype.kind in "mM":
-        remedy = "turn dates into numbers, such as days, first"
-        raise bad_input(place, "hold numbers", str(values.dtype), remedy)
+        remedy = "convert dates to numbers, such as days, first"
+        raise bad_input(place, "contain numbers", str(values.dtype), remedy)
     numbers, wrong = parse_numbers(values)
-    refuse_row(wrong, values, place, "hold a number", remedy, start)
+    refuse_row(wrong, values, place, "be a number", remedy, start)
     missing = np.isnan(numbers)
     if missing.any():
-        got = f"{int(missing.sum())} (the first in row {start + int(np.argmax(missing)) + 1})"
-        raise bad_input(place, "have no missing values", got, "drop those rows")
+        count = int(missing.sum())
+        first = start + int(np.argmax(missing)) + 1
+        values_are = "value" if count == 1 else "values"
+        those = "that row" if count == 1 else "those rows"
+        raise InputError(
+            f"{place} has {count} missing {values_are}, the first in row {first}; drop {those}"
+        )
     refuse_row(np.isinf(numbers), values, place, "be finite", remedy, start)
     return numbers
 
 
 def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> list[str | int]:
-    """Return a column of ids, text or whole numbers, as they are in the table.
+    """Return a column of ids, which are text or whole numbers, unchanged.
 
-    For messages, `source` is the file name and `start` the number, from 0, of the table's first row
-    in the file. Raises InputError if there is no such column, or an id is missing, empty, a float
-    or of another type, or holds a character that is not seen, so that it looks like another id.
+    `source` is the file name and `start` the number, from 0, of the table's first row within the
+    file, both for messages. Raises InputError if there is no such column, or an id is missing,
+    empty, a float or of another type, or contains an invisible character, which would make it look
+    like another id.
 
     Examples
     --------
@@ -62,62 +67,61 @@ def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) 
     """
     values = column_of(table, column, source)
     place = f"{source}: column {column!r}, row "
-    remedy = "write ids as text: as decimal numbers they lose digits"
+    remedy = "write ids as text, as decimal numbers lose digits"
     ids: list[str | int] = []
     cells = zip(values.tolist(), values.isna(), strict=True)
     for row, (value, missing) in enumerate(cells, start=start + 1):
         if missing or value == "":
-            got = "a missing value"
-            raise bad_input(f"{place}{row}", "hold an id", got, "fill it or drop the row")
+            raise InputError(f"{place}{row} has no id; fill it or drop the row")
         if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
-            raise bad_input(f"{place}{row}", "hold text or a whole number", short(value), remedy)
+            raise bad_input(f"{place}{row}", "be text or a whole number", short(value), remedy)
         ids.append(value if isinstance(value, str) else int(value))
         check_id(ids[-1], f"{place}{row}")
     return ids
 
 
 def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> None:
-    """Raise InputError if an id comes twice.
+    """Raise InputError if an id appears twice.
 
     Examples
     --------
     >>> refuse_repeated(["a", "1", 1], "id", source="loans.csv")
     Traceback (most recent call last):
-    evenhand._validate.InputError: loans.csv: column 'id', row 3: 1 is the id of row 2 too; ...
+    evenhand._validate.InputError: loans.csv: column 'id', row 3 repeats the id 1 of row 2; ...
     """
     first: dict[str, int] = {}
     for row, value in enumerate(ids, start=1):
-        # as text: the id 1 and the id "1" are of one person
+        # as text: the ids 1 and "1" mean the same person
         before = first.setdefault(id_text(value), row)
         if before != row:
             raise repeated_id(source, column, row, value, f"row {before}")
 
 
 def repeated_id(source: str, column: str, row: int, value: str | int, first: str) -> InputError:
-    """Make the error for an id in `row` of `source`, counted from 1, and in a row before it."""
+    """Return the error for an id in `row` of `source`, from 1, that an earlier row has too."""
     remedy = (
         "rows of one person are not independent: name people who have several rows with --cluster"
         f" {column}"
     )
     return InputError(
-        f"{source}: column {column!r}, row {row}: {value} is the id of {first} too; {remedy}"
+        f"{source}: column {column!r}, row {row} repeats the id {value} of {first}; {remedy}"
     )
 
 
 def take_rows(table: Any, rows: Any) -> Any:
-    """Return some rows, by their numbers or a slice, of a DataFrame of any library or of an array.
+    """Select rows by number or slice, from a DataFrame of any library or an array.
 
     Examples
     --------
     >>> take_rows(pd.DataFrame({"id": [7, 8, 9]}, index=[2, 1, 0]), [0, 2])["id"].tolist()
     [7, 9]
     """
-    # square brackets would choose columns of a pandas table
+    # square brackets would select columns of a pandas table
     return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
 def row_blocks(n: int, size: int) -> list[slice]:
-    """Return slices that cover n rows, at most `size` at once.
+    """Return slices of at most `size` rows that together cover n rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Writing tables, whole or block by block; all of a file or nothing."""
+"""Atomic writing of tables, whole or block by block."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from evenhand._files import Partial, link_target
-from evenhand._validate import bad_input
+from evenhand._validate import InputError
 from evenhand.tables.files import TABLE_ENDINGS, cast_columns, ending_of
 from evenhand.tables.reading import check_same_columns
 
 
 def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path:
-    """Return the path if a file of that name could be written; call this before long work.
+    """Return the path if a file could be written there; meant to be called before long work.
 
-    Where it is a symbolic link, the file that the link leads to is meant, there already or not.
-    Raises InputError if it has none of the `endings`, is a folder or a device, or its folder is
-    missing or write-protected.
+    Symbolic links are followed, and the file need not exist. Raises InputError if the path has none
+    of the `endings`, is a folder or a device, or its folder is missing or write-protected.
 
     Examples
     --------
@@ -36,32 +35,31 @@ def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path
     target = Path(path)
     ending_of(target, endings)
     if target.is_dir():
-        raise bad_input(str(target), "be a file", "a folder", "name a file in it")
+        raise InputError(f"{target} is a folder; name a file in it")
     if target.exists() and not target.is_file():
-        raise bad_input(str(target), "be a plain file", "a device, pipe or socket", "name another")
+        raise InputError(f"{target} is a device, pipe or socket; name a plain file")
     folder = link_target(target).parent if target.is_symlink() else target.parent
     if not folder.is_dir():
-        rule = "lie in an existing folder"
-        raise bad_input(str(target), rule, f"no folder {folder}", "make it first")
+        raise InputError(f"{target}: there is no folder {folder}; create it first")
     if not os.access(folder, os.W_OK):
-        rule = "lie in a folder that can be written to"
-        raise bad_input(str(target), rule, str(folder), "choose another")
+        raise InputError(f"{target}: the folder {folder} is write-protected; choose another")
     return target
 
 
 class TableWriter:
-    r"""Write a table block by block, as csv or parquet by the ending; all of it or nothing.
+    r"""Context manager that writes a table block by block and atomically, as csv or parquet.
 
-    A context manager. Blocks go to a hidden file next to `path`, which takes the place of `path`
-    when the `with` block ends well. Any error, in the `with` block or in a write, removes the
-    hidden file and leaves an older `path` as it was; so do SIGINT and, in the command, SIGTERM. The
-    hidden file of a run that was killed is removed by the next writer of the same `path`. Where
-    `path` is a symbolic link, the file that it leads to is written. Memory stays that of one block.
+    Blocks go to a hidden file next to `path`, which replaces `path` when the `with` block ends
+    without an error. Any error in the `with` block or in a write removes the hidden file and leaves
+    an older `path` unchanged; so do SIGINT and, in the command, SIGTERM. The hidden file of a
+    killed process is removed by the next writer of the same `path`. If `path` is a symbolic link,
+    its target is written. Only one block is in memory at a time.
 
     Parameters
     ----------
     path : path
-        A file ending in .csv, .csv.gz or .parquet. In parquet each block is at least one row group.
+        A file ending in .csv, .csv.gz or .parquet, which determines the format. In parquet each
+        block is at least one row group.
 
     Attributes
     ----------
@@ -71,7 +69,7 @@ class TableWriter:
     Raises
     ------
     InputError
-        If `path` could not be written; on leaving, if no block was written.
+        If `path` cannot be written; at the end of the `with` block, if no block was written.
 
     Examples
     --------
@@ -94,12 +92,12 @@ class TableWriter:
         self._partial: Partial | None = None
 
     def __enter__(self) -> Self:
-        # in the folder of the target: only within a file system is a rename one step
+        # in the folder of the target, as a rename is atomic only within a file system
         self._partial = Partial(link_target(self.path))
         self._file = os.fdopen(self._partial.handle, "wb", closefd=False)
         self._sink: Any = self._file
         if self.path.name.lower().endswith(".gz"):
-            # Without a time stamp, so that the same table gives the same bytes.
+            # without a time stamp, so that the same table gives the same bytes
             packed = gzip.GzipFile(filename="", fileobj=self._file, mode="wb", mtime=0)
             self._sink = self._encoders.enter_context(packed)
         return self
@@ -107,19 +105,20 @@ class TableWriter:
     def write(self, frame: pd.DataFrame) -> None:
         """Append a block of rows, without its index.
 
-        The first block fixes the columns and, in parquet, their types, to which later blocks are
-        cast. Floats keep every digit in either format.
+        The first block determines the columns and, in parquet, their types, to which later blocks
+        are cast. Floats keep all digits in both formats.
 
         Raises
         ------
         InputError
-            If the columns are not those of the first block, in whatever order, or values do not fit
-            its types. After any error nothing more can be written.
+            If the columns are not those of the first block, in any order, or values do not fit its
+            types. After an error nothing more can be written.
         """
         if self._file is None:
-            remedy = "write inside one `with` block, and start anew after an error"
-            got = "a writer that is closed"
-            raise bad_input(str(self.path), "be open for writing", got, remedy)
+            raise InputError(
+                f"{self.path}: the writer is closed; write inside one `with` block, and start again"
+                " after an error"
+            )
         try:
             self._append(frame)
         except BaseException:
@@ -143,7 +142,7 @@ class TableWriter:
 
     def _append_parquet(self, table: pa.Table, is_first: bool) -> None:
         if is_first:
-            # With checksums, damage in the middle of the file is noticed when it is read.
+            # with checksums, damage in the middle of the file is detected when it is read
             schema = _roomy(table.schema)
             self._sink = parquet.ParquetWriter(self._file, schema, write_page_checksum=True)
             self._encoders.callback(self._sink.close)
@@ -164,18 +163,18 @@ class TableWriter:
 
     def _finish(self) -> None:
         if self._file is None or self._partial is None or self._columns is None:
-            got = "none" if self._file else "an error in a write"
-            raise bad_input(str(self.path), "be given at least one block", got)
+            reason = "no block was written" if self._file else "a block could not be written"
+            raise InputError(f"{self.path}: {reason}; write at least one block, without errors")
         self._encoders.close()
         self._file.close()
         self._partial.commit()
         self._file = self._partial = None
 
     def _discard(self) -> None:
-        """Close what is open and remove the hidden file, if it is still there."""
+        """Close all files and remove the hidden file, if it still exists."""
         if self._file is None or self._partial is None:
             return
-        with suppress(Exception):  # a disk may be full: what was not written is not wanted either
+        with suppress(Exception):  # the disk may be full, and the rest is discarded anyway
             self._encoders.close()
         with suppress(Exception):
             self._file.close()
@@ -184,20 +183,20 @@ class TableWriter:
 
 
 def _roomy(schema: pa.Schema) -> pa.Schema:
-    """Return types that also hold later blocks with more categories than the first has."""
+    """Widen dictionary types, as later blocks may have more categories than the first."""
     for i, field in enumerate(schema):
         if pa.types.is_dictionary(field.type):
-            # pandas numbers few categories in 8 bits
+            # pandas encodes few categories in 8 bits
             wide = pa.dictionary(pa.int32(), field.type.value_type, ordered=field.type.ordered)
             schema = schema.set(i, field.with_type(wide))
     return schema
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    r"""Write a table without its index, as csv or parquet by the ending; all of it or nothing.
+    r"""Write a table atomically, without its index, as csv or parquet by the ending of `path`.
 
-    Floats keep every digit in either format. A file of that name is replaced only once the new one
-    is complete.
+    Floats keep all digits in both formats. An existing file is replaced only once the new one is
+    complete.
 
     Examples
     --------
