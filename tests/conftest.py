@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
 import sys
+import sysconfig
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +17,70 @@ import pytest
 
 from command_outcome import Command, Outcome
 from evenhand.cli import main
+from shared_work import made_once
 
 
 def pytest_report_header() -> list[str]:
     is_other = hasattr(sys.modules.get("sitecustomize"), "OtherUfunc")
     return ["mathematics library: another one, off by a unit in the last place"] if is_other else []
+
+
+# Files of tests that take longest, longest first: what starts last must not be what ends last. The
+# tests of a file stay together, since they share fixtures.
+SLOWEST = (
+    "test_crime.py",
+    "test_cli.py",
+    "test_cli_process.py",
+    "test_scale_cluster.py",
+    "test_docs.py",
+    "test_credit.py",
+    "test_report_browser.py",
+    "test_audits.py",
+    "test_demo.py",
+    "test_scale.py",
+    "test_any_link.py",
+    "test_check_estimator.py",
+    "test_sweeps.py",
+    "test_scale_command.py",
+    "test_certificates.py",
+    "test_toy.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all workers of this run see."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def demo_run(shared_folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Run the demo as a newcomer does, in an empty folder and without options."""
+    script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
+    assert script is not None
+
+    def run(place: Path) -> str:
+        done = subprocess.run(
+            [script, "demo"], check=False, capture_output=True, text=True, cwd=place
+        )
+        return json.dumps([done.returncode, done.stdout, done.stderr])
+
+    place, text = made_once(shared_folder / "demo", run)
+    return place, subprocess.CompletedProcess([script, "demo"], *json.loads(text))
+
+
+@pytest.fixture
+def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train default networks for a few steps, where a test needs a model and not a good one."""
+    from evenhand import MixtureMLPRegressor
+
+    monkeypatch.setitem(MixtureMLPRegressor.__init__.__kwdefaults__, "max_steps", 60)
 
 
 @pytest.fixture(scope="session")

@@ -117,10 +117,14 @@ def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any
 # The round trip.
 
 
-def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("quick_training")
+def test_fit_then_predict_and_audit_in_processes_of_their_own(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    # the demo's test is the training in a process of its own
     model, out = tmp_path / "model", tmp_path / "out.csv"
     drop = ("--id", "id", "--drop", "mu, sigma")
-    fitted = process(
+    fitted = evenhand(
         "fit", place / "people.csv", "--target", "loss", *drop, "--out", model, "--seed", 0
     )
     assert (fitted.code, fitted.out) == (0, "")
@@ -147,6 +151,7 @@ def test_fit_predict_and_audit_in_processes_of_their_own(place: Path, tmp_path: 
     assert {"job = cook", "job missing"} < {row["group"] for row in found["groups"]}
 
 
+@pytest.mark.usefixtures("quick_training")
 def test_fit_finds_the_least_randomization_that_is_certified(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -201,6 +206,7 @@ def test_fit_finds_the_least_randomization_that_is_certified(
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.usefixtures("quick_training")
 def test_fit_audits_the_rows_that_it_certifies_on(
     place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +268,7 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     assert found.price["chosen"]["alpha"] == proof["alpha"]
 
 
+@pytest.mark.usefixtures("quick_training")
 def test_rows_that_cannot_be_audited_are_said_and_the_model_is_kept(
     place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +298,7 @@ def test_what_belongs_to_max_group_error_is_refused_without_it(
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.usefixtures("quick_training")
 def test_rows_of_one_person_certify_once(place: Path, tmp_path: Path, evenhand: Command) -> None:
     twice = TABLE.assign(id=[f"p{i // 2}" for i in range(ROWS)])
     written(twice, tmp_path / "twice.csv")

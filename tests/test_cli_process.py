@@ -76,11 +76,23 @@ def shell(args: list[str], redirections: str) -> subprocess.CompletedProcess[byt
 # Streams.
 
 
+FAILS, PASSES = ("0", 1), ("0.49", 0)
+"""Limits of a gate, with the exit code."""
+
+
 @pytest.mark.parametrize(
-    "redirection", ["2>&-", pytest.param(f"2>{FULL}", marks=needs_full), "1>&-", "0<&- 1>&- 2>&-"]
+    ("redirection", "gates"),
+    [
+        ("2>&-", [FAILS]),
+        pytest.param(f"2>{FULL}", [FAILS], marks=needs_full),
+        ("1>&-", [FAILS]),
+        ("0<&- 1>&- 2>&-", [FAILS, PASSES]),
+    ],
 )
-def test_a_gate_decides_whatever_becomes_of_the_streams(redirection: str, place: Path) -> None:
-    for limit, code in (("0.49", 0), ("0", 1)):
+def test_a_gate_decides_whatever_becomes_of_the_streams(
+    redirection: str, gates: list[tuple[str, int]], place: Path
+) -> None:
+    for limit, code in gates:
         shown = shell(audit_args(place, "--fail-if", f"average_error >= {limit}"), redirection)
         assert shown.returncode == code
         assert b"Traceback" not in shown.stderr
@@ -409,21 +421,23 @@ def waiting(args: list[str]) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word"),
-    [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],
+    ("number", "code", "word", "table", "out"),
+    [
+        (signal.SIGTERM, 143, "terminated", "parts", "out"),
+        (signal.SIGINT, 130, "interrupted", "people.csv", "out.csv"),
+    ],
 )
 def test_a_signal_removes_what_is_half_written(
-    number: int, code: int, word: str, place: Path, tmp_path: Path
+    number: int, code: int, word: str, table: str, out: str, place: Path, tmp_path: Path
 ) -> None:
-    for table, out in (("people.csv", "out.csv"), ("parts", "out")):
-        run = waiting(randomize_args(place / table, place / "key", tmp_path / out))
-        assert len(list(tmp_path.glob(".out*.part"))) == 1
-        run.send_signal(number)
-        if number == signal.SIGTERM:
-            run.send_signal(number)  # one more does not stop the cleaning up
-        _, said = run.communicate(timeout=30)
-        assert (run.returncode, said.decode()) == (code, f"error: {word}\n")
-        assert list(tmp_path.iterdir()) == []
+    run = waiting(randomize_args(place / table, place / "key", tmp_path / out))
+    assert len(list(tmp_path.glob(".out*.part"))) == 1
+    run.send_signal(number)
+    if number == signal.SIGTERM:
+        run.send_signal(number)  # one more does not stop the cleaning up
+    _, said = run.communicate(timeout=30)
+    assert (run.returncode, said.decode()) == (code, f"error: {word}\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_next_run_sweeps_what_a_killed_one_left_and_nothing_of_a_live_one(

@@ -26,6 +26,7 @@ from evenhand.studies.credit_claims import advantages, choose_cells, claims, jud
 from evenhand.studies.credit_people import NOISE, SHARE_UNQUALIFIED, Rollout, load_people
 from evenhand.studies.sweep import NETWORK
 from evenhand.studies.verdicts import judge
+from shared_work import made_once
 
 GAME = LendingGame(threshold=0.0)
 
@@ -255,9 +256,10 @@ def has_data() -> None:
 
 
 @pytest.fixture(scope="module")
-def finished(has_data: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    out = tmp_path_factory.mktemp("credit")
-    return out, credit.run(out, 0, lambda message: None, **QUICK)
+def finished(has_data: None, shared_folder: Path) -> tuple[Path, str]:
+    return made_once(
+        shared_folder / "credit", lambda out: credit.run(out, 0, lambda message: None, **QUICK)
+    )
 
 
 def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, str]) -> None:

@@ -20,6 +20,7 @@ from evenhand.studies.crime_claims import claims, kinds_of
 from evenhand.studies.crime_split import MASSES, Split, errors_as_published
 from evenhand.studies.sweep import NETWORK
 from evenhand.studies.verdicts import interval
+from shared_work import made_once
 
 try:
     load_crime()
@@ -38,9 +39,10 @@ QUICK: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    out = tmp_path_factory.mktemp("crime")
-    return out, crime.run(out, 0, lambda message: None, **QUICK)
+def finished(shared_folder: Path) -> tuple[Path, str]:
+    return made_once(
+        shared_folder / "crime", lambda out: crime.run(out, 0, lambda message: None, **QUICK)
+    )
 
 
 def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, str]) -> None:
@@ -71,10 +73,9 @@ def test_a_stopped_run_goes_on_where_it_was(
 ) -> None:
     out = shutil.copytree(finished[0], tmp_path / "crime")
     monkeypatch.setattr(study, "_compute", None)  # nothing is computed again
-    shown = crime.run(out, 0, lambda message: None, **QUICK)
-    assert shown.replace(str(out), "") == finished[1].replace(str(finished[0]), "")
     # where the data lie is no setting; what is computed is
-    crime.run(out, 0, lambda message: None, data=load_crime_path(), **QUICK)
+    shown = crime.run(out, 0, lambda message: None, data=load_crime_path(), **QUICK)
+    assert shown.replace(str(out), "") == finished[1].replace(str(finished[0]), "")
     with pytest.raises(TypeError):
         crime.run(out, 0, lambda message: None, **QUICK | {"max_steps": 41})
     parts = sorted((out / "parts").glob("*.json"))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
-import sysconfig
 import warnings
 from pathlib import Path
 from typing import Any
@@ -27,15 +25,9 @@ REPORTS = ("report-deterministic.html", "report.html")
 
 @pytest.fixture(scope="module")
 def shown(
-    tmp_path_factory: pytest.TempPathFactory,
+    demo_run: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """Run the command as a newcomer does, in an empty folder and without options."""
-    place = tmp_path_factory.mktemp("demo")
-    script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
-    assert script is not None
-    return place, subprocess.run(
-        [script, "demo"], check=False, capture_output=True, text=True, cwd=place
-    )
+    return demo_run
 
 
 def read(path: Path) -> Any:

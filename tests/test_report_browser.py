@@ -6,11 +6,8 @@ Pictures go to the folder that EVENHAND_SCREENSHOTS names.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
-import subprocess
-import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -97,15 +94,12 @@ def reports(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def demo(chromium, reports):
-    """Run the demo as a newcomer does, and put its reports beside the others."""
-    if importlib.util.find_spec("torch") is None:
-        missing("torch")
-    script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
-    assert script is not None
-    subprocess.run([script, "demo"], check=True, capture_output=True, cwd=reports)
+def demo(chromium, reports, demo_run):
+    """Put the reports of the demo beside the others."""
+    place, done = demo_run
+    assert done.returncode == 0
     for name in DEMO:
-        shutil.copy(reports / "evenhand-demo" / f"{name}.html", reports)
+        shutil.copy(place / "evenhand-demo" / f"{name}.html", reports)
 
 
 @pytest.fixture

@@ -31,10 +31,13 @@ SMALL: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "batch_size": 32}
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[set[int]]:
-    """Process ids of the two workers of a cluster that is this module's default client."""
+    """Process ids of the workers of a cluster that is this module's default client.
+
+    Two threads of one process, which has to import everything once.
+    """
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+            n_workers=1, threads_per_worker=2, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -167,7 +170,7 @@ def test_a_path_is_split_into_trainings_that_depend_on_their_number_only(workers
     for model in apart:
         assert model.forecast(X[:3], 0.5).mean().shape == (3,)
         assert model.n_steps_.shape == model.validation_loss_.shape == (1,)
-    with parallel_config("dask"):  # two workers: the same two trainings
+    with parallel_config("dask"):  # two threads: the same two trainings
         there = PAICRegressor.path(X, y, ALPHAS, **SMALL, random_state=0)
     assert all(same_weights(a, b) for a, b in zip(apart, there, strict=True))
 

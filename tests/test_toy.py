@@ -17,6 +17,7 @@ from evenhand.forecast import Forecast
 from evenhand.links import Entropic
 from evenhand.studies import toy
 from evenhand.studies.toy_figures import plot_introduction, plot_two_worlds
+from shared_work import made_once
 
 pytest.importorskip("torch")
 
@@ -34,9 +35,13 @@ RESOLUTION = 1 / (4 * 48)
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
+def study(shared_folder):
     """The networks of the real run on coarser grids, with fewer data sets for the verifier."""
-    out = tmp_path_factory.mktemp("study")
+    out, text = made_once(shared_folder / "toy", run_study)
+    return out, text, json.loads((out / "results.json").read_text())
+
+
+def run_study(out):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "N_GRID": 200,
@@ -52,7 +57,7 @@ def study(tmp_path_factory):
         patch.setattr(toy, "train", lambda seed: pytest.fail("trained again"))
         assert toy.run(out, 0, said.append) == text
     assert len(said) == 2
-    return out, text, json.loads((out / "results.json").read_text())
+    return text
 
 
 @pytest.fixture(scope="module")
