@@ -1317,11 +1317,11 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     ),
     "audit, percent in a condition": (
         lambda d: d.audit(None, "--fail-if", "average_error > 5"),
-        ("limit", "5", "fractions"),
+        ("limit", "5", "fraction"),
     ),
     "audit, confidence 95": (
         lambda d: d.audit(None, "--confidence", "95"),
-        ("--confidence", "95", "fractions"),
+        ("--confidence", "95", "fraction"),
     ),
     "audit, missing parent": (
         lambda d: d.audit(None, "--out", d.folder / "no" / "a.json"),

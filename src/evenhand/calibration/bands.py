@@ -13,7 +13,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
 from scipy.special import betaincinv, gammaln, xlogy
 
 from evenhand._format import one_line
@@ -194,10 +193,12 @@ def _probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
         arrivals = _poisson(steps, rate)
         low += first
         # a Fourier transform pays off only where both are long
-        is_short = min(chances.size, steps.size) < 250
-        chances = (
-            np.convolve(chances, arrivals) if is_short else fftconvolve(chances, arrivals).clip(0)
-        )
+        if min(chances.size, steps.size) < 250:
+            chances = np.convolve(chances, arrivals)
+        else:
+            from scipy.signal import fftconvolve  # takes a tenth of a second to import
+
+            chances = fftconvolve(chances, arrivals).clip(0)
         # too few by now: the band is left. Far more than expected: such paths hold less than 1e-15
         high = min(n, int(n * bound + 9 * np.sqrt(n * bound * (1 - bound))) + 30)
         chances = chances[max(int(rank) - low, 0) : high - low + 1]
