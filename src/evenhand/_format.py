@@ -60,6 +60,17 @@ def one_line(of: object, **facts: Any) -> str:
     return f"{type(of).__name__}({listed})"
 
 
+def four_digits(value: float, toward: Toward) -> float:
+    """Round a bound or a confidence for `one_line`, in the direction in which it stays valid.
+
+    Examples
+    --------
+    >>> four_digits(0.296412, "up"), four_digits(0.99999, "down")
+    (0.2965, 0.9999)
+    """
+    return _digits(value, 4, toward) if math.isfinite(value) else value
+
+
 def _fact(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"

@@ -9,7 +9,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import Summarized, at_least, at_most, confidence_in_full, in_full
+from evenhand._format import (
+    Summarized,
+    at_most,
+    band,
+    confidence_in_full,
+    count,
+    in_full,
+    percent,
+    points,
+)
 from evenhand._validate import bad_input
 from evenhand.certificates.assumptions import NOT_COVERED, ONE_ROW_EACH, SHARES_OF_ROWS
 
@@ -155,22 +164,22 @@ class Certificate(Summarized, ABC):
         return pd.DataFrame(rows, columns=columns)
 
     def summary(self) -> str:
-        """Return the statements as text, with what they assume and what they do not cover."""
+        """Return the statements as text, with their assumptions and limits."""
         lines = [
-            f"With {confidence_in_full(self.confidence)} confidence, from {self.n_samples:,}"
-            f" people, {self._forecasts()}:",
-            f"- over everybody, stated chances are off by at most {at_most(self.average_error())}"
+            f"With {confidence_in_full(self.confidence)} confidence, from"
+            f" {count(self.n_samples, 'person', 'people')}, {self._forecasts()}:",
+            f"- overall, predicted probabilities are off by at most {at_most(self.average_error())}"
             " points",
         ]
         lines += [
-            f"- for group {row['group']!r} ({row['n']} rows), by {at_least(row['low'])} to"
-            f" {at_most(row['high'])} points"
+            f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
+            f" {band(points, row['low'], row['high'])} points"
             for row in self.named_table().to_dict("records")
         ]
         lines += self._group_lines()
         lines += [ONE_ROW_EACH] if self.one_row_each else []
         lines.append(
-            "Off by 0 points is perfect, by 50 the worst, averaged over all probability levels."
+            "Errors are means over all probability levels: 0 points is perfect, 50 the worst."
         )
         lines += self._remarks()
         lines.append("Assumes: " + "; ".join(self.assumptions) + ".")
@@ -179,24 +188,23 @@ class Certificate(Summarized, ABC):
 
     @abstractmethod
     def _forecasts(self) -> str:
-        """What was certified, for the head of the summary."""
+        """Certified forecasts, for the first line of the summary."""
 
     def _remarks(self) -> list[str]:
         """Lines of the summary after the bounds."""
         return []
 
     def _group_lines(self) -> list[str]:
-        """Lines of the summary on every group of a size."""
+        """Lines of the summary on every group of a given size."""
         lines = []
         for row in self.table((0.1, 0.2, 0.5)).to_dict("records"):
             line = (
-                f"- for every group of at least {in_full(row['mass'])} of people, by at most"
+                f"- in every group of at least {in_full(row['mass'])} of people, by at most"
                 f" {at_most(row['group_error'])} points"
             )
             if not np.isnan(row["coverage_80_low"]):
-                low = at_least(row["coverage_80_low"])
-                high = at_most(row["coverage_80_high"])
-                line += f"; the 80% interval holds {low}% to {high}% there"
+                covered = band(percent, row["coverage_80_low"], row["coverage_80_high"])
+                line += f"; the 80% prediction interval covers {covered} of outcomes"
             lines.append(line)
         return lines
 

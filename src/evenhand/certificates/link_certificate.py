@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import one_line
+from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration import PITs, SurvivalBand, as_pits, local_levels_band
 from evenhand.certificates.assumptions import ASSUMPTIONS
@@ -82,8 +82,8 @@ class LinkCertificate(Certificate):
             self,
             link=self.link,
             n_samples=self.n_samples,
-            confidence=self.confidence,
-            group_error=self.group_error(SHOWN_MASS),
+            confidence=four_digits(self.confidence, "down"),
+            group_error=four_digits(self.group_error(SHOWN_MASS), "up"),
             group_mass=SHOWN_MASS,
         )
 
@@ -205,7 +205,7 @@ class LinkCertificate(Certificate):
 
     def _remarks(self) -> list[str]:
         return [
-            "All of this holds together, for every link and alpha: they may be chosen on the same"
+            "All bounds hold together for every link and alpha, so both may be chosen on the same"
             " people."
         ]
 

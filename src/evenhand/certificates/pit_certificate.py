@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import one_line
+from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration import SurvivalBand, share_bound
 from evenhand.certificates.assumptions import ASSUMPTIONS, CHOSEN
@@ -81,9 +81,9 @@ class PITCertificate(Certificate):
             method=self.method,
             n_samples=self.n_samples,
             n_draws=self.n_draws,
-            confidence=self.confidence,
-            average_error=self.average_error(),
-            group_error=self.group_error(mass) if self.n_draws > 1 else None,
+            confidence=four_digits(self.confidence, "down"),
+            average_error=four_digits(self.average_error(), "up"),
+            group_error=four_digits(self.group_error(mass), "up") if self.n_draws > 1 else None,
             group_mass=mass if self.n_draws > 1 else None,
             groups=len(self.evidence.group_names),
         )
@@ -289,7 +289,7 @@ class PITCertificate(Certificate):
         lines = super()._group_lines() if self.n_draws > 1 else []
         if self.choice is not None:
             lines.append(
-                "Bounds for every group account for the randomization having been chosen on these"
+                "Bounds for every group account for the choice of the randomization on these"
                 " people."
             )
         return lines

@@ -21,13 +21,12 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import (
     Summarized,
-    at_least,
-    at_most,
     band,
     confidence_in_full,
+    four_digits,
+    number,
     one_line,
     percent,
-    plain_number,
 )
 from evenhand._validate import Floats, Ints, bad_input, check_finite, check_fraction, check_masses
 from evenhand.calibration import check_own_draws
@@ -95,54 +94,56 @@ class LossGuarantee(Summarized):
 
     def summary(self) -> str:
         """Return the findings as text."""
-        subject = "individually calibrated" if self.is_randomized else "calibrated on average"
-        lines = [
-            self._promise(),
-            (
-                f"A forecaster that is {subject} exceeds k times its promise with probability at"
-                f" most {self.factor}/k, in every group by features: {self.why}."
-                if self.is_randomized
-                else (
-                    f"A forecaster that is {subject} exceeds k times its promise with probability"
-                    f" at most {self.factor}/k: {self.why}. In a group of a given size all of its"
-                    " misses may come together."
-                )
-            ),
-        ]
+        lines = [self._promise(), self._theorem()]
         lines += [self._line(row) for row in self.table.to_dict("records")]
+        level = confidence_in_full(self.confidence)
         lines.append(
-            f"In brackets what {confidence_in_full(self.confidence)} confidence leaves possible,"
-            " line by line; before them the share in the rows at hand. Proven: exceeded no more"
-            " often than the bound, which says nothing of the mean. Open: more rows would tell."
-            " Groups of a size are bounded however they are chosen, if not by the draws."
+            f"Each line gives the share of these rows and, in parentheses, its {level} confidence"
+            " interval. Proven: the loss exceeds k times the promise no more often than the bound,"
+            " which is no statement about the mean loss. Open: the rows are too few to decide."
+            " Bounds for every group of a given size hold for groups chosen in any way that does"
+            " not depend on the draws."
         )
         lines += [ONE_ROW_EACH] if self.one_row_each else []
         return "\n".join(lines)
 
     def _promise(self) -> str:
-        line = f"Promised loss {self.promised:.4g} on average, realized {self.realized:.4g}"
+        line = (
+            f"The promised loss is {number(self.promised)} on average, the realized loss"
+            f" {number(self.realized)}"
+        )
         if not (self.more_low > 0 or self.more_high < 0):
             return line + "."
         side = "more" if self.more_low > 0 else "less"
         ends = sorted((abs(self.more_low), abs(self.more_high)))
         return (
-            f"{line}: by {band(plain_number, *ends)} {side}, so the forecasts are not calibrated"
-            " where they decide."
+            f"{line}: {band(number, *ends)} {side} with {confidence_in_full(self.confidence)}"
+            " confidence, so the forecasts are not calibrated for these decisions."
         )
+
+    def _theorem(self) -> str:
+        subject = "an individually calibrated forecaster"
+        if not self.is_randomized:
+            subject = "a forecaster that is calibrated on average"
+        where = " in every group defined by features" if self.is_randomized else ""
+        theorem = (
+            f"Under {subject}, the loss exceeds k times the promise with probability at most"
+            f" {self.factor}/k{where}: {self.why}."
+        )
+        if self.is_randomized:
+            return theorem
+        return f"{theorem} One group of a given size may contain all of these cases."
 
     def _line(self, row: Mapping[Any, Any]) -> str:
         if row["n"] == 0:
             return f"- group {row['group']!r} has no rows"
-        share = percent(row["exceeded"])
-        bound = f"bound {at_most(row['bound'])}%: {row['verdict']}"
+        what = f"- more than {row['k']:g} times the promise"
+        bound = f"bound {percent(row['bound'], 'up')}: {row['verdict']}"
         if row["kind"] == "every":
-            return (
-                f"- more than {row['k']:g} times, {row['group']}: at most {at_most(row['high'])}%,"
-                f" {bound}"
-            )
+            return f"{what}, {row['group']}: at most {percent(row['high'], 'up')}, {bound}"
         who = row["group"] if row["kind"] == "everyone" else f"group {row['group']!r}"
-        ends = f"{at_least(row['low'])}% to {at_most(row['high'])}%"
-        return f"- more than {row['k']:g} times, {who}: {share} ({ends}), {bound}"
+        interval = band(percent, row["low"], row["high"])
+        return f"{what}, {who}: {percent(row['exceeded'])} ({interval}), {bound}"
 
     def __repr__(self) -> str:
         return one_line(
@@ -151,7 +152,7 @@ class LossGuarantee(Summarized):
             bound=f"{self.factor}/k",
             promised=self.promised,
             realized=self.realized,
-            confidence=self.confidence,
+            confidence=four_digits(self.confidence, "down"),
         )
 
 

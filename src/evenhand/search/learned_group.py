@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import at_least, confidence_in_full, one_line
+from evenhand._format import at_least, confidence_in_full, four_digits, one_line
 from evenhand._validate import (
     Floats,
     InputError,
@@ -104,8 +104,8 @@ class FoundGroup:
             n=self.n,
             n_judged=self.n_judged,
             error=self.error,
-            low=self.low,
-            p_value=self.p_value,
+            low=four_digits(self.low, "down"),
+            p_value=four_digits(self.p_value, "up"),
             direction=self.direction,
             description=self.description,
         )

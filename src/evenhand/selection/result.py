@@ -10,14 +10,18 @@ import pandas as pd
 
 from evenhand._format import (
     Summarized,
+    at_least,
     at_most,
-    bound,
     confidence_in_full,
+    count,
+    four_digits,
     in_full,
+    number,
     one_line,
     points,
     whole_percent,
 )
+from evenhand._table import Column, Table
 from evenhand._validate import Ints
 from evenhand.certificates import ONE_ROW_EACH, Certificate, LinkCertificate, PITCertificate
 from evenhand.forecasters import RecalibratedRegressor
@@ -110,7 +114,8 @@ class Selection(Summarized):
             "Alpha was chosen on these same people. Accounting for that: at most"
             f" {at_most(self.group_error)} points in every group of at least"
             f" {in_full(self.group_mass)} of people, with {confidence_in_full(self.confidence)}"
-            " confidence. Bounds for named groups, 95% bands and p-values do not account for it."
+            " confidence. Bounds for named groups, 95% intervals and p-values do not account for"
+            " it."
         )
 
     def audited(self, found: Audit) -> Audit:
@@ -142,83 +147,88 @@ class Selection(Summarized):
 
     @property
     def statement(self) -> str:
-        """What is proven, for whom and from how many people, in one sentence."""
-        learned = f", learned on {self.n_learning:,} rows"
+        """Guarantee in one sentence: the bound, the groups and the number of people."""
+        learned = f", learned on {count(self.n_learning, 'row')}"
         if self.n_learning == 0:
-            learned = "; the model was not fitted here: it must not have seen these rows"
+            learned = "; the model was fitted elsewhere and must not have seen these rows"
         return (
-            f"With {confidence_in_full(self.confidence)} confidence, stated chances are off by at"
-            f" most {at_most(self.group_error)} points in every group of at least"
-            f" {in_full(self.group_mass)} of people (certified on {self.n_certifying:,}"
-            f" people{learned})."
+            f"With {confidence_in_full(self.confidence)} confidence, predicted probabilities are"
+            f" off by at most {at_most(self.group_error)} points in every group of at least"
+            f" {in_full(self.group_mass)} of people (certified on"
+            f" {count(self.n_certifying, 'person', 'people')}{learned})."
         )
 
     @property
     def sentences(self) -> list[str]:
-        """What was chosen, what is proven and what it costs, sentence by sentence."""
+        """Guarantee, choice of the randomization and price, one sentence each."""
         lines = [
             self.statement,
             *([ONE_ROW_EACH] if self.certificate.one_row_each else []),
             *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
         ]
-        # a recalibrated base, and models that are randomized already, have nothing to try
+        # recalibration is no advice for a recalibrated base or a model that is randomized already
         is_recalibrated = getattr(self.model, "recalibrate", True)
         is_far_off = self._average_error(0) > 0.05
         if np.isfinite(self.price) and not is_recalibrated and is_far_off:
             lines.append(
-                f"The model itself is off by {points(self._average_error(0))} points on average:"
+                f"The model itself is off by {points(self._average_error(0))} points on average;"
                 " try recalibrate=True."
             )
         return lines
 
     def summary(self) -> str:
         """Return `sentences` and the comparison of forecasters as text."""
-
-        def rounded_up(share: float) -> str:
-            return at_most(share, 3, unit=1)
-
-        shown = self.comparison.to_string(
-            index=False,
-            float_format=lambda value: f"{value:.3f}",
-            formatters={"certified_group_error": lambda value: bound(rounded_up, value)},
-            na_rep="-",
-        )
-        return "\n".join([*self.sentences, "", shown])
+        scores = ("log_score", "crps", "average_error")
+        columns = [Column("forecaster")]
+        columns += [
+            Column(name.replace("_", " "), is_number=True)
+            for name in (*scores, "certified_group_error")
+        ]
+        rows = [
+            [
+                row["forecaster"],
+                *(number(row[score]) for score in scores),
+                # a bound
+                number(row["certified_group_error"], "up"),
+            ]
+            for row in self.comparison.to_dict("records")
+        ]
+        shown = Table("Forecasters on the certifying rows", columns, rows)
+        return "\n".join([*self.sentences, "", shown.text()])
 
     def _average_error(self, row: int) -> float:
         return float(self.comparison["average_error"].iloc[row])
 
     def _without_randomization(self) -> list[str]:
         return [
-            "No randomization was needed: alpha = 1. On average over these people, stated chances"
-            f" are off by {points(self._average_error(-1))} points."
+            "No randomization was needed: alpha = 1. On average over these people, predicted"
+            f" probabilities are off by {points(self._average_error(-1))} points."
         ]
 
     def _with_randomization(self) -> list[str]:
-        lines = [f"The least randomization that shows it: alpha = {self.alpha:.3g}."]
+        lines = [f"This is the least randomization with this guarantee: alpha = {self.alpha:.3g}."]
         if not np.isfinite(self.price):
             return lines
-        # around a model with too wide intervals a link can narrow them
+        # a link around a model whose intervals are too wide can narrow them
         compared = "wider" if self.wider >= 0 else "narrower"
-        paid = f"Price: {self.price:.2f} nats of log score on these people"
         lines.append(
-            f"{paid}; a person's 80% interval is on average {whole_percent(abs(self.wider))}"
-            f" {compared}."
+            f"Price: {self.price:.2f} nats of log score on these people; 80% prediction intervals"
+            f" are {whole_percent(abs(self.wider))} {compared} on average."
         )
+        limit = at_least(self.limit, 2, unit=1)
         # as printed: a difference in the third decimal is noise
-        if round(self.price, 2) >= round(self.limit, 2):
+        if round(self.price, 2) >= float(limit):
             lines.append(
-                "Over the true distribution no forecaster of the same mean error that is"
-                f" calibrated on average pays less than {self.limit:.2f}."
+                "Around the true distribution, no forecaster that has the same mean error and is"
+                f" calibrated on average pays less than {limit} nats."
             )
         else:
-            # what the link goes around stands just before the randomized forecasts, or first where
-            # nothing recalibrates it
+            # the base of the link is the second row if it was recalibrated, else the first
             start = 1 if getattr(self.model, "recalibrate", False) else 0
+            off_by = f"off by {points(self._average_error(start))} points on average"
             lines.append(
-                f"Over the true distribution it would be at least {self.limit:.2f}: the model"
-                f" itself is off by {points(self._average_error(start))} points on average, so the"
-                " price is measured from a bad start."
+                f"Around the true distribution the price would be at least {limit} nats; it is"
+                f" lower here because the model itself is {off_by}."
             )
         return lines
 
@@ -226,10 +236,10 @@ class Selection(Summarized):
         return one_line(
             self,
             alpha=self.alpha,
-            max_group_error=self.max_group_error,
-            group_mass=self.group_mass,
-            confidence=self.confidence,
-            group_error=self.group_error,
+            max_group_error=four_digits(self.max_group_error, "up"),
+            group_mass=four_digits(self.group_mass, "up"),
+            confidence=four_digits(self.confidence, "down"),
+            group_error=four_digits(self.group_error, "up"),
             price=self.price,
             n_certifying=self.n_certifying,
         )

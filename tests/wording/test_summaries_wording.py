@@ -1,0 +1,173 @@
+"""Exact sentences of the summaries of certificates, decisions, selections and lending rounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import Forecast, certify_pit
+from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
+from evenhand.lending import LendingGame, Round
+from evenhand.selection import Selection
+
+
+def test_a_certificate_lists_its_bounds():
+    n = 40
+    pit = (np.arange(n) + 0.5) / n
+    first = certify_pit(pit, groups={"first": np.arange(n) < 1}).summary().splitlines()
+    assert first[:4] == [
+        "With 95% confidence, from 40 people, one deterministic forecast each:",
+        "- overall, predicted probabilities are off by at most 21.9 points",
+        "- in group 'first' (1 row), by 0.0 to 50.0 points",
+        "Errors are means over all probability levels: 0 points is perfect, 50 the worst.",
+    ]
+
+
+def test_a_certificate_bounds_every_group_of_a_size():
+    r = np.tile((np.arange(16) + 0.5) / 16, (50, 1))
+    r = r + np.random.default_rng(0).uniform(-0.02, 0.02, r.shape)
+    (line, *_) = [
+        line for line in certify_pit(r, r).summary().splitlines() if "at least 20%" in line
+    ]
+    assert line == (
+        "- in every group of at least 20% of people, by at most 28.5 points; the 80% prediction"
+        " interval covers 33.6% to 97.1% of outcomes"
+    )
+
+
+def test_a_guarantee_for_losses_is_read_line_by_line():
+    bank = BayesDecision(("yes", "no"), {"yes": StepLoss([0.0], [4.0, 0.0]), "no": 1.0})
+    forecast = Forecast.from_normal(np.zeros(50), np.ones(50))
+    y = np.linspace(-2, 2, 50)
+    found = loss_guarantee(bank, forecast, y, k=2, masses=0.5, random_state=0)
+    assert found.summary().splitlines() == [
+        "The promised loss is 1.000 on average, the realized loss 1.000.",
+        "Under a forecaster that is calibrated on average, the loss exceeds k times the promise"
+        f" with probability at most 1/k: {found.why}. One group of a given size may contain all of"
+        " these cases.",
+        "- more than 2 times the promise, everyone: 0.0% (0.0% to 7.2%), bound 50.0%: proven",
+        "- more than 2 times the promise, every group of 50%: at most 11.7%, bound 100.0%: no"
+        " claim",
+        "Each line gives the share of these rows and, in parentheses, its 95% confidence interval."
+        " Proven: the loss exceeds k times the promise no more often than the bound, which is no"
+        " statement about the mean loss. Open: the rows are too few to decide. Bounds for every"
+        " group of a given size hold for groups chosen in any way that does not depend on the"
+        " draws.",
+    ]
+    off = replace(found, more_low=0.1234, more_high=0.2345)
+    assert off.summary().splitlines()[0] == (
+        "The promised loss is 1.000 on average, the realized loss 1.000: 0.123 to 0.235 more with"
+        " 95% confidence, so the forecasts are not calibrated for these decisions."
+    )
+
+
+def selection(**changes):
+    comparison = pd.DataFrame(
+        {
+            "forecaster": ["as it is", "randomized"],
+            "log_score": [1.0, 1.4567],
+            "crps": [0.5, np.nan],
+            "average_error": [0.0512, 0.04],
+            "certified_group_error": [np.nan, 0.29641],
+        }
+    )
+    certificate = SimpleNamespace(one_row_each=False, group_error=lambda mass: 0.29641)
+    given = {
+        "model": SimpleNamespace(alpha=0.1234, recalibrate=False),
+        "certificate": certificate,
+        "max_group_error": 0.3,
+        "group_mass": 1 / 3,
+        "confidence": 0.95,
+        "price": 0.4567,
+        "limit": 0.4491,
+        "wider": 0.254,
+        "alternative": None,
+        "comparison": comparison,
+        "n_learning": 70,
+        "n_certifying": 30,
+        "certifying": np.arange(30),
+    }
+    return Selection(**given | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line", "sentence"),
+    [
+        (
+            {},
+            0,
+            "With 95% confidence, predicted probabilities are off by at most 29.7 points in every"
+            " group of at least 33.34% of people (certified on 30 people, learned on 70 rows).",
+        ),
+        (
+            {"n_learning": 0},
+            0,
+            "With 95% confidence, predicted probabilities are off by at most 29.7 points in every"
+            " group of at least 33.34% of people (certified on 30 people; the model was fitted"
+            " elsewhere and must not have seen these rows).",
+        ),
+        ({}, 1, "This is the least randomization with this guarantee: alpha = 0.123."),
+        (
+            {},
+            2,
+            "Price: 0.46 nats of log score on these people; 80% prediction intervals are 25% wider"
+            " on average.",
+        ),
+        (
+            {},
+            3,
+            "Around the true distribution, no forecaster that has the same mean error and is"
+            " calibrated on average pays less than 0.44 nats.",
+        ),
+        (
+            {"limit": 0.489},
+            3,
+            "Around the true distribution the price would be at least 0.48 nats; it is lower here"
+            " because the model itself is off by 5.1 points on average.",
+        ),
+        ({}, 4, "The model itself is off by 5.1 points on average; try recalibrate=True."),
+        (
+            {"model": SimpleNamespace(alpha=1.0)},
+            1,
+            "No randomization was needed: alpha = 1. On average over these people, predicted"
+            " probabilities are off by 4.0 points.",
+        ),
+    ],
+)
+def test_a_selection_gives_its_guarantee_and_its_price(changes, line, sentence):
+    assert selection(**changes).summary().splitlines()[line] == sentence
+
+
+def test_a_selection_lists_its_forecasters():
+    assert selection().summary().splitlines()[-4:] == [
+        "forecaster   log score    crps   average error   certified group error",
+        "──────────────────────────────────────────────────────────────────────",
+        "as it is         1.000   0.500           0.051                       -",
+        "randomized       1.457       -           0.040                   0.297",
+    ]
+
+
+def test_a_selection_has_a_caveat_for_audits_of_the_same_people():
+    assert selection().caveat == (
+        "Alpha was chosen on these same people. Accounting for that: at most 29.7 points in every"
+        " group of at least 33.34% of people, with 95% confidence. Bounds for named groups, 95%"
+        " intervals and p-values do not account for it."
+    )
+
+
+def test_a_round_of_the_lending_game_counts_people():
+    played = Round(
+        LendingGame(threshold=0.0),
+        qualified=np.array([True, True, False, False, True]),
+        applied=np.array([True, True, True, True, False]),
+        approved=np.array([True, False, True, False, False]),
+        tries=np.array([1, 1, 1, 1, 0]),
+    )
+    assert played.summary() == (
+        "4 of 5 people applied, 2 were approved, 1 of them unqualified. The bank gained -0.400 per"
+        " person and -0.500 per applicant; applicants gained 0.050 each."
+    )
