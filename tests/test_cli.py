@@ -1459,7 +1459,7 @@ def test_the_help_names_the_exit_codes(evenhand: Command) -> None:
 
 def test_every_module_can_be_imported() -> None:
     modules = [one.name for one in pkgutil.walk_packages(package.__path__, "evenhand.")]
-    assert {"evenhand.cli", "evenhand.audits.run", "evenhand.report.html"} <= set(modules)
+    assert {"evenhand.cli", "evenhand.audits.run", "evenhand.report.page"} <= set(modules)
     for name in modules:
         try:
             importlib.import_module(name)

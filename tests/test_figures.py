@@ -546,7 +546,7 @@ def test_figures_take_records_from_other_rooms_and_no_statistics():
 def test_neither_importing_nor_drawing_starts_pyplot():
     code = """
 import sys
-import evenhand.figures as figures, evenhand.report.html
+import evenhand.figures as figures, evenhand.report
 from evenhand.figures import inline_svg
 assert "matplotlib" not in sys.modules
 groups = [{"group": "a", "n": 40, "error": 0.1}]

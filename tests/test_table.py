@@ -27,7 +27,7 @@ def test_text_from_data_is_neither_markup_nor_control() -> None:
     shown = Table("Groups", [Column(name)], [[name], [Value(name, name)]]).text()
     assert shown.count(r"[red]a[/red] \u001b[2J\u202e\n") == 4
     assert "\x1b" not in shown + wrapped(name)
-    assert wrapped("[b] two\nlines") == "[b] two\nlines"
+    assert wrapped("[b] one\nline") == r"[b] one\nline"
 
 
 def test_lines_have_at_most_their_width() -> None:

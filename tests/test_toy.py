@@ -75,7 +75,7 @@ def test_study_leaves_its_files(study):
 
 def test_every_sentence_is_on_the_page_and_holds_the_numbers(study, rows):
     out, text, values = study
-    page = (out / "index.html").read_text().replace("&#x27;", "'")
+    page = (out / "index.html").read_text().replace("&#39;", "'")
     *found, _ = text.split("\n")
     assert all(sentence in page for sentence in found)
     assert f"{rows['Small network']['worst fifth of x']:.3f}" in found[0]

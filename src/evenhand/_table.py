@@ -38,6 +38,11 @@ class Column:
     in_text: bool = True
 
 
+def numeric(title: str, *, in_text: bool = True) -> Column:
+    """Return a column of numbers."""
+    return Column(title, is_number=True, in_text=in_text)
+
+
 @dataclass(frozen=True)
 class Value:
     """A cell of a table.
@@ -128,11 +133,11 @@ class Table:
         return _printed(grid, width)
 
 
-def wrapped(sentences: str, width: int = WIDTH) -> str:
+def wrapped(paragraph: str, width: int = WIDTH) -> str:
     """Return text as lines of at most `width` characters; control characters are escaped."""
     from rich.text import Text
 
-    return _printed(Text(visible(sentences, keep="\n")), width)
+    return _printed(Text(visible(paragraph)), width)
 
 
 def _printed(shown: Grid | Text, width: int) -> str:

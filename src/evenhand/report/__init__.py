@@ -1,30 +1,37 @@
-"""What people see of an audit, made from its tables."""
+"""Reports: findings of an audit, made once, as a page of HTML and as text."""
 
 from __future__ import annotations
 
-from evenhand.report.html import audit_html
-from evenhand.report.measures import Measure
+from evenhand.report.charts import nice_ticks
+from evenhand.report.comparison import comparison_text, difference_in_words
+from evenhand.report.document import Bullets, Document, Figure, Paragraph, Section
+from evenhand.report.findings import Findings, GroupFinding, findings_of
+from evenhand.report.measures import Measure, units_of
 from evenhand.report.notes import Note, NoteKind, notes_of
-from evenhand.report.page import bullets, figure, heading, paragraph, section, table
-from evenhand.report.page import page as html_page
-from evenhand.report.sentences import units_of
-from evenhand.report.text import audit_text, comparison_text, difference_in_words
+from evenhand.report.page import audit_html, document_html
+from evenhand.report.text import audit_text
+from evenhand.report.verdict import Verdict, verdict_of
 
 __all__ = [
+    "Bullets",
+    "Document",
+    "Figure",
+    "Findings",
+    "GroupFinding",
     "Measure",
     "Note",
     "NoteKind",
+    "Paragraph",
+    "Section",
+    "Verdict",
     "audit_html",
     "audit_text",
-    "bullets",
     "comparison_text",
     "difference_in_words",
-    "figure",
-    "heading",
-    "html_page",
+    "document_html",
+    "findings_of",
+    "nice_ticks",
     "notes_of",
-    "paragraph",
-    "section",
-    "table",
     "units_of",
+    "verdict_of",
 ]

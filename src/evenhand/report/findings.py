@@ -1,70 +1,360 @@
-"""Findings on groups: which are significantly off, in which direction, and by how much."""
+"""Findings of an audit: groups, bounds and leaks, each judged once for all renderings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
 
-from evenhand._format import (
-    at_least,
-    count,
-    in_full,
-    is_known,
-    p_value,
-    plain_number,
-    points,
-    whole_percent,
-)
+from evenhand._format import at_most, is_known
+from evenhand.certificates import DRAWS_ONLY
+from evenhand.report.measures import units_of
 from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
-from evenhand.report.numbers import or_zero
-from evenhand.report.sentences import (
-    ADJUSTED_LEVEL,
-    LEAST_REPORTED,
-    Sentence,
+from evenhand.report.records import (
+    Bound,
+    Estimate,
+    Leak,
+    NamedBound,
+    Number,
+    Proof,
+    Question,
+    Score,
     Values,
-    direction_in_words,
-    unit_of,
+    WorstGroup,
+    estimate,
+    or_zero,
+    records,
+    without_nan,
 )
-from evenhand.search import HIGHER, LOWER, MIXED, NARROW, POSSIBLE_LEAK, WIDE, Direction
+from evenhand.search import HIGHER, LOWER, MIXED, NARROW, WIDE
+
+ADJUSTED_LEVEL = 0.05
+"""Adjusted p-value below which a group is reported as off."""
+
+LEAST_REPORTED = 0.0005
+"""Least bound that is reported: a smaller one would read as 0.0 points."""
 
 NAMED_LISTED = 2
 GROUPS_LISTED = 3
 """Most named groups, and most groups named or scanned, that sentences list one by one."""
 
-NOT_OFF = "not surely off"
+MASS = 0.2
+"""Size of the groups whose bounds the verdict names."""
 
 
-def by_size(rows: Sequence[Values], low: str = "error_low") -> list[Values]:
-    """Sort groups: those judged first, by the lower bound of their error, then by its estimate."""
+@dataclass(frozen=True)
+class GroupFinding:
+    """A group and the judgement on it.
 
-    def place(row: Values) -> tuple[bool, bool, float, float]:
-        # the proven or banded part of an error first: estimates of small groups are large by chance
-        return (
-            bool(row.get("too_small")),
-            bool(row.get("possible_leak")),
-            -or_zero(row[low]),
-            -or_zero(row["error"]),
+    Parameters
+    ----------
+    name : str
+        Its name.
+    n : int
+        Its rows.
+    error, bias, coverage_80, coverage_90 : Estimate
+        Estimates, with bands of named groups. The bias is outcome minus forecast.
+    direction : str or None
+        Direction of its error: tested for scanned and learned groups, estimated for named ones.
+    is_off : bool
+        Whether it is significantly off, judged together with all other groups.
+    least : float
+        Lower bound of its error; 0 if there is none that can be reported.
+    p_adjusted : float or None
+        Its adjusted p-value in the scan.
+    is_named : bool
+        Whether it was named.
+    is_too_small, is_possible_leak : bool
+        Why it was not judged.
+    features : tuple of str
+        Features that define it.
+    column : str or None
+        Column that makes a named group.
+    """
+
+    name: str
+    n: int
+    error: Estimate
+    bias: Estimate
+    coverage_80: Estimate
+    coverage_90: Estimate
+    direction: str | None
+    is_off: bool
+    least: float
+    p_adjusted: Number = None
+    is_named: bool = False
+    is_too_small: bool = False
+    is_possible_leak: bool = False
+    features: tuple[str, ...] = ()
+    column: str | None = None
+
+    @property
+    def is_mean_off(self) -> bool:
+        """Whether the 95% band of outcome minus forecast leaves out 0."""
+        is_beyond = or_zero(self.bias.low) > 0 or or_zero(self.bias.high) < 0
+        return is_known(self.bias.value) and is_beyond
+
+    @property
+    def reported_bias(self) -> float:
+        """The mean of outcome minus forecast; 0 where it is not reported."""
+        # a named group has a band for its mean, and one that includes 0 shows no direction
+        return or_zero(self.bias.value) if self.is_mean_off or not self.is_named else 0.0
+
+    @property
+    def is_mean_opposed(self) -> bool:
+        """Whether outcomes and their mean lie on different sides of the forecasts."""
+        bias = self.reported_bias
+        return bool(bias) and self.direction == (HIGHER if bias < 0 else LOWER)
+
+
+@dataclass(frozen=True)
+class LearnedFinding:
+    """The worst group of a share of people that was learned from features."""
+
+    group: GroupFinding
+    mass: float
+    n_judged: int
+    low: Number
+    p_value: Number
+    description: str
+    description_share: Number
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an audit found.
+
+    Parameters
+    ----------
+    values : dict
+        The audit as plain values, None for unknown numbers: names, sizes and tables that need no
+        judgement.
+    unit : str
+        Unit of the outcome.
+    everyone : GroupFinding or None
+        All people.
+    named, scanned : tuple of GroupFinding
+        Groups in the order of the audit.
+    learned : tuple of LearnedFinding
+        Learned groups by rising size.
+    named_off, scanned_off : tuple of GroupFinding
+        Groups that are significantly off: named ones by falling lower bound, scanned ones by rising
+        p-value, without those that go by another name.
+    worst_groups : tuple of WorstGroup
+        Oracle worst groups by rising size.
+    proof : Proof or None
+        The certificate.
+    assumptions, not_covered : tuple of str
+        Of the certificate.
+    scores : tuple of Score
+        Measures of all rows.
+    leaks : tuple of Leak
+        Groups and features that the outcome may define.
+    why_no_scan : tuple of Note
+        Notes on a scan that could not run.
+    has_features : bool
+        Whether features were searched.
+    """
+
+    values: Values
+    unit: str
+    everyone: GroupFinding | None
+    named: tuple[GroupFinding, ...]
+    scanned: tuple[GroupFinding, ...]
+    learned: tuple[LearnedFinding, ...]
+    named_off: tuple[GroupFinding, ...]
+    scanned_off: tuple[GroupFinding, ...]
+    worst_groups: tuple[WorstGroup, ...]
+    proof: Proof | None
+    assumptions: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    scores: tuple[Score, ...]
+    leaks: tuple[Leak, ...]
+    why_no_scan: tuple[Note, ...]
+    has_features: bool
+
+    @property
+    def is_randomized(self) -> bool:
+        """Whether a draw stands behind the forecasts."""
+        return bool(self.values["is_randomized"])
+
+    @property
+    def n_draws(self) -> int:
+        """Draws per row."""
+        return int(self.values["n_draws"])
+
+    @property
+    def bound(self) -> Bound | None:
+        """The bound for every group of the share nearest a fifth; None if nothing is proven."""
+        return None if self.proof is None else self.proof.bound
+
+    @property
+    def is_bound_useful(self) -> bool:
+        """Whether that bound is less than the largest error there is."""
+        # compared as printed: a bound just below 1/2 is rounded up to it
+        return self.bound is not None and at_most(or_zero(self.bound.group_error)) != at_most(0.5)
+
+    @cached_property
+    def n_named(self) -> int:
+        """Named groups that were judged: possible leaks were not."""
+        return sum(not group.is_possible_leak for group in self.named)
+
+    @cached_property
+    def n_scanned(self) -> int:
+        """Groups that the scan judged: those without a test were not."""
+        return sum(is_known(group.p_adjusted) for group in self.scanned)
+
+    @cached_property
+    def n_scanned_off(self) -> int:
+        """Scanned groups that are significantly off."""
+        return sum(group.is_off for group in self.scanned)
+
+    @property
+    def listed(self) -> tuple[GroupFinding, ...]:
+        """The named and the scanned groups that sentences list one by one."""
+        named = self.named_off[:NAMED_LISTED]
+        return named + self.scanned_off[: GROUPS_LISTED - len(named)]
+
+    @property
+    def farthest_off(self) -> GroupFinding | None:
+        """The listed group with the largest lower bound; None if none is significantly off."""
+        return max(self.listed, key=lambda g: (g.least, or_zero(g.error.value)), default=None)
+
+    @property
+    def learned_off(self) -> LearnedFinding | None:
+        """The learned group with the largest lower bound; None if none is significantly off."""
+        # one of them: learned groups of several sizes mostly overlap
+        off = (found for found in self.learned if found.group.is_off)
+        return max(off, key=lambda found: found.group.least, default=None)
+
+
+def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
+    """Judge the groups of an audit.
+
+    Parameters
+    ----------
+    audit : dict
+        `Audit.to_dict()`, or what `json.load` makes of an audit written as JSON.
+    notes : sequence of Note
+        `Audit.notes`; JSON holds only their sentences.
+    """
+    audit = without_nan(audit)
+    judge = _Judge(audit)
+    everyone = tuple(judge.everyone(row) for row in audit["groups"][:1])
+    named = tuple(map(judge.named, audit["groups"][1:]))
+    scanned = tuple(map(judge.scanned, audit["scan"]))
+    named_off = sorted(
+        (group for group in named if group.is_off),
+        key=lambda group: (-group.least, -or_zero(group.error.value)),
+    )
+    proof = _proof_of(audit)
+    return Findings(
+        values=audit,
+        unit=units_of(audit.get("target")),
+        everyone=everyone[0] if everyone else None,
+        named=named,
+        scanned=scanned,
+        learned=tuple(map(_learned, audit["learned"])),
+        named_off=tuple(named_off),
+        scanned_off=tuple(_distinct(g for g in scanned if g.is_off and g.name not in judge.taken)),
+        worst_groups=records(WorstGroup, audit["worst_groups"]),
+        proof=proof,
+        assumptions=_limits_of(audit, "assumptions"),
+        not_covered=_limits_of(audit, "not_covered"),
+        scores=records(Score, audit["scores"]),
+        leaks=records(Leak, audit.get("possible_leaks")),
+        why_no_scan=notes_of(notes, *NO_SCAN),
+        has_features=bool(audit["learned"] or notes_of(notes, NoteKind.COLUMN_NOT_SCANNED)),
+    )
+
+
+class _Judge:
+    """Judgements of groups by the scan and the certificate, which hold for all groups at once."""
+
+    def __init__(self, audit: Values) -> None:
+        certified = (audit["certificate"] or {}).get("groups", [])
+        self.least = {row["group"]: or_zero(row["low"]) for row in certified}
+        self.p_values = {row["group"]: row["p_adjusted"] for row in reversed(audit["scan"])}
+        self.joint = self.p_values, self.least
+        # a named group may be a value of a feature, and the same rows are tested once
+        self.taken = {name for row in audit["groups"] for name in (row["group"], _scan_name(row))}
+
+    def everyone(self, row: Values) -> GroupFinding:
+        # all people are one group, not one of many: their own band is evidence as well
+        least = max(or_zero(row["error_low"]), self.least.get(row["group"], 0.0))
+        least = least if least > LEAST_REPORTED else 0.0
+        return _finding(row, _estimated_direction(row), bool(least), least, is_named=True)
+
+    def named(self, row: Values) -> GroupFinding:
+        name, scanned_as = row["group"], _scan_name(row)
+        p_adjusted = self.p_values.get(scanned_as)
+        least = self._least(name, scanned_as, or_zero(row["error_low"]))
+        # either suffices; a band of a group alone counts only where no joint judgement is known
+        is_joint = any(one in table for one in (name, scanned_as) for table in self.joint)
+        is_off = _is_significant(p_adjusted) or (
+            (self.least.get(name, 0.0) if is_joint else or_zero(row["error_low"])) >= LEAST_REPORTED
         )
+        is_judged = not row["too_small"] and not row.get("possible_leak")
+        direction = _estimated_direction(row)
+        return _finding(row, direction, is_judged and is_off, least, p_adjusted, is_named=True)
 
-    return sorted(rows, key=place)
+    def scanned(self, row: Values) -> GroupFinding:
+        name, p_adjusted = row["group"], row["p_adjusted"]
+        least = self._least(name, name, 0.0)
+        return _finding(row, row["direction"], _is_significant(p_adjusted), least, p_adjusted)
+
+    def _least(self, name: str, scanned_as: str, own: float) -> float:
+        # a scanned group has a p-value for all groups at once; its own band would claim more
+        least = self.least.get(name, 0.0 if scanned_as in self.p_values else own)
+        return least if least >= LEAST_REPORTED else 0.0
 
 
-def is_sure(row: Values) -> bool:
-    """Whether a scanned group is significantly off."""
-    return is_known(row["p_adjusted"]) and bool(row["p_adjusted"] < ADJUSTED_LEVEL)
+def _finding(
+    row: Values,
+    direction: str | None,
+    is_off: bool,
+    least: float,
+    p_adjusted: Number = None,
+    *,
+    is_named: bool = False,
+) -> GroupFinding:
+    return GroupFinding(
+        name=str(row.get("group", "")),
+        n=row["n"],
+        error=estimate(row, "error"),
+        bias=estimate(row, "bias"),
+        coverage_80=estimate(row, "coverage_80"),
+        coverage_90=estimate(row, "coverage_90"),
+        direction=direction,
+        is_off=is_off,
+        least=least,
+        p_adjusted=p_adjusted,
+        is_named=is_named,
+        is_too_small=bool(row.get("too_small")),
+        is_possible_leak=bool(row.get("possible_leak")),
+        features=tuple(map(str, row.get("features") or ())),
+        column=row.get("column"),
+    )
 
 
-def everyone(audit: Values) -> Values | None:
-    """Return the row of all people, which leads the named groups; None without groups."""
-    return audit["groups"][0] if audit["groups"] else None
+def _learned(row: Values) -> LearnedFinding:
+    low = or_zero(row["low"])
+    return LearnedFinding(
+        group=_finding(row, row["direction"], low >= LEAST_REPORTED, low),
+        mass=row["mass"],
+        n_judged=row["n_judged"],
+        low=row["low"],
+        p_value=row["p_value"],
+        description=row["description"] or "",
+        description_share=row["description_share"],
+    )
 
 
-def error_direction(row: Values) -> Direction:
+def _estimated_direction(row: Values) -> str:
     """Return the direction of a named group's error, from its mean PIT and coverage."""
-    error = or_zero(row["error"])
     mean = row["mean_pit"]
     # a mean PIT away from 1/2 is an error of at least that much: is it most of the error
-    if is_known(mean) and abs(mean - 0.5) >= max(error / 2, 1e-9):
+    if is_known(mean) and abs(mean - 0.5) >= max(or_zero(row["error"]) / 2, 1e-9):
         return LOWER if mean < 0.5 else HIGHER
     # the level explains little of it; the spread does where the band of coverage leaves out 80%
     if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
@@ -74,308 +364,46 @@ def error_direction(row: Values) -> Direction:
     return MIXED
 
 
-def is_mean_off(row: Values) -> bool:
-    """Whether the 95% band of outcome minus forecast leaves out 0."""
-    low = or_zero(row.get("bias_low"))
-    high = or_zero(row.get("bias_high"))
-    return is_known(row["bias"]) and (low > 0 or high < 0)
-
-
-def how_off(row: Values, *, is_off: bool, unit: str) -> str:
-    """Return in which direction a group is off and by how much, by one rule for all tables."""
-    if row.get("too_small"):
-        return "too few rows to tell"
-    if row.get("possible_leak"):
-        return POSSIBLE_LEAK
-    if is_off:
-        return off_in_words(row, unit)
-    # a mean that is off by its own band is worth a look even where the group, judged with all
-    # others, is not off
-    side = "lower" if or_zero(row["bias"]) < 0 else "higher"
-    return f"{NOT_OFF}; mean {side}, by its own band alone" if is_mean_off(row) else NOT_OFF
-
-
-def off_in_words(row: Values, unit: str, *, verb: str = "") -> str:
-    """Return direction and size of a group's error; a verb makes it a clause."""
-    # scanned and learned groups have a tested direction, named ones only their estimates
-    direction = row["direction"] if "direction" in row else error_direction(row)
-    if is_mean_opposed(row, direction):
-        # levels and mean disagree where a few large misses weigh most: one sentence must not say
-        # both of outcomes
-        ranks, side = ("lower", "above") if direction == LOWER else ("higher", "below")
-        return (
-            f"outcomes rank {ranks} than forecast, but their mean is"
-            f" {plain_number(abs(row['bias']))} {unit} {side} the mean forecast"
-        )
-    return direction_in_words(direction, verb=verb) + by_units(row, direction, unit)
-
-
-def is_bias_reported(row: Values) -> bool:
-    """Whether the mean of outcome minus forecast is reported."""
-    bias = row["bias"]
-    # a named group has a band for its mean, and one that includes 0 shows no direction
-    return is_known(bias) and bias != 0 and ("bias_low" not in row or is_mean_off(row))
-
-
-def is_mean_opposed(row: Values, direction: str | None) -> bool:
-    """Whether outcomes and their mean lie on different sides of the forecasts."""
-    return (
-        direction in {LOWER, HIGHER}
-        and is_bias_reported(row)
-        and (row["bias"] < 0) != (direction == LOWER)
-    )
-
-
-def by_units(row: Values, direction: str | None, unit: str) -> str:
-    """Return by how much outcomes miss forecasts on average; nothing where it is not reported."""
-    if not is_bias_reported(row):
-        return ""
-    size = f"{plain_number(abs(row['bias']))} {unit}"
-    if direction in {LOWER, HIGHER}:
-        return f", by {size} on average"
-    return f"; on average outcomes are {size} {'below' if row['bias'] < 0 else 'above'} forecast"
-
-
-def least_named(audit: Values) -> dict[Any, float]:
-    """Return the certified lower bounds of named groups, by name."""
-    return {
-        row["group"]: or_zero(row["low"]) for row in (audit["certificate"] or {}).get("groups", [])
-    }
-
-
-def is_learned_off(row: Values) -> bool:
-    """Whether a learned group is significantly off."""
-    return or_zero(row["low"]) >= LEAST_REPORTED
-
-
-def scan_name(row: Values) -> Any:
+def _scan_name(row: Values) -> str:
     """Return the name that the scan has for the rows of a group."""
-    # a named group may be a value of a feature, and the same rows are tested once
-    return row.get("scanned_as") or row["group"]
+    return str(row.get("scanned_as") or row["group"])
 
 
-def off_named(audit: Values) -> list[Values]:
-    """Return the named groups that are significantly off, by falling lower bound of their error."""
-    # verdict, tables and drawings share this judgement, so that they cannot contradict each other
-    least = least_named(audit)
-    scanned = {row["group"] for row in audit["scan"] if is_sure(row)}
-    judged = {row["group"] for row in audit["scan"]} | set(least)
-
-    def is_off(row: Values) -> bool:
-        if row["too_small"] or row.get("possible_leak"):
-            return False
-        # the scan and the certificate hold for all groups at once: either suffices
-        if {row["group"], scan_name(row)} & judged:
-            return scan_name(row) in scanned or least.get(row["group"], 0.0) >= LEAST_REPORTED
-        # a band of a group alone counts only where no judgement of all groups at once is known
-        return or_zero(row["error_low"]) >= LEAST_REPORTED
-
-    off = [row for row in audit["groups"][1:] if is_off(row)]
-    return sorted(off, key=lambda row: (-sure_least(audit, row), -or_zero(row["error"])))
+def _is_significant(p_adjusted: Number) -> bool:
+    return p_adjusted is not None and is_known(p_adjusted) and p_adjusted < ADJUSTED_LEVEL
 
 
-def off_everybody(audit: Values) -> float:
-    """Return the lower bound of the error over everybody; 0 if it is too small to be reported."""
-    row = everyone(audit)
-    if row is None:
-        return 0.0
-    # everybody is one group, not one of many: its own band is evidence as well
-    low = max(or_zero(row["error_low"]), least_named(audit).get(row["group"], 0.0))
-    return low if low > LEAST_REPORTED else 0.0
-
-
-def off_names(audit: Values) -> set[Any]:
-    """Return the names of named groups that are significantly off, everyone among them."""
-    overall = {row["group"] for row in audit["groups"][:1] if off_everybody(audit)}
-    return overall | {row["group"] for row in off_named(audit)}
-
-
-def sure_least(audit: Values, row: Values) -> float:
-    """Return the lower bound of a group's error; 0 if none that can be reported is known."""
-    least = least_named(audit)
-    if row["group"] in least:
-        low = least[row["group"]]
-    elif scan_name(row) in {other["group"] for other in audit["scan"]}:
-        # a scanned group has a p-value for all groups at once; its own band would claim more
-        low = 0.0
-    else:
-        low = or_zero(row.get("error_low"))
-    return low if low >= LEAST_REPORTED else 0.0
-
-
-def off_scanned(audit: Values) -> list[Values]:
-    """Return scanned groups that are significantly off and not named, by rising p-value."""
-    named = {name for row in audit["groups"] for name in (row["group"], scan_name(row))}
+def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:
     # the same rows may have several names, as where two features split people alike: equal size
-    # and error identify them, they are listed once, and named groups come first
-    others: dict[Any, Values] = {}
-    for row in audit["scan"]:
-        if is_sure(row) and row["group"] not in named:
-            others.setdefault((row["n"], row["error"]), row)
-    return list(others.values())
+    # and error identify them
+    found: dict[tuple[int, Number], GroupFinding] = {}
+    for group in groups:
+        found.setdefault((group.n, group.error.value), group)
+    return found.values()
 
 
-def listed_groups(audit: Values) -> tuple[list[Values], list[Values]]:
-    """Return the named and the scanned groups that sentences list one by one."""
-    named = off_named(audit)[:NAMED_LISTED]
-    return named, off_scanned(audit)[: GROUPS_LISTED - len(named)]
-
-
-def farthest_off(audit: Values) -> Values | None:
-    """Return the listed group with the largest lower bound; None if none is significantly off."""
-    named, scanned = listed_groups(audit)
-    return max(
-        [*named, *scanned],
-        key=lambda row: (sure_least(audit, row), or_zero(row["error"])),
-        default=None,
+def _proof_of(audit: Values) -> Proof | None:
+    proof = audit["certificate"]
+    if proof is None:
+        return None
+    bounds = records(Bound, proof["every_group"])
+    # one PIT per person proves nothing for groups that were not named
+    is_proven = audit["is_randomized"] and audit["n_draws"] > 1
+    known = [bound for bound in bounds if is_proven and is_known(bound.group_error)]
+    return Proof(
+        **{
+            key: proof[key]
+            for key in ("confidence", "method", "n_samples", "n_draws", "average_error")
+        },
+        groups=records(NamedBound, proof["groups"]),
+        every_group=bounds,
+        questions=records(Question, proof["questions"]),
+        bound=min(known, key=lambda bound: abs(bound.mass - MASS), default=None),
     )
 
 
-def evidence_in_words(audit: Values, row: Values) -> str:
-    """Return the evidence for a group's error: its lower bound, else its adjusted p-value."""
-    low = sure_least(audit, row)
-    if low:
-        return f"surely by at least {at_least(low)}"
-    adjusted = [
-        r["p_adjusted"] for r in audit["scan"] if r["group"] == scan_name(row) and is_sure(r)
-    ]
-    return f"surely off (adjusted p {p_value(adjusted[0], '= ')})" if adjusted else "surely off"
-
-
-def group_sentences(audit: Values) -> list[Sentence]:
-    """Return sentences on the groups that are significantly off, five at most."""
-    named, scanned = listed_groups(audit)
-    listed = [_finding(audit, "Named group ", row) for row in named]
-    listed += [_finding(audit, "Group ", row) for row in scanned]
-    return [*listed, *_learned_sentences(audit), *_in_all(audit, len(listed))]
-
-
-def _finding(audit: Values, before: str, row: Values) -> Sentence:
-    rest = (
-        f" ({count(row['n'], 'row')}): {how_off(row, is_off=True, unit=unit_of(audit))}; off by an"
-        f" estimated {points(row['error'])} points, {evidence_in_words(audit, row)}."
-    )
-    return Sentence(before, str(row["group"]), rest)
-
-
-def _learned_sentences(audit: Values) -> list[Sentence]:
-    off = list(filter(is_learned_off, audit["learned"]))
-    if not off:
-        return []
-    # one sentence: learned groups of several sizes mostly overlap
-    row = max(off, key=lambda row: row["low"])
-    text = (
-        f"In a group of {in_full(row['mass'])} of people, {_defined(row)}"
-        f" ({count(row['n'], 'row')}), {off_in_words(row, unit_of(audit), verb='are')}; off by an"
-        f" estimated {points(row['error'])} points, surely by at least {at_least(row['low'])}."
-    )
-    return [Sentence(text)]
-
-
-def _in_all(audit: Values, n_listed: int) -> list[Sentence]:
-    named = off_named(audit)
-    scanned = [row for row in audit["scan"] if is_sure(row)]
-    others = off_scanned(audit)
-    if len(named) + len(others) <= n_listed:
-        return []
-    parts = [f"{len(named):,} of {n_named(audit):,} named groups"] if named else []
-    parts += [f"{len(scanned):,} of {n_scanned(audit):,} scanned groups"] if scanned else []
-    text = f"In all {' and '.join(parts)} are surely off: see the tables."
-    # groups that share a feature with the first share many of its rows
-    first = set(others[0].get("features") or []) if others else set()
-    related = [row for row in others[1:] if first & set(row.get("features") or [])]
-    if related:
-        overlap = "overlaps" if len(related) == 1 else "overlap"
-        text += (
-            f" {len(related):,} of them {overlap} with {others[0]['group']}; others may only"
-            " reflect it."
-        )
-    return [Sentence(text)]
-
-
-def n_named(audit: Values) -> int:
-    """Count the named groups that were judged: possible leaks were not."""
-    return sum(not row.get("possible_leak") for row in audit["groups"][1:])
-
-
-def n_scanned(audit: Values) -> int:
-    """Count the groups that the scan judged: those without a test were not."""
-    return sum(is_known(row["p_adjusted"]) for row in audit["scan"])
-
-
-def in_words(row: Values) -> str:
-    """Return the conditions that nearly define a learned group, or its main features."""
-    if row["description"]:
-        return (
-            f"nearly: {row['description']}, {whole_percent(or_zero(row['description_share']))} of"
-            " people"
-        )
-    return "by " + ", ".join(map(str, row["features"])) if row["features"] else "no short rule"
-
-
-def _defined(row: Values) -> str:
-    """Return how a learned group is defined, for a sentence."""
-    if row["description"]:
-        return f"nearly those with {row['description']}"
-    names = list(map(str, row["features"]))
-    if not names:
-        return "which features define by no short rule"
-    return f"defined by {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
-
-
-def with_notes(audit: Values, notes: Iterable[Note]) -> Values:
-    """Return an audit as plain values with typed notes, which JSON holds as sentences."""
-    return {**audit, "typed_notes": tuple(notes)}
-
-
-def _notes_of(audit: Values, *kinds: NoteKind) -> tuple[Note, ...]:
-    return notes_of(audit.get("typed_notes", ()), *kinds)
-
-
-def why_no_scan(audit: Values) -> str:
-    """Return the note on a scan that could not run; without one, what is known of the reason."""
-    return " ".join(map(str, _notes_of(audit, *NO_SCAN)[:1])) or no_scan(audit)
-
-
-def no_scan(audit: Values) -> str:
-    """Return in a few words why no groups were scanned."""
-    if _notes_of(audit, *NO_SCAN):
-        return "too few rows"
-    has_features = audit["learned"] or _notes_of(audit, NoteKind.COLUMN_NOT_SCANNED)
-    return "the notes say why" if has_features else "that takes features"
-
-
-def looked_at(audit: Values) -> str:
-    """Return how many groups were looked at, and whether a scan ran."""
-    searched = {"scanned": n_scanned(audit), "learned": len(audit["learned"])}
-    counts = [count(n_named(audit), "named group")]
-    counts += [count(n, f"{search} group") for search, n in searched.items() if n]
-    no = "" if searched["scanned"] else f"; no scan: {no_scan(audit)}"
-    return f"{', '.join(counts)} looked at, none surely off{no}"
-
-
-def repair_sentence(audit: Values) -> str:
-    """Return how to recalibrate a group that is off, without randomness."""
-    row = farthest_off(audit)
-    # recalibration by group takes one column; an intersection of two has none
-    column = None if row is None else _column_of(audit, row)
-    if column is None:
-        return "To mend it without randomness: see the guides on mending."
-    return f'To mend it without randomness: RecalibratedRegressor(model, by="{column}").'
-
-
-def _column_of(audit: Values, row: Values) -> str | None:
-    """Return the column that alone defines a group; None if there is none."""
-    named = {other["group"] for other in audit["groups"]}
-    if row["group"] not in named:
-        features = row.get("features") or []
-        return str(features[0]) if len(features) == 1 else None
-    columns = {
-        str(name)
-        for other in audit["scan"]
-        if other["group"] not in named
-        for name in other["features"]
-    }
-    # a named group may come from outside the features, where the model cannot see its column
-    column = row.get("column")
-    return str(column) if column in columns else None
+def _limits_of(audit: Values, key: str) -> tuple[str, ...]:
+    """Return the assumptions or limits of a proof, without those on draws if there are none."""
+    # an audit read from JSON has its limits as the certificate prints them, and nothing else
+    texts = map(str, (audit["certificate"] or {}).get(key, []))
+    return tuple(text for text in texts if audit["is_randomized"] or text not in DRAWS_ONLY)

@@ -42,6 +42,17 @@ UNITS: dict[Quantity, str] = {
 """Units of measures; all others have the unit of the outcome."""
 
 
+LONGEST_TARGET = 60
+"""Most characters of the name of an outcome in a sentence."""
+
+
+def units_of(target: str | None) -> str:
+    """Return the unit of an outcome, by its name where that is known."""
+    # a column name may hold line ends, and a sentence is one line
+    name = "y" if target is None else " ".join(target.split())
+    return f"units of {name if len(name) <= LONGEST_TARGET else name[: LONGEST_TARGET - 1] + '…'}"
+
+
 @dataclass(frozen=True)
 class Measure:
     """What an audit measures; printed, it is the name that tables show.

@@ -1,6 +1,8 @@
-"""Sections on the proof, its assumptions and the worst groups in hindsight."""
+"""Sections on the proof, its assumptions and the oracle worst groups."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from evenhand._format import (
     at_least,
@@ -12,156 +14,222 @@ from evenhand._format import (
     in_full,
     is_known,
     points,
+    points_in_full,
     whole,
 )
-from evenhand.report.findings import by_size
-from evenhand.report.page import Cell, Section, Value, bullets, paragraph, section, table
-from evenhand.report.plots import worst_figure
-from evenhand.report.sentences import Values
-from evenhand.report.verdict import chance_sentence, limits_of, proven_bounds
+from evenhand._table import Cell, Column, Table, Value, numeric
+from evenhand.report.charts import (
+    FIFTHS,
+    TENTHS,
+    Area,
+    Axis,
+    Chart,
+    Layer,
+    Line,
+    Point,
+    Points,
+    known,
+)
+from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
+from evenhand.report.findings import Findings, LearnedFinding
+from evenhand.report.records import NamedBound, Proof, WorstGroup, or_zero
+from evenhand.report.verdict import chance_sentence
 
 NAMED = 400
 """Most named groups whose bounds are shown."""
 
 
-def proof_section(audit: Values) -> Section | None:
+def proof_section(findings: Findings) -> Section:
     """Show the bounds for all groups and for named ones, and which questions the rows answer."""
-    proof = audit["certificate"]
+    title, proof = "What is proven", findings.proof
     if proof is None:
-        return section(
-            "What is proven", paragraph("There is no certificate; the notes say why."), key="proof"
-        )
-    draws = count(proof["n_draws"], "draw") if audit["is_randomized"] else "one forecast"
+        text = "There is no certificate; the notes say why."
+        return Section(title, [Paragraph(text)], "proof", in_text=False)
+    draws = count(proof.n_draws, "draw") if findings.is_randomized else "one forecast"
     # each bound holds for all groups of its size at once (method.md, 5)
-    parts = [
-        paragraph(
-            f"Each statement holds with {confidence_in_full(proof['confidence'])} confidence at any"
-            f" number of rows, from {count(proof['n_samples'], 'person', 'people')} with {draws}"
-            " each. Over everybody, stated chances are off by at most"
-            f" {bound(at_most, proof['average_error'])} points."
+    parts: list[Part] = [
+        Paragraph(
+            f"Each statement holds with {confidence_in_full(proof.confidence)} confidence at any"
+            f" number of rows, from {count(proof.n_samples, 'person', 'people')} with {draws} each."
+            " Over everybody, stated chances are off by at most"
+            f" {bound(at_most, proof.average_error)} points."
         )
     ]
-    if proven_bounds(audit) is not None:
-        parts += ["<h3>For every group</h3>", _every_group(proof)]
-    if proof["groups"]:
-        parts += ["<h3>For named groups, all at once</h3>", _named(audit, proof)]
-    answers: list[list[Cell]] = [
-        [f"{row['question']}?", "yes" if row["answered"] else "no", str(row["why"])]
-        for row in proof["questions"]
-    ]
-    if answers:
-        questions = table("Questions", ["question", "answered", "why"], answers)
-        parts += ["<h3>What these rows can answer</h3>", questions]
-    parts.append(paragraph(f"Method of the bounds: {proof['method']}.", "facts"))
-    return section("What is proven", *parts, key="proof")
+    if proof.bound is not None:
+        parts += [Heading("For every group"), _every_group(proof)]
+    if proof.groups:
+        parts += [Heading("For named groups, all at once"), *_named(findings, proof.groups)]
+    if proof.questions:
+        columns = [Column(name) for name in ("question", "answered", "why")]
+        rows = [[f"{q.question}?", "yes" if q.answered else "no", q.why] for q in proof.questions]
+        parts += [Heading("What these rows can answer"), Table("Questions", columns, rows)]
+    parts.append(Paragraph(f"Method of the bounds: {proof.method}.", "facts"))
+    return Section(title, parts, "proof", in_text=False)
 
 
-def _every_group(proof: Values) -> str:
+def _every_group(proof: Proof) -> Table:
     # a chain of theorems that ends at the worst error there is bounds nothing
     has_chain = any(
-        is_known(row["chain"]) and at_most(row["chain"]) != at_most(0.5)
-        for row in proof["every_group"]
+        row.chain is not None and at_most(row.chain) != at_most(0.5) for row in proof.every_group
     )
-    header = [
-        "every group of at least",
-        "#off by at most (points)",
-        *(["#by the paper's chain"] if has_chain else []),
-        "#80% interval holds at least",
-        "#at most",
+    columns = [
+        Column("every group of at least"),
+        numeric("off by at most (points)"),
+        *([numeric("by the paper's chain")] if has_chain else []),
+        numeric("80% interval holds at least"),
+        numeric("at most"),
     ]
-    cells: list[list[Cell]] = [
+    rows = [
         [
-            f"{in_full(row['mass'])} of people",
-            bound(at_most, row["group_error"]),
-            *([bound(at_most, row["chain"])] if has_chain else []),
-            bound(at_least, row["coverage_80_low"], "%"),
-            bound(at_most, row["coverage_80_high"], "%"),
+            f"{in_full(row.mass)} of people",
+            bound(at_most, row.group_error),
+            *([bound(at_most, row.chain)] if has_chain else []),
+            bound(at_least, row.coverage_80_low, "%"),
+            bound(at_most, row.coverage_80_high, "%"),
         ]
-        for row in proof["every_group"]
+        for row in proof.every_group
     ]
-    return table("Bounds for every group", header, cells)
+    return Table("Bounds for every group", columns, rows)
 
 
-def _named(audit: Values, proof: Values) -> str:
+def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
     # the certificate bounds groups of any size; small ones come last, as in the named table
-    small = {row["group"] for row in audit["groups"] if row["too_small"]}
-    bounded = [row | {"too_small": row["group"] in small} for row in proof["groups"]]
-    rows = by_size(bounded, low="low")
-    note = ""
-    if rows[NAMED:]:
-        note = paragraph(
-            f"Shown are the {NAMED} of {whole(len(rows))} groups, those off by most for sure first."
-        )
-    header = ["group", "#rows", "#measured (points)", "#at least", "#at most"]
-    cells: list[list[Cell]] = [
-        [
-            str(row["group"]),
-            Value(whole(row["n"]), order=row["n"]),
-            Value(points(row["error"]), order=row["error"]),
-            Value(bound(at_least, row["low"]), order=row["low"]),
-            Value(bound(at_most, row["high"]), order=row["high"]),
-        ]
-        for row in rows[:NAMED]
-    ]
-    return note + table("Bounds for named groups", header, cells, search="Find a named group")
+    small = {group.name for group in findings.named if group.is_too_small}
 
+    def place(row: NamedBound) -> tuple[bool, float, float]:
+        return row.group in small, -or_zero(row.low), -or_zero(row.error)
 
-def limits_section(audit: Values) -> Section | None:
-    """Show what the proof assumes and does not cover."""
-    listed = {
-        "Assumed": limits_of(audit, "assumptions"),
-        "Not covered": limits_of(audit, "not_covered"),
-    }
-    parts = [f"<h3>{title}</h3>{bullets(texts)}" for title, texts in listed.items() if texts]
-    return section("What the proof rests on", *parts, key="limits") if parts else None
-
-
-def oracle_section(audit: Values) -> Section | None:
-    """Show the worst groups in hindsight, beside chance, learned groups and proof."""
-    rows = audit["worst_groups"]
-    is_proven = proven_bounds(audit) is not None
-    if not rows:
-        return None
-    text = (
-        "For each share of people, the rows whose forecasts look worst once the outcomes are seen."
-        " Beside it, what the same search finds in calibrated forecasts of the same kind: mean, and"
-        " 5% to 95%."
+    shown = sorted(bounds, key=place)[:NAMED]
+    note = (
+        f"Shown are the {NAMED} of {whole(len(bounds))} groups, those off by most for sure first."
     )
-    warning = ""
-    # (1 - mass) / 2 is the score of a perfect deterministic forecaster (method.md, 6)
-    if audit["n_draws"] == 1:
-        warning = paragraph(
-            "This measures what can be proven, not harm: with one forecast per person even the true"
-            " distribution scores about (1 - share) / 2 here, 40 points for the worst fifth.",
-            "warn",
-        )
-    where = chance_sentence(rows)
-    remark = paragraph(where) if where else ""
-    aside = f'<div class="aside">{warning}{paragraph(text)}{remark}</div>'
-    # without a proof the bounds show nothing, and are not drawn
-    numbers = _oracle_table(audit, is_proven=is_proven)
-    drawn = worst_figure(rows, audit["learned"], numbers, is_proven=is_proven)
-    title = f"{'W' if is_proven else 'Appendix: w'}orst groups picked in hindsight"
-    both = f'<div class="pair"><div>{drawn}</div>{aside}</div>'
-    return section(title, both, key="worst")
-
-
-def _oracle_table(audit: Values, *, is_proven: bool) -> str:
-    header = [
-        "share of people",
-        "#rows",
-        "#off by (points)",
-        "#if calibrated",
-        *(["#certified, at most"] if is_proven else []),
-    ]
-    cells: list[list[Cell]] = [
+    titles = ("rows", "measured (points)", "at least", "at most")
+    rows: list[Sequence[Cell]] = [
         [
-            in_full(row["mass"]),
-            whole(row["n"]),
-            points(row["error"]),
-            (points(row["null_mean"]), band(points, row["null_low"], row["null_high"])),
-            *([bound(at_most, row["certified"])] if is_proven else []),
+            str(row.group),
+            Value(whole(row.n), order=row.n),
+            Value(points(row.error), order=row.error),
+            Value(bound(at_least, row.low), order=row.low),
+            Value(bound(at_most, row.high), order=row.high),
         ]
-        for row in audit["worst_groups"]
+        for row in shown
     ]
-    return table("Worst groups picked in hindsight", header, cells)
+    columns = [Column("group"), *map(numeric, titles)]
+    table = Table("Bounds for named groups", columns, rows, search="Find a named group")
+    return [Paragraph(note), table] if len(bounds) > NAMED else [table]
+
+
+def limits_section(findings: Findings) -> Section | None:
+    """Show what the proof assumes and does not cover."""
+    listed = {"Assumed": findings.assumptions, "Not covered": findings.not_covered}
+    parts: list[Part] = []
+    for title, texts in listed.items():
+        parts += [Heading(title), Bullets.of(texts)] if texts else []
+    if not parts:
+        return None
+    return Section("What the proof rests on", parts, "limits", in_text=findings.bound is not None)
+
+
+def oracle_section(findings: Findings) -> Section | None:
+    """Show the oracle worst groups, beside chance, learned groups and proof."""
+    if not findings.worst_groups:
+        return None
+    remarks = [
+        Paragraph(
+            "For each share of people, the rows whose forecasts look worst once the outcomes are"
+            " seen. Beside it, what the same search finds in calibrated forecasts of the same kind:"
+            " mean, and 5% to 95%."
+        )
+    ]
+    # (1 - mass) / 2 is the score of a perfect deterministic forecaster (method.md, 6)
+    if findings.n_draws == 1:
+        warning = (
+            "This measures what can be proven, not harm: with one forecast per person even the true"
+            " distribution scores about (1 - share) / 2 here, 40 points for the worst fifth."
+        )
+        remarks.insert(0, Paragraph(warning, "warn"))
+    where = chance_sentence(findings)
+    if where:
+        remarks.append(Paragraph(where))
+    # without a proof the bounds show nothing, and are not drawn
+    title = f"{'W' if findings.bound else 'Appendix: w'}orst groups picked in hindsight"
+    return Section(title, [Pair([_worst_chart(findings)], remarks, is_remark=True)], "worst")
+
+
+def _worst_chart(findings: Findings) -> Chart:
+    """Draw the errors of worst groups by share: in hindsight, by chance, learned and certified."""
+    rows = [row for row in findings.worst_groups if known(row.error)]
+    nulls = [row for row in rows if known(row.null_low, row.null_high)]
+    means = [(row.mass, or_zero(row.null_mean)) for row in rows if known(row.null_mean)]
+    proven = [row for row in rows if findings.bound and known(row.certified)]
+    low = [(row.mass, or_zero(row.null_low)) for row in nulls]
+    high = [(row.mass, or_zero(row.null_high)) for row in nulls]
+    oracle = [Point(row.mass, or_zero(row.error), _oracle_tip(row)) for row in rows]
+    certified = [Point(row.mass, or_zero(row.certified), _certified_tip(row)) for row in proven]
+    learned = [
+        _learned_point(found) for found in findings.learned if known(found.group.error.value)
+    ]
+    searched = "the same search in calibrated forecasts, 5% to 95%"
+    bounded = "certified: no group of at least this share is worse"
+    found = "learned from features, bar down to its lower bound"
+    layers: list[Layer] = [
+        *([Area(low, high, searched)] if nulls else []),
+        *([Line(means, "their mean")] if means else []),
+        *([Points(certified, bounded, "red", "square", "steps", rank=4)] if proven else []),
+        Points(oracle, "picked in hindsight (oracle)", joined_by="line"),
+        *([Points(learned, found, "orange", "diamond", rank=3)] if learned else []),
+    ]
+    return Chart(
+        "Error of the worst group against its share of the people, in percentage points; the"
+        " numbers are in the table.",
+        # 1/2 is the largest error there is, so reports of all models share one scale
+        Axis(0, 1, "Share of people in the group", FIFTHS, in_full),
+        layers,
+        Axis(0, 0.5, "Off by (percentage points)", TENTHS, points_in_full),
+        title="How far off is the worst group of each size?",
+        numbers=_oracle_table(findings),
+        height=330,
+    )
+
+
+def _oracle_tip(row: WorstGroup) -> str:
+    label = f"Worst {in_full(row.mass)} picked in hindsight: off by {points(row.error)} points"
+    if known(row.null_low, row.null_high):
+        label += f"; calibrated forecasts show {band(points, row.null_low, row.null_high)}"
+    return f"{label}."
+
+
+def _certified_tip(row: WorstGroup) -> str:
+    return (
+        f"Certified: every group of at least {in_full(row.mass)} of people is off by at most"
+        f" {at_most(or_zero(row.certified))} points."
+    )
+
+
+def _learned_point(found: LearnedFinding) -> Point:
+    error, group = or_zero(found.group.error.value), found.group
+    tip = f"Group of {in_full(found.mass)} learned from features: off by {points(error)} points"
+    if is_known(found.low):
+        surely = f"surely by {at_least(group.least)} or more"
+        tip += f", {surely if group.is_off else 'not surely off'}"
+    # unbiased estimates and their bounds may be negative, which the axis has no room for
+    height = max(error, 0.0)
+    return Point(found.mass, height, f"{tip}.", down_to=min(max(group.least, 0.0), height))
+
+
+def _oracle_table(findings: Findings) -> Table:
+    is_proven = findings.bound is not None
+    titles = ["rows", "off by (points)", "if calibrated"]
+    titles += ["certified, at most"] if is_proven else []
+    rows: list[Sequence[Cell]] = [
+        [
+            in_full(row.mass),
+            whole(row.n),
+            points(row.error),
+            Value(points(row.null_mean), band(points, row.null_low, row.null_high)),
+            *([bound(at_most, row.certified)] if is_proven else []),
+        ]
+        for row in findings.worst_groups
+    ]
+    columns = [Column("share of people"), *map(numeric, titles)]
+    return Table("Worst groups picked in hindsight", columns, rows)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from evenhand._format import whole
-from evenhand.report.page import Section, escape, facts, paragraph, section
-from evenhand.report.sentences import Values
+from evenhand.report.document import Code, Facts, Heading, Paragraph, Part, Section
+from evenhand.report.findings import Findings
+from evenhand.report.records import Values
 
 UNKNOWN = "not recorded"
 
 
-def provenance_section(audit: Values) -> Section | None:
+def provenance_section(findings: Findings) -> Section | None:
     """Show what is needed to make an audit again; nothing if it was not recorded."""
-    known = audit.get("provenance")
+    known = findings.values.get("provenance")
     if not known:
         return None
     model = known.get("model") or {}
@@ -30,12 +31,11 @@ def provenance_section(audit: Values) -> Section | None:
         "Draws": _or_unknown(known.get("draws")),
         "Seed": _seed(known.get("random_state")),
         "Versions": _versions(known),
-        "Layout": audit.get("schema"),
+        "Layout": findings.values.get("schema"),
     }
     text = "What was used, so that the same audit can be made again."
-    return section(
-        "Where this comes from", paragraph(text), facts(listed), _command(known), key="provenance"
-    )
+    parts = [Paragraph(text), Facts(listed), *_command(known)]
+    return Section("Where this comes from", parts, "provenance", in_text=False)
 
 
 def _or_unknown(value: Any) -> str:
@@ -81,8 +81,8 @@ def _versions(known: Values) -> str:
     )
 
 
-def _command(known: Values) -> str:
+def _command(known: Values) -> list[Part]:
     command = known.get("command")
     if not command:
-        return paragraph("Made from Python; no command was recorded.", "facts")
-    return f"<h3>The command that made it</h3><pre><code>{escape(command)}</code></pre>"
+        return [Paragraph("Made from Python; no command was recorded.", "facts")]
+    return [Heading("The command that made it"), Code(str(command))]

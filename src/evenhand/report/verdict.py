@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from evenhand._format import (
     at_least,
@@ -16,26 +17,19 @@ from evenhand._format import (
     plain_number,
     points,
 )
-from evenhand.certificates import DRAWS_ONLY
-from evenhand.report.findings import (
-    error_direction,
-    everyone,
+from evenhand.report.document import Sentence
+from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.records import Bound, or_zero
+from evenhand.report.sentences import (
+    WORDS,
     evidence_in_words,
-    farthest_off,
     group_sentences,
-    is_mean_off,
+    leak_sentences,
     looked_at,
-    off_everybody,
     off_in_words,
     repair_sentence,
 )
-from evenhand.report.leaks import leak_sentences
-from evenhand.report.numbers import or_zero
-from evenhand.report.sentences import WORDS, Sentence, Values, unit_of
 from evenhand.search import NARROW, WIDE
-
-MASS = 0.2
-"""Size of the groups whose bounds the verdict names."""
 
 LEAST_COVERED = 0.01
 """Least bound of an interval's coverage that is reported: a smaller one shows nothing."""
@@ -57,121 +51,125 @@ SURELY = (
 )
 """How to read the word "surely"."""
 
-
-def forecast_kind(audit: Values) -> str:
-    """Return what kind of forecasts was audited."""
-    if not audit["is_randomized"]:
-        return "deterministic forecasts"
-    return f"randomized forecasts, {count(audit['n_draws'], 'draw')} per row"
-
-
 MEANS_OF_DRAWS = (
     "Where outcomes are right-skewed, the draw itself raises the mean of served forecasts; predict"
     " and the column mean do not depend on the draw."
 )
 
 
-def verdict(audit: Values) -> tuple[str, list[Sentence]]:
-    """Return the leading sentence of an audit, and the others, bad news first."""
-    proven = proven_bounds(audit)
-    groups = group_sentences(audit)
-    overall = [text for text in [overall_sentence(audit)] if text]
-    remark = [MEANS_OF_DRAWS] if _is_served_mean_high(audit) else []
-    average = _average_sentences(audit)
-    if proven is None:
+@dataclass(frozen=True)
+class Verdict:
+    """The leading sentence of an audit, and the others, bad news first."""
+
+    lead: str
+    sentences: Sequence[Sentence]
+
+
+def forecast_kind(findings: Findings) -> str:
+    """Return what kind of forecasts was audited."""
+    if not findings.is_randomized:
+        return "deterministic forecasts"
+    return f"randomized forecasts, {count(findings.n_draws, 'draw')} per row"
+
+
+def verdict_of(findings: Findings) -> Verdict:
+    """Write the verdict on the findings of an audit."""
+    groups = group_sentences(findings)
+    overall = list(filter(None, [_overall_sentence(findings)]))
+    remark = [MEANS_OF_DRAWS] if _is_served_mean_high(findings) else []
+    average = _average_sentences(findings)
+    bound = findings.bound
+    if bound is None:
         # nothing is proven for all groups, so the groups that were found lead
-        lead = " ".join([*overall, _group_lead(audit) if groups else _no_group_off(audit)])
-        before, after = remark, [*average, _no_proof_sentence(audit)]
-        if groups and not audit["is_randomized"]:
-            after.append(repair_sentence(audit))
+        lead = " ".join([*overall, _group_lead(findings) if groups else _no_group_off(findings)])
+        before, after = remark, [*average, _no_proof_sentence(findings)]
+        if groups and not findings.is_randomized:
+            after.append(repair_sentence(findings))
     else:
-        lead = _proof_sentence(audit, proven)
-        if is_useless(proven):
+        lead = _proof_sentence(findings, bound)
+        if not findings.is_bound_useful:
             # a bound that says nothing must not push what is known to be wrong out of the lead
             lead = " ".join([*overall, lead])
             overall = []
         before = [*overall, *remark, *(["Even so, some groups are surely off."] if groups else [])]
-        after = [*_proof_remarks(proven), *average, *([] if groups else [_no_group_off(audit)])]
-    caveat = audit.get("caveat")
+        after = [*_proof_remarks(findings, bound), *average]
+        after += [] if groups else [_no_group_off(findings)]
+    caveat = findings.values.get("caveat")
     warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
     sentences = [*map(Sentence, before), *groups, *map(Sentence, after)]
-    return lead, [*warning, *sentences, *leak_sentences(audit)]
+    return Verdict(lead, [*warning, *sentences, *leak_sentences(findings)])
 
 
-def overall_sentence(audit: Values) -> str:
+def _overall_sentence(findings: Findings) -> str:
     """Return in which direction and by how much forecasts are off over everybody, if they are."""
-    row = everyone(audit)
-    if row is None:
+    group = findings.everyone
+    if group is None:
         return ""
     # the mean first: a bias in the outcome's own unit is easier to act on than points
-    if is_mean_off(row):
-        ends = sorted((abs(or_zero(row["bias_low"])), abs(or_zero(row["bias_high"]))))
+    if group.is_mean_off:
+        bias = or_zero(group.bias.value)
+        ends = sorted((abs(or_zero(group.bias.low)), abs(or_zero(group.bias.high))))
         # the bias is outcome minus forecast
-        way = "high" if row["bias"] < 0 else "low"
+        way = "high" if bias < 0 else "low"
         reach = band(plain_number, *ends)
-        off = plain_number(abs(row["bias"]))
-        return f"Forecasts are too {way} on average, by {off} ({reach}) in {unit_of(audit)}."
-    low = off_everybody(audit)
-    return _overall_error_sentence(row, low) if low else ""
+        off = plain_number(abs(bias))
+        return f"Forecasts are too {way} on average, by {off} ({reach}) in {findings.unit}."
+    return _overall_error_sentence(group) if group.is_off else ""
 
 
-def _is_served_mean_high(audit: Values) -> bool:
-    row = everyone(audit)
-    return bool(audit["is_randomized"]) and row is not None and is_mean_off(row) and row["bias"] < 0
+def _is_served_mean_high(findings: Findings) -> bool:
+    group = findings.everyone
+    is_high = group is not None and group.is_mean_off and or_zero(group.bias.value) < 0
+    return findings.is_randomized and is_high
 
 
-def _overall_error_sentence(row: Values, low: float) -> str:
-    direction = error_direction(row)
-    subject, predicate = WORDS.get(direction, ("stated chances", "off, in no one direction"))
+def _overall_error_sentence(group: GroupFinding) -> str:
+    subject, predicate = WORDS.get(group.direction, ("stated chances", "off, in no one direction"))
     # coverage is named where it is what is wrong
-    covered = f": a stated 80% interval holds {percent(row['coverage_80'])} of outcomes"
+    covered = f": a stated 80% interval holds {percent(group.coverage_80.value)} of outcomes"
     return (
         f"{subject.capitalize()} are surely {predicate} over everybody"
-        f"{covered if direction in {NARROW, WIDE} else ''}; stated chances are off by an estimated"
-        f" {points(row['error'])} percentage points, surely by at least {at_least(low)}."
+        f"{covered if group.direction in {NARROW, WIDE} else ''}; stated chances are off by an"
+        f" estimated {points(group.error.value)} percentage points, surely by at least"
+        f" {at_least(group.least)}."
     )
 
 
-def _group_lead(audit: Values) -> str:
+def _group_lead(findings: Findings) -> str:
     """Return the sentence that some groups are off, with the worst of those that can be named."""
-    row = farthest_off(audit)
+    group = findings.farthest_off
     # only learned groups are off, which have no name
-    if row is None:
+    if group is None:
         return "Some groups are surely off."
     return (
-        f"Some groups are surely off. For one, {row['group']}:"
-        f" {off_in_words(row, unit_of(audit), verb='are')}; stated chances are off by an estimated"
-        f" {points(row['error'])} percentage points, {evidence_in_words(audit, row)}."
+        f"Some groups are surely off. For one, {group.name}:"
+        f" {off_in_words(group, findings.unit, verb='are')}; stated chances are off by an"
+        f" estimated {points(group.error.value)} percentage points, {evidence_in_words(group)}."
     )
 
 
-def _no_group_off(audit: Values) -> str:
-    if len(audit["groups"]) < 2 and not audit["scan"] and not audit["learned"]:
+def _no_group_off(findings: Findings) -> str:
+    if not (findings.named or findings.scanned or findings.learned):
         return "No groups were looked at: name some, or give features."
     return (
-        f"No group is surely off: {looked_at(audit)}. That does not prove that each of them is well"
-        " calibrated."
+        f"No group is surely off: {looked_at(findings)}. That does not prove that each of them is"
+        " well calibrated."
     )
 
 
-def is_useless(row: Values) -> bool:
-    """Whether a bound for every group reads as no bound at all."""
-    # compared as printed: a bound just below 1/2 is rounded up to it, the largest error there is
-    return at_most(row["group_error"]) == at_most(0.5)
-
-
-def _proof_sentence(audit: Values, row: Values) -> str:
-    level = confidence_in_full(audit["certificate"]["confidence"])
-    mass = in_full(row["mass"])
-    if is_useless(row):
+def _proof_sentence(findings: Findings, bound: Bound) -> str:
+    mass = in_full(bound.mass)
+    if not findings.is_bound_useful:
         return f"These rows prove nothing useful for every group of at least {mass} of people."
+    assert findings.proof is not None
+    level = confidence_in_full(findings.proof.confidence)
     opening = f"For every group of at least {mass} of people, "
     off = (
-        f"stated chances are off by at most {at_most(row['group_error'])} percentage points"
+        f"stated chances are off by at most {at_most(or_zero(bound.group_error))} percentage points"
         " averaged over all levels"
     )
-    covered = row["coverage_80_low"]
-    if not is_known(covered) or covered < LEAST_COVERED:
+    covered = or_zero(bound.coverage_80_low)
+    if covered < LEAST_COVERED:
         return f"{opening}{off}, with {level} confidence."
     # the two bounds are two statements: nothing says how often both hold
     return (
@@ -180,11 +178,11 @@ def _proof_sentence(audit: Values, row: Values) -> str:
     )
 
 
-def _proof_remarks(row: Values) -> list[str]:
+def _proof_remarks(findings: Findings, bound: Bound) -> list[str]:
     """Return the upper bound of a coverage, where there is one."""
+    high = bound.coverage_80_high
     # 100% bounds nothing
-    high = row["coverage_80_high"]
-    if is_useless(row) or not is_known(high) or at_most(high) == "100.0":
+    if not findings.is_bound_useful or high is None or at_most(high) == "100.0":
         return []
     return [
         f"The same 80% interval holds at most {at_most(high)}% of the time, each bound with the"
@@ -192,14 +190,14 @@ def _proof_remarks(row: Values) -> list[str]:
     ]
 
 
-def _no_proof_sentence(audit: Values) -> str:
-    if not audit["is_randomized"]:
+def _no_proof_sentence(findings: Findings) -> str:
+    if not findings.is_randomized:
         return (
             "What cannot be shown: with one forecast per person no data can prove calibration for"
             " groups of up to half of the people, unless they were named beforehand, however good"
             " the forecasts are. Groups that nobody looked at may be off."
         )
-    if audit["n_draws"] == 1:
+    if findings.n_draws == 1:
         return (
             "Only one draw per row is known, which proves nothing for groups not named: audit"
             " several draws per row."
@@ -207,43 +205,28 @@ def _no_proof_sentence(audit: Values) -> str:
     return "Nothing is proven here for groups that were not named; the notes say why."
 
 
-def _average_sentences(audit: Values) -> list[str]:
+def _average_sentences(findings: Findings) -> list[str]:
+    if findings.everyone is None:
+        return []
+    error = findings.everyone.error
     return [
-        f"Over everybody, stated chances are off by an estimated {points(row['error'])} percentage"
-        f" points (95% band {band(points, row['error_low'], row['error_high'])}); a stated 80%"
-        f" interval holds {percent(row['coverage_80'])} of outcomes."
-        for row in audit["groups"][:1]
+        f"Over everybody, stated chances are off by an estimated {points(error.value)} percentage"
+        f" points (95% band {band(points, error.low, error.high)}); a stated 80% interval holds"
+        f" {percent(findings.everyone.coverage_80.value)} of outcomes."
     ]
 
 
-def limits_of(audit: Values, key: str) -> list[str]:
-    """Return the assumptions or limits of a proof, without those on draws if there are none."""
-    # an audit read from JSON has its limits as the certificate prints them, and nothing else
-    texts = map(str, (audit["certificate"] or {}).get(key, []))
-    return [text for text in texts if audit["is_randomized"] or text not in DRAWS_ONLY]
-
-
-def not_covered(audit: Values) -> list[str]:
+def not_covered(findings: Findings) -> list[str]:
     """Return what an audit does not cover."""
-    limits = [f"{text[:1].upper()}{text[1:]}." for text in limits_of(audit, "not_covered")]
-    return [*([] if proven_bounds(audit) else [NOT_ALL_GROUPS]), *(limits or [OTHER_ROWS])]
+    limits = [f"{text[:1].upper()}{text[1:]}." for text in findings.not_covered]
+    return [*([] if findings.bound else [NOT_ALL_GROUPS]), *(limits or [OTHER_ROWS])]
 
 
-def chance_sentence(rows: Sequence[Values]) -> str:
+def chance_sentence(findings: Findings) -> str:
     """Return where worst groups in hindsight exceed chance; nothing if that is not known."""
     # the search fits noise: only what it finds beyond calibrated forecasts is evidence
-    judged = [row for row in rows if is_known(row["null_high"]) and is_known(row["error"])]
-    above = [in_full(row["mass"]) for row in judged if row["error"] > row["null_high"]]
+    judged = [g for g in findings.worst_groups if is_known(g.null_high) and is_known(g.error)]
+    above = [in_full(g.mass) for g in judged if or_zero(g.error) > or_zero(g.null_high)]
     if above:
         return f"Above what calibrated forecasts show at shares of {', '.join(above)}."
     return "At no share is it above what calibrated forecasts show." if judged else ""
-
-
-def proven_bounds(audit: Values) -> Values | None:
-    """Return the bounds for every group of the share nearest a fifth; None if there are none."""
-    # one PIT per person proves nothing for groups that were not named
-    proof = audit["certificate"]
-    if not audit["is_randomized"] or audit["n_draws"] == 1 or proof is None:
-        return None
-    rows: list[Values] = [row for row in proof["every_group"] if is_known(row["group_error"])]
-    return min(rows, key=lambda row: abs(row["mass"] - MASS), default=None)

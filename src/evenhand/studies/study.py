@@ -20,9 +20,10 @@ import numpy as np
 from evenhand import store
 from evenhand._files import write_text
 from evenhand._progress import progress
+from evenhand._table import Column, Table
 from evenhand._validate import bad_input
 from evenhand.figures import save_figure
-from evenhand.report import bullets, figure, heading, html_page, paragraph, section, table
+from evenhand.report import Bullets, Document, Figure, Paragraph, Section, document_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,38 +226,35 @@ def write_study(
     """
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / RESULTS, json.dumps(plain(results), indent=1) + "\n")
-    parts = [heading(title), bullets(lead)]
     for exhibit in exhibits:
         if exhibit.table is not None:
             write_text(out / f"{exhibit.name}.csv", exhibit.table.to_csv(index=False))
         if exhibit.draw is not None:
             save_figure(exhibit.draw, out / exhibit.name)
-        parts.append(_section(exhibit))
-    origin = paragraph("Made by evenhand. All digits are in results.json and the csv files.")
-    parts.append(f"<footer>{origin}</footer>")
-    write_text(out / "index.html", html_page(title, "\n".join(parts)))
+    footer = "Made by evenhand. All digits are in results.json and the csv files."
+    sections = list(map(_section, exhibits))
+    page = Document(title, sections, footer, introduction=[Bullets.of(lead)])
+    write_text(out / "index.html", document_html(page))
 
 
-def _section(exhibit: Exhibit) -> str:
-    drawn = "" if exhibit.draw is None else figure(exhibit.draw, exhibit.alt, exhibit.name)
-    return section(exhibit.title, paragraph(exhibit.text), drawn, _shown(exhibit))
+def _section(exhibit: Exhibit) -> Section:
+    parts: list[Paragraph | Figure | Table] = [Paragraph(exhibit.text)]
+    if exhibit.draw is not None:
+        parts.append(Figure(exhibit.draw, exhibit.alt, exhibit.name))
+    if exhibit.table is not None:
+        parts.append(_shown(exhibit.title, exhibit.table.head(exhibit.shown)))
+        left = len(exhibit.table) - exhibit.shown
+        rest = Paragraph(f"{left} more rows are in {exhibit.name}.csv.", "facts")
+        parts += [rest] if left > 0 else []
+    return Section(exhibit.title, parts)
 
 
-def _shown(exhibit: Exhibit) -> str:
-    rows = exhibit.table
-    if rows is None:
-        return ""
-    is_number = [kind.kind in "fiu" for kind in rows.dtypes]
-    header = [
-        f"#{name}" if number else str(name)
-        for name, number in zip(rows.columns, is_number, strict=True)
+def _shown(label: str, rows: pd.DataFrame) -> Table:
+    columns = [
+        Column(str(name), is_number=kind.kind in "fiu")
+        for name, kind in zip(rows.columns, rows.dtypes, strict=True)
     ]
-    cells = [
-        [_cell(value) for value in row] for row in rows.head(exhibit.shown).itertuples(index=False)
-    ]
-    left = len(rows) - exhibit.shown
-    rest = paragraph(f"{left} more rows are in {exhibit.name}.csv.", "facts") if left > 0 else ""
-    return table(exhibit.title, header, cells) + rest
+    return Table(label, columns, [list(map(_cell, row)) for row in rows.itertuples(index=False)])
 
 
 def _cell(value: Any) -> str:

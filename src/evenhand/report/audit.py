@@ -1,0 +1,140 @@
+"""The document of an audit: verdict, sections, and what was audited."""
+
+from __future__ import annotations
+
+from evenhand._format import at_most, band, count, in_full, number, percent, points, whole
+from evenhand._table import Column, Table, numeric
+from evenhand.report.calibration import calibration_section
+from evenhand.report.charts import TENTHS, Axis, Chart, Color, Point, Points, Shape, known
+from evenhand.report.document import Bullets, Details, Document, Facts, Paragraph, Part, Section
+from evenhand.report.examples import examples_section
+from evenhand.report.findings import Findings
+from evenhand.report.groups import learned_section, named_section, scanned_section
+from evenhand.report.names import short
+from evenhand.report.price import price_section
+from evenhand.report.proof import limits_section, oracle_section, proof_section
+from evenhand.report.provenance import provenance_section
+from evenhand.report.records import or_zero
+from evenhand.report.sentences import evidence_in_words
+from evenhand.report.verdict import SCALE, SURELY, forecast_kind, not_covered, verdict_of
+
+NAME_LENGTH = 200
+"""Most characters of the name of an audit."""
+
+
+def audit_document(findings: Findings) -> Document:
+    """Write the document of an audit's findings."""
+    found = [named_section(findings), scanned_section(findings), learned_section(findings)]
+    proof = proof_section(findings)
+    oracle = oracle_section(findings)
+    calibration = calibration_section(findings)
+    rest = [_scores(findings), examples_section(findings), price_section(findings)]
+    last = [limits_section(findings), _notes(findings)]
+    # what is proven for every group leads; where nothing is, the groups that were looked at, and
+    # groups picked in hindsight become an appendix, as they measure provability, not harm
+    if findings.bound is not None:
+        order = [proof, calibration, oracle, *found, *rest, *last]
+    else:
+        order = [*found, calibration, *rest, proof, *last, oracle]
+    sections = [*order, provenance_section(findings)]
+    rows = count(findings.values["n_samples"], "row")
+    return Document(
+        title=f"Audit of {short(findings.values['name'], NAME_LENGTH)}",
+        facts=[rows, forecast_kind(findings)],
+        opening=_opening(findings),
+        cards=[card for card in _cards(findings) if card.parts],
+        sections=[section for section in sections if section is not None],
+        footer="Made by evenhand. The same values, with all digits, are in the audit as JSON.",
+    )
+
+
+def _opening(findings: Findings) -> Section:
+    verdict = verdict_of(findings)
+    parts: list[Part] = [
+        Paragraph(verdict.lead, "lead"),
+        Bullets(verdict.sentences),
+        Paragraph(SCALE, "facts"),
+        # folded away: who reads many reports knows it
+        Details("What surely means", SURELY),
+    ]
+    return Section("What this audit says", parts)
+
+
+def _cards(findings: Findings) -> list[Section]:
+    """Show the scale of errors, what was audited and its limits."""
+    audit = findings.values
+    source = audit.get("provenance") or {}
+    data = source.get("data") or {}
+    model_kind = (source.get("model") or {}).get("kind")
+    step = audit.get("rounding_step")
+    name = short(audit["name"], NAME_LENGTH)
+    # models without a name of their own are named by their kind
+    has_name = model_kind is not None and model_kind.lower() != name.lower()
+    audited = {
+        "Model": f"{name} ({model_kind})" if has_name else name,
+        "Data": data.get("name"),
+        "Rows": whole(audit["n_samples"]),
+        "Forecasts": forecast_kind(findings),
+        "Outcomes": None if step is None else f"rounded to {step:g}",
+        "Groups": (
+            f"{len(findings.named):,} named, {len(findings.scanned):,} by features,"
+            f" {len(findings.learned):,} learned"
+        ),
+    }
+    scale = _scale(findings)
+    return [
+        Section("How far stated chances are off", [scale] if scale.layers else []),
+        Section("What was audited", [Facts(audited)]),
+        Section("What this does not cover", [Bullets.of(not_covered(findings))]),
+    ]
+
+
+def _scale(findings: Findings) -> Chart:
+    """Show on one scale everybody, the group that is farthest off for sure, and what is proven."""
+    overall, worst, bound = findings.everyone, findings.farthest_off, findings.bound
+    layers = []
+    # the key gives each value in words: marks of close errors cover each other on the scale
+    if overall is not None and known(overall.error.value):
+        words = f"everybody: {points(overall.error.value)} points"
+        layers.append(_on_scale(overall.error.value, words, "blue", "circle"))
+    if worst is not None and known(worst.error.value):
+        words = (
+            f"{short(worst.name, 60)}: estimated {points(worst.error.value)} points,"
+            f" {evidence_in_words(worst)}"
+        )
+        layers.append(_on_scale(worst.error.value, words, "orange", "diamond"))
+    if bound is not None and findings.is_bound_useful:
+        most = f"at most {at_most(or_zero(bound.group_error))} points"
+        words = f"every group of {in_full(bound.mass)} of people, proven: {most}"
+        layers.append(_on_scale(bound.group_error, words, "red", "square"))
+    alt = "Scale of errors, from 0 points, perfect, to 50, the worst"
+    axis = Axis(0, 0.5, ticks=TENTHS, show=lambda end: "50 worst" if end else "0 perfect")
+    return Chart(alt, axis, layers, title="In percentage points", size="scale")
+
+
+def _on_scale(error: float | None, words: str, color: Color, shape: Shape) -> Points:
+    return Points([Point(or_zero(error), 0.5, f"{words}.")], words, color, shape)
+
+
+def _scores(findings: Findings) -> Section | None:
+    if not findings.scores:
+        return None
+    text = (
+        "Means over rows and draws with 95% bands. Smaller log scores, CRPS, deviations and widths"
+        " are sharper."
+    )
+    rows = []
+    for score in findings.scores:
+        # units of the audit are machine-readable; here a share is a percentage and an error points
+        show, unit = {"share": (percent, "of outcomes"), "probability": (points, "points")}.get(
+            str(score.unit), (number, str(score.unit or "of outcomes"))
+        )
+        reach = band(show, score.low, score.high)
+        rows.append([str(score.measure), show(score.value), reach, unit])
+    columns = [Column("measure"), numeric("value"), numeric("95% band"), Column("unit")]
+    return Section("Scores", [Paragraph(text), Table("Scores", columns, rows)], "scores")
+
+
+def _notes(findings: Findings) -> Section | None:
+    notes = findings.values["notes"]
+    return Section("Notes", [Bullets.of(notes)], "notes") if notes else None
