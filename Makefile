@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test test-statistics test-rounding check bench docs clean
+.PHONY: setup demo test test-statistics test-faults test-rounding check bench docs clean
 
 setup: $(STAMP)
 
@@ -17,16 +17,20 @@ demo: $(STAMP)
 
 # statistical tests take an eighth of their simulated data sets here
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 # statistical tests alone, with all their data sets: before a release, and before a larger change lands
 test-statistics: $(STAMP)
 	EVENHAND_STATISTICS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m statistics tests
 
+# faults planted in a copy of the package, each of which a test of `make test` must detect
+test-faults: $(STAMP)
+	$(BIN)/python tools/plant_faults.py
+
 # as on another processor: results of exp, log, gammaln and their like a unit in the last place off, other kernels of sums
 test-rounding: $(STAMP)
 	PYTHONPATH=$(CURDIR)/tools/another_libm OPENBLAS_CORETYPE=Prescott ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE \
-		OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+		PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

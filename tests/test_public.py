@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
 import inspect
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +257,90 @@ except SystemExit as stop:
 print([name for name in ("torch", "sklearn", "scipy", "pandas", "pyarrow") if name in sys.modules])
 """
     assert fresh(code).endswith("[]\n")
+
+
+# --- tests enter rooms by their front doors
+
+TESTS = Path(__file__).parent
+HOUSE = Path(evenhand.__file__).parent
+
+PAST_THE_DOOR = {
+    ("test_any_link.py", "evenhand.certificates.least_alpha"),
+    ("test_audits.py", "evenhand.report.findings"),
+    ("test_bands.py", "evenhand.calibration.bands"),
+    ("test_bands.py", "evenhand.calibration.betting"),
+    ("test_bases.py", "evenhand.forecasters.adapters.quantile_bases"),
+    ("test_boosted.py", "evenhand.forecasters.base"),
+    ("test_cli.py", "evenhand.cli.fitting"),
+    ("test_columns.py", "evenhand.columns.unseen"),
+    ("test_counts.py", "evenhand.calibration.bands"),
+    ("test_credit.py", "evenhand.studies.credit_banks"),
+    ("test_credit.py", "evenhand.studies.credit_claims"),
+    ("test_credit.py", "evenhand.studies.credit_people"),
+    ("test_credit.py", "evenhand.studies.sweep"),
+    ("test_credit.py", "evenhand.studies.verdicts"),
+    ("test_crime.py", "evenhand.studies.crime_claims"),
+    ("test_crime.py", "evenhand.studies.crime_split"),
+    ("test_crime.py", "evenhand.studies.sweep"),
+    ("test_crime.py", "evenhand.studies.verdicts"),
+    ("test_docs.py", "evenhand.cli.commands"),
+    ("test_encoding.py", "evenhand.columns.encoded_columns"),
+    ("test_errata.py", "evenhand.studies.impossibility"),
+    ("test_gpu.py", "evenhand.forecasters.network.stack"),
+    ("test_gpu.py", "evenhand.forecasters.network.training"),
+    ("test_html.py", "evenhand.report.chart"),
+    ("test_html.py", "evenhand.report.verdict"),
+    ("test_impossibility.py", "evenhand.studies.impossibility"),
+    ("test_leaks.py", "evenhand.search.leaks"),
+    ("test_learned.py", "evenhand.search.group_learners"),
+    ("test_learned.py", "evenhand.search.learned_group"),
+    ("test_learned.py", "evenhand.search.mean_bound"),
+    ("test_learned.py", "evenhand.search.patterns"),
+    ("test_losses.py", "evenhand.forecasters.network.neural"),
+    ("test_people.py", "evenhand.tables.spreadsheet"),
+    ("test_results_shown.py", "evenhand.studies.lending.outcome"),
+    ("test_scale.py", "evenhand.scale.audit_columns"),
+    ("test_scale.py", "evenhand.scale.forecasts"),
+    ("test_scale.py", "evenhand.scale.parts_audit"),
+    ("test_scale.py", "evenhand.scale.people"),
+    ("test_scale.py", "evenhand.scale.sample"),
+    ("test_scale.py", "evenhand.scale.survey"),
+    ("test_scan.py", "evenhand.search.pairs"),
+    ("test_scan.py", "evenhand.search.scan"),
+    ("test_sweeps.py", "evenhand.studies.study"),
+    ("test_toy.py", "evenhand.studies.toy_figures"),
+    ("test_training.py", "evenhand.forecasters.network.stack"),
+    ("test_training.py", "evenhand.forecasters.network.training"),
+    ("test_worst.py", "evenhand.search.null_distribution"),
+}
+"""Imports of tests past the front door of a room: file and module."""
+
+
+def rooms_file(module: str) -> bool:
+    """Whether a module is a file inside a room, which the room's `__init__` stands for."""
+    place = HOUSE.parent.joinpath(*module.split("."))
+    return module.count(".") > 1 and place.with_suffix(".py").is_file()
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Yield the modules that a test file imports, or imports names from."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def test_tests_enter_rooms_by_their_front_doors() -> None:
+    found = {
+        (str(file.relative_to(TESTS)), module)
+        for file in TESTS.rglob("*.py")
+        for module in imported(file)
+        if rooms_file(module)
+    }
+    assert found - PAST_THE_DOOR == set(), "import from the room's __init__ instead"
+    # a test of the test: what it forbids exists
+    assert rooms_file("evenhand.calibration.bands")
+    assert not rooms_file("evenhand.calibration")
+    assert not rooms_file("evenhand._format")
+    assert not rooms_file("evenhand.forecasters.network")

@@ -1,0 +1,387 @@
+"""Plant faults in a copy of the package, one at a time, and report those that no test detects.
+
+    python tools/plant_faults.py              all faults
+    python tools/plant_faults.py FAULT ...    some of them, by name
+    python tools/plant_faults.py --list       their names
+
+Each fault is a slip that a reviewer may overlook, in code that guarantees depend on. Its tests are
+named, so that a fault takes seconds and not the minutes of the whole suite; they run in the short
+form of `make test`, with an eighth of the repeats of statistical tests. The exit code is the number
+of faults that no test detected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+CERTIFICATES = ("test_certificates.py", "test_counts.py", "test_golden.py")
+LINKS = ("test_links.py", "test_links_theory.py")
+STORE = ("test_forged.py", "test_store.py")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A slip in one file: `old`, which stands there once, becomes `new`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    Fault(
+        "Bonferroni by one group too few",
+        "certificates/pit_certificate.py",
+        "group.error_interval(1 - (1 - self.confidence) / len(names))",
+        "group.error_interval(1 - (1 - self.confidence) / max(len(names) - 1, 1))",
+        CERTIFICATES,
+    ),
+    Fault(
+        "both ends of coverage at the whole risk",
+        "certificates/pit_certificate.py",
+        "mass, 1.0, 1 - risk * (1 - LOW_SHARE))",
+        "mass, 1.0, 1 - risk)",
+        CERTIFICATES,
+    ),
+    Fault(
+        "the error of everybody and the band at the whole risk each",
+        "certificates/pit_certificate.py",
+        "confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)",
+        "confidence = self.confidence",
+        CERTIFICATES,
+    ),
+    Fault(
+        "a two-sided DKW band with the margin of a one-sided one",
+        "calibration/intervals.py",
+        "np.log(2 / (1 - confidence))",
+        "np.log(1 / (1 - confidence))",
+        ("test_bands.py", "test_certificates.py"),
+    ),
+    Fault(
+        "a two-sided Clopper-Pearson interval with one-sided tails",
+        "calibration/intervals.py",
+        "tail = (1 - confidence) / 2",
+        "tail = 1 - confidence",
+        ("test_bands.py", "test_calibration.py", "test_audits.py", "test_loss_guarantee.py"),
+    ),
+    Fault(
+        "ties of a threshold left out of mPAIC",
+        "certificates/evidence.py",
+        "hits = self.values >= threshold",
+        "hits = self.values > threshold",
+        CERTIFICATES,
+    ),
+    Fault(
+        "groups of all rows for one row of each person",
+        "certificates/evidence.py",
+        "        pits = pits.take(rows)\n        masks = {name: mask[rows]",
+        "        masks = {name: mask[rows]",
+        CERTIFICATES,
+    ),
+    Fault(
+        "errors of counted people at the lower ends of their bins",
+        "certificates/evidence.py",
+        "np.arange(1, ERROR_BINS + 1) / (2 * ERROR_BINS)",
+        "np.arange(ERROR_BINS) / (2 * ERROR_BINS)",
+        ("test_counts.py",),
+    ),
+    Fault(
+        "a tested target quoted for smaller groups too",
+        "certificates/fixed_sequence_certificate.py",
+        "return self.target if mass >= self.mass else WORST",
+        "return self.target if mass <= self.mass else WORST",
+        ("test_selection.py",),
+    ),
+    Fault(
+        "rows of one person all used for a certificate of links",
+        "certificates/link_certificate.py",
+        "    if cluster is not None:\n        u = u[one_row_each(cluster, u.size, random_state)]\n",
+        "",
+        ("test_any_link.py", "test_selection.py"),
+    ),
+    Fault(
+        "half a cell of draws not added to a probability of a miss",
+        "certificates/link_certificate.py",
+        "self._largest_so_far(near, far) + 1 / CELLS",
+        "self._largest_so_far(near, far)",
+        ("test_any_link.py",),
+    ),
+    Fault(
+        "probabilities of a miss read where the band steps, without the largest so far",
+        "certificates/link_certificate.py",
+        "return np.maximum.accumulate(sums)[",
+        "return sums[",
+        ("test_any_link.py",),
+    ),
+    Fault(
+        "the least alpha by the approximate errors of the search",
+        "certificates/link_certificate.py",
+        "while found.group_error(mass) > max_group_error:",
+        "while bound_at(found.link.alpha) > max_group_error:",
+        ("test_any_link.py", "test_selection.py"),
+    ),
+    Fault(
+        "a band that is left by as many ranks as there are, not one fewer",
+        "calibration/bands.py",
+        "np.asarray(betaincinv(ranks, n - ranks + 1, -np.expm1(log_level))",
+        "np.asarray(betaincinv(ranks, n - ranks + 2, -np.expm1(log_level))",
+        ("test_bands.py",),
+    ),
+    Fault(
+        "a band whose steps begin one rank late",
+        "calibration/bands.py",
+        "np.searchsorted(upto[1:], n - ranks + 1)",
+        "np.searchsorted(upto[1:], n - ranks)",
+        ("test_bands.py",),
+    ),
+    Fault(
+        "a sign in the price of a Laplace link",
+        "links/laplace.py",
+        "log_z).sum() - self.kappa * self.mean_error",
+        "log_z).sum() + self.kappa * self.mean_error",
+        LINKS,
+    ),
+    Fault(
+        "a sign in the paper's trivial forecaster, as it is printed",
+        "links/gaussian.py",
+        "special.log_ndtr(self._rest * _score(log_u) + self.rho * _draw_score(r))",
+        "special.log_ndtr(self._rest * _score(log_u) - self.rho * _draw_score(r))",
+        LINKS,
+    ),
+    Fault(
+        "reflection of a link that keeps the draw",
+        "links/base.py",
+        "lower(log_value, np.where(upper, 1 - r, r))",
+        "lower(log_value, r)",
+        LINKS,
+    ),
+    Fault(
+        "the worst people of a link in one tail only",
+        "links/base.py",
+        "np.geomspace(1e-6, 1.0, 13))) * mass / 2, order=8",
+        "np.geomspace(1e-6, 1.0, 13))) * mass, order=8",
+        LINKS,
+    ),
+    Fault(
+        "draws that are not bound to their context",
+        "draws.py",
+        'self._hash.update(len(prefix).to_bytes(8, "big") + prefix)',
+        'self._hash.update(len(prefix).to_bytes(8, "big"))',
+        ("test_draws.py",),
+    ),
+    Fault(
+        "context and id not kept apart",
+        "draws.py",
+        'len(prefix).to_bytes(8, "big") + prefix',
+        "prefix",
+        ("test_draws.py",),
+    ),
+    Fault(
+        "a fingerprint under the personalization of the draws",
+        "draws.py",
+        'person=b"evenhand key").digest()',
+        'person=b"evenhand draw").digest()',
+        ("test_draws.py", "test_golden.py"),
+    ),
+    Fault(
+        "the first row of each person, not a random one",
+        "draws.py",
+        "generator(random_state).permutation(n_samples)",
+        "np.arange(n_samples)",
+        ("test_draws.py", "test_certificates.py"),
+    ),
+    Fault(
+        "midpoints for jittered draws",
+        "draws.py",
+        "np.clip((cells + uniform) / m",
+        "np.clip((cells + 0.5 + 0 * uniform) / m",
+        ("test_draws.py",),
+    ),
+    Fault(
+        "the hash of a file not compared",
+        "store/manifest.py",
+        'if digest(content) != file["sha256"]:',
+        'if len(digest(content)) != len(file["sha256"]):',
+        STORE,
+    ),
+    Fault(
+        "the seal of the manifest not compared",
+        "store/manifest.py",
+        "if digest(text.replace(seal, _UNSEALED, 1).encode()) != seal:",
+        "if len(seal) != len(_UNSEALED):",
+        STORE,
+    ),
+    Fault(
+        "files outside the model folder opened",
+        "store/manifest.py",
+        'if Path(name).name != name or name in ("", ".", ".."):',
+        'if name in ("", ".", ".."):',
+        STORE,
+    ),
+    Fault(
+        "a newer format read as this one",
+        "store/manifest.py",
+        "if version > FORMAT:",
+        "if version > FORMAT + 1:",
+        STORE,
+    ),
+    Fault(
+        "Holm's multipliers one too small",
+        "search/scan.py",
+        "np.arange(p.size, 0, -1)",
+        "np.arange(p.size - 1, -1, -1)",
+        ("test_scan.py",),
+    ),
+    Fault(
+        "p-values of the larger of two statistics, not doubled",
+        "search/scan.py",
+        "np.minimum(2 * special.erfc(",
+        "np.minimum(1 * special.erfc(",
+        ("test_scan.py",),
+    ),
+    Fault(
+        "a null of deterministic forecasts where a link was given",
+        "search/null_distribution.py",
+        "return base if link is None else link.ppf(base, jittered(n, m, random))",
+        "return base",
+        ("test_worst.py",),
+    ),
+    Fault(
+        "a null that is not scaled to the rows",
+        "search/null_distribution.py",
+        "*= np.sqrt(n / pits.n_samples)",
+        "*= 1.0",
+        ("test_worst.py",),
+    ),
+    Fault(
+        "a lower bound of bets with the stake's sign in the logarithm",
+        "search/mean_bound.py",
+        "np.log1p(stakes * theta)",
+        "stakes * theta - (stakes * theta) ** 2",
+        ("test_learned.py",),
+    ),
+    Fault(
+        "a learned group judged by rows that it was learned from",
+        "search/learned_group.py",
+        "score = best_score(self._fits[start], pit[:start], mass, self._random, before)",
+        "score = best_score(self._fits[start], pit, mass, self._random, before)",
+        ("test_learned.py",),
+    ),
+    Fault(
+        "a bound printed rounded down",
+        "_format.py",
+        """_rounded(share, decimals, unit, 'up'):.{decimals}f""",
+        """_rounded(share, decimals, unit, 'nearest'):.{decimals}f""",
+        ("test_format.py",),
+    ),
+    Fault(
+        "the pathwise error of a weighted sample without its weights",
+        "calibration/errors.py",
+        "np.cumsum(weights[places // m])",
+        "np.cumsum(weights[places // m] * 0 + 1)",
+        ("test_calibration.py",),
+    ),
+    Fault(
+        "a chosen model certified on rows that it learned from",
+        "selection/link_choice.py",
+        "    X, y = rows.certifying()\n",
+        "    X, y = rows.learning()\n",
+        ("test_selection.py",),
+    ),
+    Fault(
+        "the confidence of a choice not handed on",
+        "selection/link_choice.py",
+        "certify_link(pit, target.family, confidence=target.confidence)",
+        "certify_link(pit, target.family)",
+        ("test_selection.py",),
+    ),
+)
+
+
+def plant(fault: Fault, place: Path) -> None:
+    """Copy the package and its tests to a place, with the fault in them."""
+    for name in ("src", "tests", "docs", "benchmarks"):
+        shutil.copytree(
+            ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "_build")
+        )
+    for name in ("pyproject.toml", "README.md", "Makefile"):
+        shutil.copy(ROOT / name, place)
+    path = place / "src" / "evenhand" / fault.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(fault.old) != 1:
+        raise SystemExit(
+            f"{fault.name}: {fault.file} has {text.count(fault.old)} times {fault.old!r}"
+        )
+    path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+
+
+def detected_by(fault: Fault, place: Path) -> str:
+    """Return the name of the first test that fails, or an empty text."""
+    environment = os.environ | {"PYTHONPATH": str(place / "src"), "OMP_NUM_THREADS": "1"}
+    environment.pop("EVENHAND_STATISTICS", None)
+    tests = [f"tests/{name}" for name in fault.tests]
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            *tests,
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env=environment,
+    )
+    failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if run.returncode not in (0, 1) or (run.returncode and not failed):
+        raise SystemExit(f"{fault.name}: the tests did not run\n{run.stdout}{run.stderr}")
+    return failed[0].partition(" - ")[0].removeprefix("FAILED tests/") if failed else ""
+
+
+def main() -> int:
+    """Plant the faults that are asked for and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("faults", nargs="*", help="names, or parts of names; all by default")
+    parser.add_argument("--list", action="store_true", help="print the names")
+    asked = parser.parse_args()
+    chosen = [
+        fault
+        for fault in FAULTS
+        if not asked.faults or any(part in fault.name for part in asked.faults)
+    ]
+    if asked.list:
+        print(*(fault.name for fault in chosen), sep="\n")
+        return 0
+    missed = 0
+    for fault in chosen:
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            plant(fault, Path(folder))
+            test = detected_by(fault, Path(folder))
+        missed += not test
+        took = f"{time.monotonic() - start:.0f} s"
+        print(f"{'detected' if test else 'MISSED  '}  {fault.name}  [{test or took}]", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} faults detected")
+    return missed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
