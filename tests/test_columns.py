@@ -25,8 +25,15 @@ from evenhand import (
     save,
 )
 from evenhand._validate import InputError
-from evenhand.columns import Column, Evidence, Schema, UnseenValues, UnseenValuesWarning, read_typed
-from evenhand.columns.unseen import Tally
+from evenhand.columns import (
+    Column,
+    Evidence,
+    Schema,
+    Tally,
+    UnseenValues,
+    UnseenValuesWarning,
+    read_typed,
+)
 from evenhand.draws import KeyedDraws
 from evenhand.scale import forecast_parts
 from evenhand.tables import read_table
@@ -214,7 +221,7 @@ def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_v
     model: Any, tmp_path: Path
 ) -> None:
     cases = {"size": "12 kg", "member": "maybe", "since": "soon", "count": "inf"}
-    rules = ("hold a number", "be true or false", "hold a date", "be finite")
+    rules = ("be a number", "be true or false", "be a date", "be finite")
     for (column, value), rule in zip(cases.items(), rules, strict=True):
         table = TABLE[:9].astype(str)
         table.loc[4, column] = value
@@ -234,7 +241,7 @@ def test_a_schema_comes_back_from_its_state(model: Any, tmp_path: Path) -> None:
     again = load(tmp_path / "model")
     assert again.schema_ == model.schema_
     assert Schema.from_state(model.schema_.to_state()) == model.schema_
-    with pytest.raises(InputError, match="must be what Schema"):
+    with pytest.raises(InputError, match=r"Schema.to_state"):
         Schema.from_state([{"name": "x"}])
 
 
@@ -320,7 +327,7 @@ def test_a_value_beyond_the_type_of_training_is_refused() -> None:
         schema = Schema.learn(pd.DataFrame({"v": trained}))
         with pytest.raises(
             InputError,
-            match=r"^t.csv: column 'v', row 2 must be a .* the type in training, holds, got",
+            match=r"^t\.csv: column 'v', row 2 .*the type in training, got",
         ):
             schema.apply(pd.DataFrame({"v": [None, value]}), "t.csv")
 
@@ -522,9 +529,7 @@ def test_columns_named_by_numbers_are_watched_too() -> None:
 
 def test_a_name_that_comes_twice_is_refused_in_memory_as_in_files() -> None:
     frame = pd.DataFrame(np.zeros((80, 2)), columns=["age", "age"])
-    with pytest.raises(
-        InputError, match="X: column 'age' must appear once, got 2 times; rename or drop one"
-    ):
+    with pytest.raises(InputError, match=r"^X: column name 'age' .*2 times; rename"):
         RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(
             frame, np.arange(80.0)
         )

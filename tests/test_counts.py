@@ -545,10 +545,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mask too short": (lambda: count_pits(R, groups={"a": np.ones(19, bool)}), "20 booleans"),
     "masks without names": (lambda: count_pits(R, groups=[np.ones(20, bool)]), "masks by name"),  # type: ignore[arg-type]
-    "everyone": (lambda: count_pits(R, groups={"everyone": np.ones(20, bool)}), "name of its own"),
+    "everyone": (
+        lambda: count_pits(R, groups={"everyone": np.ones(20, bool)}),
+        "'everyone' is reserved",
+    ),
     "two names alike": (
         lambda: count_pits(R, groups={"1": R[:, 0] < 1, 1: R[:, 0] < 1}),
-        "name of its own",
+        "two groups",
     ),  # type: ignore[dict-item]
     "seed": (lambda: count_pits(R, random_state="a"), "random_state"),  # type: ignore[arg-type]
     "other draws": (lambda: COUNTS + count_pits(R[:, :2]), "n_draws must be the same"),

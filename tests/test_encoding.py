@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand._validate import InputError
-from evenhand.columns import EncodedColumn, TableEncoder
-from evenhand.columns.encoded_columns import KINDS, LIMIT
+from evenhand.columns import KINDS, LIMIT, EncodedColumn, TableEncoder
 
 
 def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
@@ -207,58 +207,58 @@ def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
 
 
 @pytest.mark.parametrize(
-    ("train", "new", "said"),
+    ("train", "new", "facts"),
     [
-        (column([1, 2]), column(["1", "two"]), "column 'v', row 2 must hold a number, got 'two'"),
-        (column([1, "two"], dtype=object), None, "column 'v', row 2 must hold a number, got 'two'"),
+        (column([1, 2]), column(["1", "two"]), "column 'v', row 2 .*number.* 'two'"),
+        (column([1, "two"], dtype=object), None, "column 'v', row 2 .*number.* 'two'"),
         (
             column([1.5, None, "a"], dtype=object),
             None,
-            "column 'v', row 3 must hold a number, got 'a'",
+            "column 'v', row 3 .*number.* 'a'",
         ),
-        (column([1.0, np.inf]), None, "column 'v', row 2 must be finite, got inf"),
-        (column([1.0]), column([-np.inf]), "column 'v', row 1 must be finite, got -inf"),
-        (np.array([[1.0, 2.0], [3.0, np.inf]]), None, "column 'x1', row 2 must be finite, got inf"),
+        (column([1.0, np.inf]), None, "column 'v', row 2 .*finite.* inf"),
+        (column([1.0]), column([-np.inf]), "column 'v', row 1 .*finite.* -inf"),
+        (np.array([[1.0, 2.0], [3.0, np.inf]]), None, "column 'x1', row 2 .*finite.* inf"),
         (
             column([1]),
             column([dt.date(2020, 1, 1)]),
-            "row 1 must hold a number, got datetime.date(2020, 1, 1)",
+            r"row 1 .*number.* datetime\.date\(2020, 1, 1\)",
         ),
         (
             column([1]),
             column(pd.to_datetime(["2020-01-01"])),
-            "row 1 must hold a number, got Timestamp(",
+            r"row 1 .*number.* Timestamp\(",
         ),
-        (column([True]), column([1, 2]), "column 'v', row 2 must be true or false, got 2"),
+        (column([True]), column([1, 2]), "column 'v', row 2 .*true or false.* 2"),
         (
             column([dt.date(2020, 1, 1)]),
             column(["2020-01-01", "soon"]),
-            "column 'v', row 2 must hold a date, got 'soon'",
+            "column 'v', row 2 .*date.* 'soon'",
         ),
         (
             column([dt.date(2020, 1, 1)]),
             column([18262]),
-            "column 'v', row 1 must hold a date, got 18262",
+            "column 'v', row 1 .*date.* 18262",
         ),
         (
             column(pd.to_timedelta([1], unit="D")),
             None,
-            "column 'v' must hold numbers, text, booleans or dates",
+            "column 'v' .*numbers, text, booleans or dates",
         ),
-        (column([[1], [2]]), None, "column 'v' must contain single values"),
-        (pd.DataFrame([[1, 2]], columns=["v", "v"]), None, "column 'v' must appear once"),
-        (MIXED, MIXED.drop(columns=["job", "age"]), "got a table without 'age', 'job'; add them"),
-        (MIXED, np.zeros((2, 2)), "a table without 'age', 'children'"),
+        (column([[1], [2]]), None, "column 'v' .*single values"),
+        (pd.DataFrame([[1, 2]], columns=["v", "v"]), None, "'v' .*2 times"),
+        (MIXED, MIXED.drop(columns=["job", "age"]), "^X .*'age', 'job'; add"),
+        (MIXED, np.zeros((2, 2)), ": 'age', 'children'"),
         (
             pd.DataFrame({"v": []}),
             None,
-            "X must have at least one row and one column, got shape (0, 1)",
+            r"^X .*one row.*\(0, 1\)",
         ),
-        (np.zeros(3), None, "X must be a table or an array of shape (n, p), got shape (3,)"),
+        (np.zeros(3), None, r"^X .*table.* \(3,\)"),
     ],
 )
-def test_bad_input_is_named_in_one_line(train: Any, new: Any, said: str) -> None:
-    assert said in complaint(train, new)
+def test_bad_input_is_named_in_one_line(train: Any, new: Any, facts: str) -> None:
+    assert re.search(facts, complaint(train, new))
 
 
 def test_the_input_is_left_as_it_was() -> None:
@@ -299,7 +299,7 @@ def test_an_encoder_that_was_not_fitted_says_so() -> None:
     ],
 )
 def test_a_damaged_state_is_refused(state: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"state must be what TableEncoder\.to_state gives"):
+    with pytest.raises(InputError, match=r"TableEncoder\.to_state"):
         TableEncoder.from_state(state)
 
 

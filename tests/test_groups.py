@@ -119,9 +119,7 @@ def test_a_table_of_masks_is_audited_and_not_columns_of_its_names() -> None:
 def test_blocks_of_counts_take_masks_alone() -> None:
     counts = count_pits(PIT, groups=pd.DataFrame({"old": OLD}), random_state=0)
     assert counts.groups["old"].n_samples == OLD.sum()
-    with pytest.raises(
-        InputError, match=r"groups\['sex'\] must be 240 booleans, got .* labels of a block may lack"
-    ):
+    with pytest.raises(InputError, match=r"groups\['sex'\] .*240 booleans.*; make masks.*block"):
         count_pits(PIT, groups=FORMS["DataFrame"], random_state=0)
 
 
@@ -130,9 +128,7 @@ def test_blocks_of_counts_take_masks_alone() -> None:
 )
 def test_tables_in_parts_take_names_alone(groups: Any, tmp_path: Path) -> None:
     pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0}).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(
-        InputError, match=r"groups must hold names of columns, got .*; add the groups to the table"
-    ):
+    with pytest.raises(InputError, match=r"^groups .*column names.*; add the groups to the table"):
         audit_parts(ColumnSubject(mean="mean", std="std"), tmp_path, "y", groups=groups)
 
 
@@ -140,46 +136,46 @@ MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
 
 
 @pytest.mark.parametrize(
-    ("groups", "said"),
+    ("groups", "facts"),
     [
         (
             pd.DataFrame({"old": OLD})[:9],
-            r"groups must have one row per row that is judged \(240\), got 9 rows",
+            r"^groups .*\(240\).* 9 rows",
         ),
         (
             pd.DataFrame({"old": OLD})[::-1],
-            "groups must have the index of X, .* got another index; order it by",
+            r"^groups and X .*indexes.*; reorder .*\.loc\[X\.index\]",
         ),
-        ({"old": OLD[::-1]}, r"groups\['old'\] must have the index of X"),
+        ({"old": OLD[::-1]}, r"groups\['old'\] and X .*indexes"),
         (
             {"old": OLD[:9]},
-            r"groups\['old'\] must have one row per row that is judged \(240\), got 9 rows",
+            r"groups\['old'\] .*\(240\).* 9 rows",
         ),
         (
             {"old": np.ones((N, 2), dtype=bool)},
-            r"groups\['old'\] must be 240 booleans or labels, got bool of shape",
+            r"groups\['old'\] .*240 booleans or labels.* bool of shape",
         ),
-        (OLD.rename(None), "groups must have a name, got a Series without one"),
+        (OLD.rename(None), r"^groups .*Series without a name; write"),
         (
             pd.DataFrame({"old": MIXED}),
-            r"groups\['old'\] must have no missing values, as it is a mask, got",
+            r"groups\['old'\] is a mask .*missing.*first in row.*; fill",
         ),
-        ({"old": MIXED.to_numpy(dtype=object)}, r"groups\['old'\] must have no missing values"),
-        (OLD.to_numpy(), "groups must hold names of columns, got bool"),
-        ([OLD.to_numpy()], "groups must hold names of columns, got ndarray; give masks as"),
+        ({"old": MIXED.to_numpy(dtype=object)}, r"groups\['old'\] is a mask .*missing"),
+        (OLD.to_numpy(), r"^groups .*column names.* bool"),
+        ([OLD.to_numpy()], r"^groups .*column names.* ndarray; pass masks as"),
         (
             pd.DataFrame({"id": [f"p{i}" for i in range(N)]}),
-            "groups: column 'id' must have at most 100 distinct",
+            "groups: column 'id' .*100 distinct",
         ),
         (
             pd.DataFrame(np.ones((N, 2), bool), columns=["a", "a"]),
-            r"groups\['a'\] must have a name of its own",
+            r"groups\['a'\]: two groups .*'a'; rename",
         ),
-        ({"sex": X["sex"], "sex = f": OLD}, r"groups\['sex = f'\] must have a name of its own"),
+        ({"sex": X["sex"], "sex = f": OLD}, r"groups\['sex = f'\]: two groups .*'sex = f'; rename"),
     ],
 )
-def test_groups_that_do_not_fit_are_refused_in_one_line(groups: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
+def test_groups_that_do_not_fit_are_refused_in_one_line(groups: Any, facts: str) -> None:
+    with pytest.raises(InputError, match=facts) as caught:
         check_groups(groups, N, X)
     assert "\n" not in str(caught.value)
 
@@ -211,7 +207,7 @@ def test_nested_values_make_no_groups(kind: str) -> None:
         group_columns(table, ["tags"], source="loans.parquet")
     with pytest.raises(InputError, match=f"groups: {rule}"):
         check_groups(table, 100)
-    with pytest.raises(InputError, match="the value of a group must be a single value"):
+    with pytest.raises(InputError, match=r"label of a group .*single value"):
         label(NESTED[kind][0])
 
 
@@ -243,7 +239,7 @@ def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes
     for judge in (audit, certify):
         with pytest.raises(
             InputError,
-            match=r"groups\['old'\] must have the index of y, .* order it by .loc\[y.index",
+            match=r"groups\['old'\] and y .*indexes.*; reorder .*\.loc\[y\.index",
         ):
             judge(forecast, y=y, groups={"old": is_old}, random_state=0)
     found = certify(forecast, y=y, groups={"old": is_old.loc[y.index]}, random_state=0)

@@ -343,7 +343,7 @@ def bad(**change: Any) -> dict[str, Any]:
         (bad(X=np.ones(40)), r"X must be a table or an array of shape \(n, p\)"),
         (
             bad(X=pd.DataFrame(np.ones((40, 2)), columns=["a", "a"])),
-            r"X: column 'a' must appear once, got 2 times",
+            r"X: column name 'a' appears 2 times",
         ),
         (bad(min_size=1), r"min_size must be an integer of at least 2, got 1"),
         (bad(min_size=10.0), r"min_size must be an integer"),
@@ -353,7 +353,7 @@ def bad(**change: Any) -> dict[str, Any]:
             bad(groups={"g": np.ones(39, dtype=bool)}),
             r"groups\['g'\] must be 40 booleans or labels, got bool of shape \(39,\)",
         ),
-        (bad(groups={"g": np.zeros(40, dtype=bool)}), r"groups\['g'\] must hold at least one row"),
+        (bad(groups={"g": np.zeros(40, dtype=bool)}), r"groups\['g'\] is an empty group"),
         (bad(groups=["town"]), r"X has no column 'town'"),
         (bad(residual=np.ones(39)), r"residual must have one value per row \(40\)"),
         (bad(residual=np.full(40, np.nan)), r"residual\[0\] must be finite"),

@@ -1,8 +1,10 @@
-"""Columns of tables: their kinds, the values seen in training, and the groups that they make."""
+"""Columns of tables: kinds, values seen in training, and groups of rows defined by columns."""
 
 from __future__ import annotations
 
 from evenhand.columns.conversion import as_pandas, as_table, refuse_repeated_names, stack_rows
+from evenhand.columns.encoded_columns import KINDS as KINDS
+from evenhand.columns.encoded_columns import LIMIT as LIMIT
 from evenhand.columns.encoded_columns import CategoryColumn, EncodedColumn
 from evenhand.columns.encoding import TableEncoder
 from evenhand.columns.evidence import Evidence, found_schema, read_typed
@@ -11,6 +13,7 @@ from evenhand.columns.given_groups import check_groups, check_names
 from evenhand.columns.groups import Condition, Group, Groups, label
 from evenhand.columns.partition import Partition, Seen
 from evenhand.columns.schema import Column, Schema
+from evenhand.columns.unseen import Tally as Tally
 from evenhand.columns.unseen import UnseenValues, UnseenValuesWarning, unreported, warn_unseen
 from evenhand.columns.values import as_numbers
 from evenhand.columns.values import text_dates as text_dates

@@ -1,4 +1,4 @@
-"""Cuts of number and date columns: two halves of a column, and the cut as it is written."""
+"""Cuts of number and date columns at the median, and their text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from evenhand._validate import Floats, Mask
 from evenhand.columns.values import is_single
 
 EXACT_WHOLE = 2**53
-"""Whole numbers from here on may coincide as floats."""
+"""Smallest whole number from which two whole numbers may be the same float."""
 
 BLOCK_VALUES = 4_000_000
-"""Numbers of a working array of several columns, some 32 MB."""
+"""Largest number of values in a working array of several columns, about 32 MB."""
 
 
 def median_cut(present: pd.Series[Any]) -> str:
-    """Return the cut that halves the values of a column without missing ones, as it is written."""
+    """Return the text of the cut that halves a column without missing values."""
     rising = np.sort(comparable(present))
     if rising.dtype.kind == "M":
         return str(np.datetime_as_string(_middle(rising), unit="auto"))
@@ -31,33 +31,33 @@ def median_cut(present: pd.Series[Any]) -> str:
 
 
 def at_or_below(present: pd.Series[Any], cut: str, *, learned_single: bool = False) -> Mask:
-    """Return which values, none of them missing, are at or below a cut.
+    """Return a mask of the values at or below a cut.
 
     Parameters
     ----------
     present : Series
-        Numbers or dates.
+        Numbers or dates, without missing values.
     cut : str
-        The cut as it is written, so that rows lie where the names of their groups place them.
+        The text of the cut, so that rows are on the side that the names of their groups show.
     learned_single : bool, default False
-        Whether the cut was learned on floats of 32 bits or fewer.
+        Whether the cut was learned from floats of 32 bits or fewer.
     """
     if present.dtype.kind == "M":
         return np.asarray(comparable(present) <= np.datetime64(cut))
-    # a whole cut is compared as one, so that large ids keep their digits
+    # a whole number is compared as an integer, so that large ids keep their digits
     number = int(cut) if cut.lstrip("-").isdigit() else float(cut)
     if is_single(present) and not learned_single:
-        # values were written with fewer digits than in training: one at the cut stays at it
+        # values have fewer digits than in training, and a value at the cut must stay at the cut
         with np.errstate(over="ignore"):
             return np.asarray(present.to_numpy(dtype=np.float32) <= np.float32(number))
     return np.asarray(comparable(present) <= number)
 
 
 def comparable(present: pd.Series[Any]) -> NDArray[Any]:
-    """Return values, none of them missing, as what a cut is compared with.
+    """Return non-missing values in the form in which they are compared with a cut.
 
-    Dates are taken by the clock of their zone; whole numbers stay whole where two of them may be
-    one float.
+    Dates are in local time of their zone. Whole numbers stay integers if two of them may be one
+    float.
     """
     if present.dtype.kind == "M":
         return np.asarray(present.dt.tz_localize(None).to_numpy())
@@ -68,14 +68,14 @@ def comparable(present: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _middle(rising: NDArray[Any]) -> Any:
-    """Return the middle value, or the last one that has something above it; of equal ones any."""
+    """Return the middle value, or the largest value below the maximum if it is the maximum."""
     cut = rising[(rising.size - 1) // 2]
     below = rising[rising < rising[-1]]
     return cut if cut < rising[-1] or not below.size else below[-1]
 
 
 def _median(rising: Floats) -> Any:
-    """Return the median of the finite values, or the last value that has something above it."""
+    """Return the median of the finite values, or `_middle` if it is the maximum or not finite."""
     finite = rising[np.isfinite(rising)]
     with np.errstate(over="ignore"):
         cut = np.median(finite) if finite.size else np.inf
@@ -83,7 +83,7 @@ def _median(rising: Floats) -> Any:
 
 
 def cut_name(cut: Any, last: Any, first: Any) -> str:
-    """Write a cut with the fewest digits, six or more, that separate the values on its two sides.
+    """Return a cut as text with the fewest digits, at least six, that separate its two sides.
 
     Whole numbers below 10^15 are written without an exponent.
 
@@ -102,7 +102,7 @@ def cut_name(cut: Any, last: Any, first: Any) -> str:
     if isinstance(cut, np.integer):
         return str(int(cut))
     number = float(cut)
-    for digits in range(6, 18):  # 17 digits hold every float
+    for digits in range(6, 18):  # 17 digits represent every float
         shown = f"{number:.{digits}g}"
         if last <= float(shown) < first:
             break
@@ -111,10 +111,10 @@ def cut_name(cut: Any, last: Any, first: Any) -> str:
 
 
 def plain_halves(table: pd.DataFrame, most_values: int) -> Iterator[tuple[int, str, Mask]]:
-    """Yield place, cut and upper half of each plain number column, many columns in one step.
+    """Yield position, cut and upper half of each plain number column, many columns in one step.
 
-    Plain is a column without missing and infinite values, of more than `most_values` distinct
-    values that floats distinguish, and not mostly its maximum. The cut is that of `median_cut`.
+    A column is plain if it has no missing or infinite values, more than `most_values` distinct
+    values that floats distinguish, and values above its median. The cut is that of `median_cut`.
     """
     dtypes = table.dtypes.to_numpy()
     numeric = [
@@ -125,11 +125,11 @@ def plain_halves(table: pd.DataFrame, most_values: int) -> Iterator[tuple[int, s
     for start in range(0, len(numeric), width):
         part = numeric[start : start + width]
         values = np.ascontiguousarray(table.iloc[:, part].to_numpy(dtype=np.float64).T)
-        # two order statistics by partition: a sort of every column would cost more than the scan
+        # two order statistics by partition: sorting every column would cost more than the scan
         rising = np.partition(values, ((n - 1) // 2, n // 2), axis=-1)
         with np.errstate(over="ignore", invalid="ignore"):
             cuts = (rising[:, (n - 1) // 2] + rising[:, n // 2]) / 2
-            # the first 100 rows show that a column has many distinct values
+            # the first 100 rows usually show that a column has many distinct values
             steps = np.diff(np.sort(values[:, :100], axis=-1), axis=-1)
         plain = (steps > 0).sum(axis=-1) >= most_values
         plain &= np.isfinite(values).all(axis=-1) & np.isfinite(cuts) & (cuts < values.max(axis=-1))

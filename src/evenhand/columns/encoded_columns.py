@@ -1,4 +1,4 @@
-"""Encodings of single columns: numbers, booleans, categories and dates as numeric outputs."""
+"""Encoding of single columns as numeric outputs: numbers, booleans, categories and dates."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from evenhand.columns.values import (
 )
 
 Column = pd.Series
-"""Values of any type; each kind of encoding refuses those that it cannot read."""
+"""Values of any type; each encoding refuses values that it cannot read."""
 
 LIMIT = 1e6
-"""Bound on standardised outputs. Values of the training data never reach it (|z| <= sqrt(n)); a
-later value that is absurdly far away stays finite, in float32 as well."""
+"""Bound on standardized outputs. Training values never reach it (|z| <= sqrt(n)), and extreme later
+values stay finite, in float32 as well."""
 
 
 @dataclass(frozen=True)
 class EncodedColumn(ABC):
-    """What was learned about one column.
+    """Learned encoding of one column.
 
-    If the training data had missing values (`had_missing`), they have an output of their own.
-    Otherwise there is none: an input that was always 0 in training would keep its random first
-    weight.
+    If the training data had missing values (`had_missing`), a separate output marks them.
+    Otherwise there is no such output: the weight of an input that is always 0 in training would
+    stay at its random initial value.
     """
 
     kind: ClassVar[str]
@@ -70,9 +70,9 @@ class EncodedColumn(ABC):
         return np.column_stack([encoded, missing(values)]) if self.had_missing else encoded
 
     def condition(self, output: int, low: float, high: float) -> Condition | None:
-        """Return the rows whose output, a place in `names_out`, is in the interval (low, high].
+        """Describe the rows whose output, an index of `names_out`, is in the interval (low, high].
 
-        One end at least is finite. None where a bound has no plain words.
+        At least one end is finite. None if the interval has no description in words.
         """
         if self.had_missing and output == len(self.outputs()):
             return Condition((Group(self.name, "missing" if high == math.inf else "present"),))
@@ -83,21 +83,21 @@ class EncodedColumn(ABC):
         """Return the condition of an output that is not the one for missing values."""
 
     def _range(self, low: float, high: float, shown: Callable[[float], str]) -> Condition:
-        """Return the condition of a range; `shown` writes an end in the units of the column."""
+        """Return the condition of a range; `shown` formats an end in the units of the column."""
         ends: list[tuple[Operator, float]] = [(">", low), ("<=", high)]
         finite = [(operator, end) for operator, end in ends if math.isfinite(end)]
         comparisons = tuple(Group(self.name, operator, shown(end)) for operator, end in finite)
-        return Condition(comparisons, self._holds_missing(low, high))
+        return Condition(comparisons, self._includes_missing(low, high))
 
-    def _holds_missing(self, low: float, high: float) -> bool:
-        """Whether bounds take in missing values, which numbers, booleans and dates encode as 0."""
+    def _includes_missing(self, low: float, high: float) -> bool:
+        """Whether a range includes missing values, which are encoded as 0 except in categories."""
         return self.had_missing and low < 0 <= high
 
 
 @final
 @dataclass(frozen=True)
 class NumberColumn(EncodedColumn):
-    """Numbers, standardised; missing ones are 0, the mean. A constant column gives zeros."""
+    """Standardized numbers; missing values are 0, the mean. A constant column gives zeros."""
 
     kind: ClassVar[str] = "number"
     mean: float
@@ -110,9 +110,9 @@ class NumberColumn(EncodedColumn):
         return cls(name, bool(missing(values).any()), *_mean_and_scale(found))
 
     def encode(self, values: Column[Any]) -> Floats:
-        """Standardise."""
+        """Standardize."""
         found = numbers(values, f"column {self.name!r}")
-        return _standardised(found, self.mean, self.scale)[:, None]
+        return _standardized(found, self.mean, self.scale)[:, None]
 
     def _within(self, output: int, low: float, high: float) -> Condition:
         return self._range(low, high, lambda end: f"{self.mean + end * self.scale:.4g}")
@@ -121,17 +121,17 @@ class NumberColumn(EncodedColumn):
 @final
 @dataclass(frozen=True)
 class BooleanColumn(EncodedColumn):
-    """True is 1, false is -1, missing is 0, half way."""
+    """Booleans: true is 1, false is -1, and missing is 0."""
 
     kind: ClassVar[str] = "boolean"
 
     @classmethod
     def fit(cls, name: str, values: Column[Any]) -> Self:
-        """Learn whether values are missing."""
+        """Learn whether there are missing values."""
         return cls(name, bool(missing(values).any()))
 
     def encode(self, values: Column[Any]) -> Floats:
-        """Map booleans, and 0 and 1 where a file has them instead."""
+        """Encode booleans, or 0 and 1 if a file contains them instead."""
         found = booleans(values, f"column {self.name!r}")
         flags = found.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.asarray(np.nan_to_num(2 * flags - 1)[:, None])
@@ -141,17 +141,17 @@ class BooleanColumn(EncodedColumn):
         words = [word for word, code in (("false", -1), ("true", 1)) if low < code <= high]
         if not words:
             return Condition((Group(self.name, "missing"),))
-        return Condition((Group(self.name, "=", words[0]),), self._holds_missing(low, high))
+        return Condition((Group(self.name, "=", words[0]),), self._includes_missing(low, high))
 
 
 @final
 @dataclass(frozen=True)
 class CategoryColumn(EncodedColumn):
-    """One output per remembered level, one for unknown levels, one for missing values if seen.
+    """Indicators of levels, of unknown levels, and of missing values if training had some.
 
-    The levels are the most frequent 50, ties in the order of their text. Levels are compared as
-    text, and whole numbers without decimals, so that 1, 1.0 and "1" are one level whatever a file
-    format made of them. Missing values that appear only after training are unknown.
+    The levels are the 50 most frequent, with ties in text order. Levels are compared as text, with
+    whole numbers without decimals, so that 1, 1.0 and "1" are the same level in every file format.
+    Missing values that first appear after training are unknown.
     """
 
     kind: ClassVar[str] = "category"
@@ -163,21 +163,21 @@ class CategoryColumn(EncodedColumn):
         codes, seen = factorized(values, f"column {name!r}")
         counts: Counter[str] = Counter()
         rows = np.bincount(codes[codes >= 0], minlength=len(seen))
-        for level, count in zip(seen, rows, strict=True):  # several codes may be of one level
+        for level, count in zip(seen, rows, strict=True):  # several codes may have one level
             counts[level] += int(count)
         frequent = sorted(counts, key=lambda level: (-counts[level], level))[:50]
         return cls(name, bool((codes < 0).any()), tuple(sorted(frequent)))
 
     def outputs(self) -> tuple[str, ...]:
-        """Return one name per level, and the one for unknown values."""
+        """Return one name per level, followed by the name for unknown values."""
         return (*(f"{self.name} = {level}" for level in self.levels), f"{self.name} unknown")
 
     def encode(self, values: Column[Any]) -> Floats:
-        """Set one output per row to 1: that of the level, or the last."""
+        """Set one output per row to 1: that of its level, or the last for unknown levels."""
         codes, seen = factorized(values, f"column {self.name!r}")
         position = {level: i for i, level in enumerate(self.levels)}
         unknown = len(self.levels)
-        # the last entry is reached by code -1, a missing value
+        # code -1, a missing value, selects the last entry
         places = [*(position.get(level, unknown) for level in seen), unknown]
         encoded = np.zeros((codes.size, unknown + 1))
         encoded[np.arange(codes.size), np.array(places, dtype=np.intp)[codes]] = 1.0
@@ -186,7 +186,7 @@ class CategoryColumn(EncodedColumn):
         return encoded
 
     def _within(self, output: int, low: float, high: float) -> Condition | None:
-        if output == len(self.levels):  # a level that was rare or never seen
+        if output == len(self.levels):  # rare and unseen levels have no description
             return None
         operator: Operator = "=" if high == math.inf else "!="
         return Condition((Group(self.name, operator, self.levels[output]),))
@@ -195,9 +195,9 @@ class CategoryColumn(EncodedColumn):
 @final
 @dataclass(frozen=True)
 class DateColumn(EncodedColumn):
-    """Days since 1970, standardised, and the time of the year as a sine and a cosine.
+    """Standardized days since 1970, and the time of year as sine and cosine.
 
-    All are 0 where the date is missing. Times with a zone are taken in UTC, others as they stand.
+    All are 0 for a missing date. Times with a zone are converted to UTC, others are unchanged.
     """
 
     kind: ClassVar[str] = "date"
@@ -211,19 +211,19 @@ class DateColumn(EncodedColumn):
         return cls(name, bool(np.isnan(days).any()), *_mean_and_scale(days))
 
     def outputs(self) -> tuple[str, ...]:
-        """Return three names."""
+        """Return the names of the three outputs."""
         return (self.name, f"{self.name} sine", f"{self.name} cosine")
 
     def encode(self, values: Column[Any]) -> Floats:
-        """Standardise the days and place them on the circle of the year."""
+        """Standardize the days, and encode the time of year."""
         days, year = _days(values, self.name)
-        # on a circle, as the last day of a year is next to the first of the next one
+        # on a circle, as the last day of a year is next to the first day of the next year
         angle = 2 * np.pi * year
         circle = np.nan_to_num(np.stack([np.sin(angle), np.cos(angle)], axis=-1))
-        return np.column_stack([_standardised(days, self.mean, self.scale), circle])
+        return np.column_stack([_standardized(days, self.mean, self.scale), circle])
 
     def _within(self, output: int, low: float, high: float) -> Condition | None:
-        # sine and cosine of the year are in no units that people use
+        # bounds on a sine or cosine of the year mean nothing to a reader
         return self._range(low, high, self._day) if output == 0 else None
 
     def _day(self, end: float) -> str:
@@ -234,42 +234,42 @@ class DateColumn(EncodedColumn):
 KINDS: dict[str, type[EncodedColumn]] = {
     kind.kind: kind for kind in (NumberColumn, BooleanColumn, CategoryColumn, DateColumn)
 }
-"""Kinds of columns. A new one is a class, an entry here, and its types of pandas in `values`."""
+"""Kinds of columns. A new kind needs a class, an entry here, and its pandas types in `values`."""
 
 
 def encoded_kind(values: Column[Any], name: str) -> type[EncodedColumn]:
-    """Return the encoding of a column of the training data; InputError of an unknown kind."""
+    """Return the encoding for a column of the training data; InputError for an unknown kind."""
     kind = kind_of(values)
     if kind != "other":
         return KINDS[kind]
-    # text among numbers is a number column, so that the text is named; several types without a
-    # number are categories
-    held = pd.api.types.infer_dtype(values, skipna=True)
-    if not held.startswith("mixed"):
-        remedy = "turn it into one of these first, or drop it"
-        raise bad_input(f"column {name!r}", "hold numbers, text, booleans or dates", held, remedy)
+    # a column with text among numbers is read as numbers, so that the error names the text; mixed
+    # types without numbers are categories
+    inferred = pd.api.types.infer_dtype(values, skipna=True)
+    if not inferred.startswith("mixed"):
+        rule = "contain numbers, text, booleans or dates"
+        raise bad_input(f"column {name!r}", rule, inferred, "convert it first, or drop it")
     types = {type(value) for value in values.dropna()} - {bool, np.bool_}
     has_numbers = any(issubclass(one, float | int | np.number) for one in types)
     return NumberColumn if has_numbers else CategoryColumn
 
 
 def _mean_and_scale(numbers: Floats) -> tuple[float, float]:
-    """Return mean and deviation of the numbers present; deviation 0 if only rounding varies."""
+    """Return mean and standard deviation of the non-missing numbers; 0 if only rounding varies."""
     present = numbers[~np.isnan(numbers)]
     if present.size == 0:
         return 0.0, 0.0
-    # squares of numbers beyond 1e154 overflow, squares of their ratios to the peak do not
+    # squares of numbers above 1e154 overflow, but not squares of their ratios to the maximum
     peak = np.abs(present).max() or 1.0
     shares = present / peak
     mean = shares.mean()
     scale = shares.std()
-    # What is left of a constant column, or of one that varies in its last digits, is the rounding
-    # of the mean.
+    # the deviation of a constant column, or of one that varies in its last digits only, is the
+    # rounding error of the mean
     return float(mean * peak), float(scale * peak) if scale > 1e-12 else 0.0
 
 
-def _standardised(numbers: Floats, mean: float, scale: float) -> Floats:
-    """Return (numbers - mean) / scale within the limit, 0 where missing or if the scale is 0."""
+def _standardized(numbers: Floats, mean: float, scale: float) -> Floats:
+    """Return (numbers - mean) / scale clipped to the limit; 0 if missing or if the scale is 0."""
     if scale == 0.0:
         return np.zeros_like(numbers)
     with np.errstate(over="ignore"):
@@ -277,7 +277,7 @@ def _standardised(numbers: Floats, mean: float, scale: float) -> Floats:
 
 
 def _days(values: Column[Any], name: str) -> tuple[Floats, Floats]:
-    """Return days since 1970 and the share of the year that has passed, NaN where missing."""
+    """Return days since 1970 and the elapsed share of the year, NaN if missing."""
     found = moments(dates(values, f"column {name!r}"))
     start = found.astype("datetime64[Y]")
     length = (start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")

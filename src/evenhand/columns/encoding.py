@@ -1,4 +1,4 @@
-"""Tables with mixed columns as matrices of numbers that learners can take."""
+"""Encoding of tables with mixed columns as numeric matrices."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from evenhand.columns.encoded_columns import KINDS, EncodedColumn, encoded_kind
 from evenhand.columns.groups import Condition
 
 MOST_ABSENT = 10
-"""Absent columns that a message lists."""
+"""Largest number of missing columns listed in a message."""
 
 
 class TableEncoder:
-    """Encoding of tables with columns of any kind as float64 matrices.
+    """Encoder of tables with columns of any kind as float64 matrices.
 
-    Numbers are standardised, texts and categories become one output per level, dates a trend and a
-    season; missing values get an output of their own if the training data had some. At predict time
-    columns are found by name, their order and further columns do not matter, and unseen levels have
-    a place.
+    Numbers are standardized, text and categories become one output per level, and dates become a
+    trend and a season. Missing values have a separate output if the training data had some. At
+    predict time columns are matched by name, in any order, additional columns are ignored, and
+    unseen levels are encoded as unknown.
 
     Attributes
     ----------
     columns_ : tuple of EncodedColumn
-        What was learned, in the order of the training data.
+        Learned encodings, in the order of the training data.
     named_ : bool
-        Whether the training data had column names. If either side has none, columns are taken by
-        position.
+        Whether the training data had column names. If they or the new data have none, columns are
+        matched by position.
 
     Examples
     --------
@@ -58,8 +58,8 @@ class TableEncoder:
         Raises
         ------
         InputError
-            If a column appears twice, holds infinite values, text among numbers, or values of no
-            known kind.
+            If a column name is repeated, or a column contains infinite values, text among numbers
+            or values of an unknown kind.
         """
         table, named = _named_table(X)
         if table.shape[0] == 0 or table.shape[1] == 0:
@@ -71,23 +71,22 @@ class TableEncoder:
         return self
 
     def transform(self, X: Any) -> Floats:
-        """Return the matrix, shape (n_samples, len(names_out)), every value finite.
+        """Return the matrix of finite values, shape (n_samples, len(names_out)).
 
-        Raises InputError if a column of the training data is absent or a value cannot be read, with
-        its row.
+        Raises InputError if a column of the training data is missing, or a value cannot be read;
+        the message names its row.
         """
         columns = self._fitted()
         table, named = _named_table(X)
         names = [column.name for column in columns]
-        # columns of an array are known by their position alone
+        # columns of an array can only be matched by position
         if not (named and self.named_) and table.shape[1] == len(names):
             table = table.set_axis(names, axis="columns")
         absent = [name for name in names if name not in table.columns]
         if absent:
             shown = ", ".join(map(repr, absent[:MOST_ABSENT]))
             more = f" and {len(absent) - MOST_ABSENT} more" * (len(absent) > MOST_ABSENT)
-            got = f"a table without {shown}{more}"
-            raise bad_input("X", "have the columns it had in training", got, "add them")
+            raise InputError(f"X lacks columns of the training table: {shown}{more}; add them")
         return np.hstack([column.transform(table[column.name]) for column in columns])
 
     def fit_transform(self, X: Any) -> Floats:
@@ -96,17 +95,17 @@ class TableEncoder:
 
     @property
     def names_out(self) -> tuple[str, ...]:
-        """Names of the outputs, in the order of the matrix' columns."""
+        """Names of the outputs, in the order of the columns of the matrix."""
         return tuple(name for column in self._fitted() for name in column.names_out)
 
     def condition(self, j: int, low: float, high: float) -> Condition | None:
-        """Return the rows whose column `j` of the matrix is in (low, high]; None without words."""
+        """Describe the rows with column `j` of the matrix in (low, high]; None if impossible."""
         column, output = self._sources()[j]
         return column.condition(output, low, high)
 
     @property
     def readable(self) -> list[bool]:
-        """Whether `condition` has words for each column of the matrix."""
+        """Whether `condition` can describe each column of the matrix."""
         upper = (0.0, math.inf)
         return [column.condition(i, *upper) is not None for column, i in self._sources()]
 
@@ -114,29 +113,28 @@ class TableEncoder:
         return [(column, i) for column in self._fitted() for i in range(len(column.names_out))]
 
     def to_state(self) -> dict[str, Any]:
-        """Return everything that was learned, as JSON can hold it."""
+        """Return the learned encodings as JSON values."""
         columns = [{"kind": column.kind, **as_json(column)} for column in self._fitted()]
         return {"named": self.named_, "columns": columns}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the encoder that gave this state.
-
-        Raises InputError if the state is not one that `to_state` gives.
-        """
+        """Rebuild an encoder from the output of `to_state`; InputError if it is anything else."""
         encoder = cls()
-        # states are read from files, which may be damaged or forged
+        # states come from files, which may be damaged or forged
         try:
             encoder.named_ = bool(state["named"])
             encoder.columns_ = tuple(_column_from_state(entry) for entry in state["columns"])
         except (KeyError, TypeError, ValueError) as error:
-            got = f"{type(error).__name__}: {error}"
-            raise bad_input("state", "be what TableEncoder.to_state gives", got) from error
+            raise InputError(
+                "state is not the output of TableEncoder.to_state"
+                f" ({type(error).__name__}: {error})"
+            ) from error
         return encoder
 
     def _fitted(self) -> tuple[EncodedColumn, ...]:
         if not hasattr(self, "columns_"):
-            raise InputError("TableEncoder must be fitted before it is used; call fit first")
+            raise InputError("TableEncoder is not fitted yet; call fit first")
         return self.columns_
 
 
@@ -146,7 +144,7 @@ def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:
 
 
 def _named_table(X: Any) -> tuple[pd.DataFrame, bool]:
-    """Return a table with text as column names, and whether `X` had names itself."""
+    """Return a table with text as column names, and whether `X` had column names."""
     frame = as_pandas(X)
     table = as_table(frame)
     return table.set_axis(table.columns.map(str), axis="columns"), isinstance(frame, pd.DataFrame)

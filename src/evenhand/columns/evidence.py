@@ -1,4 +1,4 @@
-"""Kinds of columns inferred from all their cells, as csv files name no types."""
+"""Inference of column kinds from all cells, as csv files contain no types."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from evenhand.tables import (
 )
 
 CODE = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"
-"""Text that is a code although it can be read as a number: a plus sign, a leading zero or more than
-15 digits, which floats do not keep."""
+"""Text that is a code although it could be read as a number: it has a plus sign, a leading zero or
+more than 15 digits, which floats cannot represent."""
 
 MOSTLY = 0.9
-"""Share of numbers in a column of text from which it is reported that some cells are none."""
+"""Share of numbers in a column of text above which the other cells are reported."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Counts of the cells of a column that determine its kind.
-
-    Counts of disjoint rows can be added.
+    """Counts of cells that determine the kind of a column; counts of disjoint rows can be added.
 
     Parameters
     ----------
     n_values : int
-        Cells that hold anything.
+        Number of non-empty cells.
     n_words : int
-        Those with a word for a missing value, such as `NA`; in a column of text it is a text.
+        Number of cells with a word for a missing value, such as `NA`, which is ordinary text in a
+        column of text.
     n_numbers, n_booleans, n_dates, n_other : int
-        Those that can be read so; the last count values that are neither these nor text.
+        Number of cells that can be read as this kind; `n_other` counts values that are neither
+        these nor text.
     odd : tuple of (int, str) or None
-        The first cell that is no number: its row, counted from 0, and what it holds.
+        Row number, from 0, and content of the first cell that is not a number.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Evidence:
 
     @classmethod
     def of_text(cls, values: pd.Series[Any], start: int = 0) -> Self:
-        """Count the cells of a csv file, which are text; `start` is the number of the first row."""
+        """Count the cells of a column of a csv file; `start` is the number of the first row."""
         text = text_array(values)
         is_word = missing_words(text)
         there = as_mask(compute.is_valid(text)) & ~is_word
@@ -73,7 +73,7 @@ class Evidence:
         odd = np.flatnonzero(there & ~is_number)
         n_words = int(is_word.sum())
         n_values = int(there.sum()) + n_words
-        if odd.size == 0:  # most columns are numbers: no search for other kinds
+        if odd.size == 0:  # most columns are numbers: skip the other kinds
             return cls(n_values, n_words, int(is_number.sum()))
         n_booleans = int(np.logical_or(*text_flags(values)).sum())
         n_dates = int((~missing(text_dates(values)[0])).sum())
@@ -83,11 +83,8 @@ class Evidence:
 
     @classmethod
     def of_typed(cls, values: pd.Series[Any]) -> Self:
-        """Count the values of a column whose type is known.
-
-        Text is text there, whatever it looks like.
-        """
-        # the type holds for all values: each that is there counts for one kind
+        """Count the values of a column of known type, where text is never read as numbers."""
+        # the type applies to all values: each non-missing value counts for one kind
         n = int((~missing(values)).sum())
         kind = kind_of(values)
         flags = [int(kind == one) for one in ("number", "boolean", "date", "other")]
@@ -107,12 +104,12 @@ class Evidence:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no cell holds anything."""
+        """Whether all cells are empty."""
         return self.n_values == 0
 
     @property
     def kind(self) -> Kind:
-        """The kind that all cells have; a column without any cell is one of numbers."""
+        """The kind common to all cells; an empty column counts as numbers."""
         if self.is_empty:
             return "number"
         counts: dict[Kind, int] = {
@@ -121,12 +118,12 @@ class Evidence:
             "date": self.n_dates,
             "other": self.n_other,
         }
-        # words for a missing value fit every kind but text, where each is a text
+        # words for a missing value fit every kind except text, where they are ordinary text
         n = self.n_values - self.n_words
         return next((kind for kind, count in counts.items() if count == n > 0), "category")
 
     def remark(self, name: str) -> str | None:
-        """Return a warning if nearly all cells of a column of text are numbers; None otherwise."""
+        """Return a warning if nearly all cells of a text column are numbers; None otherwise."""
         n_odd = self.n_values - self.n_words - self.n_numbers
         is_mostly_numbers = self.n_numbers >= MOSTLY * (self.n_numbers + n_odd)
         if self.kind != "category" or self.odd is None or not is_mostly_numbers:
@@ -140,7 +137,7 @@ class Evidence:
 
 
 def found_schema(found: Mapping[str, Evidence]) -> Schema:
-    """Return the kinds of columns of which nothing else is known."""
+    """Return a schema of inferred kinds."""
     as_read = str(pd.Series(["text"]).dtype)  # "object" before pandas 3
     return Schema(
         tuple(Column(name, evidence.kind, dtype=as_read) for name, evidence in found.items())
@@ -150,31 +147,31 @@ def found_schema(found: Mapping[str, Evidence]) -> Schema:
 def read_typed(
     path: str | os.PathLike[str], *, schema: Schema | None = None, text: Collection[str] = ()
 ) -> tuple[pd.DataFrame, list[str]]:
-    r"""Read a table with columns of their kinds.
+    r"""Read a table and convert its columns to their kinds.
 
     Parameters
     ----------
     path : path
-        A file ending in .csv, .csv.gz or .parquet, or a folder of them.
+        A file ending in .csv, .csv.gz or .parquet, or a folder of such files.
     schema : Schema, optional
-        Of a model: its columns are read by it, whatever the file. Of other columns parquet names
-        the types; in csv a column is one of numbers, booleans or dates only if every cell of the
-        whole table can be read so.
+        Schema of a model, by which the model's columns are read from any file. Other columns have
+        the types of the parquet file; in csv a column is numeric, boolean or a date only if every
+        cell of the whole table can be read so.
     text : collection of str
-        Columns of csv files that stay as they are written, such as ids.
+        Columns of csv files that are left as text, such as ids.
 
     Returns
     -------
     table : DataFrame
         At least one row.
     remarks : list of str
-        Warnings, such as of a column of text in which nearly all cells are numbers.
+        Warnings, for instance about a text column in which nearly all cells are numbers.
 
     Raises
     ------
     InputError
-        As `tables.read_table` does, or if a value does not fit its column, with file, column, row
-        and value.
+        As in `tables.read_table`, or if a value does not fit its column; the message names file,
+        column, row and value.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Groups that the columns of a table make: values, halves, missing."""
+"""Groups of rows defined by the columns of a table: values, halves, missing values."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from evenhand.tables import column_of
 
 
 def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> Groups:
-    """Return the named groups that some columns make, for an audit.
+    """Return the named groups that columns define, for an audit.
 
     Text, booleans, categories, and numbers or dates with at most 10 distinct values give one group
-    per value, `sex = 2`. Other numbers and dates give two halves at the median, `age <= 50` and
-    `age > 50`; if nothing lies above the median, at the value below it; the cut is rounded, but so
-    that it still splits the rows as its name says. Dates and whole numbers of 2^53 and more are cut
-    at one of their values. Missing values are a group of their own, `age missing`. The groups of
-    one column share no row, leave none out and are never empty.
+    per value, such as `sex = 2`. Other numbers and dates are split into two halves at the median,
+    `age <= 50` and `age > 50`, or at the next smaller value if no value is above the median. The
+    cut is rounded only so far that the rows still match the names of the halves. Dates and whole
+    numbers of 2^53 and more are cut at one of their values. Missing values are a separate group,
+    `age missing`. The groups of a column are a partition of the rows, and none is empty.
 
     Parameters
     ----------
     table : DataFrame
         Rows.
     names : iterable of str
-        Columns that make groups.
+        Columns that define groups.
     source : str
-        Name of the file for messages.
+        Name of the file, for messages.
 
     Raises
     ------
@@ -58,14 +58,14 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Why a feature makes no groups of its own; printed as the reason.
+    """Reason why a feature defines no groups; `str` gives it in words.
 
     Parameters
     ----------
     reason : {"constant", "many values", "same split"}
-        The kind of reason.
+        Kind of reason.
     other : str, optional
-        The feature that splits the rows alike.
+        Another feature that gives the same split.
     """
 
     reason: Literal["constant", "many values", "same split"]
@@ -81,8 +81,8 @@ class LeftOut:
 
 
 def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | LeftOut]]:
-    """Yield each column of a table with the groups of `group_columns`, or why there are none."""
-    # most features of a wide table are plain numbers, which are cut many at a time
+    """Yield each column of a table with its groups, or the reason why it has none."""
+    # most features of a wide table are plain numbers, many of which are cut in one step
     halves = {j: (cut, high) for j, cut, high in plain_halves(table, MAX_VALUES)}
     for j, name in enumerate(table.columns):
         if j in halves:
@@ -92,5 +92,5 @@ def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | LeftOut]
             continue
         try:
             yield str(name), group_columns(table, [name], source="X")
-        except InputError:  # ids and free text: the other features are scanned without them
+        except InputError:  # ids and free text, which must not stop the scan of other features
             yield str(name), LeftOut("many values")

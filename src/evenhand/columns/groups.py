@@ -1,4 +1,4 @@
-"""Groups of rows: what defines each of them, and the rows that it holds."""
+"""Groups of rows and their definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenhand.columns.values import level
 
 Operator = Literal["=", "!=", "<=", ">", "missing", "present"]
 
-# Rules are read as sentences, groups as names; both print comparisons with numbers alike.
+# Rules are sentences, group names are short; comparisons of numbers are printed alike in both.
 WORDS: dict[Operator, str] = {
     "=": "is",
     "!=": "is not",
@@ -26,18 +26,18 @@ WORDS: dict[Operator, str] = {
 
 @dataclass(frozen=True)
 class Group:
-    """What defines a group of rows: a comparison of a column with a value, or a given mask.
+    """Definition of a group of rows: a comparison of a column with a value, or a given mask.
 
     Parameters
     ----------
     column : str or None
-        The column that makes the group; None of a mask.
+        Column that defines the group; None for a mask.
     operator : {"=", "!=", "<=", ">", "missing", "present"} or None
-        How its values are compared; None of a mask.
+        Comparison operator; None for a mask.
     value : str or None
-        The value compared with, as it is shown; None for missing and present values.
+        Value compared with, as text; None for "missing" and "present".
     mask : str or None
-        Name that the caller gave a mask.
+        Name of a given mask.
 
     Examples
     --------
@@ -52,17 +52,17 @@ class Group:
 
     @classmethod
     def given(cls, name: str) -> Self:
-        """Return the group of a mask, which has the name that it was given."""
+        """Return the group of a mask with a given name."""
         return cls(None, None, mask=name)
 
     @property
     def name(self) -> str:
-        """Name such as `age <= 50`, by which tables list the group."""
+        """Name of the group in tables, such as `age <= 50`."""
         return self._text(self.operator) if self.mask is None else self.mask
 
     @property
     def words(self) -> str:
-        """The comparison as part of a sentence, such as `job is cook`."""
+        """Comparison as part of a sentence, such as `job is cook`."""
         return self.name if self.operator is None else self._text(WORDS[self.operator])
 
     def _text(self, operator: str | None) -> str:
@@ -72,14 +72,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Condition:
-    """Comparisons of one column that all hold.
+    """Conjunction of comparisons of one column.
 
     Parameters
     ----------
     comparisons : tuple of Group
-        One, or the two ends of a range.
+        One comparison, or the two ends of a range.
     or_missing : bool, default False
-        Whether rows without a value are taken in as well.
+        Whether rows with a missing value are included as well.
 
     Examples
     --------
@@ -96,12 +96,12 @@ class Condition:
 
 
 class Groups(Mapping[str, Mask]):
-    """Named groups of the same rows: masks by name, and what defines each group.
+    """Named groups of the same rows: masks by name, with the definition of each group.
 
     Parameters
     ----------
     pairs : iterable of (Group, ndarray of bool)
-        Groups and their rows; names differ.
+        Groups with unique names, and their rows as masks.
     """
 
     def __init__(self, pairs: Iterable[tuple[Group, Mask]] = ()) -> None:
@@ -117,26 +117,26 @@ class Groups(Mapping[str, Mask]):
         return len(self._pairs)
 
     def what(self, name: str) -> Group:
-        """Return what defines a group."""
+        """Return the definition of a group."""
         return self._pairs[name][0]
 
     def pairs(self) -> Iterable[tuple[Group, Mask]]:
-        """Return groups and their rows."""
+        """Return the groups with their masks."""
         return self._pairs.values()
 
     def take(self, rows: NDArray[Any]) -> Groups:
-        """Return the groups among some rows, without those that have none there."""
-        # an error of no rows is not defined
+        """Return the groups restricted to some rows, without groups that become empty."""
+        # the error of an empty group is undefined
         return Groups((group, mask[rows]) for group, mask in self.pairs() if mask[rows].any())
 
     def without(self, names: Iterable[str]) -> Groups:
-        """Return the other groups."""
+        """Return all groups except those of these names."""
         left_out = set(names)
         return Groups(pair for name, pair in self._pairs.items() if name not in left_out)
 
 
 def label(value: Any) -> str:
-    """Return a value as groups are named: 2.0 as `2`, a midnight as its date.
+    """Return a value as text for group names: 2.0 as `2`, a midnight as its date.
 
     Raises InputError if it is a list or a struct.
 
@@ -148,5 +148,5 @@ def label(value: Any) -> str:
     """
     if is_container(value):
         got = repr(value)[:80]
-        raise bad_input("the value of a group", "be a single value", got, "make one label of it")
+        raise bad_input("the label of a group", "be a single value", got, "convert it to text")
     return level(value)

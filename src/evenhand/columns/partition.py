@@ -1,4 +1,4 @@
-"""Partition of rows by one column, learned on some rows and applied to others."""
+"""Partition of rows by one column, learned from training rows and applied to later rows."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from evenhand.columns.groups import Group, Groups, label
 from evenhand.columns.values import Kind, is_single, kind_of, unpacked
 
 PartitionKind = Kind | Literal["single"]
-"""What the column holds; "single" are floats of 32 bits or fewer."""
+"""Kind of a column; "single" means floats of 32 bits or fewer."""
 
 MAX_VALUES = 10
-"""Most distinct values with which a number or date column gives one group per value."""
+"""Largest number of distinct values for which numbers or dates give one group per value."""
 
 MAX_GROUPS = 100
-"""The same for text, where more are most likely ids."""
+"""Largest number of distinct values of a text column; columns with more are most likely ids."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Summary of a column that determines its groups; summaries of parts of a column can be added.
+    """Summary of a column that determines its groups; summaries of disjoint rows can be added.
 
     Parameters
     ----------
     labels : dict of str to value, or None
-        Each distinct value by the name that its group has; None if there are too many for a group
+        Distinct values by the labels of their groups; None if there are too many for one group
         each.
     has_missing : bool
         Whether a value is missing.
     kind : {"number", "date", "text", "none"}
-        Type in memory; text is also what numbers and dates are together, and none is where all are
-        missing.
+        Type in memory; "text" includes mixtures of numbers and dates, and "none" means that all
+        values are missing.
     """
 
     labels: dict[str, Any] | None
@@ -47,12 +47,12 @@ class Seen:
 
     @classmethod
     def of(cls, values: pd.Series[Any]) -> Seen:
-        """Summarize some or all values of a column; InputError of lists, structs and maps."""
+        """Summarize some or all values of a column; InputError for lists, structs and maps."""
         codes, distinct = _coded(values, f"column {values.name!r}")
         has_missing = bool((codes < 0).any())
         orders = dict.fromkeys("iuf", "number") | {"M": "date"}
         kind = "none" if len(distinct) == 0 else orders.get(values.dtype.kind, "text")
-        if kind != "text" and len(distinct) > MAX_GROUPS:  # as text two of them may look alike
+        if kind != "text" and len(distinct) > MAX_GROUPS:  # two texts may have the same label
             return cls(None, has_missing, kind)
         labels = {label(value): value for value in distinct}
         return cls(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
@@ -68,30 +68,29 @@ class Seen:
 
     @property
     def has_halves(self) -> bool:
-        """Whether the column is cut in two, having too many values for a group each."""
+        """Whether the column is split into halves, as it has too many values for one group each."""
         is_ordered = self.kind in ("number", "date")
         return is_ordered and (self.labels is None or len(self.labels) > MAX_VALUES)
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Disjoint groups of rows by the values of a column, which later rows are assigned to as well.
+    """Disjoint groups of rows by the values of a column, to which later rows can be assigned.
 
-    Later rows are read by the schema of the training table first, if they may be written in other
-    ways.
+    Later rows must first be read by the schema of the training table if their format may differ.
 
     Parameters
     ----------
     column : str
-        Its name.
+        Name of the column.
     values : tuple of str
-        One group per value: how the values are shown. Empty where the column is cut in two.
+        Values as text, one group per value; empty if the column is split into halves.
     cut : str or None
-        Values at or below it are the first of two groups.
+        Cut between the two halves; values at or below it are in the first.
     has_missing : bool
         Whether missing values are a group.
     kind : {"number", "single", "category", "boolean", "date", "other"}
-        What the column held in training.
+        Kind of the column in training.
 
     Examples
     --------
@@ -110,18 +109,18 @@ class Partition:
     def learn(
         cls, values: pd.Series[Any], name: str, *, source: str, seen: Seen | None = None
     ) -> Self:
-        """Learn the groups that a column makes.
+        """Learn the groups of a column.
 
         Parameters
         ----------
         values : Series
-            The column, or some of its rows, by which the median is estimated.
+            The column, or a sample of its rows, from which the median is estimated.
         name : str
             Name of the column.
         source : str
-            Name of the table for messages.
+            Name of the table, for messages.
         seen : Seen, optional
-            Summary of all rows, where `values` are some.
+            Summary of all rows, if `values` is a sample.
 
         Raises
         ------
@@ -133,7 +132,7 @@ class Partition:
                 seen = Seen.of(values.rename(name))
         kind = _kind(values)
         if seen.has_halves:
-            # where all values of some rows are missing, there is no median to cut at
+            # if all values of the sample are missing, there is no median
             present = values.dropna()
             cut = None if present.empty else median_cut(present)
             return cls(name, (), cut, seen.has_missing, kind)
@@ -141,7 +140,7 @@ class Partition:
             count = values.dropna().map(label).nunique()
             got = count if count > MAX_GROUPS else f"more than {MAX_GROUPS}"
             rule = f"have at most {MAX_GROUPS} distinct values"
-            raise bad_input(f"{source}: column {name!r}", rule, got, "join the rare values")
+            raise bad_input(f"{source}: column {name!r}", rule, got, "merge the rare values")
         order = None if seen.kind == "text" else seen.labels.__getitem__
         return cls(name, tuple(sorted(seen.labels, key=order)), None, seen.has_missing, kind)
 
@@ -160,13 +159,13 @@ class Partition:
         return [group.name for group in self.groups]
 
     def codes(self, values: pd.Series[Any]) -> Ints:
-        """Return the place of each row's group in `groups`; -1 where no group is for a value."""
+        """Return the index in `groups` of each row's group; -1 for a value without a group."""
         missing = values.isna().to_numpy(dtype=bool)
         if self.cut is None:
             codes = self._codes_of_values(values)
         else:
             codes = np.full(len(values), -1, dtype=np.intp)
-            # a missing value is in neither half, whatever it compares to
+            # missing values are in neither half, so they are not compared
             if not missing.all():
                 low = at_or_below(values[~missing], self.cut, learned_single=self.kind == "single")
                 codes[~missing] = np.where(low, 0, 1)
@@ -175,13 +174,13 @@ class Partition:
         return codes
 
     def masks(self, values: pd.Series[Any]) -> Groups:
-        """Return the rows of each group."""
+        """Return the groups with their rows as masks."""
         codes = self.codes(values)
         return Groups((group, codes == i) for i, group in enumerate(self.groups))
 
     def labels(self, values: pd.Series[Any]) -> NDArray[np.object_]:
-        """Return the name of each row's group, shape (n,); None where no group is for a value."""
-        names: Any = [*self.names, None]  # place -1 is the last
+        """Return the name of each row's group, shape (n,); None for a value without a group."""
+        names: Any = [*self.names, None]  # code -1 selects the last entry
         return np.array(names, dtype=object)[self.codes(values)]
 
     def _codes_of_values(self, values: pd.Series[Any]) -> Ints:
@@ -191,12 +190,12 @@ class Partition:
         new = np.flatnonzero(found[:-1] < 0)
         if new.size and self.kind == "number" and is_single(values):
             found[new] = self._places_of_single(np.asarray(distinct, dtype=np.float64)[new])
-        return found[codes]  # a missing value has the code -1, the last place
+        return found[codes]  # code -1, a missing value, selects the last entry
 
     def _places_of_single(self, numbers: NDArray[np.float64]) -> Ints:
-        """Find numbers of 32 bits among values that had 64 in training; -1 for other numbers."""
+        """Match 32-bit numbers with values that had 64 bits in training; -1 without a match."""
         known = np.array([float(value) for value in self.values])
-        # whole numbers beyond 2^53 are ids, which floats may not distinguish
+        # whole numbers above 2^53 are ids, which floats may not distinguish
         usable = np.flatnonzero(np.abs(known) < EXACT_WHOLE)
         if usable.size == 0:
             return np.full(numbers.size, -1, dtype=np.intp)
@@ -206,7 +205,7 @@ class Partition:
         return np.where(is_same, nearest, -1)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the partition as values that JSON can hold."""
+        """Return the partition as JSON values."""
         values = tuple(group.value for group in self.groups)
         names = tuple(self.names)
         return {
@@ -219,7 +218,7 @@ class Partition:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_state`."""
+        """Rebuild a partition from the output of `to_state`."""
         values = [value for value in state["values"] if value is not None]
         has_missing = None in state["values"]
         by_value = tuple(values) if state["cut"] is None else ()
@@ -231,7 +230,7 @@ def _kind(values: pd.Series[Any]) -> PartitionKind:
 
 
 def _coded(values: pd.Series[Any], place: str) -> tuple[Ints, Any]:
-    """Return a code per row, -1 where missing, and the distinct values that groups are named by."""
+    """Return one code per row, -1 if missing, and the distinct values for the group names."""
     codes, distinct = coded(values, place)
-    # an index would turn floats of 32 bits into Python's, which are written with other digits
+    # an index would convert 32-bit floats to Python floats, whose text has other digits
     return codes, np.asarray(distinct) if getattr(distinct.dtype, "kind", "") == "f" else distinct

@@ -1,4 +1,4 @@
-"""Schema of a training table: kinds, levels and ranges of its columns, by which tables are read."""
+"""Schema of a training table: kinds, levels and ranges of its columns, used to read new tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import bad_input
+from evenhand._validate import InputError
 from evenhand.columns.conversion import as_json, as_pandas, from_json
 from evenhand.columns.values import (
     Kind,
@@ -30,33 +30,33 @@ from evenhand.columns.values import (
 from evenhand.tables import parse_numbers
 
 MAX_STORED_LEVELS = 1000
-"""Most levels of a column that are stored: of more, values that are new are not noticed."""
+"""Largest number of levels stored per column; new values in columns with more are not detected."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """What is known of a column.
+    """Kind and summary of a column of the training table.
 
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the column.
     kind : {"number", "category", "boolean", "date", "other"}
-        What it holds.
+        Kind of its values.
     n : int
-        Rows of the training table; 0 if only the kind is known.
+        Number of training rows; 0 if only the kind is known.
     n_missing : int
-        Those without a value.
+        Number of missing values.
     least, greatest : float or None
         Range of numbers, or of dates in days since 1970.
     levels : tuple of str or None
-        Levels of categories and booleans, sorted; None if they are more than 1,000.
+        Sorted levels of categories and booleans; None if there are more than 1,000.
     dtype : str
-        Type in memory that models see: of text "object", "str", "string" or "category"; of dates
-        that of the training table, such as "datetime64[us]"; of numbers "float32" or "float16"
-        where training had fewer digits. "object" where nothing is asked of it.
+        Type in memory that models receive. Text: "object", "str", "string" or "category". Dates:
+        type of the training table, such as "datetime64[us]". Numbers: "float32" or "float16" if
+        training had fewer digits. "object" if any type will do.
     categories : tuple or None
-        The categories of a column of that type, in their order.
+        Ordered categories of a column of type "category".
     """
 
     name: str
@@ -71,17 +71,17 @@ class Column:
 
     @classmethod
     def learn(cls, values: pd.Series[Any], name: str) -> Self:
-        """Learn all of a column of a training table."""
+        """Summarize a column of the training table."""
         kind = kind_of(values)
         n = len(values)
         n_missing = int(missing(values).sum())
         if kind in ("number", "date"):
             found = as_numbers(values, kind)
-            # an infinite end would take in every later value
+            # an infinite end of the range would include every later value
             finite = found[np.isfinite(found)]
             least = float(finite.min()) if finite.size else None
             greatest = float(finite.max()) if finite.size else None
-            return cls(name, kind, n, n_missing, least, greatest, dtype=_held_as(values, kind))
+            return cls(name, kind, n, n_missing, least, greatest, dtype=_dtype_of(values, kind))
         if kind == "other":
             return cls(name, kind, n, n_missing)
         has_own_type = isinstance(values.dtype, pd.CategoricalDtype | pd.StringDtype)
@@ -89,21 +89,21 @@ class Column:
         codes, levels = factorized(values, f"column {name!r}")
         distinct = sorted({*levels} - {""})
         kept = tuple(distinct) if len(distinct) <= MAX_STORED_LEVELS else None
-        # empty text is missing too, as in a csv file
+        # empty text is missing as well, as in a csv file
         n_missing = int(np.append([not shown for shown in levels], True)[codes].sum())
         categories = _categories(values, dtype)
         return cls(name, kind, n, n_missing, levels=kept, dtype=dtype, categories=categories)
 
     def read(self, values: pd.Series[Any], place: str, start: int = 0) -> pd.Series[Any]:
-        """Return a column with values of this kind; those that have it already stay as they are."""
-        # categories of numbers, booleans or dates are those values
+        """Convert a column to this kind; columns of this kind are returned unchanged."""
+        # categorical numbers, booleans or dates are treated as plain ones
         if self.kind in ("number", "boolean", "date"):
             values = unpacked(values)
         if self.kind == "number":
             if not is_plain_number(values):
                 found = numbers(values, place, start)
                 values = pd.Series(found, index=values.index, name=values.name)
-            # more digits than in training would put values at a cut on its other side
+            # with more digits than in training, a value at a cut could be on its other side
             has_digits = self.dtype.startswith("float")
             return rounded(values, place, start, self.dtype) if has_digits else values
         if self.kind == "boolean":
@@ -118,7 +118,7 @@ class Column:
 
     def _read_levels(self, values: pd.Series[Any], place: str) -> pd.Series[Any]:
         if isinstance(values.dtype, pd.CategoricalDtype):
-            # models may go by the codes, which count the categories that a table happens to have
+            # models may use the codes, which depend on the categories of each table
             if self.dtype == "category" and tuple(values.cat.categories) == self.categories:
                 return values
         elif str(values.dtype) == self.dtype and is_plain_text(values):
@@ -128,20 +128,20 @@ class Column:
             return _as(found, self.dtype)
         known = {level(value): value for value in self.categories or ()}
         of_text = {value: _category(value, known) for value in found.dropna().unique()}
-        held = pd.Series([of_text.get(value, value) for value in found], dtype=object)
-        # new values stay values: they are not missing
+        read = pd.Series([of_text.get(value, value) for value in found], dtype=object)
+        # new values become new categories: they are not missing
         old = set(known.values())
-        new = [value for value in dict.fromkeys(held.dropna()) if value not in old]
-        categories = pd.Categorical(held, [*known.values(), *new])
+        new = [value for value in dict.fromkeys(read.dropna()) if value not in old]
+        categories = pd.Categorical(read, [*known.values(), *new])
         return pd.Series(categories, index=values.index, name=values.name)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the column as JSON can hold it."""
+        """Return the column as JSON values."""
         return as_json(self)
 
     @classmethod
     def from_state(cls, entry: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_state`."""
+        """Rebuild a column from the output of `to_state`."""
         return cls(**from_json(entry))
 
 
@@ -149,13 +149,13 @@ class Column:
 class Schema:
     """Columns of a training table, by which all rows for its model are read.
 
-    A value then means the same alone, in a batch, in csv, in parquet and in Python; a value that
-    does not fit its column is refused with its row.
+    A value then has the same meaning in a single row, a batch, csv, parquet and Python. A value
+    that does not fit its column is an error that names its row.
 
     Parameters
     ----------
     columns : tuple of Column
-        The columns.
+        Columns of the training table.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class Schema:
 
     @classmethod
     def learn(cls, X: Any) -> Self:
-        """Learn the columns of a training table, a DataFrame of any library."""
+        """Summarize the columns of a training table, a DataFrame of any library."""
         table = as_pandas(X)
         return cls(tuple(Column.learn(table[name], str(name)) for name in table.columns))
 
@@ -184,31 +184,31 @@ class Schema:
         return name in self.names
 
     def with_others(self, other: Schema) -> Schema:
-        """Return these columns, and those of another schema that are not among them."""
+        """Add the columns of another schema whose names are new."""
         return Schema(
             (*self.columns, *(column for column in other.columns if column.name not in self))
         )
 
     def without(self, names: Collection[str]) -> Schema:
-        """Return the columns of other names."""
+        """Return the schema without the columns of these names."""
         return Schema(tuple(column for column in self.columns if column.name not in names))
 
     def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
-        """Return a table with its columns of the schema read by their kinds.
+        """Convert the columns of a table to the kinds of the schema.
 
         Parameters
         ----------
         frame : DataFrame
-            Rows; other columns stay as they are.
+            Table; columns that are not in the schema are unchanged.
         source : str
-            Name of the file for messages; "" for a table in memory.
+            Name of the file, for messages; "" for a table in memory.
         start : int, default 0
-            Number, from 0, that the first row has in the file.
+            Number, from 0, of the first row within the file, for messages.
 
         Raises
         ------
         InputError
-            If a value does not fit its column, with the file, column, row and value.
+            If a value does not fit its column; the message names file, column, row and value.
         """
         known = {column.name: column for column in self.columns}
         changed: dict[int, pd.Series[Any]] = {}
@@ -219,28 +219,27 @@ class Schema:
                 read = known[name].read(values, place, start)
                 if read is not values:
                     changed[i] = read
-        if not changed:  # the same object: callers then keep the table of its own library
+        if not changed:  # the same object, by which callers know that they can keep the original
             return frame
         parts = {i: changed.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])}
         return pd.DataFrame(parts, index=frame.index).set_axis(frame.columns, axis="columns")
 
     def to_state(self) -> list[dict[str, Any]]:
-        """Return the schema as JSON can hold it."""
+        """Return the schema as JSON values."""
         return [column.to_state() for column in self.columns]
 
     @classmethod
     def from_state(cls, state: Iterable[Mapping[str, Any]]) -> Self:
-        """Rebuild from `to_state`; raises InputError if it is not what that gives."""
+        """Rebuild a schema from the output of `to_state`; InputError if it is anything else."""
         try:
             return cls(tuple(Column.from_state(entry) for entry in state))
         except (TypeError, ValueError, AttributeError) as error:
-            raise bad_input(
-                "schema", "be what Schema.to_state gives", f"{type(error).__name__}: {error}"
-            ) from error
+            reason = f"{type(error).__name__}: {error}"
+            raise InputError(f"schema is not the output of Schema.to_state ({reason})") from error
 
 
-def _held_as(values: pd.Series[Any], kind: Kind) -> str:
-    """Return the type in which models get numbers or dates; "object" if any does."""
+def _dtype_of(values: pd.Series[Any], kind: Kind) -> str:
+    """Return the type in which models receive numbers or dates; "object" if any type will do."""
     if kind == "number":
         return str(values.dtype) if values.dtype in (np.float32, np.float16) else "object"
     return str(values.dtype) if str(values.dtype).startswith("datetime64") else "datetime64[us]"
@@ -249,14 +248,14 @@ def _held_as(values: pd.Series[Any], kind: Kind) -> str:
 def _categories(values: pd.Series[Any], dtype: str) -> tuple[Any, ...] | None:
     if dtype != "category":
         return None
-    held = values.cat.categories
-    plain = [value.item() if isinstance(value, np.generic) else value for value in held]
+    categories = values.cat.categories
+    plain = [value.item() if isinstance(value, np.generic) else value for value in categories]
     can_be_stored = all(isinstance(value, str | int | float | bool) for value in plain)
     return tuple(plain if can_be_stored else [level(value) for value in plain])
 
 
 def _category(text: str, known: Mapping[str, Any]) -> Any:
-    """Return the category that a text names, else the text, or NaN for a missing number."""
+    """Return the category whose text is given, else the text, or NaN for a missing number."""
     if text in known or all(isinstance(one, str) for one in known.values()):
         return known.get(text, text)
     (number,), (is_wrong,) = parse_numbers(pd.Series([text]))

@@ -1,4 +1,4 @@
-"""Values that a model's training table never had, counted per column."""
+"""Counts of values that did not occur in a model's training table, per column."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from evenhand.columns.schema import Column, Schema
 from evenhand.columns.values import Kind, as_numbers, factorized, missing
 
 SURPRISING = 1e-3
-"""Probability, for rows like those of training, below which a count is reported."""
+"""Probability, for rows distributed as in training, below which a count is reported."""
 
 MOST_SHOWN = 5
-"""Levels of training that a warning lists."""
+"""Largest number of training levels listed in a warning."""
 
 
 class UnseenValuesWarning(UserWarning):
-    """A column holds values that the model's training table never had."""
+    """A column contains values that did not occur in the model's training table."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Values of a column that training never had; tallies of different rows add up.
+    """Count of unseen values in a column; counts of disjoint rows can be added.
 
     Parameters
     ----------
     n : int
-        Values looked at.
+        Number of values.
     n_missing : int
-        Those that are missing.
+        Number of missing values.
     n_unseen : int
-        Those with a level that is not one of training, or outside its range.
+        Number of values with a level that is new, or outside the range of training.
     example : str or None
-        The first unseen level, in the order of text.
+        First unseen level in text order.
     least, greatest : float
         Range of the numbers, or of the dates in days since 1970; infinite if there are none.
     """
@@ -56,7 +56,7 @@ class Tally:
 
     @classmethod
     def of(cls, column: Column, values: pd.Series[Any]) -> Self:
-        """Count the values of a column that was read by its schema."""
+        """Count the values of a column that has been read by its schema."""
         is_missing = missing(values)
         n = len(values)
         n_missing = int(is_missing.sum())
@@ -88,7 +88,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class UnseenValues:
-    """Values that a training table never had, by column; counts of disjoint rows can be added.
+    """Unseen values by column; counts of disjoint rows can be added.
 
     Examples
     --------
@@ -105,11 +105,11 @@ class UnseenValues:
 
     @classmethod
     def of(cls, schema: Schema, X: Any) -> Self:
-        """Count the values of a table that was read by the schema, in columns that both have."""
+        """Count unseen values in the columns that a table, read by the schema, shares with it."""
         table = as_pandas(X)
-        # names may be numbers, as those of a table made of an array
+        # names may be numbers, as in a table made from an array
         position = {str(name): i for i, name in enumerate(table.columns)}
-        # of columns without training rows only the kind is known: nothing in them is new
+        # without training rows only the kind of a column is known, so no value is unseen
         columns = tuple(column for column in schema.columns if column.n and column.name in position)
         values = (table.iloc[:, position[column.name]] for column in columns)
         return cls(columns, tuple(map(Tally.of, columns, values)))
@@ -119,7 +119,7 @@ class UnseenValues:
         return UnseenValues(self.columns, tuple(one + another for one, another in pairs))
 
     def lines(self) -> list[str]:
-        """Return one or two sentences for each column with unusual values."""
+        """Return one or two messages for each column with unusual values."""
         found = []
         for column, tally in zip(self.columns, self.tallies, strict=True):
             if _has_unusual_gaps(column, tally):
@@ -129,7 +129,7 @@ class UnseenValues:
         return found
 
     def records(self) -> list[dict[str, Any]]:
-        """Return counts of each column with unusual values, as JSON can hold them."""
+        """Return the counts of each column with unusual values, as JSON values."""
         return [
             {
                 "column": column.name,
@@ -150,14 +150,14 @@ class UnseenValues:
 
 
 def shown(value: float | None, kind: Kind) -> float | str | None:
-    """Return an end of a range: a number, or the day of a date in ISO form."""
+    """Return an end of a range as a number, or as an ISO date."""
     if value is None or not np.isfinite(value):
         return None
     return value if kind == "number" else str(np.datetime64(int(np.floor(value)), "D"))
 
 
 def _has_unusual_gaps(column: Column, tally: Tally) -> bool:
-    """Whether so many missing values are improbable for rows like those of training."""
+    """Whether so many missing values are improbable for rows distributed as in training."""
     if tally.n_missing == 0 or column.n_missing == 0:
         return tally.n_missing > 0
     share = column.n_missing / column.n
@@ -165,15 +165,15 @@ def _has_unusual_gaps(column: Column, tally: Tally) -> bool:
 
 
 def _has_unusual_values(column: Column, tally: Tally) -> bool:
-    """Whether so many unseen values, or one so far out, are improbable for rows like training's."""
-    if column.least is None or column.greatest is None:  # levels, or nothing was there in training
+    """Whether so many unseen values, or one so far out, are improbable under the training data."""
+    if column.least is None or column.greatest is None:  # levels, or all missing in training
         return tally.n_unseen > 0
     if tally.n_unseen == 0:
         return False
     n = column.n - column.n_missing
-    # two ways to be rare: so many values outside the range, or one of them so far outside
-    as_far = _chance_as_far(column.least, column.greatest, tally, n)
-    return min(_chance_outside(tally, n), as_far) < SURPRISING
+    # two ways to be unusual: many values outside the range, or a single one far outside
+    as_far = _probability_as_far(column.least, column.greatest, tally, n)
+    return min(_probability_outside(tally, n), as_far) < SURPRISING
 
 
 def _missing_line(column: Column, tally: Tally) -> str:
@@ -193,7 +193,7 @@ def _unseen_line(column: Column, tally: Tally) -> str:
         example = f"such as {tally.example!r}"
         return f"{count} never occurred in training, {example}; training had {listed}{more}"
     if column.least is None or column.greatest is None:
-        return f"{count} are there; in training all were missing"
+        return f"{count} are present; in training all were missing"
     ends = " to ".join(_text(end, column.kind) for end in (column.least, column.greatest))
     low = f"down to {_text(tally.least, column.kind)}" if tally.least < column.least else ""
     high = f"up to {_text(tally.greatest, column.kind)}" if tally.greatest > column.greatest else ""
@@ -201,25 +201,25 @@ def _unseen_line(column: Column, tally: Tally) -> str:
     return f"{count} lie outside the range of training, {ends}, {reach}; check the units"
 
 
-def _chance_outside(tally: Tally, n: int) -> float:
-    """Probability of so many values outside the range of n others of one distribution."""
+def _probability_outside(tally: Tally, n: int) -> float:
+    """Probability of so many values outside the range of n others from the same distribution."""
     from scipy.stats import betabinom  # slow to import
 
-    # whatever the distribution, the share outside the range of n values is Beta(2, n - 1)
+    # for any distribution, the probability outside the range of n values is Beta(2, n - 1)
     present = tally.n - tally.n_missing
     return float(betabinom.sf(tally.n_unseen - 1, present, 2, n - 1)) if n > 1 else 1.0
 
 
-def _chance_as_far(least: float, greatest: float, tally: Tally, n: int) -> float:
-    """Bound the probability of a value as far outside the range of n others.
+def _probability_as_far(least: float, greatest: float, tally: Tally, n: int) -> float:
+    """Bound the probability of a value so far outside the range of n others.
 
-    Tails are taken to fall as 1 / distance^2 or faster: each of the values is outside with
-    probability 2 / n at most, and is then twice as far out in 1 of 4 cases at most.
+    Tails are assumed to decrease as 1 / distance^2 or faster: each value is outside with
+    probability at most 2 / n, and given that, twice as far out with probability at most 1 / 4.
     """
     width = greatest - least
     present = tally.n - tally.n_missing
     if width == 0:
-        return 0.0  # no scale, and another value than the only one
+        return 0.0  # a constant column has no scale, and a new value is never expected
     distance = max(least - tally.least, tally.greatest - greatest) / width
     return 2 * present / n / (1 + distance) ** 2
 
@@ -233,7 +233,7 @@ _REPORTED: ContextVar[bool] = ContextVar("reports_unseen", default=True)
 
 @contextmanager
 def unreported() -> Iterator[None]:
-    """Give no warnings of unseen values: rows of a model inside another, or counted elsewhere."""
+    """Suppress warnings about unseen values, for inner models and rows counted elsewhere."""
     token = _REPORTED.set(False)
     try:
         yield
@@ -242,14 +242,14 @@ def unreported() -> Iterator[None]:
 
 
 def warn_unseen(schema: Schema, X: Any) -> None:
-    """Warn of values that training never had, in the name of the code that called this package."""
+    """Warn about unseen values, attributed to the code that called this package."""
     if _REPORTED.get():
         for line in UnseenValues.of(schema, X).lines():
             warnings.warn(line, UnseenValuesWarning, stacklevel=_callers_level())
 
 
 def _callers_level() -> int:
-    """Return the stack level of the first frame outside this package, for the calling function."""
+    """Return the stack level, seen from the caller, of the first frame outside this package."""
     level = 0
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("evenhand."):

@@ -1,4 +1,4 @@
-"""Values of a column as numbers, levels, booleans or dates, however a file or caller wrote them."""
+"""Conversion of column values to numbers, levels, booleans or dates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenhand._validate import Floats, Ints, Mask, coded
 from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, refuse_row, text_array
 
 Kind = Literal["number", "category", "boolean", "date", "other"]
-"""What a column holds; "other" is passed on as it is."""
+"""Kind of a column; values of kind "other" are passed on unchanged."""
 
 Values = pd.Series  # of any type
 
@@ -25,13 +25,13 @@ _KIND_OF: dict[str, Kind] = {
     **dict.fromkeys(("datetime64", "datetime", "date"), "date"),
     "boolean": "boolean",
 }
-"""Kinds by the names that pandas.api.types.infer_dtype gives."""
+"""Kinds by the output of pandas.api.types.infer_dtype."""
 
 ISO = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?("
     r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?))?)?$"
 )
-"""Dates in ISO form, with a time and a zone or without."""
+"""Dates in ISO form, with or without a time and a zone."""
 
 REMEDY = "correct it or leave it empty"
 TRUE = ("true", "True", "TRUE")
@@ -39,9 +39,7 @@ FALSE = ("false", "False", "FALSE")
 
 
 def kind_of(values: Values[Any]) -> Kind:
-    """Return the kind of a column by the types of its values.
-
-    Text stays text, whatever it looks like.
+    """Return the kind of a column by the types of its values; text is never read as numbers.
 
     Examples
     --------
@@ -52,14 +50,14 @@ def kind_of(values: Values[Any]) -> Kind:
 
 
 def missing(values: Values[Any]) -> Mask:
-    """Return which values are missing."""
+    """Return a mask of the missing values."""
     return values.isna().to_numpy(dtype=bool)
 
 
 def level(value: Any) -> str:
-    """Return a value as the text that its level is called by.
+    """Return the level of a value, as text.
 
-    1, 1.0 and "1" are one level, a midnight is its date.
+    1, 1.0 and "1" are the same level, and the level of a midnight is its date.
 
     Examples
     --------
@@ -75,43 +73,43 @@ def level(value: Any) -> str:
 
 
 def factorized(values: Values[Any], place: str) -> tuple[Ints, list[str]]:
-    """Return a code per row, -1 where missing, and the level of each code.
+    """Return one code per row, -1 if missing, and the level of each code.
 
-    Two codes may have one level.
+    Two codes may have the same level.
     """
     codes, distinct = coded(values, place)
     return codes, [level(value) for value in distinct]
 
 
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
-    """Return a column as floats: NaN where missing, finite elsewhere."""
+    """Convert a column to finite floats, with NaN for missing values."""
     found, wrong = parse_numbers(values)
-    refuse_row(wrong, values, place, "hold a number", REMEDY, start)
+    refuse_row(wrong, values, place, "be a number", REMEDY, start)
     refuse_row(np.isinf(found), values, place, "be finite", REMEDY, start)
     return found
 
 
 def rounded(values: Values[Any], place: str, start: int, dtype: str) -> Values[Any]:
-    """Return numbers with the digits of a shorter type, "float32" or "float16"."""
+    """Round numbers to a shorter type, "float32" or "float16"."""
     if str(values.dtype) == dtype:
         return values
     with np.errstate(over="ignore"):
         found: Values[Any] = values.astype(dtype)  # type: ignore[call-overload]
     too_large = np.isinf(found.to_numpy()) & np.isfinite(values.to_numpy())
-    rule = f"be a number that {dtype}, the type in training, holds"
+    rule = f"be within the range of {dtype}, the type in training"
     refuse_row(too_large, values, place, rule, REMEDY, start)
     return found
 
 
 def text_flags(values: Values[Any]) -> tuple[Mask, Mask]:
-    """Return which texts are true, and which are false."""
+    """Return masks of the texts that mean true and of those that mean false."""
     text = text_array(values)
     is_true, is_false = (compute.is_in(text, value_set=pa.array(words)) for words in (TRUE, FALSE))
     return as_mask(is_true), as_mask(is_false)
 
 
 def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
-    """Return a column as booleans, with missing ones if there are any; 0 and 1 are booleans too."""
+    """Convert a column to booleans, nullable if some are missing; 0 and 1 are accepted."""
     if is_text(values):
         is_true, is_false = text_flags(values)
         flags, wrong = parse_numbers(values)
@@ -124,19 +122,19 @@ def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
     refuse_row(wrong, values, place, "be true or false", REMEDY, start)
     if not is_missing.any():
         return pd.Series(flags == 1.0, index=values.index, name=values.name)
-    held = pd.array(flags == 1.0, dtype="boolean")
-    held[is_missing] = pd.NA
-    return pd.Series(held, index=values.index, name=values.name)
+    nullable = pd.array(flags == 1.0, dtype="boolean")
+    nullable[is_missing] = pd.NA
+    return pd.Series(nullable, index=values.index, name=values.name)
 
 
 def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
-    """Return the ISO dates in texts, in UTC and without a zone, and which texts are wrong.
+    """Parse texts as ISO dates, in UTC and without a zone; return also a mask of invalid texts.
 
-    Wrong are texts that are neither a date nor a missing value.
+    A text is invalid if it is neither a date nor a missing value.
     """
     text = text_array(values)
     is_iso = as_mask(compute.match_substring_regex(text, ISO))
-    # pandas would read 2020 and 20200131 as ISO dates as well, which are numbers here
+    # pandas would also read 2020 and 20200131 as ISO dates, but they are numbers here
     iso = np.where(is_iso, text.to_numpy(zero_copy_only=False), None)
     plain = pd.Series(iso, index=values.index, dtype=object)
     stamps = pd.to_datetime(plain, utc=True, errors="coerce", format="ISO8601").dt.tz_localize(None)
@@ -145,17 +143,17 @@ def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
 
 
 def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = None) -> Values[Any]:
-    """Return a column as dates of a type such as "datetime64[us, UTC]"; None keeps typed ones."""
+    """Convert a column to dates of a type such as "datetime64[us, UTC]"; None keeps date types."""
     if values.dtype.kind == "M" and dtype in (None, str(values.dtype)):
         return values
-    held = pd.api.types.infer_dtype(values, skipna=True)
-    if values.dtype.kind == "M" or held in ("date", "datetime", "datetime64"):
+    inferred = pd.api.types.infer_dtype(values, skipna=True)
+    if values.dtype.kind == "M" or inferred in ("date", "datetime", "datetime64"):
         found = pd.Series(moments(values), index=values.index, name=values.name)
-    elif held in ("string", "empty") or is_text(values):
+    elif inferred in ("string", "empty") or is_text(values):
         found, wrong = text_dates(values)
-        refuse_row(wrong, values, place, "hold a date", REMEDY, start)
+        refuse_row(wrong, values, place, "be a date", REMEDY, start)
     else:
-        refuse_row(~missing(values), values, place, "hold a date", REMEDY, start)
+        refuse_row(~missing(values), values, place, "be a date", REMEDY, start)
         found = pd.Series(pd.NaT, index=values.index, name=values.name).astype("datetime64[us]")
     return found if dtype is None else _dates_as(found, values, place, start, dtype)
 
@@ -163,43 +161,43 @@ def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = N
 def _dates_as(
     found: Values[Any], values: Values[Any], place: str, start: int, dtype: str
 ) -> Values[Any]:
-    """Return dates in UTC and without a zone as those of a type, with the zone that it has."""
+    """Convert dates, in UTC and without a zone, to a type and its zone."""
     wanted: Any = pd.api.types.pandas_dtype(dtype)
     has_zone = isinstance(wanted, pd.DatetimeTZDtype)
     unit: Any = wanted.unit if has_zone else np.datetime_data(wanted)[0]
-    # the ends of 64 bits in this unit; the least of all means a missing date
+    # the range of 64-bit integers in this unit, whose smallest value means a missing date
     least, greatest = (np.datetime64(end, unit) for end in (-(2**63) + 1, 2**63 - 1))
     outside = ((found < least) | (found > greatest)).to_numpy(dtype=bool)
-    rule = f"be a date that {dtype}, the type in training, holds"
+    rule = f"be within the range of {dtype}, the type in training"
     refuse_row(outside, values, place, rule, REMEDY, start)
     plain: Values[Any] = found.astype(f"datetime64[{unit}]")  # type: ignore[call-overload]
     return plain.dt.tz_localize("UTC").astype(wanted) if has_zone else plain
 
 
 def unpacked(values: Values[Any]) -> Values[Any]:
-    """Return the values of a column of categories; other columns stay as they are."""
+    """Return the values of a categorical column; other columns are returned unchanged."""
     is_packed = isinstance(values.dtype, pd.CategoricalDtype)
     return values.astype(values.cat.categories.dtype) if is_packed else values
 
 
 def moments(values: Values[Any]) -> NDArray[np.datetime64]:
-    """Return dates in microseconds, in UTC where they have a zone, NaT where missing."""
+    """Return dates in microseconds, in UTC if they have a zone, NaT if missing."""
     plain = unpacked(values)
     if pd.api.types.infer_dtype(plain, skipna=True) == "date":
-        # pandas 2 would read them as nanoseconds, which end in 2262
-        held = plain.astype(object)
-        plain = pd.Series(held.where(held.notna(), None).to_numpy().astype("datetime64[s]"))
+        # pandas 2 would convert them to nanoseconds, which end in 2262
+        objects = plain.astype(object)
+        plain = pd.Series(objects.where(objects.notna(), None).to_numpy().astype("datetime64[s]"))
     stamps = pd.to_datetime(plain, utc=True, errors="coerce")
     return np.asarray(stamps.dt.tz_convert(None).to_numpy(dtype="datetime64[us]"))
 
 
 def days(found: NDArray[np.datetime64]) -> Floats:
-    """Return moments as days since 1970, NaN where missing."""
+    """Return times as days since 1970, NaN if missing."""
     return np.asarray((found - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
 
 
 def as_numbers(values: Values[Any], kind: Kind) -> Floats:
-    """Return numbers, or dates as days since 1970; NaN where there is no number or date."""
+    """Return numbers, or dates as days since 1970; NaN for missing or invalid values."""
     return days(moments(values)) if kind == "date" else parse_numbers(values)[0]
 
 
@@ -210,26 +208,27 @@ def is_single(values: Values[Any]) -> bool:
 
 
 def is_plain_number(values: Values[Any]) -> bool:
-    """Whether values are numbers of a type of numpy, which every model reads alike."""
+    """Whether values are numbers of a NumPy type, which every model reads alike."""
     return isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf"
 
 
 def is_plain_text(values: Values[Any]) -> bool:
-    """Whether values are text without empty ones, in columns of objects without missing ones."""
+    """Whether values are text without empty values, and in object columns without missing ones."""
     if not is_text(values) or (values == "").any():
         return False
     return isinstance(values.dtype, pd.StringDtype) or not missing(values).any()
 
 
 def texts(values: Values[Any], place: str) -> Values[Any]:
-    """Return a column as text, missing where empty; other values as their levels are called."""
+    """Convert a column to text, where empty text is missing; other values become their levels."""
     if isinstance(values.dtype, pd.StringDtype):
         found = values.astype(object)
     elif is_text(values):
         found = values
     else:
         codes, levels = factorized(values, place)
-        shown = np.array([*levels, None], dtype=object)[codes]  # code -1, missing, is the last
+        # code -1, a missing value, selects the last entry
+        shown = np.array([*levels, None], dtype=object)[codes]
         found = pd.Series(shown, index=values.index, name=values.name)
     is_missing = missing(found) | (found == "").to_numpy(dtype=bool)
     if not is_missing.any():
