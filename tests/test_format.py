@@ -3,6 +3,7 @@
 import math
 import re
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from evenhand._format import (
     count,
     four_digits,
     in_full,
+    nats,
     number,
     p_value,
     percent,
@@ -47,16 +49,18 @@ def slack(exact: Decimal) -> Decimal:
 @example(0.9999999, 1)
 def test_a_printed_bound_contains_its_value(share, digits):
     exact = Decimal(share) * 100
-    high, low = read(at_most(share, digits)), read(at_least(share, digits))
+    show = partial(percent, decimals=digits)
+    high, low = read(at_most(share, show)), read(at_least(share, show))
     assert low - slack(exact) <= exact <= high + slack(exact)
 
 
 @given(shares, decimals)
 def test_a_printed_bound_is_the_nearest_on_its_side(share, digits):
     exact, step = Decimal(share) * 100, Decimal(1).scaleb(-digits)
-    assert read(at_most(share, digits)) - exact <= step
-    assert exact - read(at_least(share, digits)) <= step
-    assert len(at_most(share, digits).partition(".")[2]) == digits
+    show = partial(percent, decimals=digits)
+    assert read(at_most(share, show)) - exact <= step
+    assert exact - read(at_least(share, show)) <= step
+    assert len(at_most(share, show).removesuffix("%").partition(".")[2]) == digits
 
 
 @given(st.integers(0, 1000))
@@ -119,8 +123,8 @@ finite = st.floats(-1e15, 1e15, allow_subnormal=False)
 @example(-0.00001, 0.00001)
 def test_a_printed_band_holds_the_band(a, b):
     low, high = sorted((a, b))
-    for show in (number, plain_number):
-        printed = [Decimal(end.replace(",", "")) for end in band(show, low, high).split(" to ")]
+    for show in (number, plain_number, nats):
+        printed = [read(end.removesuffix(" nats")) for end in band(show, low, high).split(" to ")]
         assert printed[0] <= Decimal(low) + slack(Decimal(low))
         assert printed[1] >= Decimal(high) - slack(Decimal(high))
 
@@ -157,10 +161,11 @@ def test_what_is_not_known_is_a_dash(unknown):
         percent(unknown),
         points(unknown),
         number(unknown),
-        plain_number(unknown),
+        at_most(unknown),
+        at_least(unknown, percent),
         p_value(unknown),
     ]
-    assert written == ["-"] * 5
+    assert written == ["-"] * 6
     assert band(points, unknown, 0.5) == "-"
 
 

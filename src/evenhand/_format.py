@@ -13,7 +13,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from typing import Any, Literal
 
 Toward = Literal["nearest", "down", "up"]
-"""Estimates go to the nearest; the lower end of a band goes down, the upper end up."""
+"""Estimates are rounded to the nearest; lower ends of intervals and lower bounds down, upper up."""
+
+Show = Callable[[float | None, Toward], str]
+"""Writes a number that may be unknown: `percent`, `whole_percent`, `points`, `nats` or `number`."""
 
 RULES = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
@@ -84,28 +87,6 @@ def is_known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def at_most(share: float, decimals: int = 1, unit: float = 100) -> str:
-    """Write an upper bound of a share in percent without the sign, or as a share with `unit=1`.
-
-    Examples
-    --------
-    >>> at_most(0.1301), at_most(0.13), at_most(0.1 + 0.2)
-    ('13.1', '13.0', '30.0')
-    """
-    return f"{_rounded(share, decimals, unit, 'up'):.{decimals}f}"
-
-
-def at_least(share: float, decimals: int = 1, unit: float = 100) -> str:
-    """Write a lower bound of a share in percent without the sign, or as a share with `unit=1`.
-
-    Examples
-    --------
-    >>> at_least(0.7489), at_least(0.7489, 0)
-    ('74.8', '74')
-    """
-    return f"{_rounded(share, decimals, unit, 'down'):.{decimals}f}"
-
-
 def confidence_in_full(level: float) -> str:
     """Write a confidence in full; it is never rounded up.
 
@@ -136,19 +117,15 @@ def points_in_full(share: float) -> str:
     return in_full(share).removesuffix("%")
 
 
-def percent(share: float | None, toward: Toward = "nearest") -> str:
-    """Write an estimated share, or an end of its band.
+def percent(share: float | None, toward: Toward = "nearest", decimals: int = 1) -> str:
+    """Write an estimated share, or an end of its interval.
 
     Examples
     --------
     >>> percent(0.8049), percent(0.8041, "up"), percent(None)
     ('80.5%', '80.5%', '-')
     """
-    return (
-        UNKNOWN
-        if share is None or not is_known(share)
-        else f"{_rounded(share, 1, 100, toward):.1f}%"
-    )
+    return _fixed(share, decimals, toward, unit=100) + ("%" if is_known(share) else "")
 
 
 def whole_percent(share: float | None, toward: Toward = "nearest") -> str:
@@ -159,16 +136,23 @@ def whole_percent(share: float | None, toward: Toward = "nearest") -> str:
     >>> whole_percent(0.8049), whole_percent(0.8041, "up")
     ('80%', '81%')
     """
-    return (
-        UNKNOWN
-        if share is None or not is_known(share)
-        else f"{_rounded(share, 0, 100, toward):.0f}%"
-    )
+    return percent(share, toward, decimals=0)
 
 
 def points(share: float | None, toward: Toward = "nearest") -> str:
     """Write an estimated error in percentage points, without a unit."""
-    return percent(share, toward).removesuffix("%")
+    return _fixed(share, 1, toward, unit=100)
+
+
+def nats(value: float | None, toward: Toward = "nearest") -> str:
+    """Write a difference of log scores with its unit.
+
+    Examples
+    --------
+    >>> nats(0.4567), nats(0.4567, "down")
+    ('0.46 nats', '0.45 nats')
+    """
+    return f"{_fixed(value, 2, toward)} nats"
 
 
 def number(value: float | None, toward: Toward = "nearest") -> str:
@@ -183,16 +167,18 @@ def number(value: float | None, toward: Toward = "nearest") -> str:
         return UNKNOWN
     size = abs(value)
     if size >= 1000:
-        return f"{_rounded(value, 0, 1, toward):,.0f}"
+        return _fixed(value, 0, toward)
     if size >= 10:
         return plain_number(value, toward)
-    if size == 0 or size >= 0.001:
-        return f"{_rounded(value, 3, 1, toward):.3f}"
-    return f"{_digits(value, 2, toward):.2g}"
+    return (
+        _fixed(value, 3, toward)
+        if size == 0 or size >= 0.001
+        else f"{_digits(value, 2, toward):.2g}"
+    )
 
 
 def plain_number(value: float | None, toward: Toward = "nearest") -> str:
-    """Write a number for a sentence: three digits, thousands with commas.
+    """Write a number for a sentence: three digits without trailing zeros.
 
     Examples
     --------
@@ -202,24 +188,38 @@ def plain_number(value: float | None, toward: Toward = "nearest") -> str:
     return UNKNOWN if value is None or not is_known(value) else f"{_digits(value, 3, toward):,.10g}"
 
 
-def band(show: Callable[[float | None, Toward], str], low: float | None, high: float | None) -> str:
-    """Write both ends of a band, each rounded outwards.
+def at_most(value: float | None, show: Show = points) -> str:
+    """Write an upper bound, of an error in percentage points unless `show` writes another number.
+
+    Examples
+    --------
+    >>> at_most(0.1301), at_most(0.13), at_most(0.1 + 0.2), at_most(0.1301, percent), at_most(None)
+    ('13.1', '13.0', '30.0', '13.1%', '-')
+    """
+    return show(value, "up")
+
+
+def at_least(value: float | None, show: Show = points) -> str:
+    """Write a lower bound, of an error in percentage points unless `show` writes another number.
+
+    Examples
+    --------
+    >>> at_least(0.7489), at_least(0.7489, whole_percent)
+    ('74.8', '74%')
+    """
+    return show(value, "down")
+
+
+def band(show: Show, low: float | None, high: float | None) -> str:
+    """Write both ends of an interval, each rounded outwards.
 
     Examples
     --------
     >>> band(points, 0.1234, 0.1234), band(points, None, 0.2)
     ('12.3 to 12.4', '-')
     """
-    return (
-        f"{show(low, 'down')} to {show(high, 'up')}"
-        if is_known(low) and is_known(high)
-        else UNKNOWN
-    )
-
-
-def bound(show: Callable[[float], str], share: float | None, unit: str = "") -> str:
-    """Write a bound that may be unknown."""
-    return show(share) + unit if share is not None and is_known(share) else UNKNOWN
+    known = is_known(low) and is_known(high)
+    return f"{at_least(low, show)} to {at_most(high, show)}" if known else UNKNOWN
 
 
 def p_value(value: float | None, equals: str = "") -> str:
@@ -234,7 +234,7 @@ def p_value(value: float | None, equals: str = "") -> str:
         return equals + UNKNOWN
     if value < LEAST_P:
         return ("< " if equals else "<") + f"{LEAST_P:.4f}"
-    return equals + at_most(value, 4, unit=1)
+    return equals + _fixed(value, 4, "up")
 
 
 def whole(n: int | None) -> str:
@@ -251,6 +251,13 @@ def count(n: int, noun: str, plural: str = "") -> str:
     ('1 row', '2,000 people')
     """
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def _fixed(value: float | None, decimals: int, toward: Toward, unit: float = 1) -> str:
+    """Write `unit * value` with so many decimals, thousands with commas."""
+    if value is None or not is_known(value):
+        return UNKNOWN
+    return f"{_rounded(value, decimals, unit, toward):,.{decimals}f}"
 
 
 def _rounded(value: float, decimals: int, unit: float, toward: Toward) -> Decimal:

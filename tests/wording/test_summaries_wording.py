@@ -45,7 +45,7 @@ def test_a_guarantee_for_losses_is_read_line_by_line():
     y = np.linspace(-2, 2, 50)
     found = loss_guarantee(bank, forecast, y, k=2, masses=0.5, random_state=0)
     assert found.summary().splitlines() == [
-        "The promised loss is 1.000 on average, the realized loss 1.000.",
+        "The promised loss is 1 on average, the realized loss 1.",
         "Under a forecaster that is calibrated on average, the loss exceeds k times the promise"
         f" with probability at most 1/k: {found.why}. One group of a given size may contain all of"
         " these cases.",
@@ -60,7 +60,7 @@ def test_a_guarantee_for_losses_is_read_line_by_line():
     ]
     off = replace(found, more_low=0.1234, more_high=0.2345)
     assert off.summary().splitlines()[0] == (
-        "The promised loss is 1.000 on average, the realized loss 1.000: 0.123 to 0.235 more with"
+        "The promised loss is 1 on average, the realized loss 1: 0.123 to 0.235 more with"
         " 95% confidence, so the forecasts are not calibrated for these decisions."
     )
 
@@ -168,6 +168,6 @@ def test_a_round_of_the_lending_game_counts_people():
         tries=np.array([1, 1, 1, 1, 0]),
     )
     assert played.summary() == (
-        "4 of 5 people applied, 2 were approved, 1 of them unqualified. The bank gained -0.400 per"
-        " person and -0.500 per applicant; applicants gained 0.050 each."
+        "4 of 5 people applied, 2 were approved, 1 of them unqualified. The bank gained -0.4 per"
+        " person and -0.5 per applicant; applicants gained 0.05 each."
     )

@@ -21,12 +21,13 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import (
     Summarized,
+    at_most,
     band,
     confidence_in_full,
     four_digits,
-    number,
     one_line,
     percent,
+    plain_number,
 )
 from evenhand._validate import Floats, Ints, bad_input, check_finite, check_fraction, check_masses
 from evenhand.calibration import check_own_draws
@@ -109,15 +110,15 @@ class LossGuarantee(Summarized):
 
     def _promise(self) -> str:
         line = (
-            f"The promised loss is {number(self.promised)} on average, the realized loss"
-            f" {number(self.realized)}"
+            f"The promised loss is {plain_number(self.promised)} on average, the realized"
+            f" loss {plain_number(self.realized)}"
         )
         if not (self.more_low > 0 or self.more_high < 0):
             return line + "."
         side = "more" if self.more_low > 0 else "less"
         ends = sorted((abs(self.more_low), abs(self.more_high)))
         return (
-            f"{line}: {band(number, *ends)} {side} with {confidence_in_full(self.confidence)}"
+            f"{line}: {band(plain_number, *ends)} {side} with {confidence_in_full(self.confidence)}"
             " confidence, so the forecasts are not calibrated for these decisions."
         )
 
@@ -138,9 +139,9 @@ class LossGuarantee(Summarized):
         if row["n"] == 0:
             return f"- group {row['group']!r} has no rows"
         what = f"- more than {row['k']:g} times the promise"
-        bound = f"bound {percent(row['bound'], 'up')}: {row['verdict']}"
+        bound = f"bound {at_most(row['bound'], percent)}: {row['verdict']}"
         if row["kind"] == "every":
-            return f"{what}, {row['group']}: at most {percent(row['high'], 'up')}, {bound}"
+            return f"{what}, {row['group']}: at most {at_most(row['high'], percent)}, {bound}"
         who = row["group"] if row["kind"] == "everyone" else f"group {row['group']!r}"
         interval = band(percent, row["low"], row["high"])
         return f"{what}, {who}: {percent(row['exceeded'])} ({interval}), {bound}"

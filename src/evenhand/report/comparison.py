@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evenhand._format import at_most, bound, in_full, number, points, whole_percent
+from evenhand._format import at_most, in_full, nats, number, points, whole_percent
 from evenhand._table import Column, Table, numeric
 from evenhand.report.measures import UNITS, Measure
 
@@ -41,7 +41,7 @@ def comparison_text(
 
 
 def _compared(measure: Measure, value: float) -> str:
-    return _upper_bound(value) if measure.what == "certified error" else number(value)
+    return at_most(value, number) if measure.what == "certified error" else number(value)
 
 
 def difference_in_words(
@@ -80,7 +80,7 @@ def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:
     # gaps that would be printed as 0.00
     if abs(gap) < 0.005:
         return f"{names[1]} is as sharp as {names[0]}"
-    return f"{names[1]} is {abs(gap):.2f} nats {'less sharp' if gap > 0 else 'sharper'}"
+    return f"{names[1]} is {nats(abs(gap))} {'less sharp' if gap > 0 else 'sharper'}"
 
 
 def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
@@ -97,10 +97,6 @@ def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
     if abs(ratio - 1) < 0.005:
         return f"about as {plain}"
     return f"{whole_percent(abs(ratio - 1))} {more if ratio > 1 else less}"
-
-
-def _upper_bound(value: float | None) -> str:
-    return bound(lambda share: at_most(share, 3, unit=1), value)
 
 
 def _points(share: float) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from evenhand._format import (
     at_least,
     band,
-    bound,
     count,
     in_full,
     is_known,
@@ -201,7 +200,7 @@ def learned_section(findings: Findings) -> Section | None:
         [
             in_full(found.mass),
             points(found.group.error.value),
-            bound(at_least, found.low),
+            at_least(found.low),
             how_off(found.group, findings.unit),
             number(found.group.bias.value),
             percent(found.group.coverage_80.value),

@@ -8,11 +8,11 @@ from evenhand._format import (
     at_least,
     at_most,
     band,
-    bound,
     confidence_in_full,
     count,
     in_full,
     is_known,
+    percent,
     points,
     points_in_full,
     whole,
@@ -52,7 +52,7 @@ def proof_section(findings: Findings) -> Section:
             f"Each statement holds with {confidence_in_full(proof.confidence)} confidence at any"
             f" number of rows, from {count(proof.n_samples, 'person', 'people')} with {draws} each."
             " Over everybody, stated chances are off by at most"
-            f" {bound(at_most, proof.average_error)} points."
+            f" {at_most(proof.average_error)} points."
         )
     ]
     if proof.bound is not None:
@@ -82,10 +82,10 @@ def _every_group(proof: Proof) -> Table:
     rows = [
         [
             f"{in_full(row.mass)} of people",
-            bound(at_most, row.group_error),
-            *([bound(at_most, row.chain)] if has_chain else []),
-            bound(at_least, row.coverage_80_low, "%"),
-            bound(at_most, row.coverage_80_high, "%"),
+            at_most(row.group_error),
+            *([at_most(row.chain)] if has_chain else []),
+            at_least(row.coverage_80_low, percent),
+            at_most(row.coverage_80_high, percent),
         ]
         for row in proof.every_group
     ]
@@ -109,8 +109,8 @@ def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
             str(row.group),
             Value(whole(row.n), order=row.n),
             Value(points(row.error), order=row.error),
-            Value(bound(at_least, row.low), order=row.low),
-            Value(bound(at_most, row.high), order=row.high),
+            Value(at_least(row.low), order=row.low),
+            Value(at_most(row.high), order=row.high),
         ]
         for row in shown
     ]
@@ -227,7 +227,7 @@ def _oracle_table(findings: Findings) -> Table:
             whole(row.n),
             points(row.error),
             Value(points(row.null_mean), band(points, row.null_low, row.null_high)),
-            *([bound(at_most, row.certified)] if is_proven else []),
+            *([at_most(row.certified)] if is_proven else []),
         ]
         for row in findings.worst_groups
     ]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import at_least, confidence_in_full, four_digits, one_line
+from evenhand._format import at_least, confidence_in_full, four_digits, number, one_line
 from evenhand._validate import (
     Floats,
     InputError,
@@ -115,7 +115,7 @@ class FoundGroup:
         what = f"{self.direction}: " if self.low > 0 else "no group found with confidence: "
         where = f" (nearly: {self.description})" if self.description else ""
         return (
-            f"{what}calibration error {self.error:.3f}, at least {at_least(self.low, 3, unit=1)}"
+            f"{what}calibration error {number(self.error)}, at least {at_least(self.low, number)}"
             f" with {confidence_in_full(self.confidence)} confidence, in {self.n} of"
             f" {self.n_judged} rows{where}"
         )

@@ -16,6 +16,7 @@ from evenhand._format import (
     count,
     four_digits,
     in_full,
+    nats,
     number,
     one_line,
     points,
@@ -188,8 +189,7 @@ class Selection(Summarized):
             [
                 row["forecaster"],
                 *(number(row[score]) for score in scores),
-                # a bound
-                number(row["certified_group_error"], "up"),
+                at_most(row["certified_group_error"], number),
             ]
             for row in self.comparison.to_dict("records")
         ]
@@ -212,22 +212,22 @@ class Selection(Summarized):
         # a link around a model whose intervals are too wide can narrow them
         compared = "wider" if self.wider >= 0 else "narrower"
         lines.append(
-            f"Price: {self.price:.2f} nats of log score on these people; 80% prediction intervals"
+            f"Price: {nats(self.price)} of log score on these people; 80% prediction intervals"
             f" are {whole_percent(abs(self.wider))} {compared} on average."
         )
-        limit = at_least(self.limit, 2, unit=1)
+        limit = at_least(self.limit, nats)
         # as printed: a difference in the third decimal is noise
-        if round(self.price, 2) >= float(limit):
+        if round(self.price, 2) >= float(limit.removesuffix(" nats")):
             lines.append(
                 "Around the true distribution, no forecaster that has the same mean error and is"
-                f" calibrated on average pays less than {limit} nats."
+                f" calibrated on average pays less than {limit}."
             )
         else:
             # the base of the link is the second row if it was recalibrated, else the first
             start = 1 if getattr(self.model, "recalibrate", False) else 0
             off_by = f"off by {points(self._average_error(start))} points on average"
             lines.append(
-                f"Around the true distribution the price would be at least {limit} nats; it is"
+                f"Around the true distribution the price would be at least {limit}; it is"
                 f" lower here because the model itself is {off_by}."
             )
         return lines

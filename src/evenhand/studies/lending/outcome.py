@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._format import Summarized, number
+from evenhand._format import Summarized, plain_number
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.studies.lending.rules import LendingRules
 
@@ -104,9 +104,9 @@ class Round(Summarized):
         return (
             f"{seen['applied']:,} of {seen['people']:,} people applied, {seen['approved']:,} were"
             f" approved, {seen['bad_loans']:,} of them unqualified. The bank gained"
-            f" {number(self.bank_utility)} per person and"
-            f" {number(self.bank_utility_per_applicant)} per applicant; applicants gained"
-            f" {number(gained)} each."
+            f" {plain_number(self.bank_utility)} per person and"
+            f" {plain_number(self.bank_utility_per_applicant)} per applicant; applicants gained"
+            f" {plain_number(gained)} each."
         )
 
     def __repr__(self) -> str:
