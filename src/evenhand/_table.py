@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenhand._escape import visible
 
@@ -72,6 +72,11 @@ class Value:
 
 Cell = str | Value
 
+Item = TypeVar("Item")
+
+Cells = dict[Column, Callable[[Item], Cell]]
+"""Columns of a table from left to right, each with the function that writes the cell of an item."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -105,6 +110,36 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     dim: Collection[int] = ()
     search: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        items: Iterable[Item],
+        cells: Cells[Item],
+        **options: Any,
+    ) -> Table:
+        """Return a table with one row per item.
+
+        Parameters
+        ----------
+        label : str
+            What the table shows.
+        items : iterable
+            What the rows are made of.
+        cells : dict of Column to callable
+            Columns from left to right; each function writes the cell of an item.
+        **options
+            Other parameters of a table.
+
+        Examples
+        --------
+        >>> square = {Column("x"): str, numeric("its square"): lambda x: str(x * x)}
+        >>> Table.of("Squares", range(3), square).rows
+        [['0', '0'], ['1', '1'], ['2', '4']]
+        """
+        rows = [[write(item) for write in cells.values()] for item in items]
+        return cls(label, list(cells), rows, **options)
 
     def text(self, width: int = WIDTH, *, most: int | None = None) -> str:
         """Return the table as text.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from evenhand.report.charts import nice_ticks
 from evenhand.report.comparison import comparison_text, difference_in_words
 from evenhand.report.document import Bullets, Document, Figure, Paragraph, Section
-from evenhand.report.findings import Findings, GroupFinding, findings_of
+from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.judging import findings_of
 from evenhand.report.measures import Measure, units_of
 from evenhand.report.notes import Note, NoteKind, notes_of
 from evenhand.report.page import audit_html, document_html

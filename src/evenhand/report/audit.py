@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from evenhand._format import at_most, band, count, in_full, number, percent, points, whole
-from evenhand._table import Column, Table, numeric
+from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.calibration import calibration_section
 from evenhand.report.charts import TENTHS, Axis, Chart, Color, Point, Points, Shape, known
 from evenhand.report.document import Bullets, Details, Document, Facts, Paragraph, Part, Section
@@ -14,7 +16,7 @@ from evenhand.report.names import short
 from evenhand.report.price import price_section
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
-from evenhand.report.records import or_zero
+from evenhand.report.records import Score, or_zero
 from evenhand.report.sentences import evidence_in_words
 from evenhand.report.verdict import SCALE, SURELY, forecast_kind, not_covered, verdict_of
 
@@ -104,7 +106,7 @@ def _scale(findings: Findings) -> Chart:
         )
         layers.append(_on_scale(worst.error.value, words, "orange", "diamond"))
     if bound is not None and findings.is_bound_useful:
-        most = f"at most {at_most(or_zero(bound.group_error))} points"
+        most = f"at most {at_most(bound.group_error)} points"
         words = f"every group of {in_full(bound.mass)} of people, proven: {most}"
         layers.append(_on_scale(bound.group_error, words, "red", "square"))
     alt = "Scale of errors, from 0 points, perfect, to 50, the worst"
@@ -123,16 +125,20 @@ def _scores(findings: Findings) -> Section | None:
         "Means over rows and draws with 95% bands. Smaller log scores, CRPS, deviations and widths"
         " are sharper."
     )
-    rows = []
-    for score in findings.scores:
-        # units of the audit are machine-readable; here a share is a percentage and an error points
-        show, unit = {"share": (percent, "of outcomes"), "probability": (points, "points")}.get(
-            str(score.unit), (number, str(score.unit or "of outcomes"))
-        )
-        reach = band(show, score.low, score.high)
-        rows.append([str(score.measure), show(score.value), reach, unit])
-    columns = [Column("measure"), numeric("value"), numeric("95% band"), Column("unit")]
-    return Section("Scores", [Paragraph(text), Table("Scores", columns, rows)], "scores")
+    cells: Cells[Score] = {
+        Column("measure"): lambda score: str(score.measure),
+        numeric("value"): lambda score: _in_unit(score)[0](score.value),
+        numeric("95% band"): lambda score: band(_in_unit(score)[0], score.low, score.high),
+        Column("unit"): lambda score: _in_unit(score)[1],
+    }
+    table = Table.of("Scores", findings.scores, cells)
+    return Section("Scores", [Paragraph(text), table], "scores")
+
+
+def _in_unit(score: Score) -> tuple[Callable[..., str], str]:
+    # units of the audit are machine-readable; here a share is a percentage and an error points
+    shown = {"share": (percent, "of outcomes"), "probability": (points, "points")}
+    return shown.get(str(score.unit), (number, str(score.unit or "of outcomes")))
 
 
 def _notes(findings: Findings) -> Section | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand._format import band, count, in_full, percent
-from evenhand._table import Column, Table, numeric
+from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.charts import (
     FIFTHS,
     Area,
@@ -20,7 +20,7 @@ from evenhand.report.charts import (
 )
 from evenhand.report.document import Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
-from evenhand.report.records import Level, Number, Values, or_zero, records
+from evenhand.report.records import Bin, Level, Values, or_zero, records
 
 
 def calibration_section(findings: Findings) -> Section | None:
@@ -43,16 +43,17 @@ def _pit_chart(pit: Values) -> Chart | None:
     """Draw the histogram of PITs with its band under calibration; nothing if it is not known."""
     if not pit.get("share"):
         return None
-    edges = pit["edges"]
+    values = (pit["edges"], pit["edges"][1:], pit["share"], pit["low"], pit["high"])
     # one edge more than bars
-    rows = list(zip(edges, edges[1:], pit["share"], pit["low"], pit["high"], strict=False))
-    top = max([v for row in rows for v in (row[2], row[4]) if known(v)], default=1.0) * 1.08
-    bars = [_bar(*row) for row in rows if row[2] is not None]
+    bins = [Bin(*row) for row in zip(*values, strict=False)]
+    top = max(or_zero(end) for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
+    bars = [_bar(one) for one in bins if one.share is not None]
     # steps along the ends of the band
-    low = [(x, v) for a, b, _, v, high in rows if known(v, high) for x in (a, b)]
-    high = [(x, v) for a, b, _, low_end, v in rows if known(low_end, v) for x in (a, b)]
+    banded = [one for one in bins if known(one.low, one.high)]
+    low = [(x, or_zero(one.low)) for one in banded for x in (one.start, one.end)]
+    high = [(x, or_zero(one.high)) for one in banded for x in (one.start, one.end)]
     # bins are equally wide, so each holds the same share of uniform PITs
-    even = 1 / len(rows)
+    even = 1 / len(bins)
     layers: list[Layer] = [
         Area(low, high, "95% band if calibrated, all bars at once"),
         Bars(bars, "share of outcomes", "outside the band"),
@@ -62,38 +63,35 @@ def _pit_chart(pit: Values) -> Chart | None:
         Line([(0, even), (1, even)], "calibrated"),
     ]
     outside = sum(bar.is_off for bar in bars)
-    cells = [[_range(a, b), percent(s), band(percent, low, high)] for a, b, s, low, high in rows]
-    columns = [
-        Column("stated chance"),
-        numeric("share of outcomes"),
-        numeric("band if calibrated"),
-    ]
+    cells: Cells[Bin] = {
+        Column("stated chance"): lambda one: one.range,
+        numeric("share of outcomes"): lambda one: percent(one.share),
+        numeric("band if calibrated"): lambda one: band(percent, one.low, one.high),
+    }
     return Chart(
         "Histogram of PITs. Calibrated forecasts make all bars as high as the dashed line.",
         Axis(0, 1, "Stated chance of an outcome this low (PIT)", FIFTHS, in_full),
         layers,
-        Axis(0, top or 1.0, "Share of outcomes", nice_ticks(0.0, top or 1.0, 4), in_full),
+        Axis(0, top, "Share of outcomes", nice_ticks(0.0, top, 4), in_full),
         title="Where outcomes fall in their forecasts",
         note=(
             f"{count(outside, 'bar lies', 'bars lie')} outside the band."
             if outside
             else "All bars lie within the band."
         ),
-        numbers=Table("Numbers of the PIT histogram", columns, cells),
+        numbers=Table.of("Numbers of the PIT histogram", bins, cells),
     )
 
 
-def _bar(start: float, end: float, share: float, low: Number, high: Number) -> Bar:
-    is_off = (low is not None and share < low) or (high is not None and share > high)
+def _bar(one: Bin) -> Bar:
+    share = or_zero(one.share)
+    is_below = one.low is not None and share < one.low
+    is_off = is_below or (one.high is not None and share > one.high)
     tip = (
-        f"Stated chance {_range(start, end)}: {percent(share)} of outcomes; if calibrated"
-        f" {band(percent, low, high)}.{' Outside the band.' if is_off else ''}"
+        f"Stated chance {one.range}: {percent(share)} of outcomes; if calibrated"
+        f" {band(percent, one.low, one.high)}.{' Outside the band.' if is_off else ''}"
     )
-    return Bar(start, end, share, tip, is_off)
-
-
-def _range(a: float, b: float) -> str:
-    return f"{in_full(a)} to {in_full(b)}"
+    return Bar(one.start, one.end, share, tip, is_off)
 
 
 def _calibration_chart(levels: tuple[Level, ...]) -> Chart | None:
@@ -111,11 +109,11 @@ def _calibration_chart(levels: tuple[Level, ...]) -> Chart | None:
         Line([(0, 0), (1, 1)], "calibrated"),
         Points(marks, "observed", joined_by="line", off_label="surely not as stated"),
     ]
-    cells = [
-        [in_full(row.level), percent(row.observed), band(percent, row.low, row.high)]
-        for row in rows
-    ]
-    columns = [Column("stated chance"), numeric("observed"), numeric("95% band")]
+    cells: Cells[Level] = {
+        Column("stated chance"): lambda row: in_full(row.level),
+        numeric("observed"): lambda row: percent(row.observed),
+        numeric("95% band"): lambda row: band(percent, row.low, row.high),
+    }
     return Chart(
         "Calibration curve: share of outcomes at or below the forecast quantile of each level.",
         Axis(0, 1, "Stated chance", FIFTHS, in_full),
@@ -128,7 +126,7 @@ def _calibration_chart(levels: tuple[Level, ...]) -> Chart | None:
             if off
             else "At every level the band holds the stated chance."
         ),
-        numbers=Table("Numbers of the calibration curve", columns, cells),
+        numbers=Table.of("Numbers of the calibration curve", rows, cells),
     )
 
 

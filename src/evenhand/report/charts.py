@@ -92,6 +92,10 @@ class Point:
     down_to: float | None = None
     across: Place | None = None
 
+    @property
+    def place(self) -> Place:
+        return self.x, self.y
+
 
 @dataclass(frozen=True)
 class Points:

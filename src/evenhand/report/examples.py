@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from evenhand._format import count, number
-from evenhand._table import Column, Table, numeric
+from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.charts import (
     Axis,
     Chart,
@@ -85,18 +85,16 @@ def _interval(row: Person) -> Interval:
 
 
 def _table(rows: Sequence[Person]) -> Table:
-    has_draws = _has_draws(rows)
-    titles = ["draw"] if has_draws else []
-    titles += ["80% interval from", "median", "to", "outcome"]
-    cells = [
-        [
-            _name(row, "row"),
-            *(["-" if row.draw is None else f"{row.draw:.2f}"] if has_draws else []),
-            *map(number, (row.low, row.median, row.high, row.outcome)),
-        ]
-        for row in rows
-    ]
-    return Table("Example people", [Column("person"), *map(numeric, titles)], cells)
+    draw: Cells[Person] = {numeric("draw"): lambda p: "-" if p.draw is None else f"{p.draw:.2f}"}
+    cells: Cells[Person] = {
+        Column("person"): lambda p: _name(p, "row"),
+        **(draw if _has_draws(rows) else {}),
+        numeric("80% interval from"): lambda p: number(p.low),
+        numeric("median"): lambda p: number(p.median),
+        numeric("to"): lambda p: number(p.high),
+        numeric("outcome"): lambda p: number(p.outcome),
+    }
+    return Table.of("Example people", rows, cells)
 
 
 def _name(row: Person, noun: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from evenhand._format import (
     at_least,
     band,
     count,
     in_full,
-    is_known,
     number,
     p_value,
     percent,
@@ -17,10 +16,11 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import Cell, Column, Table, Value, numeric
+from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.charts import Axis, Chart, Point, Points
 from evenhand.report.document import Paragraph, Section
-from evenhand.report.findings import ADJUSTED_LEVEL, Findings, GroupFinding
+from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
+from evenhand.report.judging import ADJUSTED_LEVEL
 from evenhand.report.names import tip_name
 from evenhand.report.records import Estimate, Number, or_zero
 from evenhand.report.sentences import how_off, learned_in_words, no_scan
@@ -43,12 +43,6 @@ def named_section(findings: Findings) -> Section | None:
     # bands of groups too small are not shown, and would stretch the scale
     errors = [group.error for group in shown if not group.is_too_small]
     top = _top(end for error in errors for end in (error.value, error.high))
-    columns = [
-        *_columns(top),
-        numeric("80% interval holds"),
-        numeric("90% interval holds", in_text=False),
-        numeric("rows"),
-    ]
     text = (
         "Estimates with 95% bands, each for its group alone: of many groups some bands miss by"
         f" chance. Outcome minus forecast is in {findings.unit}: below 0, outcomes are lower than"
@@ -59,48 +53,66 @@ def named_section(findings: Findings) -> Section | None:
             f" Shown are the {NAMED} of {whole(len(groups) - 1)} groups, those off by most for sure"
             " first."
         )
+    cells = _cells(top, findings.unit) | {
+        numeric("90% interval holds", in_text=False): lambda g: _estimate(g.coverage_90, percent),
+        numeric("rows"): _rows,
+    }
     dim = [i for i, group in enumerate(shown) if group.is_too_small or group.is_possible_leak]
-    rows = [_named_row(group, top, findings.unit) for group in shown]
-    table = Table("Named groups", columns, rows, dim, "Find a group")
+    table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group")
     return Section("Named groups", [Paragraph(text), table], "groups")
 
 
 def _place(group: GroupFinding) -> tuple[bool, bool, float, float]:
     # the banded part of an error first: estimates of small groups are large by chance
-    error = group.error
-    least = -or_zero(error.low), -or_zero(error.value)
-    return group.is_too_small, group.is_possible_leak, *least
+    least, estimate = or_zero(group.error.low), or_zero(group.error.value)
+    return group.is_too_small, group.is_possible_leak, -least, -estimate
 
 
-def _named_row(group: GroupFinding, top: float, unit: str) -> Sequence[Cell]:
-    how = how_off(group, unit)
-    error = _estimate(group.error, points)
-    label = f"{tip_name(group.name)}: off by {error.text} points (95% band {error.below}), {how}."
-    drawing = _drawing(group, label, top)
+def scanned_section(findings: Findings) -> Section:
+    """Show the scanned groups with the smallest p-values."""
+    groups, shown = findings.scanned, findings.scanned[:SCANNED]
+    if not groups:
+        why = str(findings.why_no_scan[0]) if findings.why_no_scan else no_scan(findings)
+        text = f"No groups were scanned: {why}."
+        return Section("Groups by features", [Paragraph(text)], "features")
+    off = findings.n_scanned_off
+    text = (
+        f"{count(findings.n_scanned, 'group')} looked at: values and halves of features, and their"
+        f" intersections two by two. {off:,} of them {'has' if off == 1 else 'have'} an adjusted"
+        f" p-value below {ADJUSTED_LEVEL:g}; it holds for all at once."
+    )
+    if len(groups) > SCANNED:
+        text += f" Shown are the {SCANNED} surest."
+    cells = _cells(_top(group.error.value for group in shown), findings.unit) | {
+        numeric("adjusted p"): lambda g: Value(p_value(g.p_adjusted), order=g.p_adjusted),
+        numeric("rows"): _rows,
+    }
+    dim = [i for i, group in enumerate(shown) if not group.is_off]
+    search = "Find a group by its features"
+    table = Table.of("Groups by features", shown, cells, dim=dim, search=search)
+    return Section("Groups by features", [Paragraph(text), table], "features")
+
+
+def _cells(top: float, unit: str) -> Cells[GroupFinding]:
+    """Return the columns that both tables of groups begin with; errors are drawn up to `top`."""
+    scale = Column(f"on a scale of 0 to {points_in_full(top)}", in_text=False)
+    return {
+        Column("group"): lambda g: g.name,
+        numeric("off by (points)"): _error,
+        scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, unit)),
+        Column("how"): lambda g: how_off(g, unit),
+        numeric("outcome minus forecast"): lambda g: _estimate(g.bias, number),
+        numeric("80% interval holds"): lambda g: _estimate(g.coverage_80, percent),
+    }
+
+
+def _rows(group: GroupFinding) -> Value:
+    return Value(whole(group.n), order=group.n)
+
+
+def _error(group: GroupFinding) -> Value:
     # an error of a few rows is mostly chance, so it is neither shown nor sorted by
-    if group.is_too_small:
-        error, drawing = Value("-"), None
-    return [
-        group.name,
-        error,
-        Value("", order=error.order, drawing=drawing),
-        how,
-        _estimate(group.bias, number),
-        _estimate(group.coverage_80, percent),
-        _estimate(group.coverage_90, percent),
-        Value(whole(group.n), order=group.n),
-    ]
-
-
-def _columns(top: float) -> list[Column]:
-    """Return the columns that both tables of groups begin with."""
-    return [
-        Column("group"),
-        numeric("off by (points)"),
-        Column(f"on a scale of 0 to {points_in_full(top)}", in_text=False),
-        Column("how"),
-        numeric("outcome minus forecast"),
-    ]
+    return Value("-") if group.is_too_small else _estimate(group.error, points)
 
 
 def _estimate(estimate: Estimate, show: Callable[..., str]) -> Value:
@@ -115,65 +127,23 @@ def _top(values: Iterable[Number]) -> float:
     return next((top for top in TOPS if most <= top), TOPS[-1])
 
 
-def _drawing(group: GroupFinding, label: str, top: float) -> Chart | None:
+def _drawing(group: GroupFinding, top: float, unit: str) -> Chart | None:
     """Draw an error, and its band if it has one, on a scale from 0 to `top`."""
-    error = group.error.value
-    if error is None:
+    error, low, high = group.error.value, group.error.low, group.error.high
+    if error is None or group.is_too_small:
         return None
-    low, high = group.error.low, group.error.high
+    # the scan gives no bands, its evidence is the adjusted p-value
+    evidence = f"adjusted p {p_value(group.p_adjusted, '= ')}"
+    if group.is_named:
+        evidence = f"95% band {band(points, low, high)}"
+    how = how_off(group, unit)
+    tip = f"{tip_name(group.name)}: off by {points(error)} points ({evidence}), {how}."
     # an upper end that is unknown leaves a bar from the lower end to the estimate
     reach = None if low is None else (low, error if high is None else high)
-    point = Point(max(error, 0.0), 0.5, label, is_off=group.is_off, across=reach)
+    point = Point(max(error, 0.0), 0.5, tip, is_off=group.is_off, across=reach)
     axis = Axis(0, top, ticks=[k * top / 5 for k in range(6)])
     alt = f"Off by, from 0 to {points_in_full(top)} points"
     return Chart(alt, axis, [Points([point])], size="cell")
-
-
-def scanned_section(findings: Findings) -> Section | None:
-    """Show the scanned groups with the smallest p-values."""
-    groups = findings.scanned
-    if not groups:
-        why = str(findings.why_no_scan[0]) if findings.why_no_scan else no_scan(findings)
-        text = f"No groups were scanned: {why}."
-        return Section("Groups by features", [Paragraph(text)], "features")
-    off = findings.n_scanned_off
-    text = (
-        f"{count(findings.n_scanned, 'group')} looked at: values and halves of features, and their"
-        f" intersections two by two. {off:,} of them {'has' if off == 1 else 'have'} an adjusted"
-        f" p-value below {ADJUSTED_LEVEL:g}; it holds for all at once."
-    )
-    shown = groups[:SCANNED]
-    if len(groups) > SCANNED:
-        text += f" Shown are the {SCANNED} surest."
-    top = _top(group.error.value for group in shown)
-    numbers = [numeric(title) for title in ("80% interval holds", "adjusted p", "rows")]
-    rows = [_scanned_row(group, top, findings.unit) for group in shown]
-    dim = [i for i, group in enumerate(shown) if not group.is_off]
-    label, search = "Groups by features", "Find a group by its features"
-    table = Table(label, [*_columns(top), *numbers], rows, dim, search)
-    return Section("Groups by features", [Paragraph(text), table], "features")
-
-
-def _scanned_row(group: GroupFinding, top: float, unit: str) -> Sequence[Cell]:
-    # without a test, as for a possible leak, the direction is all that is known
-    has_test = is_known(group.p_adjusted)
-    how = how_off(group, unit) if has_test else str(group.direction or "-")
-    error = group.error.value
-    label = (
-        f"{tip_name(group.name)}: off by {points(error)} points, {how} (adjusted p"
-        f" {p_value(group.p_adjusted, '= ')})."
-    )
-    return [
-        group.name,
-        Value(points(error), order=error),
-        # no band: the scan gives none, its evidence is the adjusted p-value
-        Value("", order=error, drawing=_drawing(group, label, top)),
-        how,
-        _estimate(group.bias, number),
-        _estimate(group.coverage_80, percent),
-        Value(p_value(group.p_adjusted), order=group.p_adjusted),
-        Value(whole(group.n), order=group.n),
-    ]
 
 
 def learned_section(findings: Findings) -> Section | None:
@@ -185,31 +155,17 @@ def learned_section(findings: Findings) -> Section | None:
         " and judged on others. The error is estimated from below; each lower bound holds by"
         " itself."
     )
-    columns = [
-        Column("share of people"),
-        numeric("off by (points)"),
-        numeric("at least"),
-        Column("how"),
-        numeric("outcome minus forecast", in_text=False),
-        numeric("80% interval holds", in_text=False),
-        numeric("p", in_text=False),
-        numeric("rows"),
-        Column("in words"),
-    ]
-    rows: list[Sequence[Cell]] = [
-        [
-            in_full(found.mass),
-            points(found.group.error.value),
-            at_least(found.low),
-            how_off(found.group, findings.unit),
-            number(found.group.bias.value),
-            percent(found.group.coverage_80.value),
-            p_value(found.p_value),
-            Value(whole(found.group.n), f"of {whole(found.n_judged)} judged"),
-            learned_in_words(found),
-        ]
-        for found in findings.learned
-    ]
-    table = Table("Learned groups", columns, rows)
+    cells: Cells[LearnedFinding] = {
+        Column("share of people"): lambda f: in_full(f.mass),
+        numeric("off by (points)"): lambda f: points(f.group.error.value),
+        numeric("at least"): lambda f: at_least(f.low),
+        Column("how"): lambda f: how_off(f.group, findings.unit),
+        numeric("outcome minus forecast", in_text=False): lambda f: number(f.group.bias.value),
+        numeric("80% interval holds", in_text=False): lambda f: percent(f.group.coverage_80.value),
+        numeric("p", in_text=False): lambda f: p_value(f.p_value),
+        numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} judged"),
+        Column("in words"): learned_in_words,
+    }
+    table = Table.of("Learned groups", findings.learned, cells)
     title = "Worst groups learned from features"
     return Section(title, [Paragraph(text), table], "learned")

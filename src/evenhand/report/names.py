@@ -10,7 +10,11 @@ TIP_NAME = 60
 """Most characters of a name in the label of a mark."""
 
 
-def short(text: Any, length: int) -> str:
+LONGEST = 300
+"""Most characters of a name in a table: a page has to stay small whatever the columns hold."""
+
+
+def short(text: Any, length: int = LONGEST) -> str:
     """Cut a text that is too long in its middle: names of groups often differ at their ends."""
     line = printable(text)
     end = length // 3

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any
 from evenhand.figures import inline_svg, printable
 from evenhand.report.audit import audit_document
 from evenhand.report.document import Document
-from evenhand.report.findings import findings_of
+from evenhand.report.frames import digits, frame_of, stairs
+from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.notes import Note
 from evenhand.report.records import Values
-from evenhand.report.svg import key, svg
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-NAME_LENGTH = 300
-"""Most characters of a name from data: a page has to stay small whatever the columns hold."""
 
 
 def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
@@ -83,10 +80,11 @@ def _environment() -> Environment:
     )
     filters: dict[str, Callable[..., Any]] = {
         "kind": lambda part: type(part).__name__,
-        "short": lambda name: short(name, NAME_LENGTH),
-        "digits": _digits,
-        "svg": svg,
-        "key": key,
+        "short": short,
+        "order": _order,
+        "n": digits,
+        "frame": frame_of,
+        "stairs": stairs,
         # a prefix keeps the ids of a figure apart from those of other figures
         "drawn": lambda figure: inline_svg(figure.draw, figure.alt, figure.name),
     }
@@ -99,7 +97,7 @@ def _visible(value: Any) -> Any:
     return value if hasattr(value, "__html__") else printable(value)
 
 
-def _digits(order: float | None) -> str:
+def _order(order: float | None) -> str:
     """Write what a column is sorted by."""
     # six digits sort as the full value would, nearly always, in half the bytes
     return "" if order is None or not math.isfinite(order) else f"{order:.6g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evenhand._format import at_most, in_full, number, points, points_in_full
-from evenhand._table import Column, Table, numeric
+from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.charts import Axis, Chart, Layer, Point, Points, known, nice_ticks
 from evenhand.report.document import Pair, Paragraph, Section
 from evenhand.report.findings import Findings
@@ -50,7 +50,7 @@ def _chosen_in_words(chosen: PricePoint | None, mass: str) -> str:
         )
     return (
         f"Chosen here: alpha {chosen.alpha:.3g}. Around a calibrated model no group of {mass} of"
-        f" people would be off by more than {at_most(or_zero(chosen.group_error))} points, for"
+        f" people would be off by more than {at_most(chosen.group_error)} points, for"
         f" {number(chosen.price)} nats."
     )
 
@@ -73,8 +73,11 @@ def _price_chart(
     if chosen:
         mark = _price_point(chosen, "Chosen: alpha", mass)
         layers.append(Points([mark], "chosen", "red", "diamond"))
-    cells = [[f"{r.alpha:.3g}", points(r.group_error), number(r.price)] for r in rows]
-    columns = [Column("alpha"), numeric("group error (points)"), numeric("price (nats)")]
+    cells: Cells[PricePoint] = {
+        Column("alpha"): lambda row: f"{row.alpha:.3g}",
+        numeric("group error (points)"): lambda row: points(row.group_error),
+        numeric("price (nats)"): lambda row: number(row.price),
+    }
     title = f"Groups of {mass} of people off by up to (percentage points)"
     ticks = [v for v in nice_ticks(0, reach) if v <= 0.5]
     return Chart(
@@ -83,7 +86,7 @@ def _price_chart(
         layers,
         Axis(0, high, "Price: log score given up (nats)", nice_ticks(0, high)),
         title="Price of proof against group error",
-        numbers=Table("Numbers of the price of proof", columns, cells),
+        numbers=Table.of("Numbers of the price of proof", rows, cells),
         height=330,
     )
 

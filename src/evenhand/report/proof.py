@@ -17,7 +17,7 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import Cell, Column, Table, Value, numeric
+from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.charts import (
     FIFTHS,
     TENTHS,
@@ -32,7 +32,7 @@ from evenhand.report.charts import (
 )
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings, LearnedFinding
-from evenhand.report.records import NamedBound, Proof, WorstGroup, or_zero
+from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, or_zero
 from evenhand.report.verdict import chance_sentence
 
 NAMED = 400
@@ -60,9 +60,13 @@ def proof_section(findings: Findings) -> Section:
     if proof.groups:
         parts += [Heading("For named groups, all at once"), *_named(findings, proof.groups)]
     if proof.questions:
-        columns = [Column(name) for name in ("question", "answered", "why")]
-        rows = [[f"{q.question}?", "yes" if q.answered else "no", q.why] for q in proof.questions]
-        parts += [Heading("What these rows can answer"), Table("Questions", columns, rows)]
+        answers: Cells[Question] = {
+            Column("question"): lambda q: f"{q.question}?",
+            Column("answered"): lambda q: "yes" if q.answered else "no",
+            Column("why"): lambda q: q.why,
+        }
+        table = Table.of("Questions", proof.questions, answers)
+        parts += [Heading("What these rows can answer"), table]
     parts.append(Paragraph(f"Method of the bounds: {proof.method}.", "facts"))
     return Section(title, parts, "proof", in_text=False)
 
@@ -72,24 +76,15 @@ def _every_group(proof: Proof) -> Table:
     has_chain = any(
         row.chain is not None and at_most(row.chain) != at_most(0.5) for row in proof.every_group
     )
-    columns = [
-        Column("every group of at least"),
-        numeric("off by at most (points)"),
-        *([numeric("by the paper's chain")] if has_chain else []),
-        numeric("80% interval holds at least"),
-        numeric("at most"),
-    ]
-    rows = [
-        [
-            f"{in_full(row.mass)} of people",
-            at_most(row.group_error),
-            *([at_most(row.chain)] if has_chain else []),
-            at_least(row.coverage_80_low, percent),
-            at_most(row.coverage_80_high, percent),
-        ]
-        for row in proof.every_group
-    ]
-    return Table("Bounds for every group", columns, rows)
+    chain: Cells[Bound] = {numeric("by the paper's chain"): lambda b: at_most(b.chain)}
+    cells: Cells[Bound] = {
+        Column("every group of at least"): lambda b: f"{in_full(b.mass)} of people",
+        numeric("off by at most (points)"): lambda b: at_most(b.group_error),
+        **(chain if has_chain else {}),
+        numeric("80% interval holds at least"): lambda b: at_least(b.coverage_80_low, percent),
+        numeric("at most"): lambda b: at_most(b.coverage_80_high, percent),
+    }
+    return Table.of("Bounds for every group", proof.every_group, cells)
 
 
 def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
@@ -103,19 +98,14 @@ def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
     note = (
         f"Shown are the {NAMED} of {whole(len(bounds))} groups, those off by most for sure first."
     )
-    titles = ("rows", "measured (points)", "at least", "at most")
-    rows: list[Sequence[Cell]] = [
-        [
-            str(row.group),
-            Value(whole(row.n), order=row.n),
-            Value(points(row.error), order=row.error),
-            Value(at_least(row.low), order=row.low),
-            Value(at_most(row.high), order=row.high),
-        ]
-        for row in shown
-    ]
-    columns = [Column("group"), *map(numeric, titles)]
-    table = Table("Bounds for named groups", columns, rows, search="Find a named group")
+    cells: Cells[NamedBound] = {
+        Column("group"): lambda b: str(b.group),
+        numeric("rows"): lambda b: Value(whole(b.n), order=b.n),
+        numeric("measured (points)"): lambda b: Value(points(b.error), order=b.error),
+        numeric("at least"): lambda b: Value(at_least(b.low), order=b.low),
+        numeric("at most"): lambda b: Value(at_most(b.high), order=b.high),
+    }
+    table = Table.of("Bounds for named groups", shown, cells, search="Find a named group")
     return [Paragraph(note), table] if len(bounds) > NAMED else [table]
 
 
@@ -202,7 +192,7 @@ def _oracle_tip(row: WorstGroup) -> str:
 def _certified_tip(row: WorstGroup) -> str:
     return (
         f"Certified: every group of at least {in_full(row.mass)} of people is off by at most"
-        f" {at_most(or_zero(row.certified))} points."
+        f" {at_most(row.certified)} points."
     )
 
 
@@ -218,18 +208,14 @@ def _learned_point(found: LearnedFinding) -> Point:
 
 
 def _oracle_table(findings: Findings) -> Table:
-    is_proven = findings.bound is not None
-    titles = ["rows", "off by (points)", "if calibrated"]
-    titles += ["certified, at most"] if is_proven else []
-    rows: list[Sequence[Cell]] = [
-        [
-            in_full(row.mass),
-            whole(row.n),
-            points(row.error),
-            Value(points(row.null_mean), band(points, row.null_low, row.null_high)),
-            *([at_most(row.certified)] if is_proven else []),
-        ]
-        for row in findings.worst_groups
-    ]
-    columns = [Column("share of people"), *map(numeric, titles)]
-    return Table("Worst groups picked in hindsight", columns, rows)
+    proven: Cells[WorstGroup] = {numeric("certified, at most"): lambda w: at_most(w.certified)}
+    cells: Cells[WorstGroup] = {
+        Column("share of people"): lambda w: in_full(w.mass),
+        numeric("rows"): lambda w: whole(w.n),
+        numeric("off by (points)"): lambda w: points(w.error),
+        numeric("if calibrated"): lambda w: Value(
+            points(w.null_mean), band(points, w.null_low, w.null_high)
+        ),
+        **(proven if findings.bound else {}),
+    }
+    return Table.of("Worst groups picked in hindsight", findings.worst_groups, cells)

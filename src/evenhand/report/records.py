@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from evenhand._format import is_known
+from evenhand._format import in_full, is_known
 
 Values = Mapping[str, Any]
 """An audit as plain values, or a row of one of its tables."""
@@ -110,6 +110,22 @@ class Leak:
     column: str | None
     apart: Number
     rank_correlation: Number
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A bin of the histogram of PITs with its band under calibration."""
+
+    start: float
+    end: float
+    share: Number
+    low: Number
+    high: Number
+
+    @property
+    def range(self) -> str:
+        """The bin in words."""
+        return f"{in_full(self.start)} to {in_full(self.end)}"
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,9 @@ def how_off(group: GroupFinding, unit: str) -> str:
         return POSSIBLE_LEAK
     if group.is_off:
         return off_in_words(group, unit)
+    if not group.is_tested:
+        # the direction is all that is known, as of a possible leak
+        return str(group.direction or "-")
     if not group.is_mean_off:
         return NOT_OFF
     # a mean that is off by its own band is worth a look even where the group, judged with all

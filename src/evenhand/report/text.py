@@ -9,7 +9,7 @@ from evenhand._table import WIDTH, Table, wrapped
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart
 from evenhand.report.document import Bullets, Details, Document, Heading, Pair, Paragraph, Part
-from evenhand.report.findings import findings_of
+from evenhand.report.judging import findings_of
 from evenhand.report.notes import Note
 from evenhand.report.records import Values
 

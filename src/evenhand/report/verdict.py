@@ -165,7 +165,7 @@ def _proof_sentence(findings: Findings, bound: Bound) -> str:
     level = confidence_in_full(findings.proof.confidence)
     opening = f"For every group of at least {mass} of people, "
     off = (
-        f"stated chances are off by at most {at_most(or_zero(bound.group_error))} percentage points"
+        f"stated chances are off by at most {at_most(bound.group_error)} percentage points"
         " averaged over all levels"
     )
     covered = or_zero(bound.coverage_80_low)

@@ -1,0 +1,220 @@
+"""Judgements on the groups of an audit, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from evenhand._format import is_known
+from evenhand.certificates import DRAWS_ONLY
+from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
+from evenhand.report.measures import units_of
+from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
+from evenhand.report.records import (
+    Bound,
+    Leak,
+    NamedBound,
+    Number,
+    Proof,
+    Question,
+    Score,
+    Values,
+    WorstGroup,
+    estimate,
+    or_zero,
+    records,
+    without_nan,
+)
+from evenhand.search import HIGHER, LOWER, MIXED, NARROW, WIDE
+
+ADJUSTED_LEVEL = 0.05
+"""Adjusted p-value below which a group is reported as off."""
+
+LEAST_REPORTED = 0.0005
+"""Least bound that is reported: a smaller one would read as 0.0 points."""
+
+MASS = 0.2
+"""Size of the groups whose bounds the verdict names."""
+
+
+def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
+    """Judge the groups of an audit.
+
+    Parameters
+    ----------
+    audit : dict
+        `Audit.to_dict()`, or what `json.load` makes of an audit written as JSON.
+    notes : sequence of Note
+        `Audit.notes`; JSON holds only their sentences.
+    """
+    audit = without_nan(audit)
+    judge = _Judge(audit)
+    everyone = tuple(judge.everyone(row) for row in audit["groups"][:1])
+    named = tuple(map(judge.named, audit["groups"][1:]))
+    scanned = tuple(map(judge.scanned, audit["scan"]))
+    named_off = sorted(
+        (group for group in named if group.is_off),
+        key=lambda group: (-group.least, -or_zero(group.error.value)),
+    )
+    proof = _proof_of(audit)
+    return Findings(
+        values=audit,
+        unit=units_of(audit.get("target")),
+        everyone=everyone[0] if everyone else None,
+        named=named,
+        scanned=scanned,
+        learned=tuple(map(_learned, audit["learned"])),
+        named_off=tuple(named_off),
+        scanned_off=tuple(_distinct(g for g in scanned if g.is_off and g.name not in judge.taken)),
+        worst_groups=records(WorstGroup, audit["worst_groups"]),
+        proof=proof,
+        assumptions=_limits_of(audit, "assumptions"),
+        not_covered=_limits_of(audit, "not_covered"),
+        scores=records(Score, audit["scores"]),
+        leaks=records(Leak, audit.get("possible_leaks")),
+        why_no_scan=notes_of(notes, *NO_SCAN),
+        has_features=bool(audit["learned"] or notes_of(notes, NoteKind.COLUMN_NOT_SCANNED)),
+    )
+
+
+class _Judge:
+    """Judgements of groups by the scan and the certificate, which hold for all groups at once."""
+
+    def __init__(self, audit: Values) -> None:
+        certified = (audit["certificate"] or {}).get("groups", [])
+        self.least = {row["group"]: or_zero(row["low"]) for row in certified}
+        self.p_values = {row["group"]: row["p_adjusted"] for row in reversed(audit["scan"])}
+        self.joint = self.p_values, self.least
+        # a named group may be a value of a feature, and the same rows are tested once
+        self.taken = {name for row in audit["groups"] for name in (row["group"], _scan_name(row))}
+
+    def everyone(self, row: Values) -> GroupFinding:
+        # all people are one group, not one of many: their own band is evidence as well
+        least = max(or_zero(row["error_low"]), self.least.get(row["group"], 0.0))
+        least = least if least > LEAST_REPORTED else 0.0
+        return _finding(row, _estimated_direction(row), bool(least), least, is_named=True)
+
+    def named(self, row: Values) -> GroupFinding:
+        name, scanned_as = row["group"], _scan_name(row)
+        p_adjusted = self.p_values.get(scanned_as)
+        least = self._least(name, scanned_as, or_zero(row["error_low"]))
+        # either suffices; a band of a group alone counts only where no joint judgement is known
+        is_joint = any(one in table for one in (name, scanned_as) for table in self.joint)
+        is_off = _is_significant(p_adjusted) or (
+            (self.least.get(name, 0.0) if is_joint else or_zero(row["error_low"])) >= LEAST_REPORTED
+        )
+        is_judged = not row["too_small"] and not row.get("possible_leak")
+        direction = _estimated_direction(row)
+        return _finding(row, direction, is_judged and is_off, least, p_adjusted, is_named=True)
+
+    def scanned(self, row: Values) -> GroupFinding:
+        name, p_adjusted = row["group"], row["p_adjusted"]
+        least = self._least(name, name, 0.0)
+        is_off = _is_significant(p_adjusted)
+        found = _finding(row, row["direction"], is_off, least, p_adjusted)
+        return replace(found, is_tested=is_known(p_adjusted))
+
+    def _least(self, name: str, scanned_as: str, own: float) -> float:
+        # a scanned group has a p-value for all groups at once; its own band would claim more
+        least = self.least.get(name, 0.0 if scanned_as in self.p_values else own)
+        return least if least >= LEAST_REPORTED else 0.0
+
+
+def _finding(
+    row: Values,
+    direction: str | None,
+    is_off: bool,
+    least: float,
+    p_adjusted: Number = None,
+    *,
+    is_named: bool = False,
+) -> GroupFinding:
+    return GroupFinding(
+        name=str(row.get("group", "")),
+        n=row["n"],
+        error=estimate(row, "error"),
+        bias=estimate(row, "bias"),
+        coverage_80=estimate(row, "coverage_80"),
+        coverage_90=estimate(row, "coverage_90"),
+        direction=direction,
+        is_off=is_off,
+        least=least,
+        p_adjusted=p_adjusted,
+        is_named=is_named,
+        is_too_small=bool(row.get("too_small")),
+        is_possible_leak=bool(row.get("possible_leak")),
+        features=tuple(map(str, row.get("features") or ())),
+        column=row.get("column"),
+    )
+
+
+def _learned(row: Values) -> LearnedFinding:
+    low = or_zero(row["low"])
+    return LearnedFinding(
+        group=_finding(row, row["direction"], low >= LEAST_REPORTED, low),
+        mass=row["mass"],
+        n_judged=row["n_judged"],
+        low=row["low"],
+        p_value=row["p_value"],
+        description=row["description"] or "",
+        description_share=row["description_share"],
+    )
+
+
+def _estimated_direction(row: Values) -> str:
+    """Return the direction of a named group's error, from its mean PIT and coverage."""
+    mean = row["mean_pit"]
+    # a mean PIT away from 1/2 is an error of at least that much: is it most of the error
+    if is_known(mean) and abs(mean - 0.5) >= max(or_zero(row["error"]) / 2, 1e-9):
+        return LOWER if mean < 0.5 else HIGHER
+    # the level explains little of it; the spread does where the band of coverage leaves out 80%
+    if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
+        return NARROW
+    if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
+        return WIDE
+    return MIXED
+
+
+def _scan_name(row: Values) -> str:
+    """Return the name that the scan has for the rows of a group."""
+    return str(row.get("scanned_as") or row["group"])
+
+
+def _is_significant(p_adjusted: Number) -> bool:
+    return p_adjusted is not None and is_known(p_adjusted) and p_adjusted < ADJUSTED_LEVEL
+
+
+def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:
+    # the same rows may have several names, as where two features split people alike: equal size
+    # and error identify them
+    found: dict[tuple[int, Number], GroupFinding] = {}
+    for group in groups:
+        found.setdefault((group.n, group.error.value), group)
+    return found.values()
+
+
+def _proof_of(audit: Values) -> Proof | None:
+    proof = audit["certificate"]
+    if proof is None:
+        return None
+    bounds = records(Bound, proof["every_group"])
+    # one PIT per person proves nothing for groups that were not named
+    is_proven = audit["is_randomized"] and audit["n_draws"] > 1
+    known = [bound for bound in bounds if is_proven and is_known(bound.group_error)]
+    return Proof(
+        **{
+            key: proof[key]
+            for key in ("confidence", "method", "n_samples", "n_draws", "average_error")
+        },
+        groups=records(NamedBound, proof["groups"]),
+        every_group=bounds,
+        questions=records(Question, proof["questions"]),
+        bound=min(known, key=lambda bound: abs(bound.mass - MASS), default=None),
+    )
+
+
+def _limits_of(audit: Values, key: str) -> tuple[str, ...]:
+    """Return the assumptions or limits of a proof, without those on draws if there are none."""
+    # an audit read from JSON has its limits as the certificate prints them, and nothing else
+    texts = map(str, (audit["certificate"] or {}).get(key, []))
+    return tuple(text for text in texts if audit["is_randomized"] or text not in DRAWS_ONLY)
