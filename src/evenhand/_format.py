@@ -1,6 +1,9 @@
-"""Numbers as text. Bounds are rounded away from the claim, so that a printed bound is valid.
+"""Numbers as text: one way to print a share, an error, a bound, an interval or a given number.
 
-Rounding is that of decimals, not of binary fractions: 0.1075 is 10.75%.
+`percent`, `points`, `nats`, `number` and, in sentences, `plain_number` write estimates. `at_most`,
+`at_least` and `band` write bounds and intervals with one of these, rounded away from the claim, so
+that a printed bound is valid. `in_full` writes numbers that were given. Rounding is that of
+decimals, not of binary fractions: 0.1075 is 10.75%.
 """
 
 from __future__ import annotations
@@ -10,13 +13,13 @@ import math
 import reprlib
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 Toward = Literal["nearest", "down", "up"]
 """Estimates are rounded to the nearest; lower ends of intervals and lower bounds down, upper up."""
 
 Show = Callable[[float | None, Toward], str]
-"""Writes a number that may be unknown: `percent`, `whole_percent`, `points`, `nats` or `number`."""
+"""Writes a number that may be unknown: `percent`, `points`, `nats`, `number` or `plain_number`."""
 
 RULES = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
@@ -82,7 +85,7 @@ def _fact(value: Any) -> str:
     return shown.repr(value)
 
 
-def is_known(value: float | None) -> bool:
+def is_known(value: float | None) -> TypeGuard[float]:
     """Whether there is a finite value."""
     return value is not None and math.isfinite(value)
 
@@ -109,7 +112,7 @@ def in_full(share: float | None) -> str:
     >>> in_full(0.2), in_full(0.125), in_full(1 / 3)
     ('20%', '12.5%', '33.34%')
     """
-    return _percent_in_full(share, "up") if share is not None and is_known(share) else UNKNOWN
+    return _percent_in_full(share, "up") if is_known(share) else UNKNOWN
 
 
 def points_in_full(share: float) -> str:
@@ -122,21 +125,10 @@ def percent(share: float | None, toward: Toward = "nearest", decimals: int = 1) 
 
     Examples
     --------
-    >>> percent(0.8049), percent(0.8041, "up"), percent(None)
-    ('80.5%', '80.5%', '-')
+    >>> percent(0.8049), percent(0.8041, "up"), percent(0.8041, decimals=0), percent(None)
+    ('80.5%', '80.5%', '80%', '-')
     """
     return _fixed(share, decimals, toward, unit=100) + ("%" if is_known(share) else "")
-
-
-def whole_percent(share: float | None, toward: Toward = "nearest") -> str:
-    """Write an estimated share without decimals.
-
-    Examples
-    --------
-    >>> whole_percent(0.8049), whole_percent(0.8041, "up")
-    ('80%', '81%')
-    """
-    return percent(share, toward, decimals=0)
 
 
 def points(share: float | None, toward: Toward = "nearest") -> str:
@@ -163,18 +155,11 @@ def number(value: float | None, toward: Toward = "nearest") -> str:
     >>> number(0.12345), number(12.345), number(1234.5), number(0.00012345, "up")
     ('0.123', '12.3', '1,234', '0.00013')
     """
-    if value is None or not is_known(value):
-        return UNKNOWN
-    size = abs(value)
-    if size >= 1000:
-        return _fixed(value, 0, toward)
-    if size >= 10:
+    if is_known(value) and 0 < abs(value) < 0.001:
+        return f"{_digits(value, 2, toward):.2g}"
+    if is_known(value) and 10 <= abs(value) < 1000:
         return plain_number(value, toward)
-    return (
-        _fixed(value, 3, toward)
-        if size == 0 or size >= 0.001
-        else f"{_digits(value, 2, toward):.2g}"
-    )
+    return _fixed(value, 3 if is_known(value) and abs(value) < 10 else 0, toward)
 
 
 def plain_number(value: float | None, toward: Toward = "nearest") -> str:
@@ -185,7 +170,7 @@ def plain_number(value: float | None, toward: Toward = "nearest") -> str:
     >>> plain_number(7951.2), plain_number(0.31049)
     ('7,950', '0.31')
     """
-    return UNKNOWN if value is None or not is_known(value) else f"{_digits(value, 3, toward):,.10g}"
+    return f"{_digits(value, 3, toward):,.10g}" if is_known(value) else UNKNOWN
 
 
 def at_most(value: float | None, show: Show = points) -> str:
@@ -204,8 +189,8 @@ def at_least(value: float | None, show: Show = points) -> str:
 
     Examples
     --------
-    >>> at_least(0.7489), at_least(0.7489, whole_percent)
-    ('74.8', '74%')
+    >>> at_least(0.7489), at_least(0.7489, percent)
+    ('74.8', '74.8%')
     """
     return show(value, "down")
 
@@ -218,8 +203,8 @@ def band(show: Show, low: float | None, high: float | None) -> str:
     >>> band(points, 0.1234, 0.1234), band(points, None, 0.2)
     ('12.3 to 12.4', '-')
     """
-    known = is_known(low) and is_known(high)
-    return f"{at_least(low, show)} to {at_most(high, show)}" if known else UNKNOWN
+    are_known = is_known(low) and is_known(high)
+    return f"{at_least(low, show)} to {at_most(high, show)}" if are_known else UNKNOWN
 
 
 def p_value(value: float | None, equals: str = "") -> str:
@@ -230,9 +215,7 @@ def p_value(value: float | None, equals: str = "") -> str:
     >>> p_value(0.01231), p_value(1e-9), p_value(1e-9, "= "), p_value(0.5, "= ")
     ('0.0124', '<0.0001', '< 0.0001', '= 0.5000')
     """
-    if value is None or not is_known(value):
-        return equals + UNKNOWN
-    if value < LEAST_P:
+    if is_known(value) and value < LEAST_P:
         return ("< " if equals else "<") + f"{LEAST_P:.4f}"
     return equals + _fixed(value, 4, "up")
 
@@ -255,9 +238,9 @@ def count(n: int, noun: str, plural: str = "") -> str:
 
 def _fixed(value: float | None, decimals: int, toward: Toward, unit: float = 1) -> str:
     """Write `unit * value` with so many decimals, thousands with commas."""
-    if value is None or not is_known(value):
-        return UNKNOWN
-    return f"{_rounded(value, decimals, unit, toward):,.{decimals}f}"
+    return (
+        f"{_rounded(value, decimals, unit, toward):,.{decimals}f}" if is_known(value) else UNKNOWN
+    )
 
 
 def _rounded(value: float, decimals: int, unit: float, toward: Toward) -> Decimal:

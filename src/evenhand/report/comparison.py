@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evenhand._format import at_most, in_full, nats, number, points, whole_percent
+from evenhand._format import at_most, in_full, nats, number, percent, points
 from evenhand._table import Column, Table, numeric
 from evenhand.report.measures import UNITS, Measure
 
@@ -96,9 +96,9 @@ def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
         return f"{ratio:.1f} times as {plain}"
     if abs(ratio - 1) < 0.005:
         return f"about as {plain}"
-    return f"{whole_percent(abs(ratio - 1))} {more if ratio > 1 else less}"
+    return f"{percent(abs(ratio - 1), decimals=0)} {more if ratio > 1 else less}"
 
 
 def _points(share: float) -> str:
     # two digits suffice to compare estimates: 9.9, then 10
-    return whole_percent(share).removesuffix("%") if share >= 0.0995 else points(share)
+    return percent(share, decimals=0).removesuffix("%") if share >= 0.0995 else points(share)

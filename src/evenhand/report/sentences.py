@@ -8,9 +8,9 @@ from evenhand._format import (
     in_full,
     is_known,
     p_value,
+    percent,
     plain_number,
     points,
-    whole_percent,
 )
 from evenhand.report.document import Sentence
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
@@ -137,7 +137,7 @@ def _in_all(findings: Findings) -> Sentence | None:
 def learned_in_words(found: LearnedFinding) -> str:
     """Return the conditions that nearly define a learned group, or its main features."""
     if found.description:
-        share = whole_percent(or_zero(found.description_share))
+        share = percent(or_zero(found.description_share), decimals=0)
         return f"nearly: {found.description}, {share} of people"
     features = found.group.features
     return f"by {', '.join(features)}" if features else "no short rule"
@@ -206,7 +206,9 @@ def _leak_sentence(leak: Leak) -> Sentence:
     if is_known(leak.rank_correlation):
         why = "its rank correlation with the outcome is above 0.99 and above that of the forecasts"
     else:
-        why = f"it differs from a range of outcomes in {whole_percent(leak.apart)} of the rows"
+        why = (
+            f"it differs from a range of outcomes in {percent(leak.apart, decimals=0)} of the rows"
+        )
     rest = f" may be defined by the outcome: {why}. "
     rest += "Groups must be known before the outcome: unless this one was, it is no finding."
     return Sentence(f"Possible leak: {kind} ", str(leak.column or leak.name), rest)

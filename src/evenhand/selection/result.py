@@ -19,8 +19,8 @@ from evenhand._format import (
     nats,
     number,
     one_line,
+    percent,
     points,
-    whole_percent,
 )
 from evenhand._table import Column, Table
 from evenhand._validate import Ints
@@ -213,7 +213,7 @@ class Selection(Summarized):
         compared = "wider" if self.wider >= 0 else "narrower"
         lines.append(
             f"Price: {nats(self.price)} of log score on these people; 80% prediction intervals"
-            f" are {whole_percent(abs(self.wider))} {compared} on average."
+            f" are {percent(abs(self.wider), decimals=0)} {compared} on average."
         )
         limit = at_least(self.limit, nats)
         # as printed: a difference in the third decimal is noise
