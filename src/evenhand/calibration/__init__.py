@@ -1,4 +1,4 @@
-"""Calibration of PITs: errors with bands, scores, histogram and counts. No model is seen here."""
+"""Calibration of PITs: errors with confidence bands, scores, histograms and counts."""
 
 from __future__ import annotations
 

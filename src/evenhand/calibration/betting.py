@@ -1,4 +1,4 @@
-"""Upper bound for the mean of the worst share of people, by betting (method: proof)."""
+"""Upper bound for the CVaR by betting (method: proof)."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from evenhand.draws import RandomState, generator
 def betting_cvar(
     values: Floats, mass: float, top: float, confidence: float, random_state: RandomState = None
 ) -> float:
-    """Upper bound for the mean of the worst `mass`, for one mass, by betting against larger means.
+    """Upper bound for the mean of the worst `mass`, for a single mass, by betting.
 
-    A bettor stakes on `(V - q)_+` staying under `mass * (tau - q)`, where `q` and the stakes depend
-    on rows already seen. If the mean of the worst `mass` were `tau` or more, no stakes could be
-    expected to gain, whatever `q` (Rockafellar & Uryasev 2000); so where the capital ever reaches
-    `1 / (1 - confidence)`, `tau` is refuted (Ville).
+    To test the hypothesis that the mean of the worst `mass` is at least `tau`, a bettor stakes
+    capital on `(V - q)_+` being below `mass * (tau - q)`, where `q` and the stakes depend on
+    earlier rows only. Under the hypothesis no stake has a positive expected gain, whatever `q`
+    (Rockafellar & Uryasev 2000). If the capital ever reaches `1 / (1 - confidence)`, `tau` is
+    therefore rejected (Ville's inequality). The bound is the smallest rejected `tau`.
 
     Parameters
     ----------
     values : ndarray of shape (n,)
         Independent values between 0 and `top`.
     mass : float
-        The one share of people, 0 < mass <= 1.
+        Share of people, 0 < mass <= 1.
     top : float
         Largest possible value.
     confidence : float
         Probability that the bound holds.
     random_state : int, generator or None
-        Of the order of the rows, which must not depend on the values.
+        Seed for the order of the rows, which must not depend on the values.
 
     Examples
     --------
@@ -42,34 +43,34 @@ def betting_cvar(
     excess = np.maximum(order - pivots, 0.0)
     goal = -np.log1p(-confidence)
 
-    def is_refuted(tau: float) -> bool:
+    def is_rejected(tau: float) -> bool:
         gains = np.log1p(-stakes * (excess - mass * (tau - pivots)))
         return bool(np.cumsum(gains).max() >= goal)
 
-    # stakes do not depend on tau, so the capital rises with it: bisection finds the least tau that
-    # is refuted
+    # stakes do not depend on tau, so the capital increases with tau and bisection finds the
+    # smallest rejected tau
     low = 0.0
     high = top
-    if not is_refuted(high):
+    if not is_rejected(high):
         return top
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if is_refuted(middle) else (middle, high)
+        low, high = (low, middle) if is_rejected(middle) else (middle, high)
     return high
 
 
 def _bets(order: Floats, mass: float, top: float, confidence: float) -> tuple[Floats, Floats]:
-    """Pivot and stake of each row, shape (n,), from the rows before it."""
+    """Return the pivot and stake of each row, shape (n,), computed from the rows before it."""
     n = order.size
-    # the stake at which capital is expected to grow most by row n, were the excess normal
+    # the stake with the largest expected growth of capital over n rows if the excess were normal
     unit = np.sqrt(-2 * np.log1p(-confidence) / n)
     pivots = np.empty(n)
     stakes = np.empty(n)
     start = 0
     while start < n:
-        # bets are set anew whenever the rows seen have grown by a twentieth
+        # pivots and stakes are updated whenever the number of rows seen has grown by 5%
         stop = min(n, max(start + 1, int(start * 1.05)))
-        # two rows at the ends stand in for what is not known at the start
+        # two pseudo-rows at the ends of the range give the first bets a spread
         seen = np.concatenate(([0.0, top], order[:start]))
         pivot = 0.0 if mass == 1 else float(np.quantile(seen, 1 - mass))
         spread = float(np.maximum(seen - pivot, 0.0).std())

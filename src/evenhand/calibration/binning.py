@@ -1,4 +1,4 @@
-"""Bins of the PITs of a block of people (method: proof)."""
+"""Binned counts of the PITs of a block of people (method: proof)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evenhand.draws import RandomState, generator
 Whole = TypeVar("Whole", np.int32, np.intp)
 
 BLOCK_PITS = 1 << 15
-"""PITs binned at once: these and their temporaries stay in the cache of the processor."""
+"""Number of PITs binned at once: they and their temporaries fit into the processor's cache."""
 
 
 def count_pits(
@@ -36,29 +36,29 @@ def count_pits(
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws.
+        PITs between 0 and 1: rows are people, columns are draws.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
-        Draws that people share are refused; those of people in different blocks are not compared.
+        Draws that people of this block share are refused; blocks are not compared.
     levels : iterable of float, default (0.8, 0.9)
-        Levels of central intervals whose coverage will be asked for.
+        Nominal levels of the central intervals whose coverage is counted.
     groups : DataFrame, Series, or dict of name to mask of shape (n,), optional
-        Groups named before the rows were seen. In one block a group may have no rows: its counts
-        are zeros.
+        Groups named before the rows were seen. A group may have no rows in a block: its counts are
+        then zero.
     random_state : int, generator or None
-        Of the draw chosen per person. Give one and the same generator to all blocks: with it they
-        choose as the whole table at once would; with one and the same number people in different
-        blocks would depend on each other.
+        Seed for the draw chosen per person. Pass the same generator to all blocks: the result then
+        equals that of the whole table. With the same integer, people in different blocks would not
+        be independent.
 
     Returns
     -------
     PITCounts
-        Of all rows, with those of the groups in `groups`, in their order.
+        Counts of all rows; the attribute `groups` contains those of the groups, in their order.
 
     Raises
     ------
     InputError
-        If the input does not fit, or could not carry a guarantee.
+        If the input is invalid or cannot support a guarantee.
 
     Examples
     --------
@@ -71,12 +71,12 @@ def count_pits(
     pits = as_pits(pit, r)
     n = pits.n_samples
     m = pits.n_draws
-    masks = check_groups(groups, n, is_block=True)  # other blocks may have some
+    masks = check_groups(groups, n, is_block=True)  # a group may have all its rows in other blocks
     shares = [check_fraction("level", level) for level in levels]
     if pits.draws is not None:
         check_own_draws(pits.draws)
     place = np.arange(n), generator(random_state).integers(m, size=n)
-    # every row is binned once; groups count the bins of their rows
+    # every row is binned once; the counts of a group reuse the bins of its rows
     bins, error, inside = _binned(pits.matrix, shares)
     gap = None
     if pits.draws is not None:
@@ -88,7 +88,7 @@ def count_pits(
 
 @dataclass(frozen=True)
 class _BinnedRows:
-    """The bin of each PIT, of each person's one PIT, error and gap; draws inside, by level."""
+    """Bins of PITs, of one PIT per person, of errors and gaps; draws inside intervals, by level."""
 
     pit: NDArray[np.int32]
     one_draw: NDArray[np.int32]
@@ -97,7 +97,7 @@ class _BinnedRows:
     inside: Mapping[float, NDArray[np.intp]]
 
     def take(self, mask: NDArray[np.bool_]) -> _BinnedRows:
-        """Return some people."""
+        """Return the bins of the people in a mask."""
         rows = np.flatnonzero(mask)
         gap = None if self.gap is None else self.gap[rows]
         inside = {level: counts[rows] for level, counts in self.inside.items()}
@@ -105,7 +105,7 @@ class _BinnedRows:
         return _BinnedRows(pit, self.one_draw[rows], self.error[rows], gap, inside)
 
     def counts(self) -> PITCounts:
-        """Count them."""
+        """Count the people in each bin."""
         m = self.pit.shape[1]
         return PITCounts(
             m,
@@ -120,19 +120,19 @@ class _BinnedRows:
 def _binned(
     matrix: Floats, levels: list[float]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], dict[float, NDArray[np.intp]]]:
-    """Bins of PITs, (n, m), and of pathwise errors, (n,), and draws inside each level, (n,)."""
+    """Return bins of PITs, (n, m), of pathwise errors, (n,), and draws inside each level, (n,)."""
     n, m = matrix.shape
     bins = np.empty((n, m), dtype=np.int32)
     error = np.empty(n)
     inside = {level: np.empty(n, dtype=np.intp) for level in levels}
     edges = np.arange(PIT_BINS + 1) / PIT_BINS
-    edges[0] = -1.0  # a PIT of 0 belongs to the first bin
+    edges[0] = -1.0  # the first bin includes PITs of 0
     size = max(1, BLOCK_PITS // m)
     for start in range(0, n, size):
         part = slice(start, start + size)
         block = matrix[part]
         # products such as PIT_BINS * (k / PIT_BINS) are rounded to either side of k: a PIT at or
-        # below the lower edge of its bin goes one bin down
+        # below the lower edge of its bin belongs to the bin below
         own = bins[part]
         own[...] = block * PIT_BINS
         own -= block <= edges.take(own)
@@ -143,7 +143,7 @@ def _binned(
 
 
 def _bins_of(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:
-    """Bins of [0, top] where their number is a power of two, so that the product is exact."""
+    """Return bins of [0, top]; their number is a power of two, so that the product is exact."""
     return np.asarray(np.clip(np.ceil(values * (n_bins / top)) - 1, 0, n_bins - 1), dtype=np.int32)
 
 

@@ -1,7 +1,7 @@
-"""Counts of PITs in bins, which add up, for tables that do not fit into memory (method: proof).
+"""Additive counts of PITs in bins, for tables that do not fit into memory (method: proof).
 
-Bins are open to the left and closed to the right, and the first also holds 0: the count at or below
-an edge is exact.
+Bins are open on the left and closed on the right, and the first also contains 0: the count at or
+below an edge is exact.
 """
 
 from __future__ import annotations
@@ -21,50 +21,52 @@ from evenhand.calibration.distances import binned_distance
 Ints = NDArray[np.int64]
 
 PIT_BINS = 6400
-"""Bins of [0, 1] for PITs: a multiple of 20 and of 64, so that levels such as 0.05 are edges."""
+"""Number of bins of [0, 1] for PITs: a multiple of 20 and 64, so that levels like 0.05 are edges.
+"""
 
 ERROR_BINS = 8192
-"""Bins of [0, 1/2] for pathwise errors."""
+"""Number of bins of [0, 1/2] for pathwise errors."""
 
 GAP_BINS = 8192
-"""Bins of [0, 1] for `|h[x, r](y) - r|`."""
+"""Number of bins of [0, 1] for `|h[x, r](y) - r|`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PITCounts:
-    """Counts of the PITs of some people and of groups of them.
+    """Counts of the PITs of people, and of the PITs of named groups among them.
 
-    Counts of two blocks of people add up to those of both, group by group.
+    The sum of the counts of two disjoint blocks of people is the counts of both blocks, also for
+    each group.
 
     Parameters
     ----------
     n_draws : int
-        Draws per person.
+        Number of draws per person.
     pit : ndarray of int64, shape (6400,)
         PITs of all draws, in equal bins of [0, 1].
     one_draw : ndarray of int64, shape (6400,)
-        One PIT per person, its draw chosen at random, in the same bins.
+        One PIT per person, at a draw chosen at random, in the same bins.
     error : ndarray of int64, shape (8192,)
-        People by their pathwise errors, in equal bins of [0, 1/2].
+        People by pathwise error, in equal bins of [0, 1/2].
     gap : ndarray of int64, shape (8192,), or None
-        People by `|h[x, r](y) - r|` of the same one draw, in equal bins of [0, 1]; None if draws
+        People by `|h[x, r](y) - r|` at the same draw, in equal bins of [0, 1]; None if the draws
         are not known.
     inside : mapping of float to ndarray of int64, shape (n_draws + 1,)
-        For each level, people by how many of their draws' central intervals hold the outcome.
+        For each level, people by the number of draws whose central interval covers the outcome.
     groups : mapping of str to PITCounts, optional
-        Of named groups of the same people; there may be nobody in a group.
+        Counts of named groups of the same people. A group may be empty.
 
     Raises
     ------
     InputError
-        If the arrays are not counts of one and the same people, or a group has other people.
+        If the arrays are not counts of the same people, or a group contains other people.
 
     Examples
     --------
     >>> from evenhand.calibration import count_pits
     >>> first = count_pits([[0.2, 0.6]], levels=(0.5,))
     >>> both = first + count_pits([[0.3, 0.7]], levels=(0.5,))
-    >>> both.n_samples, both.inside[0.5]  # one of two draws, and both
+    >>> both.n_samples, both.inside[0.5]  # one person with one of two draws inside, one with both
     (2, array([0, 1, 1]))
     """
 
@@ -82,21 +84,22 @@ class PITCounts:
         for name, counts, bins, total in self._arrays():
             if counts.shape != (bins,) or counts.dtype != np.int64:
                 got = f"{counts.dtype} of shape {counts.shape}"
-                raise bad_input(name, f"be {bins} counts of type int64", got)
+                raise bad_input(name, f"be an array of {bins} counts of type int64", got)
             if counts.min() < 0 or counts.sum() != total * n:
-                rule = f"hold counts that add up to {total * n}, of {n} people"
-                got = f"a sum of {counts.sum()} and a least one of {counts.min()}"
+                rule = f"be counts of at least 0 that add up to {total * n} for {n} people"
+                got = f"a sum of {counts.sum()} and a minimum of {counts.min()}"
                 raise bad_input(name, rule, got)
-        # counts of other people would make a group's bounds false: such a group shows where one of
-        # its bins holds more people than that of everybody
+        # counts of other people would make a group's bounds false; they are detected if one bin
+        # contains more people of the group than of all people
         for name, group in self.groups.items():
-            if not self._holds(group):
-                remedy = "take both from the same calls of count_pits"
-                rule = "count some of the same people"
-                raise bad_input(f"groups[{name!r}]", rule, "others", remedy)
+            if not self._may_contain(group):
+                raise InputError(
+                    f"groups[{name!r}] contains people, draws or levels that the counts of all"
+                    " people do not contain; take both from the same calls of count_pits"
+                )
 
-    def _holds(self, group: PITCounts) -> bool:
-        """Whether other counts may be those of some of the same people."""
+    def _may_contain(self, group: PITCounts) -> bool:
+        """Whether other counts can be those of a subset of these people."""
         return self._kind == group._kind and all(
             (part <= whole).all()
             for (_, part, *_), (_, whole, *_) in zip(group._arrays(), self._arrays(), strict=True)
@@ -104,7 +107,7 @@ class PITCounts:
 
     @property
     def _kind(self) -> tuple[int, tuple[float, ...], bool]:
-        """What is counted of each person."""
+        """Quantities that are counted for each person."""
         return self.n_draws, self.levels, self.gap is not None
 
     def __repr__(self) -> str:
@@ -119,28 +122,30 @@ class PITCounts:
 
     @property
     def n_samples(self) -> int:
-        """People counted."""
+        """Number of people counted."""
         return int(self.one_draw.sum())
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Levels of the central intervals that were counted, rising."""
+        """Levels of the counted central intervals, in increasing order."""
         return tuple(sorted(self.inside))
 
     def __add__(self, other: PITCounts) -> PITCounts:
-        """Counts of both; raises InputError where they do not count the same things."""
+        """Return the counts of both; InputError if they do not count the same quantities."""
         if not isinstance(other, PITCounts):
             return NotImplemented
-        # a level or a group that one block did not count cannot be known of both
+        # a level or a group that only one block counted is unknown for both together
         for what, mine, others in (
             ("n_draws", self.n_draws, other.n_draws),
             ("levels", self.levels, other.levels),
-            ("known draws", self.gap is not None, other.gap is not None),
+            ("has_draws", self.gap is not None, other.gap is not None),
             ("groups", sorted(self.groups), sorted(other.groups)),
         ):
             if mine != others:
-                rule = "be the same in all counts that are added"
-                raise bad_input(what, rule, f"{mine} and {others}")
+                raise InputError(
+                    f"counts with different {what} cannot be added, got {mine} and {others}; count"
+                    " all blocks with the same arguments of count_pits"
+                )
         return PITCounts(
             self.n_draws,
             self.pit + other.pit,
@@ -166,12 +171,12 @@ class PITCounts:
         """Add up the counts of at least one block of people, in any order."""
         several = list(parts)
         if not several:
-            raise InputError("there are no counts to merge; give those of at least one block")
+            raise InputError("there are no counts to merge; give the counts of at least one block")
         return reduce(add, several)
 
     def _arrays(self) -> Iterator[tuple[str, Ints, int, int]]:
-        """Yield each array with its name, its length and how often it counts each person."""
-        # levels in one order, so that arrays of two counts can be paired
+        """Yield each array with its name, its length and the number of times it counts a person."""
+        # levels in a fixed order, so that the arrays of two counts can be paired
         yield "pit", self.pit, PIT_BINS, self.n_draws
         yield "one_draw", self.one_draw, PIT_BINS, 1
         yield "error", self.error, ERROR_BINS, 1
@@ -182,18 +187,19 @@ class PITCounts:
 
 
 def binned_error(counts: PITCounts) -> float:
-    """W1 calibration error from counts, within 1/12800 of the exact `calibration_error`.
+    """Return the W1 calibration error from counts, within 1/12800 of the exact error.
 
-    It is that of the distribution that is exact at the edges of bins and uniform within each. Where
-    PITs lie within their bin changes the error by no more than the distance between the two
-    distributions (triangle inequality). That is at most the sum, over bins, of the share in the bin
-    times the distance of a distribution on the bin to the uniform one on it; the latter is convex,
-    so it is largest for an atom, at an end: half of the width.
+    The result is the error of the distribution that is exact at the edges of the bins and uniform
+    within each bin. By the triangle inequality the positions of PITs within their bins change the
+    error by at most the distance between the two distributions. This distance is at most the sum,
+    over bins, of the share in the bin times the distance of a distribution on the bin to the
+    uniform distribution on it. The latter distance is convex in the distribution, so it is largest
+    for an atom at an end of the bin, where it is half of the bin's width.
 
     Parameters
     ----------
     counts : PITCounts
-        Of at least one person.
+        Counts of at least one person.
 
     Returns
     -------
@@ -207,5 +213,5 @@ def binned_error(counts: PITCounts) -> float:
     True
     """
     if counts.n_samples == 0:
-        raise bad_input("counts", "hold at least one person", "none")
+        raise bad_input("counts", "contain at least one person", "none")
     return binned_distance(counts.pit)

@@ -1,4 +1,4 @@
-"""Calibration errors of PITs: on average and for each person, with bands (method: objects)."""
+"""Calibration errors of PITs, overall and per person, with bands (method: objects)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from evenhand.calibration.pits import BLOCK_ROWS, PITs, as_pits
 from evenhand.draws import RandomState, generator
 
 BLOCK_PITS = 1 << 20
-"""PITs worked on at once, so that memory stays that of the PITs."""
+"""Number of PITs processed at once, so that temporaries need little memory."""
 
 GRID_POINTS = 200
-"""Levels at which resampled distributions are compared."""
+"""Number of levels at which resampled distributions are compared."""
 
 MOST_RESAMPLED_ROWS = 20_000
+"""Largest number of rows that are resampled; larger samples are subsampled first."""
 
 
 def calibration_error(
     pit: ArrayLike | PITs, p: float = 1.0, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Exact Wasserstein-`p` distance between the distribution of PITs and the uniform one.
+    """Return the exact Wasserstein-`p` distance between the distribution of PITs and uniform.
 
-    For `p = 1` it is the expected calibration error over all probability levels,
-    `integral_0^1 |P(PIT <= c) - c| dc`: 0 is perfect, 1/2 the worst.
+    For `p = 1` this is the expected calibration error (ECE) over all probability levels,
+    `integral_0^1 |P(PIT <= c) - c| dc`: 0 is perfect, 1/2 the largest possible error.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws.
+        PITs between 0 and 1: rows are people, columns are draws.
     p : float, default 1
         Order, finite and at least 1.
     sample_weight : array-like of shape (n,), optional
@@ -58,8 +59,8 @@ def calibration_error(
 
 
 def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> float:
-    """`W_p^p` of all PITs, a row's weight for each of its draws; one sort, all else in blocks."""
-    # in blocks, because a million people by 64 draws are half a gigabyte for each temporary
+    """Return `W_p^p` of all PITs; each draw of a row has the weight of the row."""
+    # in blocks: every temporary of a million people by 64 draws takes half a gigabyte
     count = matrix.size
     m = matrix.shape[1]
     values = np.sort(matrix, axis=None) if weights is None else matrix.ravel()
@@ -80,9 +81,10 @@ def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> fl
 
 
 def pathwise_errors(pit: ArrayLike | PITs) -> Floats:
-    """Exact W1 of each person's PITs over draws to uniform, shape (n,), between 0 and 1/2.
+    """Return each person's W1 distance between PITs over draws and uniform, shape (n,), 0 to 1/2.
 
-    With one column (a deterministic forecaster) it is `u^2/2 + (1-u)^2/2`, never below 1/4.
+    The distance is exact. With one column (a deterministic forecaster) it is
+    `u^2/2 + (1-u)^2/2`, which is at least 1/4.
 
     Examples
     --------
@@ -102,31 +104,31 @@ def error_band(
     n_resamples: int = 400,
     random_state: RandomState = None,
 ) -> tuple[float, float]:
-    """Approximate confidence band of the W1 calibration error, from resampled people.
+    """Return an approximate confidence band for the W1 calibration error, by bootstrap of people.
 
-    By the triangle inequality the error of a sample differs from the true one by at most the
-    distance between the two distributions of PITs; the bootstrap estimates that distance's
-    quantile. The band is a little wide near a true error of 0 and approximate; for a bound that
-    holds at any n use a certificate. Fewer than 30 rows are too few for a bootstrap: then the band
-    is the certificate's, from one draw of each row, or with weights 0 and 1/2.
+    By the triangle inequality the error of a sample differs from the true error by at most the
+    distance between the two distributions of PITs; the bootstrap estimates the quantile of that
+    distance. The band is approximate, and conservative near a true error of 0. For a bound that
+    holds at any sample size use a certificate. Fewer than 30 rows are too few for a bootstrap: the
+    band is then that of the certificate, from one draw per row, or 0 to 1/2 if there are weights.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs; rows are resampled whole.
+        PITs; the draws of a person are resampled together.
     confidence : float, default 0.95
-        Two-sided level.
+        Two-sided confidence level.
     sample_weight : array-like of shape (n,), optional
         Weights of the people.
     n_resamples : int, default 400
-        Bootstrap samples.
+        Number of bootstrap samples.
     random_state : int, generator or None
         Seed.
 
     Returns
     -------
     low, high : float
-        Within 0 and 1/2.
+        Ends of the band, between 0 and 1/2.
     """
     return error_with_band(
         pit,
@@ -145,9 +147,9 @@ def error_with_band(
     n_resamples: int = 400,
     random_state: RandomState = None,
 ) -> tuple[float, float, float]:
-    """Return `calibration_error` with its `error_band`, by one sort of the PITs for both.
+    """Return `calibration_error` and `error_band`, with one sort of the PITs for both.
 
-    Parameters are those of `error_band`.
+    The parameters are those of `error_band`.
 
     Returns
     -------
@@ -156,21 +158,21 @@ def error_with_band(
     pits = as_pits(pit, sample_weight=sample_weight)
     check_fraction("confidence", confidence)
     if pits.weights is not None:
-        # a row of weight 0 is no row: resamples of such rows alone would have no distribution
+        # drop rows of weight 0: a resample of such rows only would have no distribution
         pits = pits.take(pits.weights > 0)
     matrix = pits.matrix
     n = pits.n_samples
     weights = np.ones(n) if pits.weights is None else pits.weights
     random = generator(random_state)
     error = calibration_error(pits)
-    # a bootstrap of fewer rows, in effect, does not show how a sample varies
+    # with fewer effective rows a bootstrap does not represent the sampling variation
     if n_effective(weights) < 30:
         if pits.weights is not None:
             return error, 0.0, 0.5
         # the certificate's interval needs independent PITs
         one_draw = matrix[np.arange(n), random.integers(matrix.shape[1], size=n)]
         return error, *error_interval(one_draw, confidence)
-    # of more rows a random subset shows the spread, which shrinks as 1 / sqrt(n)
+    # the spread shrinks as 1 / sqrt(n), so a random subset of many rows suffices to estimate it
     rows = np.arange(n)
     if n > MOST_RESAMPLED_ROWS:
         rows = random.choice(n, MOST_RESAMPLED_ROWS, replace=False)
@@ -182,13 +184,13 @@ def error_with_band(
 def _resampled_distances(
     matrix: Floats, weights: Floats, n_resamples: int, random: np.random.Generator
 ) -> Floats:
-    """W1 between the distribution of PITs and those of bootstrap samples, (n_resamples,)."""
+    """Return W1 between the distributions of PITs and of bootstrap samples, (n_resamples,)."""
     n = matrix.shape[0]
     shares = _grid_cdf(matrix)
     w = weights / weights.mean()
     centre = (w[:, None] * shares).mean(axis=0)
     distances = np.empty(n_resamples)
-    for start in range(0, n_resamples, 50):  # a matrix of 50 resamples by 20,000 rows at a time
+    for start in range(0, n_resamples, 50):  # at most a matrix of 50 resamples by 20,000 rows
         count = min(50, n_resamples - start)
         counts = random.multinomial(n, np.full(n, 1 / n), size=count) * w
         resampled = counts @ shares / counts.sum(axis=-1, keepdims=True)
@@ -197,12 +199,16 @@ def _resampled_distances(
 
 
 def n_effective(weights: Floats) -> float:
-    """Number of rows of equal weight that give a mean the same variance (Kish 1965).
+    """Return the effective sample size: the rows of equal weight with the same variance of a mean.
 
     Parameters
     ----------
     weights : ndarray of shape (n,)
-        At least 0, not all 0.
+        Weights of at least 0, not all 0.
+
+    References
+    ----------
+    Kish, Survey Sampling, 1965.
 
     Examples
     --------
@@ -213,7 +219,7 @@ def n_effective(weights: Floats) -> float:
 
 
 def _grid_cdf(matrix: Floats) -> Floats:
-    """Each person's share of PITs at or below midpoints of a grid, shape (n, GRID_POINTS)."""
+    """Return each person's share of PITs at or below the midpoints of a grid, (n, GRID_POINTS)."""
     n, m = matrix.shape
     cell = np.minimum(np.ceil(matrix * GRID_POINTS - 0.5).clip(0), GRID_POINTS).astype(np.intp)
     flat = cell + np.arange(n)[:, None] * (GRID_POINTS + 1)

@@ -19,7 +19,7 @@ HISTOGRAM_BINS = 20
 """Number of bins from 500 rows on."""
 
 BLOCK_ROWS = 20_000
-"""Rows counted at once, so that memory stays that of the PITs."""
+"""Number of rows counted at once, so that temporaries need little memory."""
 
 
 class PITHistogram(NamedTuple):
@@ -55,7 +55,7 @@ def pit_histogram(
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws.
+        PITs between 0 and 1: rows are people, columns are draws.
     sample_weight : array-like of shape (n,), optional
         Weights of the people; a `PITs` has its own.
     n_bins : int, optional
@@ -71,7 +71,7 @@ def pit_histogram(
     Raises
     ------
     InputError
-        If a PIT is not between 0 and 1, or the weights do not fit.
+        If a PIT is not between 0 and 1, or the weights do not match.
 
     Examples
     --------

@@ -36,10 +36,10 @@ def share_bound(hits: int, n: int, confidence: float) -> float:
 
 
 def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
-    """Interval for the W1 calibration error from one independent PIT per row, shape (n,).
+    """Return an interval for the W1 calibration error from one independent PIT per row, (n,).
 
-    The true CDF lies in a two-sided DKW band with the stated confidence; the interval holds the
-    least and the largest distance to uniform that any CDF in the band can have.
+    The true CDF lies in a two-sided DKW band with the given confidence; the interval extends from
+    the smallest to the largest distance to uniform of any CDF in the band.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
 
 
 def binned_error_interval(counts: NDArray[np.int64], confidence: float) -> tuple[float, float]:
-    """`error_interval` from counts of PITs in equal bins of [0, 1], closed to the right.
+    """Return `error_interval` from counts of PITs in equal bins of [0, 1], closed on the right.
 
     Within a bin the share of PITs at or below a point lies between the shares at the ends of the
-    bin: the band is that much higher. A bin that holds a share `p` moves either end of the interval
-    by at most `p` times its width, so all bins together move it outwards by at most the width of
-    one.
+    bin, which makes the band higher there. A bin with a share `p` of the PITs moves either end of
+    the interval by at most `p` times the bin's width, so all bins together widen it by at most the
+    width of one bin at either end.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def binned_error_interval(counts: NDArray[np.int64], confidence: float) -> tuple
 def _band_interval(
     ends: Floats, least: Floats, most: Floats, n: int, confidence: float
 ) -> tuple[float, float]:
-    """Interval from the least and the largest share of `n` PITs at or below points between ends."""
+    """Return the interval for a CDF whose share of `n` PITs lies in [least, most] between ends."""
     margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
     lower = np.maximum(least - margin, 0.0)
     upper = np.minimum(most + margin, 1.0)
@@ -86,11 +86,12 @@ def _band_interval(
     def squares(x: Floats) -> Floats:
         return np.maximum(x, 0.0) ** 2
 
-    # on a step the band is [lower, upper]. The least distance is that from the diagonal to the
+    # on a step the band is [lower, upper]. The smallest distance is that from the diagonal to the
     # band: integrals of (lower - c)_+ and (c - upper)_+, whose antiderivatives are squares
     nearest = squares(lower - left) - squares(lower - right)
     nearest += squares(right - upper) - squares(left - upper)
-    # the largest is that to the far side of the band: half of its width beyond its middle
+    # the largest distance is that to the far side of the band: the distance to the middle of the
+    # band plus half of its width
     farthest = ((upper - lower) * (right - left)).sum() / 2
     farthest += quantile_distance((lower + upper) / 2, ends)
     return float(nearest.sum()) / 2, min(float(farthest), 0.5)

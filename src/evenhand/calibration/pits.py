@@ -1,4 +1,4 @@
-"""Probability integral transforms of held-out outcomes, checked once (method: objects)."""
+"""Validated probability integral transforms (PITs) of held-out outcomes (method: objects)."""
 
 from __future__ import annotations
 
@@ -9,36 +9,39 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, bad_input, check_draws, check_weights
+from evenhand._validate import Floats, InputError, bad_input, check_draws, check_weights
 
 BLOCK_ROWS = 10_000
-"""Rows worked on at once, so that memory stays that of the PITs."""
+"""Number of rows processed at once, so that temporaries need little memory."""
 
-JITTERED = "draw them with draws.jittered(n, m)"
+JITTERED = "make the draws with draws.jittered(n, m)"
+"""Remedy in messages about draws."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PITs:
-    """PITs of people over draws, with the draws and the weights of the people, checked once.
+    """PITs of people over draws, with the draws and the weights of the people.
 
-    Every function that takes `pit` also takes a `PITs`, and then checks nothing again.
+    The input is validated once: every function that takes `pit` also takes a `PITs`, and does not
+    check it again.
 
     Parameters
     ----------
     matrix : array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws; one column for a deterministic
-        forecaster. Kept as an array of shape (n, m); an array of float64 is not copied and must not
-        be changed afterwards.
+        PITs between 0 and 1: rows are people, columns are draws; one column for a deterministic
+        forecaster. Stored as an array of shape (n, m); an array of float64 is not copied and must
+        not be changed afterwards.
     draws : array-like of shape (n,) or (n, m), optional
-        The draws `r` behind the PITs, each strictly between 0 and 1. Kept in the shape of `matrix`.
+        The draws `r` behind the PITs, each strictly between 0 and 1. Stored in the shape of
+        `matrix`.
     weights : array-like of shape (n,), optional
-        Weights of the people, at least 0 and not all 0. Kept with mean 1, or as None where all
-        people weigh the same.
+        Weights of the people, at least 0 and not all 0. Stored with mean 1, or as None if all
+        weights are equal.
 
     Raises
     ------
     InputError
-        If a value is not a number or out of its range, or the shapes do not fit.
+        If a value is not a number or out of range, or the shapes do not match.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class PITs:
         self._set(matrix, draws, _weights(self.weights, matrix.shape[0]))
 
     def _set(self, matrix: Floats, draws: Floats | None, weights: Floats | None) -> None:
-        # the one way to fill in the fields of a frozen dataclass
+        # the fields of a frozen dataclass cannot be assigned
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "draws", draws)
         object.__setattr__(self, "weights", weights)
@@ -81,7 +84,7 @@ class PITs:
 
     @property
     def n_draws(self) -> int:
-        """Draws per person."""
+        """Number of draws per person."""
         return int(self.matrix.shape[1])
 
     @property
@@ -97,12 +100,12 @@ class PITs:
         return np.asarray(self.weights / self.weights.sum())
 
     def take(self, rows: Any) -> PITs:
-        """Return the PITs of some people, their weights scaled to mean 1 again.
+        """Return the PITs of some people, with weights rescaled to mean 1.
 
         Parameters
         ----------
         rows : slice, boolean mask or row numbers
-            The people; there may be none.
+            Rows of the people; may be empty.
         """
         matrix = self.matrix[rows]
         draws = None if self.draws is None else self.draws[rows]
@@ -110,9 +113,9 @@ class PITs:
         return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]))
 
     def without_copies(self) -> PITs:
-        """Return one column where no draws are known and all columns are the same.
+        """Return PITs of one column if no draws are known and all columns are equal.
 
-        Such PITs are those of one deterministic forecast each, repeated.
+        Such PITs are those of a deterministic forecaster, repeated.
         """
         first = self.matrix[:, :1]
         if self.draws is not None or self.n_draws == 1 or not (self.matrix == first).all():
@@ -121,7 +124,7 @@ class PITs:
 
     @classmethod
     def _unchecked(cls, matrix: Floats, draws: Floats | None, weights: Floats | None) -> PITs:
-        """Make a PITs of parts of what was checked already."""
+        """Make a `PITs` from values that are already validated."""
         some = object.__new__(cls)
         some._set(matrix, draws, weights)
         return some
@@ -130,16 +133,16 @@ class PITs:
 def as_pits(
     pit: ArrayLike | PITs, r: ArrayLike | None = None, sample_weight: ArrayLike | None = None
 ) -> PITs:
-    """Return `pit` as it is if it is a `PITs`, else check PITs, draws and weights.
+    """Return a `PITs` unchanged, or validate an array of PITs with its draws and weights.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws.
+        PITs between 0 and 1: rows are people, columns are draws.
     r : array-like of shape (n,) or (n, m), optional
-        The draws behind an array.
+        The draws behind an array of PITs.
     sample_weight : array-like of shape (n,), optional
-        Weights of the people of an array.
+        Weights of the people in an array of PITs.
 
     Returns
     -------
@@ -148,7 +151,7 @@ def as_pits(
     Raises
     ------
     InputError
-        If the input does not fit, or a `PITs` comes with draws or weights beside its own.
+        If the input is invalid, or draws or weights are given in addition to those of a `PITs`.
 
     Examples
     --------
@@ -161,21 +164,24 @@ def as_pits(
         return PITs(pit, r, sample_weight)  # type: ignore[arg-type]
     for name, own in (("r", r), ("sample_weight", sample_weight)):
         if own is not None:
-            raise bad_input(name, "be None where pit is a PITs, which has its own", "another")
+            raise InputError(
+                f"{name} was given together with a PITs, which already contains it; give it when"
+                " the PITs is made"
+            )
     return pit
 
 
 def check_own_draws(draws: Floats, rows: NDArray[np.intp] | None = None) -> None:
-    """Refuse draws that cannot carry a guarantee (method: draws).
+    """Refuse draws that cannot support a guarantee (method: draws).
 
-    They must be each person's own, one in each of m equal cells of [0, 1].
+    Valid draws are made separately for each person, one in each of m equal cells of [0, 1].
 
     Parameters
     ----------
     draws : ndarray of shape (n, m)
         Draws strictly between 0 and 1.
     rows : ndarray of int, optional
-        Rows that are used, one per person; by default all. Only these must not share their draws.
+        Rows that are used, one per person; all by default. Only these must not share draws.
 
     Raises
     ------
@@ -189,7 +195,7 @@ def check_own_draws(draws: Floats, rows: NDArray[np.intp] | None = None) -> None
     """
     n, m = draws.shape
     for start in range(0, n, BLOCK_ROWS):
-        # draws.jittered gives them cell by cell; only others need a sort
+        # draws of draws.jittered are in the order of the cells; only others need a sort
         scaled = draws[start : start + BLOCK_ROWS] * m
         if (np.floor(scaled) == np.arange(m)).all():
             continue
@@ -197,23 +203,25 @@ def check_own_draws(draws: Floats, rows: NDArray[np.intp] | None = None) -> None
         elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
         if elsewhere.any():
             place = f"r[{start + int(np.argmax(elsewhere))}]"
-            rule = f"hold one draw in each of {m} equal cells of [0, 1]"
-            raise bad_input(place, rule, "draws elsewhere", JITTERED)
+            raise InputError(
+                f"{place} does not have one draw in each of {m} equal cells of [0, 1]; {JITTERED}"
+            )
     _check_fresh(draws, np.arange(n) if rows is None else rows)
 
 
 def _check_fresh(draws: Floats, rows: NDArray[np.intp]) -> None:
-    """Refuse draws that people share: continuous draws coincide with probability 0."""
+    """Refuse draws shared by several people: continuous draws coincide with probability 0."""
     first = draws[rows, 0]
     order = rows[np.argsort(first, kind="stable")]
     twins = np.flatnonzero(np.diff(draws[order, 0]) == 0)
     same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
-    rule = "be drawn afresh for each person"
+    rule = "contain fresh draws for each person"
     if same.size == rows.size - 1 > 0:
-        raise bad_input("r", rule, "the same draws for everybody", JITTERED)
+        raise bad_input("r", rule, "the same draws for all people", JITTERED)
     if same.size:
         got = f"the same draws in rows {order[same[0]]} and {order[same[0] + 1]}"
-        raise bad_input("r", rule, got, "if they are rows of one person, name people with cluster")
+        remedy = "if these are rows of the same person, pass person labels as cluster"
+        raise bad_input("r", rule, got, remedy)
 
 
 def _matrix(pit: ArrayLike) -> Floats:
@@ -222,7 +230,7 @@ def _matrix(pit: ArrayLike) -> Floats:
         matrix = np.asarray(pit, dtype=np.float64)
     except (TypeError, ValueError) as error:
         got = f"values that are not numbers ({error})"
-        raise bad_input("pit", "hold numbers only", got) from error
+        raise bad_input("pit", "contain numbers only", got) from error
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or matrix.size == 0:
@@ -240,17 +248,17 @@ def _draws(r: ArrayLike, shape: tuple[int, ...]) -> Floats:
     if draws.ndim == 1:
         draws = draws[:, None]
     if draws.shape != shape:
-        # the usual mistake is one row of draws for all people, such as draws.nodes
+        # a common mistake is one row of draws for all people, such as draws.nodes
         is_shared = draws.ndim == 2 and draws.shape[0] == 1
-        remedy = f"each person has draws of their own: {JITTERED}" if is_shared else ""
+        remedy = f"each person needs separate draws: {JITTERED}" if is_shared else ""
         raise bad_input("r", f"have the shape of pit {shape}", f"shape {np.shape(r)}", remedy)
     return draws
 
 
 def _weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
-    """Check weights; None where all are the same."""
+    """Check weights; None if all are equal."""
     if sample_weight is None:
         return None
-    # without weights a plain sort of the PITs is enough
+    # PITs without weights need only a plain sort
     weights = check_weights(sample_weight, n)
     return None if (weights == weights[0]).all() else weights

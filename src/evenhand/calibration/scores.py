@@ -1,4 +1,4 @@
-"""Scores of forecasts, person by person: log score, CRPS, spread, coverage (method: front)."""
+"""Scores of forecasts per person: log score, CRPS, spread and coverage (method: front)."""
 
 from __future__ import annotations
 
@@ -13,39 +13,46 @@ from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
 
 BLOCK_ROWS = 1000
-"""Forecasts scored at once: a randomized one is tabulated, draws by some 300 knots."""
+"""Number of forecasts scored at once: randomized ones are tabulated, at some 300 knots per draw."""
 
 
 def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
-    """Negative log density of each outcome, mean over draws, in nats; smaller is sharper."""
+    """Return the negative log density of each outcome in nats, mean over draws; lower is better."""
     return _over_draws(-forecast.logpdf(check_finite("y", y)))
 
 
 def cell_log_score(
     forecast: Forecast, y: ArrayLike, step: float, span: tuple[float, float] | None = None
 ) -> Floats:
-    """Negative log of the probability of each outcome's rounding cell over `step`, in nats.
+    """Return the negative log mean density over each outcome's rounding cell in nats.
 
-    Mean over draws. On rounded outcomes a log density can be raised without end by spikes on the
-    grid; the probability of the cell cannot. The cells of the least and the greatest outcome, of
-    all in `span` if it is given, are open. For a fine step it is the log score.
+    The score of an outcome `y` is `-log(P(rounding cell of y) / step)`, mean over draws. On rounded
+    outcomes spikes on the grid can increase a log density without limit, but not the probability
+    of a cell. The outer cells, those of the smallest and largest outcome (of `span`, if given), are
+    open. For a fine step the score equals the log score.
     """
     return _over_draws(-forecast.log_cell(check_finite("y", y), step, span))
 
 
 def crps(forecast: Forecast, y: ArrayLike) -> Floats:
-    """Continuous ranked probability score of each outcome, mean over draws, in units of `y`."""
+    """Return the continuous ranked probability score of each outcome, in units of `y`.
+
+    The score is the mean over draws.
+    """
     outcomes = check_finite("y", y)
     return _in_blocks(forecast, lambda part, rows: (part.crps(outcomes[rows]),))[0]
 
 
 def spread(forecast: Forecast) -> Floats:
-    """Standard deviation of each person's forecasts, mean over draws, in units of `y`."""
+    """Return the standard deviation of each person's forecasts, in units of `y`.
+
+    The value is the mean over draws.
+    """
     return _in_blocks(forecast, lambda part, rows: (part.std(),))[0]
 
 
 def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
-    """Return `crps` and `spread`, in half the time: both need a table of each forecast."""
+    """Return `crps` and `spread` in half the time of both: they share a table of each forecast."""
     outcomes = check_finite("y", y)
     scores, spreads = _in_blocks(
         forecast, lambda part, rows: (part.crps(outcomes[rows]), part.std())
@@ -54,13 +61,13 @@ def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def interval_width(forecast: Forecast, level: float = 0.9) -> Floats:
-    """Width of each person's central intervals, mean over draws, in units of `y`."""
+    """Return the width of each person's central intervals, mean over draws, in units of `y`."""
     low, high = forecast.interval(level)
     return _over_draws(high - low)
 
 
 def covered(pit: ArrayLike | PITs, level: float = 0.9) -> Floats:
-    """Share of each person's draws whose central interval holds the outcome, shape (n,).
+    """Return the share of each person's draws whose central interval covers the outcome, (n,).
 
     Examples
     --------
@@ -72,17 +79,17 @@ def covered(pit: ArrayLike | PITs, level: float = 0.9) -> Floats:
 
 
 def is_inside(matrix: Floats, level: float) -> NDArray[np.bool_]:
-    """Whether the central interval of a level holds the outcome, for each PIT."""
-    held = matrix >= (1 - level) / 2
-    held &= matrix <= (1 + level) / 2
-    return held
+    """Whether the central interval of a level covers the outcome, for each PIT."""
+    inside = matrix >= (1 - level) / 2
+    inside &= matrix <= (1 + level) / 2
+    return inside
 
 
 def rounding_step(y: ArrayLike) -> float | None:
-    """Find the step of the grid that rounded outcomes lie on; None if they look continuous.
+    """Return the step of the grid of rounded outcomes; None if the outcomes look continuous.
 
-    Outcomes count as rounded if a tenth of them or more repeat and all gaps are multiples of the
-    least one.
+    Outcomes are considered rounded if at least a tenth of them are repeated and all gaps between
+    them are multiples of the smallest gap.
 
     Examples
     --------
@@ -93,24 +100,24 @@ def rounding_step(y: ArrayLike) -> float | None:
 
 
 def grid_step(values: Floats, n: int) -> float | None:
-    """Find the step of the grid that `n` outcomes lie on, from the distinct ones, rising.
+    """Return the step of the grid of `n` outcomes from their distinct values in increasing order.
 
     Examples
     --------
     >>> grid_step(np.array([0.1, 0.3, 0.5]), 4)
     0.2
     """
-    # 0.3 and 0.1 + 0.2 are one value of the grid
+    # 0.3 and 0.1 + 0.2 are the same grid value
     values = values[np.diff(values, prepend=-np.inf) > 1e-9 * (values[-1] - values[0])]
     if values.size < 2 or values.size > 0.9 * n:
         return None
     gaps = np.diff(values)
     least = float(gaps.min())
     multiples = gaps / least
-    # a thousandth of the least gap is more than rounding of printed numbers leaves
+    # rounding errors of printed numbers are below a thousandth of the smallest gap
     if np.abs(multiples - np.round(multiples)).max() > 1e-3:
         return None
-    # the least gap carries a rounding error of its own: divide the whole range instead
+    # the smallest gap has a rounding error of its own: divide the whole range instead
     step = float((values[-1] - values[0]) / np.round(multiples).sum())
     return float(np.format_float_positional(step, precision=10, fractional=False))
 
@@ -118,7 +125,7 @@ def grid_step(values: Floats, n: int) -> float | None:
 def _in_blocks(
     forecast: Forecast, measure: Callable[[Forecast, slice], tuple[Floats, ...]]
 ) -> list[Floats]:
-    """Mean over draws of some measures, block by block."""
+    """Return the means over draws of some measures, computed in blocks of rows."""
     if forecast.n_samples <= BLOCK_ROWS:
         return [_over_draws(values) for values in measure(forecast, slice(None))]
     parts = row_blocks(forecast.n_samples, BLOCK_ROWS)

@@ -1,50 +1,48 @@
-"""What certificates assume and what they do not cover, as text (method: proof)."""
+"""Assumptions of certificates and what they do not cover, as text (method: proof)."""
 
 from __future__ import annotations
 
 ASSUMPTIONS = (
     (
-        "the rows are a sample of the people the statement is about, exchangeable and independent"
-        " of each other"
+        "the rows are a random sample of the population to which the certificate applies,"
+        " exchangeable and independent of each other"
     ),
-    (
-        "the forecaster, its recalibration and its randomization were fixed before these rows were"
-        " seen"
-    ),
-    "each draw is uniform, independent of the person and of other people's draws",
+    ("the forecaster, its recalibration and its randomization were fixed without using these rows"),
+    ("each draw is uniform on [0, 1] and independent of the person and of other people's draws"),
 )
 """Assumptions of every certificate: the sample, what was fixed beforehand, the draws."""
 
 OWN_DRAWS = (
-    "the draws, which were not given, are each person's own, one in each of as many equal cells of"
-    " [0, 1]"
+    "the draws, which were not given, were made separately for each person, one in each of as many"
+    " equal cells of [0, 1]"
 )
-"""Assumed where PITs over several draws come without the draws."""
+"""Assumption where PITs over several draws are given without the draws."""
 
 ROUNDED = (
-    "errors and gaps were rounded up to bins of 1/{error} and 1/{gap}, which only widens bounds"
+    "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/{error} and 1/{gap},"
+    " which only widens the bounds"
 )
 """Effect of counting PITs in bins."""
 
 NOT_COVERED = (
-    "a shift in time or population after these rows",
+    "a change over time or in the population after these rows were collected",
     "groups formed after seeing the draws, such as the people who were approved",
-    "groups smaller than the stated mass",
+    "groups smaller than the group size of a bound",
     "outcomes that are not continuous",
 )
 """Not covered by any certificate."""
 
 SHARES_OF_ROWS = (
-    "groups by their share of the rows: one row of each person was used, so sizes are shares of"
-    " people"
+    "groups measured by their share of the rows: one row per person was used, so group sizes are"
+    " shares of people"
 )
 """Not covered where people have several rows."""
 
 DRAWS_ONLY = frozenset((ASSUMPTIONS[2], OWN_DRAWS, *NOT_COVERED[1:3]))
 """Assumptions and limits that concern randomized forecasts only."""
 
-CHOSEN = "the choice of the randomization on these people, in bounds for named groups"
-"""Not covered by bounds for every group that account for a choice on the same people."""
+CHOSEN = "the choice of the randomization on these same people, in the bounds for named groups"
+"""Not covered where only the bounds for every group account for a choice on the same people."""
 
-ONE_ROW_EACH = "One row of each person was used: group sizes are shares of people, not of rows."
+ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
 """Remark of results where people have several rows."""

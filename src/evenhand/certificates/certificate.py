@@ -1,4 +1,4 @@
-"""Bounds on calibration that hold with stated confidence (method: proof)."""
+"""Base class of certificates: confidence bounds on calibration errors (method: proof)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from evenhand._format import (
     percent,
     points,
 )
-from evenhand._validate import bad_input
+from evenhand._validate import InputError, bad_input
 from evenhand.certificates.assumptions import NOT_COVERED, ONE_ROW_EACH, SHARES_OF_ROWS
 
 Method = Literal["local-levels", "betting", "dkw"]
 
 WORST = 0.5
-"""Largest W1 error there is."""
+"""Largest possible W1 error."""
 
 SHOWN_MASS = 0.2
 """Group size whose bound is shown in one line."""
@@ -37,23 +37,24 @@ NAMED_COLUMNS = ["group", "n", "error", "low", "high"]
 
 
 class Certificate(Summarized, ABC):
-    """Bounds on the calibration of a forecaster, each of which holds with the stated confidence.
+    """Bounds on the calibration errors of a forecaster; each holds with the given confidence.
 
     A group is any share of the people that is chosen without seeing the draws: by features, by
-    outcomes, by any reweighting whose density ratio is at most `1 / mass`. What a certificate
-    cannot bound raises InputError, with what to do instead.
+    outcomes, by any reweighting whose density ratio is at most `1 / mass`. A method that bounds a
+    quantity which this certificate cannot bound raises InputError, which names the alternative.
 
     Attributes
     ----------
     confidence : float
-        Probability, over the rows and draws, that a statement is true.
+        Probability, over the rows and draws, that a bound holds.
     method : {"local-levels", "betting", "dkw"}
-        How the bounds for every group are made.
+        Method of the bounds for every group.
     mass : float or None
-        The one group size that bounds for every group are made for; None where all are.
+        The one group size for which bounds for every group are available; None if they are
+        available for every size.
     one_row_each : bool
-        Whether one row of each person was taken, of several: shares are then of people, not of
-        rows.
+        Whether people have several rows and one row per person was used: group sizes are then
+        shares of people, not of rows.
     """
 
     # annotations, not abstract properties: in the subclasses they are fields of dataclasses
@@ -65,30 +66,30 @@ class Certificate(Summarized, ABC):
     @property
     @abstractmethod
     def n_samples(self) -> int:
-        """People."""
+        """Number of people."""
 
     @property
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
-        """What the statements assume."""
+        """Assumptions under which the bounds hold."""
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What the statements do not cover."""
+        """Situations that the bounds do not cover."""
         return (*NOT_COVERED, SHARES_OF_ROWS) if self.one_row_each else NOT_COVERED
 
     @abstractmethod
     def average_error(self) -> float:
-        """Upper bound for the W1 error over everybody, 0 to 1/2."""
+        """Upper bound for the overall W1 error, 0 to 1/2."""
 
     @abstractmethod
     def group_error(self, mass: float) -> float:
-        """Upper bound for the W1 error of every group of at least this share of people.
+        """Upper bound for the W1 error of every group that contains at least this share of people.
 
         Parameters
         ----------
         mass : float
-            Least share of people in the group, 0 < mass <= 1.
+            Smallest share of people in the group, 0 < mass <= 1.
 
         Returns
         -------
@@ -98,14 +99,14 @@ class Certificate(Summarized, ABC):
 
     @abstractmethod
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
-        """Bounds for the share of outcomes that central intervals hold, in every group of a size.
+        """Bounds for the coverage of central prediction intervals in every group of a given size.
 
         Parameters
         ----------
         level : float
-            Stated probability of the interval, such as 0.8.
+            Nominal level of the interval, such as 0.8.
         mass : float
-            Least share of people in the group, 0 < mass <= 1.
+            Smallest share of people in the group, 0 < mass <= 1.
 
         Returns
         -------
@@ -120,7 +121,7 @@ class Certificate(Summarized, ABC):
         Parameters
         ----------
         error : float
-            One threshold, chosen beforehand, 0 to 1.
+            A single threshold, 0 to 1, chosen before the rows were seen.
 
         Returns
         -------
@@ -129,7 +130,7 @@ class Certificate(Summarized, ABC):
         """
 
     def named(self, group: str) -> float:
-        """Upper bound for the W1 error of a named group, 0 to 1/2, all named groups at once.
+        """Upper bound for the W1 error of a named group, 0 to 1/2; simultaneous for all of them.
 
         Raises
         ------
@@ -138,33 +139,37 @@ class Certificate(Summarized, ABC):
         """
         table = self.named_table()
         found = table.loc[table["group"] == group, "high"]
+        if table.empty:
+            raise InputError(
+                f"group {group!r} has no bound: these rows were certified without named groups;"
+                " name groups in certify_pit(..., groups=...)"
+            )
         if found.empty:
-            remedy = "" if len(table) else "name groups in certify_pit(..., groups=...)"
-            raise bad_input("group", f"be one of {list(table['group'])}", repr(group), remedy)
+            raise bad_input("group", f"be one of {list(table['group'])}", repr(group))
         return float(found.iloc[0])
 
     def named_table(self) -> pd.DataFrame:
-        """Bounds for the W1 errors of the named groups, all at once (Bonferroni).
+        """Return simultaneous bounds for the W1 errors of the named groups (Bonferroni).
 
-        Columns: `group`, `n`, `error`, `low`, `high`. A group without rows has the bounds 0 and
-        1/2: nothing is known. Without named groups there are no rows.
+        Columns: `group`, `n`, `error`, `low`, `high`. A group without rows has the trivial bounds 0
+        and 1/2. The table is empty if no groups were named.
         """
         return pd.DataFrame(columns=NAMED_COLUMNS)
 
     def table(self, masses: ArrayLike = MASSES) -> pd.DataFrame:
-        """Return the bounds for every group of some sizes.
+        """Return the bounds for every group, one row per group size.
 
-        Columns: `mass`, `group_error`, `coverage_80_low`, `coverage_80_high` (NaN where counts do
-        not know that level).
+        Columns: `mass`, `group_error`, `coverage_80_low`, `coverage_80_high` (NaN if the evidence
+        is counts that do not include that level).
         """
-        # bounds for a single mass hold for no other
+        # bounds made for a single mass do not hold for another
         shares = np.atleast_1d(masses).tolist() if self.mass is None else [self.mass]
         rows = [(mass, self.group_error(mass), *self._coverage_80(mass)) for mass in shares]
         columns = ["mass", "group_error", "coverage_80_low", "coverage_80_high"]
         return pd.DataFrame(rows, columns=columns)
 
     def summary(self) -> str:
-        """Return the statements as text, with their assumptions and limits."""
+        """Return the bounds as text, with their assumptions and limits."""
         lines = [
             f"With {confidence_in_full(self.confidence)} confidence, from"
             f" {count(self.n_samples, 'person', 'people')}, {self._forecasts()}:",
@@ -188,14 +193,14 @@ class Certificate(Summarized, ABC):
 
     @abstractmethod
     def _forecasts(self) -> str:
-        """Certified forecasts, for the first line of the summary."""
+        """Return the kind of forecasts that were certified, for the head of the summary."""
 
     def _remarks(self) -> list[str]:
-        """Lines of the summary after the bounds."""
+        """Return the lines of the summary after the bounds."""
         return []
 
     def _group_lines(self) -> list[str]:
-        """Lines of the summary on every group of a given size."""
+        """Return the lines of the summary about every group of a given size."""
         lines = []
         for row in self.table((0.1, 0.2, 0.5)).to_dict("records"):
             line = (

@@ -1,4 +1,4 @@
-"""Certification of forecasters from PITs, or from counts of them (method: proof)."""
+"""Certification of forecasters from PITs or from counts of PITs (method: proof)."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ def certify_pit(
     sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> PITCertificate:
-    """Certify a forecaster from its PITs on rows that it, and whatever chose it, has not seen.
+    """Certify a forecaster from its PITs on rows that neither its fit nor its selection has seen.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws. One column without `r` is a
-        deterministic forecaster.
+        PITs between 0 and 1: rows are people, columns are draws. A single column without `r` means
+        a deterministic forecaster.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
-        Draws shared by all people, such as midpoints, are refused: they understate errors. Where
-        PITs with several columns come without `r`, such draws are assumed.
+        Draws shared by all people, such as midpoints, are refused because they understate errors.
+        If PITs with several columns are given without `r`, such draws are assumed.
     confidence : float, default 0.95
-        Probability that a statement is true.
+        Probability that a bound holds.
     groups : DataFrame, Series, or dict of name to values, optional
         Groups named before the rows were seen, by features known before the outcome: booleans are
-        masks, other values labels, as in `evenhand.audit`.
+        masks, other values are labels, as in `evenhand.audit`.
     method : {"local-levels", "betting", "dkw"}, default "local-levels"
-        Bounds for every group: equal local levels hold for all masses at once; bets are tighter,
-        for one mass; DKW is the baseline.
+        Method of the bounds for every group: equal local levels hold for all masses
+        simultaneously; betting gives tighter bounds for a single mass; DKW is the baseline.
     mass : float, optional
-        The one mass of `method="betting"`.
+        The single mass of `method="betting"`.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row of each, chosen at random, is used, and the
-        sizes of groups are shares of people, not of rows. Rows with the same draws are refused
-        without it.
+        Person labels, for people who have several rows. One row per person, chosen at random, is
+        used, and group sizes are shares of people, not of rows. Without labels, rows with the same
+        draws are refused.
     sample_weight : None
-        Refused: rows with weights are not a sample of the people. If the weights are known and at
-        most `W` times their mean, certify without weights and read `group_error(mass / W)`.
+        Refused: weighted rows are not a sample of the people. If the weights are known and at most
+        `W` times their mean, certify without weights and read `group_error(mass / W)`.
     random_state : int, generator or None
-        Of the draw and the row chosen per person, and of the order of bets.
+        Seed for the draw and the row chosen per person, and for the order of bets.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def certify_pit(
     Raises
     ------
     InputError
-        If the input does not fit, or could not carry a guarantee.
+        If the input is invalid or cannot support a guarantee.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def certify_pit(
     >>> certificate.group_error(0.2) < 0.05, certificate.mpaic(0.0) == 1.0
     (True, True)
 
-    A deterministic forecaster, even the true one, cannot be certified for every group:
+    A deterministic forecaster, even the true distribution, cannot be certified for every group:
 
     >>> certify_pit(np.random.default_rng(0).uniform(size=1000)).group_error(0.2) > 0.25
     True
@@ -83,14 +83,22 @@ def certify_pit(
     pits = as_pits(pit, r)
     if sample_weight is not None or pits.weights is not None:
         raise InputError(
-            "a certificate takes no sample_weight: rows with weights are not a sample of the"
+            "certificates do not accept sample_weight: weighted rows are not a sample of the"
             " people; if the weights are known and at most W times their mean, certify without them"
             " and read the bounds at mass / W"
         )
     check_fraction("confidence", confidence)
     check_choice("method", method, ("local-levels", "betting", "dkw"))
-    if (method == "betting") != (mass is not None):
-        raise bad_input("mass", "be given with method='betting', and only then", mass)
+    if method == "betting" and mass is None:
+        raise InputError(
+            "method='betting' bounds a single group size, and mass is None; give one, such as"
+            " mass=0.2"
+        )
+    if method != "betting" and mass is not None:
+        raise InputError(
+            f"mass is for method='betting' only, got mass={mass} with method={method!r}; leave it"
+            " out: these bounds hold for every mass"
+        )
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
     # the order of draws from the generator is fixed: one seed gives one certificate
@@ -116,23 +124,23 @@ def certify_counts(
 ) -> PITCertificate:
     """Certify a forecaster from counts of its PITs, for tables of any length.
 
-    Errors and gaps count as the upper ends of their bins, so each statement holds with the same
-    confidence as from `certify_pit`. Bounds are wider than from the PITs by at most: 1/6400 for
-    average and named errors; for groups 1/16384, or where the complement decides, (1/6400 + (1 -
-    mass) / 16384) / mass; 1/400 for the chain. mPAIC is that at an error of 1/8192 less. Coverage
-    is the same.
+    Errors and gaps are taken at the upper ends of their bins, so each bound holds with the same
+    confidence as a bound of `certify_pit`. Bounds are wider than those from the PITs by at most:
+    1/6400 for the overall error and for named groups; 1/16384 for every group, or (1/6400 + (1 -
+    mass) / 16384) / mass where the complement decides; 1/400 for the chain. The bound for mPAIC is
+    that of the PITs at an error smaller by 1/8192. Bounds for coverage are the same.
 
     Parameters
     ----------
     counts : PITCounts
-        Of one row per person, of rows that the forecaster, and whatever chose it, has not seen. Its
-        groups were named before the rows were seen.
+        Counts of one row per person, from rows that neither the fit nor the selection of the
+        forecaster has seen. The groups were named before the rows were seen.
     is_randomized : bool
         Whether the forecasts depend on a draw.
     confidence : float, default 0.95
-        Probability that a statement is true.
+        Probability that a bound holds.
     method : {"local-levels", "dkw"}, default "local-levels"
-        Bounds for every group. Bets need the rows: `certify_pit`.
+        Method of the bounds for every group. Betting needs the rows: `certify_pit`.
 
     Returns
     -------
@@ -141,7 +149,7 @@ def certify_counts(
     Raises
     ------
     InputError
-        If the counts are not those of this kind of forecaster, or there is nobody.
+        If the counts do not match this kind of forecaster, or contain no people.
 
     Examples
     --------
@@ -155,10 +163,10 @@ def certify_counts(
     check_fraction("confidence", confidence)
     check_choice("method", method, ("local-levels", "dkw"))
     if counts.n_samples == 0:
-        raise bad_input("counts", "hold at least one person", "none")
+        raise bad_input("counts", "contain at least one person", "none")
     if not is_randomized and (counts.n_draws > 1 or counts.gap is not None):
-        remedy = "count the one column of a deterministic forecaster, without r"
-        rule = "be True of several draws or known ones"
+        remedy = "for a deterministic forecaster, count its one column of PITs without r"
+        rule = "be True for counts of several draws or of known draws"
         raise bad_input("is_randomized", rule, is_randomized, remedy)
     return PITCertificate(
         confidence=float(confidence),

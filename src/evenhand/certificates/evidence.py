@@ -1,4 +1,4 @@
-"""Evidence of a certificate: PITs of people, or counts of them (method: proof)."""
+"""Evidence of a certificate: PITs, or counts of PITs (method: proof)."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from evenhand.draws import one_row_each
 
 
 class Values(NamedTuple):
-    """One value per person; with `counts`, each value is that of so many people."""
+    """One value per person, or, with `counts`, distinct values and their numbers of people."""
 
     values: Floats
     counts: NDArray[np.int64] | None = None
 
     def complement(self) -> Values:
-        """Return 1 less each value."""
+        """Return one minus each value."""
         return Values(1 - self.values, self.counts)
 
     def band(self, method: Method, top: float, confidence: float) -> SurvivalBand:
-        """Upper band for the distribution of the values."""
-        # bets make no band: they are laid for one mean, see worst_mean
+        """Return an upper band for the distribution of the values."""
+        # betting gives no band but a bound for a single mean, see worst_mean
         make = dkw_band if method == "dkw" else local_levels_band
         return make(self.values, top, confidence, self.counts)
 
     def worst_mean(
         self, method: Method, mass: float, top: float, confidence: float, seed: int
     ) -> float:
-        """Upper bound for the mean of the worst `mass`; bets need a row each."""
+        """Return an upper bound for the mean of the worst `mass`; betting needs one row each."""
         if method == "betting":
             return betting_cvar(self.values, mass, top, confidence, seed)
         return self.band(method, top, confidence).cvar(mass)
@@ -64,25 +64,25 @@ class Values(NamedTuple):
         return self.values.size if self.counts is None else int(self.counts.sum())
 
     def at_least(self, threshold: float) -> int:
-        """Return the number of people whose value is at least this."""
+        """Return the number of people whose value is at least `threshold`."""
         hits = self.values >= threshold
         return int(hits.sum() if self.counts is None else self.counts[hits].sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowEvidence:
-    """The PITs of each person.
+    """PITs of each person.
 
     Parameters
     ----------
     pits : PITs
-        PITs, with their draws where known.
+        PITs, with their draws if known.
     one_draw : ndarray of shape (n,)
-        One PIT per person, its draw chosen at random.
+        One PIT per person, at a draw chosen at random.
     gap : ndarray of shape (n,) or None
-        `|h[x, r](y) - r|` of the same draw, where draws are known.
+        `|h[x, r](y) - r|` at the same draw, if the draws are known.
     masks : mapping of str to ndarray of bool
-        The named groups.
+        Rows of each named group.
     """
 
     pits: PITs
@@ -97,73 +97,73 @@ class RowEvidence:
 
     @property
     def n_samples(self) -> int:
-        """People."""
+        """Number of people."""
         return self.pits.n_samples
 
     @property
     def n_draws(self) -> int:
-        """Draws per person."""
+        """Number of draws per person."""
         return self.pits.n_draws
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Draws that were not given."""
+        """Assumption about draws that were not given, if any."""
         return () if self.n_draws == 1 or self.pits.draws is not None else (OWN_DRAWS,)
 
     @cached_property
     def errors(self) -> Values:
         """Pathwise errors."""
-        # from draws spread over cells the exact W1 of a row never understates in expectation
+        # with one draw per cell, the exact W1 of a row never understates the error in expectation
         # (convexity)
         return Values(pathwise_errors(self.pits))
 
     @property
     def gaps(self) -> Values | None:
-        """`|h[x, r](y) - r|` of one draw each."""
+        """`|h[x, r](y) - r|` of one draw per person."""
         return None if self.gap is None else Values(self.gap)
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """Names of the groups."""
+        """Names of the named groups."""
         return tuple(self.masks)
 
     def group(self, name: str) -> RowEvidence:
-        """Return the rows of a named group."""
+        """Return the evidence of a named group."""
         mask = self.masks[name]
         return RowEvidence(self.pits.take(mask), self.one_draw[mask], None, {})
 
     def knows(self, level: float) -> bool:
-        """Whether the coverage at this level can be computed: always."""
+        """Return True: PITs give the coverage at any level."""
         return True
 
     def inside(self, level: float) -> Values:
-        """Shares of draws whose central interval holds the outcome."""
+        """Return each person's share of draws whose central interval covers the outcome."""
         return Values(covered(self.pits, level))
 
     def error(self) -> float:
-        """Exact W1 error."""
+        """Return the exact W1 error."""
         return calibration_error(self.pits) if self.n_samples else np.nan
 
     def error_interval(self, confidence: float) -> tuple[float, float]:
-        """Interval for the W1 error from one PIT per row."""
+        """Return an interval for the W1 error, from one PIT per row."""
         return error_interval(self.one_draw, confidence) if self.n_samples else (0.0, WORST)
 
 
 def row_evidence(
     pits: PITs, groups: Any, cluster: ArrayLike | None, random: np.random.Generator
 ) -> RowEvidence:
-    """Check the draws, take one row of each person, and choose one draw per row."""
+    """Check the draws, take one row per person, and choose one draw per row."""
     pits = pits.without_copies()
     masks: Mapping[str, Mask] = check_groups(groups, pits.n_samples)
-    # bounds need independent rows: of several rows of one person a random one is used, and only
-    # these must have draws of their own
+    # bounds need independent rows: one row per person is chosen at random, and only the chosen
+    # rows must have separate draws
     rows = None if cluster is None else one_row_each(cluster, pits.n_samples, random)
     if pits.draws is not None:
         check_own_draws(pits.draws, rows)
     if rows is not None:
         pits = pits.take(rows)
         masks = {name: mask[rows] for name, mask in masks.items()}
-    # one PIT per person at a random draw is an independent sample of the served PITs
+    # one PIT per person at a random draw: independent, and distributed as the PITs in use
     n = pits.n_samples
     place = np.arange(n), random.integers(pits.n_draws, size=n)
     one_draw = pits.matrix[place]
@@ -178,7 +178,7 @@ class CountEvidence:
     Parameters
     ----------
     counts : PITCounts
-        Of everybody, with those of the named groups.
+        Counts of all people, which contain those of the named groups.
     """
 
     counts: PITCounts
@@ -189,17 +189,17 @@ class CountEvidence:
 
     @cached_property
     def n_samples(self) -> int:
-        """People."""
+        """Number of people."""
         return self.counts.n_samples
 
     @property
     def n_draws(self) -> int:
-        """Draws per person."""
+        """Number of draws per person."""
         return self.counts.n_draws
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Draws that were not given, and what binning does."""
+        """Assumption about draws that were not given, if any, and the effect of binning."""
         rounded = ROUNDED.format(error=2 * ERROR_BINS, gap=GAP_BINS)
         has_draws = self.n_draws == 1 or self.counts.gap is not None
         return (rounded,) if has_draws else (OWN_DRAWS, rounded)
@@ -207,19 +207,19 @@ class CountEvidence:
     @property
     def errors(self) -> Values:
         """Pathwise errors, rounded up."""
-        # at the upper ends of their bins, so that no bound is understated
+        # taken at the upper ends of their bins, so that no bound is understated
         return Values(np.arange(1, ERROR_BINS + 1) / (2 * ERROR_BINS), self.counts.error)
 
     @property
     def gaps(self) -> Values | None:
-        """`|h[x, r](y) - r|` of one draw each, rounded up."""
+        """`|h[x, r](y) - r|` of one draw per person, rounded up."""
         if self.counts.gap is None:
             return None
         return Values(np.arange(1, GAP_BINS + 1) / GAP_BINS, self.counts.gap)
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """Names of the groups."""
+        """Names of the named groups."""
         return tuple(self.counts.groups)
 
     def group(self, name: str) -> CountEvidence:
@@ -231,19 +231,19 @@ class CountEvidence:
         return level in self.counts.inside
 
     def inside(self, level: float) -> Values:
-        """Shares of draws whose central interval holds the outcome: exact, as draws are whole."""
+        """Return the shares of draws whose central interval covers the outcome, not rounded."""
         if not self.knows(level):
             counted = ", ".join(f"{one:g}" for one in self.counts.levels) or "none"
             remedy = "count the rows again with this level in count_pits(..., levels=...)"
-            raise bad_input("level", f"be one that was counted ({counted})", level, remedy)
+            raise bad_input("level", f"be one of the counted levels ({counted})", level, remedy)
         return Values(np.arange(self.n_draws + 1) / self.n_draws, self.counts.inside[level])
 
     def error(self) -> float:
-        """W1 error, to 1/12800."""
+        """Return the W1 error, to within 1/12800."""
         return binned_distance(self.counts.pit) if self.n_samples else np.nan
 
     def error_interval(self, confidence: float) -> tuple[float, float]:
-        """Interval for the W1 error from the bins of one PIT per person."""
+        """Return an interval for the W1 error, from the bins of one PIT per person."""
         if self.n_samples == 0:
             return 0.0, WORST
         return binned_error_interval(self.counts.one_draw, confidence)

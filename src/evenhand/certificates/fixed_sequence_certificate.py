@@ -1,4 +1,4 @@
-"""Certificates of models that were tested in a fixed order (method: proof)."""
+"""Certificate of a model that was chosen by fixed-sequence testing (method: proof)."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from evenhand.certificates.certificate import WORST, Certificate
 
 @dataclass(frozen=True)
 class FixedSequenceCertificate(Certificate):
-    """The target that the last of several models passed, and nothing tighter.
+    """The target group error that a model passed in fixed-sequence testing, and no tighter bound.
 
-    The first test that fails ends the sequence, so the probability that a model passes whose group
-    error is above the target is at most `1 - confidence` (fixed-sequence testing). The bound with
-    which a model passed was computed along with those of the models before it, and is not proven at
-    that confidence.
+    Models are tested in a fixed order until one fails, so a model whose group error is above the
+    target passes with probability at most `1 - confidence`. The bound that a model attained in its
+    test may be below the target, but does not hold with that confidence: several were computed.
 
     Parameters
     ----------
     target : float
         Group error that was tested.
     mass : float
-        Least share of people in a group.
+        Smallest share of people in a group.
     confidence : float
         Probability that the target holds.
     n_people : int
-        People on whose rows the models were tested.
+        Number of people on whose rows the models were tested.
     one_row_each : bool
-        Whether one row of each person was taken, of several.
+        Whether people have several rows and one row per person was used.
     """
 
     target: float
@@ -41,23 +40,23 @@ class FixedSequenceCertificate(Certificate):
     method = "betting"
     assumptions = (
         ASSUMPTIONS[0],
-        "the models and their order were fixed before these rows were seen",
+        "the models and their order were fixed without using these rows",
         ASSUMPTIONS[2],
     )
 
     @property
     def n_samples(self) -> int:
-        """People."""
+        """Number of people."""
         return self.n_people
 
     def average_error(self) -> float:
-        """Return the target: everybody is such a group."""
+        """Return the target: all people together are such a group."""
         return self.target
 
     def group_error(self, mass: float) -> float:
-        """Return the target for groups of the tested size and larger ones, 1/2 for others."""
+        """Return the target for groups of at least the tested size, 1/2 for smaller ones."""
         check_fraction("mass", mass, high_open=False)
-        # what holds for every group of a size holds for larger ones, which are mixtures of such
+        # a bound for every group of a size holds for larger groups, which are mixtures of them
         return self.target if mass >= self.mass else WORST
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
@@ -69,9 +68,9 @@ class FixedSequenceCertificate(Certificate):
     def mpaic(self, error: float) -> float:
         """Raise InputError: mPAIC was not tested."""
         raise InputError(
-            "mPAIC was not tested along the sequence of models; certify the model that was chosen"
-            " on other rows, with certify_pit"
+            "mPAIC was not tested in the sequence of models, so it has no bound here; certify the"
+            " chosen model on other rows with certify_pit"
         )
 
     def _forecasts(self) -> str:
-        return "on which models were tested in a fixed order"
+        return "on whom the models were tested in a fixed order"

@@ -12,41 +12,41 @@ from evenhand._validate import Floats
 from evenhand.links import Link
 
 LEAST_ALPHA = 0.005
-"""Least alpha that is searched: at it a calibrated base pays 3.6 nats."""
+"""Smallest alpha of the search. There a calibrated base pays a price of 3.6 nats."""
 
 SEARCH_SLACK = 2e-3
-"""How far below the largest alpha the search may end, on the logit scale."""
+"""Tolerance of the search below the largest admissible alpha, on the logit scale."""
 
 MOST_STEPS = 50
-"""Steps of the search; three or four are usual, and bisection alone needs no more."""
+"""Maximum number of search steps. Three or four are usual; bisection alone needs fewer than 50."""
 
 KNOTS = 30
-"""Half of the distances at which a link's error is computed while an alpha is searched."""
+"""Half of the number of distances at which a link's error is computed during the search."""
 
 CALIBRATED_SLOPE = 1.35
 CALIBRATED_PLACE = -2.1
-"""Where the search begins; where it ends does not depend on them.
+"""Slope and location of the first guess; the result of the search does not depend on them.
 
-Around a calibrated forecaster the bound's logit, of its share of the bound without randomization,
-rises 1.1 to 1.7 times as fast as that of alpha, and alpha's is -3.2 to -1.5 where the bound is half
-of it (300 to 100,000 people, masses 0.1 to 1, all links).
+Divide the bound by the bound without randomization. Around a calibrated forecaster the logit of
+this ratio rises 1.1 to 1.7 times as fast as the logit of alpha, and the logit of alpha is -3.2 to
+-1.5 where the ratio is one half (300 to 100,000 people, masses 0.1 to 1, all links).
 """
 
 
 def search_alpha(bound_at: Callable[[float], float], target: float, most: float) -> float:
-    """Alpha whose bound lies just below a target, the least that is searched if none does.
+    """Return the alpha whose bound lies just below a target, or the smallest alpha if none does.
 
     Parameters
     ----------
-    bound_at : function of alpha
-        The bound, which rises with alpha.
+    bound_at : callable
+        Bound as a function of alpha; increasing.
     target : float
-        What it must not exceed.
+        Largest admissible bound.
     most : float
-        The bound without randomization, above the target.
+        Bound without randomization, above the target.
     """
 
-    # on the logit scale of both, bound and alpha lie nearly on a line: secant steps
+    # the logit of the bound is nearly linear in the logit of alpha: secant steps converge fast
     def logit(bound: float) -> float:
         return float(np.log(bound / max(most - bound, 1e-9)))
 
@@ -74,7 +74,9 @@ def search_alpha(bound_at: Callable[[float], float], target: float, most: float)
 
 
 def approximate_errors(link: Link, distances: Floats) -> Floats:
-    """Interpolate pathwise errors at distances from 1/2, to about 0.002, on average to 0.0001.
+    """Interpolate pathwise errors at distances of PITs from 1/2.
+
+    The interpolation error is at most about 0.002, and 0.0001 on average.
 
     Parameters
     ----------
@@ -84,26 +86,26 @@ def approximate_errors(link: Link, distances: Floats) -> Floats:
         `|U - 1/2|`, 0 to 1/2.
     """
     left = 1 - (0.5 + distances)
-    # the end itself, where the logarithm has none, is computed apart
+    # the end of the unit interval is computed separately: its logarithm is infinite
     errors = np.full(distances.shape, float(link.pathwise_error(1.0)))
     is_inside = left > 0
-    # errors are smooth in the logarithm of what is left to the end
+    # errors are smooth in the logarithm of the distance from the end of the unit interval
     place = np.log(left[is_inside])
     knots = np.unique(place)
     if knots.size < 3:
         return link.pathwise_error(0.5 + distances)
     if knots.size > 2 * KNOTS:
-        # knots lie evenly in it, and evenly in rank
+        # half of the knots are equally spaced in that logarithm, half in rank
         ranks = np.linspace(0, knots.size - 1, KNOTS).astype(np.intp)
         knots = np.union1d(np.linspace(knots[0], knots[-1], KNOTS), knots[ranks])
-    # a person's error is that of the mirrored PIT, which has the digits near the end
+    # the error at 1 - u equals that at u, and floats near 0 keep digits that those near 1 lose
     at_knots = link.pathwise_error(np.minimum(np.exp(knots), 0.5))
     errors[is_inside] = PchipInterpolator(knots, at_knots)(place)
     return errors
 
 
 def enough_rows(is_enough: Callable[[int], bool], n: int, most: int) -> int | None:
-    """Least number of rows above `n` that is enough, to 5%; None if `most` is not."""
+    """Return the smallest sufficient number of rows above `n`, to 5%; None if `most` is too few."""
     few = n
     enough = min(4 * n, most)
     while not is_enough(enough):

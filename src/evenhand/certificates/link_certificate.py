@@ -1,4 +1,4 @@
-"""Certificates of every link around a deterministic forecaster, at once (method: proof)."""
+"""Simultaneous certificates of all links around a deterministic forecaster (method: proof)."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ from evenhand.draws import RandomState, nodes, one_row_each
 from evenhand.links import Link
 
 CELLS = 512
-"""Cells of draws over which probabilities are averaged."""
+"""Number of cells of draws over which probabilities are averaged."""
 
 GRID_POINTS = 257
-"""Distances, beside those where the band steps, at which such probabilities are computed."""
+"""Number of distances, besides the steps of the band, at which probabilities are computed."""
 
 THINNED_PEOPLE = 1000
-"""People, at equal steps in rank, over whom means are taken where there are more."""
+"""Means over more people than this use so many of them, equally spaced in rank."""
 
 MOST_ROWS = 200_000
-"""Most rows that are proposed where more are needed, unless there are more already."""
+"""Largest number of rows that a message proposes, unless there are more than half as many rows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkCertificate(Certificate):
-    """Bounds for every link around one deterministic forecaster.
+    """Simultaneous bounds for every link around one deterministic forecaster.
 
-    They hold together, so the link may be chosen freely on the same people.
+    The bounds hold simultaneously, so the link may be chosen freely on the same people.
 
-    A person's error under a link grows with the distance of the forecaster's own PIT from 1/2. One
-    upper band for the distribution of that distance therefore bounds the errors under every link,
-    at every `alpha`, in every group of every mass, all at once with the stated confidence: the
-    least randomization that meets a target may be picked on the same rows.
+    A person's pathwise error under a link grows with the distance of the forecaster's own PIT from
+    1/2. One upper band for the distribution of that distance therefore bounds the errors under
+    every link, at every `alpha` and in every group of every mass simultaneously with the given
+    confidence: the weakest randomization that meets a target may be chosen on the same rows.
 
     Parameters
     ----------
     confidence : float
         Probability, over the rows, that all of the bounds hold.
     link : Link
-        The randomization that the bounds are read for.
+        The link whose bounds are returned.
     distances : ndarray of shape (n,)
         `|U - 1/2|` of each person's PIT `U` under the deterministic forecaster.
     band : SurvivalBand
         Upper band for the distribution of the distances.
     one_row_each : bool
-        Whether one row of each person was taken, of several: shares are then of people, not of
-        rows.
+        Whether people have several rows and one row per person was used: group sizes are then
+        shares of people, not of rows.
     """
 
     confidence: float
@@ -73,7 +73,7 @@ class LinkCertificate(Certificate):
     mass = None
     assumptions = (
         ASSUMPTIONS[0],
-        "the deterministic forecaster was fixed before these rows were seen",
+        "the deterministic forecaster was fixed without using these rows",
         ASSUMPTIONS[2],
     )
 
@@ -89,19 +89,19 @@ class LinkCertificate(Certificate):
 
     @property
     def n_samples(self) -> int:
-        """People."""
+        """Number of people."""
         return self.distances.size
 
     def with_link(self, link: Link) -> LinkCertificate:
-        """Read the same bounds for another link."""
+        """Return the same bounds read for another link."""
         return replace(self, link=link)
 
     def average_error(self) -> float:
-        """Upper bound for the W1 error over everybody, 0 to 1/2: that of the group of all."""
+        """Upper bound for the overall W1 error, 0 to 1/2: the bound for the group of all people."""
         return self.group_error(1.0)
 
     def group_error(self, mass: float) -> float:
-        """Upper bound for the W1 error of every group of at least this share, 0 to 1/2."""
+        """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share."""
         check_fraction("mass", mass, high_open=False)
         return self._worst_mean(self._errors, mass, WORST)
 
@@ -111,35 +111,35 @@ class LinkCertificate(Certificate):
         return self.link.pathwise_error(0.5 + self.band.starts)
 
     def _worst_mean(self, values: Floats, mass: float, top: float) -> float:
-        """Mean of the worst `mass` of a quantity that rises with the distance, under the band."""
-        # the band for the distance is one for the quantity, its steps moved to the values there
+        """Bound the mean of the worst `mass` of a quantity that increases with the distance."""
+        # monotone: moving the steps of the band from distances to values bounds the quantity
         steps = np.append(0.0, np.minimum(values, top))
         return SurvivalBand(steps, np.append(1.0, self.band.upper), top).cvar(mass)
 
     def mean_error(self) -> float:
-        """Mean pathwise error of these people under the link: what `price_of_proof` asks for.
+        """Return the mean pathwise error of these people under the link.
 
-        Exact up to 1,000 people, to 0.0005 beyond.
+        This is the argument of `price_of_proof`. Exact up to 1,000 people, to within 0.0005 beyond.
         """
-        # errors rise with the distance, from 0 or more to 1/2 or less: 1,000 steps in rank are off
-        # by half of one
+        # errors increase with the distance and lie in [0, 1/2]: the mean over 1,000 equal steps in
+        # rank is off by at most half a step
         return float(self.link.pathwise_error(0.5 + _thinned(self.distances)).mean())
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
-        """Bounds for the share of outcomes that central intervals hold, in every group of a size.
+        """Bounds for the coverage of central prediction intervals in every group of a given size.
 
         Parameters
         ----------
         level : float
-            Stated probability of the interval, such as 0.8.
+            Nominal level of the interval, such as 0.8.
         mass : float
-            Least share of people in the group, 0 < mass <= 1.
+            Smallest share of people in the group, 0 < mass <= 1.
 
         Returns
         -------
         low, high : float
-            The coverage of every such group lies between them. The high one is that of the person
-            whose interval holds most often, whoever that is.
+            The coverage of every such group lies between them. The upper bound is the largest
+            coverage that any single person can have under the link.
         """
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
@@ -148,7 +148,7 @@ class LinkCertificate(Certificate):
         r = nodes(CELLS)
         near = (u < self.link.cdf((1 - level) / 2, r)).mean(axis=-1)
         far = (u > self.link.cdf((1 + level) / 2, r)).mean(axis=-1)
-        # an average over cells of draws is exact to half a cell, for either kind
+        # each of the two averages over cells of draws is exact to half a cell
         worst = self._largest_so_far(near, far) + 1 / CELLS
         least = float((near[1:] + far[:-1]).min()) - 1 / CELLS
         return 1 - self._worst_mean(worst, mass, 1.0), 1 - max(least, 0.0)
@@ -156,7 +156,7 @@ class LinkCertificate(Certificate):
     def mpaic(self, error: float) -> float:
         """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
 
-        For all thresholds, links and alphas at once.
+        Holds simultaneously for all thresholds, links and alphas.
 
         Parameters
         ----------
@@ -188,15 +188,14 @@ class LinkCertificate(Certificate):
         return np.union1d(self.band.starts, np.linspace(0, 0.5, GRID_POINTS))
 
     def _largest_so_far(self, near: Floats, far: Floats) -> Floats:
-        """Largest probability over the draw up to each step of the band, of two kinds together.
+        """Return the running maximum, at each step of the band, of the sum of two probabilities.
 
-        The one on the near side of the PIT falls with the distance, the one on the far side rises.
-        Links are symmetric, so PITs above the middle stand for those below.
+        The probability on the near side of the PIT decreases with the distance, the one on the far
+        side increases. Links are symmetric, so PITs above 1/2 also represent those below.
         """
-        # Unlike the error, the sum of both may fall while the distance grows: draws that carry the
-        # interval past the middle grow rarer before those on the far side grow frequent. What only
-        # grows is the largest up to a distance. Between two grid points each kind lies between its
-        # values there
+        # Unlike the error, the sum is not monotone in the distance: the near side can decrease
+        # before the far side increases. Its running maximum is monotone. Between two grid points
+        # each probability lies between its values at these points
         sums = np.append(near[0], near[:-1]) + far
         return np.maximum.accumulate(sums)[np.searchsorted(self._grid, self.band.starts)]
 
@@ -205,8 +204,8 @@ class LinkCertificate(Certificate):
 
     def _remarks(self) -> list[str]:
         return [
-            "All bounds hold together for every link and alpha, so both may be chosen on the same"
-            " people."
+            "These bounds hold simultaneously for every link and alpha, so both may be chosen on"
+            " the same people."
         ]
 
     def least_randomized(
@@ -217,17 +216,18 @@ class LinkCertificate(Certificate):
         Parameters
         ----------
         max_group_error : float
-            Largest W1 error that a group may have, 0 to 1.
+            Largest admissible W1 error of a group, 0 to 1.
         mass : float
-            Least share of people in a group.
+            Smallest share of people in a group.
         certify_share : float, optional
-            Share of all rows that these are; a complaint about too few rows then gives both.
+            Share of all rows that is used for certification; with it, a message about too few rows
+            gives the number of all rows, too.
 
         Raises
         ------
         InputError
-            If none does; the message gives the number of rows that are enough, about nine times in
-            ten, and the price.
+            If no alpha meets the target. The message gives the price and a number of rows that
+            suffices about nine times in ten.
         """
         check_fraction("max_group_error", max_group_error)
         check_fraction("mass", mass, high_open=False)
@@ -236,7 +236,8 @@ class LinkCertificate(Certificate):
         most = found.group_error(mass)
         if most <= max_group_error:
             return found
-        # farther in, all that counts is where the steps begin that a bound for this mass depends on
+        # steps at which the band is at least `mass` all have full weight, so their widths
+        # telescope: the bound depends only on the errors at the remaining steps
         needed = self.band.starts[self.band.upper < mass]
         inner = np.zeros(self.band.starts.size - needed.size)
 
@@ -273,8 +274,8 @@ class LinkCertificate(Certificate):
             remedy = (
                 "allow a larger error, or recalibrate the model first (in Python: recalibrate=True)"
             )
-            return f"{start}, nor on {most:,} of the kind: {remedy}"
-        # enough on average: a tenth more is enough nine times in ten
+            return f"{start}, nor on {most:,} such rows; {remedy}"
+        # that many rows suffice on average: a tenth more suffices nine times in ten
         needed = _two_digits(math.ceil(1.1 * enough))
         found = self._as_if(needed).least_randomized(max_group_error, mass)
         in_all = ""
@@ -282,19 +283,18 @@ class LinkCertificate(Certificate):
             rows = _two_digits(math.ceil(needed / certify_share))
             in_all = f" ({rows:,} in all at certify_share={certify_share:g})"
         return (
-            f"{start}: about {needed:,} certifying rows will do{in_all}, at a price of"
-            f" {found._mean_price():.1f} nats of log score; bring more rows, or allow a larger"
-            " error"
+            f"{start}: about {needed:,} certification rows suffice{in_all}, at a price of"
+            f" {found._mean_price():.1f} nats of log score; use more rows or allow a larger error"
         )
 
     def _as_if(self, rows: int) -> LinkCertificate:
-        """Return what another number of people of the same kind would prove, on average."""
+        """Return the certificate that so many people with these quantiles would give."""
         alike = np.quantile(self.distances, (np.arange(rows) + 0.5) / rows)
         band = local_levels_band(alike, WORST, self.confidence)
         return replace(self, distances=alike, band=band)
 
     def _mean_price(self) -> float:
-        """Mean loss of log score to the link, nats."""
+        """Return the mean loss of log score through the link, in nats."""
         u = 0.5 - _thinned(self.distances)[:, None]
         r = nodes(16)
         return float(self.link.logpdf(self.link.ppf(u, r), r).mean())
@@ -308,21 +308,21 @@ def certify_link(
     cluster: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> LinkCertificate:
-    """Certify links around a deterministic forecaster, from its own PITs on rows it has not seen.
+    """Certify links around a deterministic forecaster, from its own PITs on held-out rows.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,)
         PITs of the deterministic forecaster, between 0 and 1, one per row.
     link : Link
-        The link to read bounds for; every other may be read later, `with_link`.
+        The link whose bounds are returned; `with_link` returns those of any other.
     confidence : float, default 0.95
         Probability that all bounds for all links hold.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row of each, chosen at random, is used, and the
-        sizes of groups are shares of people, not of rows.
+        Person labels, for people who have several rows. One row per person, chosen at random, is
+        used, and group sizes are shares of people, not of rows.
     random_state : int, generator or None
-        Of the rows chosen.
+        Seed for the choice of rows.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def certify_link(
     Raises
     ------
     InputError
-        If the PITs do not fit.
+        If the PITs are invalid, or there is more than one per row.
 
     Examples
     --------
@@ -348,9 +348,7 @@ def certify_link(
     check_fraction("confidence", confidence)
     matrix = as_pits(pit).matrix
     if matrix.shape[1] != 1:
-        remedy = (
-            "links go around a deterministic forecaster; certify a randomized one with certify_pit"
-        )
+        remedy = "links wrap a deterministic forecaster; certify a randomized one with certify_pit"
         raise bad_input("pit", "have one PIT per row", f"shape {matrix.shape}", remedy)
     u = matrix[:, 0]
     if cluster is not None:
@@ -361,7 +359,7 @@ def certify_link(
 
 
 def _thinned(values: Floats) -> Floats:
-    """Values in the middle of equal steps in rank, where there are very many."""
+    """Return at most `THINNED_PEOPLE` of the values, in the middle of equal steps in rank."""
     if values.size <= THINNED_PEOPLE:
         return values
     ranks = ((np.arange(THINNED_PEOPLE) + 0.5) * values.size / THINNED_PEOPLE).astype(np.intp)
@@ -369,6 +367,6 @@ def _thinned(values: Floats) -> Floats:
 
 
 def _two_digits(n: int) -> int:
-    """Round up to two digits."""
+    """Round a count up to two significant digits."""
     scale: int = 10 ** max(len(str(n)) - 2, 0)
     return -(-n // scale) * scale

@@ -1,4 +1,4 @@
-"""Certificates from PITs, or from counts of them (method: proof)."""
+"""Certificates from PITs or from counts of PITs (method: proof)."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ from evenhand.certificates.certificate import (
 from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
 
 AVERAGE_SHARE = 0.1
-"""Share of the risk of `group_error` that is spent on the error over everybody.
+"""Share of the risk of `group_error` that is spent on the overall error.
 
-It helps at large masses.
+The overall error tightens the bound at large masses.
 """
 
 LOW_SHARE = 0.9
-"""Share of the risk of coverage that is spent on the lower bound: too little coverage does harm."""
+"""Share of the risk of `coverage` that is spent on the lower bound: undercoverage does the harm."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PITCertificate(Certificate):
-    """Bounds on the calibration of a forecaster from its PITs on held-out rows, or counts of them.
+    """Bounds on calibration errors of a forecaster, from PITs or counts of PITs of held-out rows.
 
-    Each method states one thing with `confidence`: `group_error` all masses at once, `named` all
-    named groups at once, `coverage` all masses at once for one level, `mpaic` one threshold,
-    `mpaic_curve` all of them. To hold `k` of them together use `confidence = 1 - (1 - confidence) /
-    k`.
+    Each method makes one statement that holds with `confidence`: `group_error` for all masses
+    simultaneously, `named` for all named groups simultaneously, `coverage` for all masses
+    simultaneously at one level, `mpaic` for one threshold, `mpaic_curve` for all thresholds. For
+    `k` statements that hold jointly, certify with `1 - (1 - confidence) / k` (Bonferroni).
 
     Parameters
     ----------
     confidence : float
         Probability, over the rows and draws, that a statement is true.
     method : {"local-levels", "betting", "dkw"}
-        How the bounds for every group are made.
+        Method of the bounds for every group.
     mass : float or None
-        The one mass that bets are laid for; None where all masses are covered.
+        The single mass of the betting bounds; None for the methods that bound all masses.
     is_randomized : bool
         Whether the forecasts depend on a draw.
     evidence : RowEvidence or CountEvidence
-        PITs of each person, or counts of them.
+        PITs of each person, or counts of PITs.
     seed : int
-        Of the order of the rows in bets.
+        Seed for the order of the rows in betting bounds.
     one_row_each : bool
-        Whether one row of each person was taken, of several: shares are then of people, not of
-        rows.
+        Whether people have several rows and one row per person was used: group sizes are then
+        shares of people, not of rows.
     choice : Certificate or None
-        Where the randomization was chosen on these people: bounds that account for that.
-        `average_error`, `group_error` and `coverage` are then read from them; other bounds do not
-        account for the choice.
+        Bounds that account for the choice of the randomization, if it was chosen on these people.
+        `average_error`, `group_error` and `coverage` then return these bounds; all other bounds do
+        not account for the choice.
     """
 
     confidence: float
@@ -90,23 +90,23 @@ class PITCertificate(Certificate):
 
     @property
     def n_samples(self) -> int:
-        """People."""
+        """Number of people."""
         return self.evidence.n_samples
 
     @property
     def n_draws(self) -> int:
-        """Draws per person."""
+        """Number of draws per person."""
         return self.evidence.n_draws
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the statements assume."""
+        """Assumptions under which the bounds hold."""
         assumed = ASSUMPTIONS if self.choice is None else self.choice.assumptions
         return assumed + self.evidence.assumptions
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What the statements do not cover."""
+        """Situations that the bounds do not cover."""
         is_partly_chosen = self.choice is not None and self.evidence.group_names
         return super().not_covered + ((CHOSEN,) if is_partly_chosen else ())
 
@@ -116,12 +116,12 @@ class PITCertificate(Certificate):
         Parameters
         ----------
         choice : Certificate
-            What is proven whatever was chosen, for every group.
+            Bounds for every group that hold whatever was chosen.
 
         Raises
         ------
         InputError
-            If they are made at another confidence.
+            If `choice` has another confidence.
         """
         if choice.confidence != self.confidence:
             rule = f"have the confidence of the certificate ({self.confidence:g})"
@@ -135,16 +135,16 @@ class PITCertificate(Certificate):
         )
 
     def average_error(self) -> float:
-        """Upper bound for the W1 error over everybody, 0 to 1/2; for any forecaster."""
+        """Upper bound for the overall W1 error, 0 to 1/2; available for any forecaster."""
         if self.choice is not None:
             return self.choice.average_error()
         return self.evidence.error_interval(self.confidence)[1]
 
     def named_table(self) -> pd.DataFrame:
-        """Bounds for the W1 errors of the named groups, all at once (Bonferroni).
+        """Return simultaneous bounds for the W1 errors of the named groups (Bonferroni).
 
-        Columns: `group`, `n`, `error`, `low`, `high`. A group without rows has the bounds 0 and
-        1/2: nothing is known.
+        Columns: `group`, `n`, `error`, `low`, `high`. A group without rows has the trivial bounds 0
+        and 1/2. The table is empty if no groups were named.
         """
         return self._named.copy()
 
@@ -154,28 +154,29 @@ class PITCertificate(Certificate):
         rows = []
         for name in names:
             group = self.evidence.group(name)
-            # Bonferroni: all named groups hold together
+            # Bonferroni: the intervals of all named groups hold jointly
             interval = group.error_interval(1 - (1 - self.confidence) / len(names))
             rows.append((name, group.n_samples, group.error(), *interval))
         return pd.DataFrame(rows, columns=NAMED_COLUMNS)
 
     def group_error(self, mass: float) -> float:
-        """Upper bound for the W1 error of every group of at least this share of people, 0 to 1/2.
+        """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share of people.
 
-        For a deterministic forecaster it is never below 1/4 for groups of up to half of the people:
-        what is bounded there is the pathwise error, and no other quantity can be. See `questions`.
+        For a deterministic forecaster the bound is at least 1/4 for groups of up to half of the
+        people: there it bounds the pathwise error, and no other quantity can be bounded. See
+        `questions`.
         """
         check_fraction("mass", mass, high_open=False)
         if self.choice is not None:
             return self.choice.group_error(mass)
         if self.method == "betting":  # all of the risk goes to the one mass
             return self._worst_mean(self.evidence.errors, mass, WORST, self.confidence)
-        everybody = self.evidence.error_interval(1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
+        overall = self.evidence.error_interval(1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
         if mass == 1:
-            return min(self._band.cvar(1.0), everybody)
-        # a group's distance from uniform is at most that of everybody and of its complement
-        # together, by share: d(S) <= (d(all) + (1 - mass) CVaR_(1 - mass)) / mass
-        rest = (everybody + (1 - mass) * self._band.cvar(1 - mass)) / mass
+            return min(self._band.cvar(1.0), overall)
+        # triangle inequality for a group and its complement, weighted by their shares:
+        # d(S) <= (d(all) + (1 - mass) CVaR_(1 - mass)) / mass
+        rest = (overall + (1 - mass) * self._band.cvar(1 - mass)) / mass
         return min(self._band.cvar(mass), rest, WORST)
 
     @cached_property
@@ -188,8 +189,8 @@ class PITCertificate(Certificate):
         check_fraction("mass", mass, high_open=False)
         if self.choice is not None:
             return self.choice.coverage(level, mass)
-        # the CVaR of each person's share of misses, then that of hits; the risk is split between
-        # them (method.md, 5: no loss from Jensen)
+        # the CVaR of people's shares of misses bounds coverage from below, that of their shares of
+        # hits from above; the risk is split between both (method.md, 5: no loss from Jensen)
         inside = self.evidence.inside(level)
         risk = 1 - self.confidence
         missed = self._worst_mean(inside.complement(), mass, 1.0, 1 - risk * LOW_SHARE)
@@ -197,15 +198,15 @@ class PITCertificate(Certificate):
 
     def _worst_mean(self, values: Values, mass: float, top: float, confidence: float) -> float:
         if self.mass is not None and mass != self.mass:
-            remedy = "use method='local-levels' for all masses"
-            rule = f"be {self.mass}, the one mass that bets were laid for"
+            remedy = "use method='local-levels' for bounds at all masses"
+            rule = f"be {self.mass}, the single mass of this betting certificate"
             raise bad_input("mass", rule, mass, remedy)
         return values.worst_mean(self.method, mass, top, confidence, self.seed)
 
     def mpaic(self, error: float) -> float:
         """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
 
-        Clopper-Pearson on one draw per row, for one threshold. Needs the draws.
+        Clopper-Pearson bound from one draw per row, for a single threshold. Needs the draws.
 
         Raises
         ------
@@ -213,15 +214,15 @@ class PITCertificate(Certificate):
             If the draws are not known.
         """
         check_fraction("error", error, low_open=False, high_open=False)
-        # one draw per row: hits of independent trials
+        # one draw per row, so that the indicators are independent
         gaps = self._known_gaps()
         return share_bound(gaps.at_least(error), gaps.total(), self.confidence)
 
     def mpaic_curve(self, errors: ArrayLike) -> Floats:
-        """Upper bounds for `P(|h[X, R](Y) - R| >= error)` at all thresholds at once, by DKW.
+        """Simultaneous upper bounds for `P(|h[X, R](Y) - R| >= error)` at all thresholds, by DKW.
 
-        Shape as `errors`. Looser at each one than `mpaic`, which holds for a single threshold
-        chosen beforehand. Needs the draws.
+        Same shape as `errors`. Looser at each threshold than `mpaic`, which holds for a single
+        threshold chosen beforehand. Needs the draws.
         """
         thresholds = np.asarray(errors, dtype=np.float64)
         for error in thresholds.ravel():
@@ -232,16 +233,16 @@ class PITCertificate(Certificate):
         return np.where(before < 0, 1.0, band.upper[np.maximum(before, 0)])
 
     def chain(self, mass: float) -> float:
-        """Return the bound for every group that the paper's own results give, 0 to 1/2.
+        """Return the bound for every group, 0 to 1/2, that follows from the paper's own results.
 
-        Looser than `group_error`: a bound on mPAIC at all thresholds at once (the concentration
-        proposition, in the direction that a certificate needs), then PAIC, then groups, the two
-        thresholds chosen best. Needs the draws.
+        It chains a bound on mPAIC at all thresholds simultaneously (the concentration proposition,
+        in the direction that a certificate needs), then PAIC, then groups, with the best choice of
+        the two thresholds. Looser than `group_error`. Needs the draws.
         """
         check_fraction("mass", mass, high_open=False)
-        # who has a pathwise error above the target has |h - R| >= e with probability (target - e) /
-        # (1 - e) at least; by Markov such people are a share delta (1 - e) / (target - e) at most,
-        # and in a group at most that over its mass
+        # a person with a pathwise error above the target has |h - R| >= e with probability at least
+        # (target - e) / (1 - e); by Markov such people are at most a share delta (1 - e) /
+        # (target - e) of all people, and at most that share over mass of a group
         threshold = np.linspace(0.0, WORST, 201)
         delta = self.mpaic_curve(threshold)
         e = threshold[:, None]
@@ -254,21 +255,21 @@ class PITCertificate(Certificate):
     def _known_gaps(self) -> Values:
         if self.evidence.gaps is None:
             raise InputError(
-                "mPAIC compares PITs with their draws, which are not known here; give r"
+                "mPAIC compares PITs with their draws, and these PITs have no draws; give r"
             )
         return self.evidence.gaps
 
     @cached_property
     def questions(self) -> pd.DataFrame:
-        """What the rows can answer for this kind of forecaster: `question`, `answered`, `why`."""
+        """Questions that these rows can or cannot answer: `question`, `answered`, `why`."""
         return _questions(self.n_draws, self.is_randomized)
 
     def table(self, masses: ArrayLike = MASSES) -> pd.DataFrame:
-        """Return the bounds for every group of some sizes, with the paper's chain.
+        """Return the bounds for every group, one row per group size, with the paper's chain.
 
-        Columns: `mass`, `group_error`, `chain` (NaN where the draws are not known, and where the
-        randomization was chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN where
-        counts do not know that level).
+        Columns: `mass`, `group_error`, `chain` (NaN if the draws are not known or the randomization
+        was chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN if the evidence is
+        counts that do not include that level).
         """
         table = super().table(masses)
         has_chain = self.evidence.gaps is not None and self.choice is None
@@ -285,7 +286,7 @@ class PITCertificate(Certificate):
         return f"{draws if self.is_randomized else 'one deterministic forecast'} each"
 
     def _group_lines(self) -> list[str]:
-        # one forecast per person proves nothing that is worth a line: 1/4 at least
+        # with one forecast per person these bounds are at least 1/4: not worth a line
         lines = super()._group_lines() if self.n_draws > 1 else []
         if self.choice is not None:
             lines.append(
@@ -296,35 +297,43 @@ class PITCertificate(Certificate):
 
     def _remarks(self) -> list[str]:
         return [
-            f"Cannot be answered: {row['question']}? {row['why']}."
+            f"Cannot be answered: {row['question']}? {row['why'][:1].upper()}{row['why'][1:]}."
             for row in self.questions.to_dict("records")
             if not row["answered"]
         ]
 
 
 def _questions(n_draws: int, is_randomized: bool) -> pd.DataFrame:
-    """Return what rows can answer about this kind of forecaster: `question`, `answered`, `why`."""
+    """Return the questions that rows can or cannot answer about this kind of forecaster."""
     single = n_draws == 1
-    proof = "with several draws per person the error of each person's own forecasts is seen"
+    proof = "with several draws per person, the error of each person's own forecasts is observed"
     if not is_randomized:
         proof = (
-            "one forecast per person: even the true distribution has pathwise error 1/4 or more,"
-            " and whatever is calibrated for one population is off by as much for another with the"
-            " same rows (1/8 in the paper)"
+            "with one forecast per person, even the true distribution has a pathwise error of at"
+            " least 1/4, and a forecaster that is calibrated for one population is off by as much"
+            " for another population with the same rows (1/8 in the paper)"
         )
     elif single:
         proof = (
-            "only one draw per person is known: give PITs over several draws of the same forecaster"
+            "only one draw per person is known; give PITs over several draws of the same forecaster"
         )
     rows = [
         ("is it calibrated on average", True, "one PIT per person suffices, for any forecaster"),
-        ("is it calibrated for groups named beforehand", True, "the same, group by group"),
+        (
+            "is it calibrated for groups named beforehand",
+            True,
+            "one PIT per person suffices, in each group",
+        ),
         ("is it calibrated for every group of a given size", not single, proof),
-        ("do intervals hold as often as stated in every group of a given size", not single, proof),
+        (
+            "do prediction intervals have their nominal coverage in every group of a given size",
+            not single,
+            proof,
+        ),
         (
             "is it calibrated for groups formed after the draws",
             False,
-            "such groups can single out lucky draws",
+            "such groups can select people by their draws",
         ),
     ]
     return pd.DataFrame(rows, columns=["question", "answered", "why"])

@@ -1,4 +1,4 @@
-"""Searches for groups whose forecasts are off: scan, learned group, oracle group and their null."""
+"""Searches for miscalibrated groups: scan, learned group, oracle group and null distribution."""
 
 from __future__ import annotations
 

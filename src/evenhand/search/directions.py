@@ -1,4 +1,4 @@
-"""Directions in which the forecasts of a group are off."""
+"""Directions of the miscalibration of a group."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ NARROW: Final = "intervals too narrow"
 WIDE: Final = "intervals too wide"
 
 MIXED: Final = "mixed"
-"""Neither level nor spread makes up most of the error."""
+"""Neither level nor spread accounts for most of the error."""
 
 AS_FORECAST: Final = "as forecast"
-"""The test of the group finds nothing beyond chance."""
+"""The test of the group finds no significant deviation."""
 
 TOO_SMALL: Final = "too small to tell"
-"""A named group with fewer rows than are tested."""
+"""A named group with fewer rows than a test needs."""
 
 POSSIBLE_LEAK: Final = "possible leak"
-"""A group that the outcome may define: any forecaster is off in it, so it is not tested."""
+"""A group that the outcome may define: any forecaster is miscalibrated in it, so it is not tested.
+"""

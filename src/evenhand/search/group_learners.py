@@ -1,4 +1,4 @@
-"""Learners of deviations of PITs from uniform: a forest and a ridge regression on features.
+"""Models of the deviation of PITs from uniform: a forest and a ridge regression on features.
 
 They predict the mean cosines ("waves") of a row's PITs, from which any pattern can be scored.
 """
@@ -24,25 +24,25 @@ from evenhand.search.patterns import (
 )
 
 TREES = 50
+"""Number of trees of the forest."""
 
 FAR = 3.0
-"""Bound on standardised features of the linear model, so that no single row has a high leverage."""
+"""Standardized features of the linear model are clipped here, so that no row has high leverage."""
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
-"""Ridge penalties per row, of standardised features; that of the least leave-one-out error is
-taken."""
+"""Candidate ridge penalties per row, for standardized features; the leave-one-out error decides."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """One learner, fitted to the training rows.
+    """A model fitted to the training rows.
 
     Parameters
     ----------
     unseen : ndarray of shape (n, WAVES)
-        Predicted mean waves of each training row, from fits that left the row out.
+        Predicted mean waves of each training row, from fits without that row.
     predict : callable
-        Predicted mean waves of new rows.
+        Returns the predicted mean waves of new rows.
     """
 
     unseen: Floats
@@ -51,19 +51,19 @@ class Fit:
 
 @dataclass(frozen=True)
 class LearnedScore:
-    """A score of rows: the expected deviation in the direction of a pattern.
+    """Score of rows: the expected deviation in the direction of a pattern.
 
     Parameters
     ----------
     pattern : ndarray of shape (CELLS,)
         Signs over probability levels.
     fit : Fit
-        The learner behind the score.
+        Model that predicts the waves.
     mean, deviation : float
-        Mean and standard deviation of the best training rows' pattern values, chosen by fits that
-        left them out.
+        Mean and standard deviation of the pattern values of the training rows with the best scores
+        from fits without these rows.
     standard_error : float
-        Of the mean.
+        Standard error of the mean.
     """
 
     pattern: Floats
@@ -74,7 +74,7 @@ class LearnedScore:
 
     @property
     def unseen(self) -> Floats:
-        """Scores of the training rows, from fits that left the row out."""
+        """Scores of the training rows, from fits without the scored row."""
         return np.asarray(self.fit.unseen @ wave_weights(self.pattern))
 
     def __call__(self, matrix: Floats) -> Floats:
@@ -83,7 +83,7 @@ class LearnedScore:
 
 
 def learn_fits(matrix: Floats, pit: Floats, random: np.random.Generator) -> tuple[Fit, ...]:
-    """Fit both learners to the waves of PITs; the fits serve groups of any mass."""
+    """Fit both models to the waves of PITs; the fits do not depend on the mass of groups."""
     targets = waves(pit)
     return _forest(matrix, targets, random), _ridge(matrix, targets)
 
@@ -95,10 +95,10 @@ def best_score(
     random: np.random.Generator,
     before: LearnedScore | None = None,
 ) -> LearnedScore:
-    """Return the best score among those of each fit, four patterns and the patterns they lead to.
+    """Return the best score over fits, the four starting patterns and one ascent step from each.
 
-    A score whose direction differs from that of the fold before has to be better by both standard
-    errors: of two halves that deviate in opposite directions the folds should agree on one.
+    A score whose direction differs from that of the previous fold must be better by the sum of both
+    standard errors: if two halves deviate in opposite directions, the folds should agree on one.
     """
     found = [score for fit in fits for score in _scores_of(fit, pit, mass, random)]
     usual = None if before is None else direction_of(before.pattern)
@@ -111,7 +111,7 @@ def best_score(
 
 
 def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> Ints:
-    """Return the `ceil(mass * n)` rows with the highest scores, ties in random order."""
+    """Return the `ceil(mass * n)` rows with the highest scores; ties are broken at random."""
     k = int(group_sizes(np.asarray(mass), scores.size))
     return np.lexsort((random.random(scores.size), -scores))[:k]
 
@@ -119,12 +119,12 @@ def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> Ints:
 def _scores_of(
     fit: Fit, pit: Floats, mass: float, random: np.random.Generator
 ) -> list[LearnedScore]:
-    """Return scores by each starting pattern and by the pattern it leads to."""
+    """Return scores by each starting pattern and by the pattern one ascent step from it."""
     found = []
     for start in starting_patterns():
         score, best = _assessed(start, fit, pit, mass, random)
-        # one step of the oracle's ascent (method: worst groups), on predictions: a pattern from the
-        # rows' own PITs would be chosen and assessed on the same outcomes
+        # one ascent step of the oracle search (method: worst groups), on predictions: a pattern
+        # from the rows' PITs would be chosen and assessed on the same outcomes
         ahead = pattern_of(fit.unseen[best].mean(axis=0))
         found += (
             [score]
@@ -137,7 +137,7 @@ def _scores_of(
 def _assessed(
     pattern: Floats, fit: Fit, pit: Floats, mass: float, random: np.random.Generator
 ) -> tuple[LearnedScore, Ints]:
-    # as judged later: chosen by predictions that left the row out, valued by its own PITs
+    # as in the evaluation: rows are selected by predictions without them, and valued by their PITs
     best = top_rows(fit.unseen @ wave_weights(pattern), mass, random)
     values = pattern_values(pit[best], pattern)
     mean = float(values.mean())
@@ -151,31 +151,31 @@ def _forest(matrix: Floats, targets: Floats, random: np.random.Generator) -> Fit
     n = matrix.shape[0]
     forest = RandomForestRegressor(
         TREES,
-        # leaves of 20 rows are enough to see a deviation of PITs; small tables get smaller ones
+        # leaves of 20 rows suffice to estimate a deviation of PITs; small tables get smaller ones
         min_samples_leaf=min(20, max(n // 8, 1)),
         # a third of the features, as usual in regression, but at least five
         max_features=max(1 / 3, min(1.0, 5 / matrix.shape[1])),
-        # other trees see the other rows
+        # bounds the time per tree; other trees use the other rows
         max_samples=min(n, 2000),
         oob_score=True,
         random_state=int(random.integers(2**31)),
     )
     with warnings.catch_warnings():
-        # a row that every tree has seen is given 0, no deviation
+        # a row in the sample of every tree has no prediction; it gets 0, no deviation
         warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
         forest.fit(matrix, targets)
     return Fit(np.nan_to_num(forest.oob_prediction_), forest.predict)
 
 
 def _ridge(matrix: Floats, targets: Floats) -> Fit:
-    """Fit a ridge regression; predictions that leave a row out follow exactly from its leverage."""
+    """Fit a ridge regression; leave-one-out predictions follow exactly from the leverage."""
     n = targets.shape[0]
     centre = matrix.mean(axis=0)
     scale = matrix.std(axis=0)
-    # a constant feature becomes 0 instead of a division by 0
+    # constant features become 0, without a division by 0
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 1e-9)
     z = ((matrix - centre) * inverse).clip(-FAR, FAR)
-    # in the eigenbasis of the features every penalty costs one division
+    # in the eigenbasis of the features each penalty needs only one division
     eigenvalues, vectors = np.linalg.eigh(z.T @ z / n)
     turned = z @ vectors
     means = targets.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Groups and features that the outcome may define: no forecaster is calibrated for them."""
+"""Detection of groups and features that the outcome may define (target leakage)."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     """Find the groups and features that the outcome may define.
 
     Calibration within a group is defined for groups that are known before the outcome. In a group
-    such as "outcomes above their median" the true distribution itself is off. There are two signs
-    of such a group:
+    such as "outcomes above their median" even the true distribution is miscalibrated. There are two
+    criteria for such a group:
 
-    - *a range of outcomes*: all rows with outcomes between two thresholds (one of which may be
-      infinite) or all rows outside of them are the group, but for at most 1% of the rows and 10% of
-      the smaller of the group and its complement, which have at least 10 rows each; and ranges of
-      the forecasts' medians fit worse;
-    - *rank correlation*: a feature of numbers or dates has an absolute rank correlation (Spearman)
-      with the outcome above 0.99 and above that of the forecasts' medians, on at least 20 rows.
+    - *range of outcomes*: the group equals the rows with outcomes between two thresholds (one of
+      which may be infinite), or the rows outside of them, up to 1% of the rows and up to 10% of the
+      smaller of the group and its complement, which have at least 10 rows each; and no range of
+      the forecasts' medians fits as well;
+    - *rank correlation*: a numeric or date feature has an absolute rank correlation (Spearman) with
+      the outcome above 0.99 and above that of the forecasts' medians, on at least 20 rows.
 
-    A column is found if one of its groups is. A group of given size that is drawn independently of
-    the outcomes is found with probability below 2e-4 at 20 rows, 2e-6 at 30 rows and 1e-9 at 100
-    rows. Two halves whose outcomes are normal with equal spread are within 1% only if their means
-    are 4.65 standard deviations apart, and are not found if the forecasts' medians separate them as
-    well as the outcomes do. False alarms remain where the forecasts miss so strong a feature (of
-    1,000 people, a group of 2% whose mean is 4 standard deviations from that of the others, in a
-    quarter of tables), or where a feature ranks outcomes better than the forecasts do.
+    A column is found if one of its groups is found. A group of given size that is drawn
+    independently of the outcomes is found with probability below 2e-4 at 20 rows, 2e-6 at 30 rows
+    and 1e-9 at 100 rows. Two halves whose outcomes are normal with equal variance meet the 1% limit
+    only if their means differ by 4.65 standard deviations, and are not found if the forecasts'
+    medians separate them as well as the outcomes do. False alarms remain if the forecasts ignore
+    such a strong feature (for 1,000 people and a group of 2% whose mean differs from that of the
+    others by 4 standard deviations, in a quarter of tables), or if a feature ranks outcomes better
+    than the forecasts do.
 
     Parameters
     ----------
@@ -48,15 +49,15 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     groups : Groups
         Named groups of the n rows.
     features : DataFrame or array of shape (n, p), or None
-        Features that groups are searched in.
+        Features of the group search.
 
     Returns
     -------
     DataFrame
-        One row per group or feature: `kind` ("group" or "feature"), `name`, `column` that makes the
-        group (None of a mask), `apart`, the share of rows on which it differs from a range of
-        outcomes (NaN if it was found by rank correlation), and for features `rank_correlation` with
-        the outcomes and `forecast_rank_correlation`.
+        One row per group or feature: `kind` ("group" or "feature"), `name`, the `column` that
+        defines the group (None for a mask), `apart`, the share of rows on which it differs from a
+        range of outcomes (NaN if it was found by rank correlation), and for features the
+        `rank_correlation` with the outcomes and `forecast_rank_correlation`.
     """
     ranges = (_Ranges.of(y), _Ranges.of(median))
     ranks = _Ranks(y, median)
@@ -82,7 +83,7 @@ def _groups_found(
     ranges: tuple[_Ranges, _Ranges],
     by_column: dict[str, tuple[float, float, float]],
 ) -> list[tuple[Any, ...]]:
-    """Return rows of the table for groups that are ranges, with other groups of their columns."""
+    """Return table rows for groups that are ranges of outcomes, and other groups of their columns."""
     apart = {group.name: _apart(mask, *ranges) for group, mask in groups.pairs()}
     columns = {
         group.column
@@ -107,32 +108,32 @@ def _groups_found(
 def _apart(mask: Mask, outcomes: _Ranges, medians: _Ranges) -> float:
     """Return the share of rows on which a group differs from a range of outcomes.
 
-    NaN if it is no such range, or if the forecasts' medians separate the group as well.
+    NaN if it is not such a range, or if the forecasts' medians separate the group as well.
     """
     n = mask.size
     size = int(np.count_nonzero(mask))
     smaller = min(size, n - size)
-    # a few rows are often a range of outcomes by chance
+    # few rows are often a range of outcomes by chance
     if smaller < 10:
         return np.nan
     apart = outcomes.apart(mask)
-    # it differs on 1% of the rows at most, and on a tenth of the group or of its complement: by the
-    # first rule alone any rare group would qualify
+    # differs on at most 1% of the rows and on at most a tenth of the group and of its complement:
+    # by the first rule alone any rare group would qualify
     is_range = apart <= 0.01 * n and apart <= 0.1 * smaller
-    # a range of outcomes is no leak if the forecasts know as much: then the group was predictable
+    # a range that the forecasts separate as well is no leak: the group was predictable
     return apart / n if is_range and apart < medians.apart(mask) else np.nan
 
 
 @dataclass(frozen=True)
 class _Ranges:
-    """Ranges of a value.
+    """Sorted values, for the comparison of groups with ranges of values.
 
     Parameters
     ----------
     order : ndarray of int, shape (n,)
-        Rows by rising value.
+        Rows in increasing order of the value.
     ends : ndarray of int
-        Numbers of rows at or below each distinct value, and 0: the places of thresholds.
+        0 and the number of rows at or below each distinct value: the positions of thresholds.
     """
 
     order: Ints
@@ -149,9 +150,12 @@ class _Ranges:
         )
 
     def apart(self, mask: Mask) -> int:
-        """Return the fewest rows on which a group differs from a range or from its complement."""
+        """Return the smallest number of rows on which a group differs from a range of values.
+
+        Complements of ranges are included.
+        """
         balance = np.concatenate(([0], np.cumsum(np.where(mask[self.order], 1, -1))))[self.ends]
-        # the balance counts rows of the group less others; the best range is where it rises most
+        # the balance counts rows of the group minus others; it increases most over the best range
         # (Kadane's algorithm, linear time)
         rise = int((balance - np.minimum.accumulate(balance)).max())
         fall = int((np.maximum.accumulate(balance) - balance).max())
@@ -161,30 +165,31 @@ class _Ranges:
 
 @dataclass(frozen=True)
 class _Ranks:
-    """Rank correlations with outcomes `y`, of a feature and of the medians of forecasts."""
+    """Rank correlations of features and of forecast medians with outcomes `y`."""
 
     y: Floats
     median: Floats
 
     @cached_property
     def _whole(self) -> tuple[Floats, float]:
-        """Ranks of all outcomes, and their correlation with the medians."""
+        """Ranks of all outcomes, and the correlation of the medians with them."""
         ranks = stats.rankdata(self.y)
         return ranks, _correlation(stats.rankdata(self.median), ranks)
 
     def of(self, values: pd.Series[Any]) -> tuple[float, float]:
         """Return both correlations if the feature may be made from the outcome, else NaN."""
         numbers = _as_numbers(values)
-        there = ~np.isnan(numbers)
-        if there.sum() < 20:
+        present = ~np.isnan(numbers)
+        if present.sum() < 20:
             return np.nan, np.nan
-        if there.all():
-            # most features have no gaps and share the ranks of all outcomes, whose sort is slow
+        if present.all():
+            # most features have no missing values and share the ranks of all outcomes, which are
+            # slow to compute
             outcomes, of_median = self._whole
         else:
-            outcomes = stats.rankdata(self.y[there])
-            of_median = _correlation(stats.rankdata(self.median[there]), outcomes)
-        own = _correlation(stats.rankdata(numbers[there]), outcomes)
+            outcomes = stats.rankdata(self.y[present])
+            of_median = _correlation(stats.rankdata(self.median[present]), outcomes)
+        own = _correlation(stats.rankdata(numbers[present]), outcomes)
         return (own, of_median) if own > 0.99 and own > of_median else (np.nan, np.nan)
 
 
@@ -198,7 +203,7 @@ def _as_numbers(values: pd.Series[Any]) -> Floats:
 
 
 def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Return the absolute correlation of ranks; 0 where one of them is constant."""
+    """Return the absolute correlation of ranks; 0 if either is constant."""
     a = first - first.mean()
     b = second - second.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))

@@ -1,4 +1,4 @@
-"""Learned worst group: found by features on some rows, judged on others (method: worst groups)."""
+"""Learned worst group: learned from features, evaluated on other rows (method: worst groups)."""
 
 from __future__ import annotations
 
@@ -33,52 +33,53 @@ from evenhand.search.rules import RULE_STRETCH, Rule, learn_rules, main_features
 from evenhand.tables import take_rows
 
 FIRST_SHARE = 0.4
-"""Share of the rows in the first fold, which is used for learning and never judged."""
+"""Share of the rows in the first fold, which is used for learning only."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoundGroup:
-    """A group that features define, judged on rows that it was not learned from.
+    """Group of rows defined by features, evaluated on rows from which it was not learned.
 
     Parameters
     ----------
     mass : float
-        Share of the rows that the group was asked to hold.
+        Requested size of the group as a share of the rows.
     n : int
-        Rows in the group, all folds together.
+        Number of rows in the group, over all folds.
     n_judged : int
-        Rows among which they were selected: all but the first fold.
+        Number of rows that were evaluated, from which the group was selected: all but the first
+        fold.
     n_rows : int
-        Rows used in all: at most `max_rows`.
+        Number of rows used in total, at most `max_rows`.
     rows : ndarray of shape (n,)
         Row numbers of the group, increasing.
     error : float
-        Estimated calibration error (W1) of the group: an unbiased estimate of a lower bound of
-        the error. Not clipped, so it may be a little below 0 for calibrated forecasts.
+        Estimated calibration error (W1) of the group: an unbiased estimate of a lower bound for
+        the error. Not clipped, so it may be slightly negative for calibrated forecasts.
     low : float
-        Lower confidence bound for the same, 0 to 1/2. It also bounds the worst group of this mass
-        that features define.
+        Lower confidence bound for the error, 0 to 1/2. It is also a lower bound for the error of
+        the worst group of this mass that features define.
     confidence : float
-        Probability with which `low` holds.
+        Probability that `low` holds.
     p_value : float
-        For the hypothesis that the group is calibrated; `low > 0` exactly if it is below `1 -
-        confidence`.
+        P-value for the hypothesis that the group is calibrated; `low > 0` exactly if it is below
+        `1 - confidence`.
     direction : str
-        Error of the forecasts in most folds: `"outcomes lower than forecast"`, `"outcomes higher
+        Direction of the error in most folds: `"outcomes lower than forecast"`, `"outcomes higher
         than forecast"`, `"intervals too narrow"`, `"intervals too wide"` or `"mixed"`.
     bias : float
-        Mean of the rows' residuals, in their units; NaN if none were given.
+        Mean residual of the rows, in units of the residuals; NaN if no residuals were given.
     coverage_80 : float
         Share of the group's draws whose central 80% interval covers the outcome.
     description : str or None
         One or two conditions, such as `"bmi > 0.03 and age <= 50"`, that define a group of nearly
-        this mass with at least 0.8 of the error on the same rows; None if there are none, or if
-        `low` is 0.
+        this mass with at least 0.8 of the error on the same rows; None if there are no such
+        conditions, or if `low` is 0.
     description_share : float
-        Share of the judged rows that meet these conditions, between 2/3 and 3/2 of the mass; NaN
+        Share of the evaluated rows that meet these conditions, between 2/3 and 3/2 of the mass; NaN
         without conditions.
     features : tuple of str
-        Up to three features that the score of rows depends on most, most important first.
+        Up to three features with the largest effect on the score of rows, largest first.
     """
 
     mass: float
@@ -111,9 +112,9 @@ class FoundGroup:
         )
 
     def __str__(self) -> str:
-        """One sentence."""
-        what = f"{self.direction}: " if self.low > 0 else "no group found with confidence: "
-        where = f" (nearly: {self.description})" if self.description else ""
+        """Return the result as a sentence."""
+        what = f"{self.direction}: " if self.low > 0 else "no significantly miscalibrated group: "
+        where = f" (approximately: {self.description})" if self.description else ""
         return (
             f"{what}calibration error {number(self.error)}, at least {at_least(self.low, number)}"
             f" with {confidence_in_full(self.confidence)} confidence, in {self.n} of"
@@ -123,7 +124,7 @@ class FoundGroup:
 
 @dataclass(frozen=True)
 class _Stage:
-    """A judged fold: its place, the score learned before it, the group's rows and their values."""
+    """Evaluated fold: its range of rows, the score learned before it, selected rows and values."""
 
     start: int
     stop: int
@@ -143,53 +144,54 @@ def find_group(
     max_rows: int = 50_000,
     random_state: RandomState = None,
 ) -> FoundGroup:
-    """Find a group that features define and whose forecasts are least calibrated, with a bound.
+    """Find the least calibrated group that features define, with a bound for its error.
 
-    A forest and a linear model learn where PITs deviate from uniform, in level and in spread. The
-    better one on rows that it has not seen selects the share `mass` of the next rows, whose
-    outcomes then judge the group. Rows are shuffled and used in order: the first 40% serve for
-    learning only, and each further fold is judged by what was learned on all folds before it. So
-    the bound and the p-value are valid at any number of rows, whatever the learners do.
+    A forest and a linear model learn where PITs deviate from uniform in level and spread. The one
+    with the better predictions of rows outside its training data selects the share `mass` of the
+    rows of the next fold, and the outcomes of these rows give the error of the group. Rows are
+    shuffled and split into folds: the first 40% are used for learning only, and the group in each
+    further fold is selected by models of all folds before it. The bound and the p-value are
+    therefore valid at any number of rows and for any models.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws. For a guarantee in few draws, one
-        jittered draw per cell. Each row counts once.
+        PITs between 0 and 1: rows are people, columns are draws. A guarantee with few draws needs
+        one jittered draw per cell. Each row counts once.
     X : DataFrame of any library, or array-like of shape (n, n_features)
         Features: numbers, text, categories, booleans, dates, missing values. Columns of an array
         are named x0, x1, ...
     mass : float, default 0.2
         Share of the rows in the group, 0 < mass <= 1.
     confidence : float, default 0.95
-        Probability with which the bound holds.
+        Probability that the bound holds.
     n_folds : int, default 5
-        Folds, at least 2.
+        Number of folds, at least 2.
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the group's bias.
     max_rows : int, default 50,000
-        Most rows that are used; of more rows a random subset of this size.
+        Largest number of rows that are used; larger samples are subsampled at random.
     random_state : int, generator or None
-        Seed of the shuffle, the forests and ties.
+        Seed for the shuffle, the forests and the order of ties.
 
     Returns
     -------
     FoundGroup
-        The rows, their error with a bound, and its direction.
+        The rows, their error with a bound, and the direction of the error.
 
     Raises
     ------
     InputError
-        If there are too few rows, no feature varies, or the features hold a value of no known kind.
+        If there are too few rows, no feature varies, or a feature has an unsupported type.
 
     Notes
     -----
-    With sign pattern `s` learned before, a selected row counts `mean_j T(u_j) - integral_0^1 s(c) c
-    dc`, where `T(u) = integral_u^1 s(c) dc`. Its expectation is `integral_0^1 s(c) (F(c) - c) dc`
-    for the distribution `F` of the row's PITs, so in expectation the mean over a group never
-    exceeds the group's error. Given the features, `low` is below the mean error, over folds, of
-    the groups of rows that were selected in them, and so below that of the worst of them. Rows must
-    be independent people.
+    With a sign pattern `s` learned before, the value of a selected row is `mean_j T(u_j) -
+    integral_0^1 s(c) c dc`, where `T(u) = integral_u^1 s(c) dc`. Its expectation is
+    `integral_0^1 s(c) (F(c) - c) dc` for the distribution `F` of the row's PITs, so the expected
+    mean over a group never exceeds the group's error. Given the features, `low` is a lower bound
+    for the mean error, over folds, of the selected groups, and therefore for the error of the worst
+    of them. Rows must be independent people.
 
     Examples
     --------
@@ -206,7 +208,7 @@ def find_group(
 
 
 class GroupSearch:
-    """Search for learned worst groups of several masses, which share the fitted learners.
+    """Search for learned worst groups of several masses, which share the fitted models.
 
     Parameters
     ----------
@@ -215,15 +217,15 @@ class GroupSearch:
     X : DataFrame of any library, or array-like of shape (n, n_features)
         Features.
     n_folds : int, default 5
-        Folds, at least 2.
+        Number of folds, at least 2.
     max_rows : int, default 50,000
-        Most rows that are used.
+        Largest number of rows that are used.
     random_state : int, generator or None
         Seed.
 
     See Also
     --------
-    find_group : the same for one mass, with all parameters described.
+    find_group : The same search for one mass, with a description of all parameters.
 
     Examples
     --------
@@ -246,14 +248,14 @@ class GroupSearch:
         self._pits = as_pits(pit)
         self._X = X
         self._random = generator(random_state)
-        # files are often sorted by time or place; the folds should be alike
+        # files are often sorted by time or place; shuffling makes the folds alike
         order = self._random.permutation(self._pits.n_samples)
         self._rows = order[: check_count("max_rows", max_rows)]
         self._n_folds = check_count("n_folds", n_folds, least=2)
         # the first fold is larger than the others: all scores learn from it
         starts = np.linspace(FIRST_SHARE * self._rows.size, self._rows.size, n_folds)
         self._starts = starts.round().astype(int)
-        # by first judged row: learners take most of the time and do not depend on the mass
+        # cached by first evaluated row: fits take most of the time and do not depend on the mass
         self._fits: dict[int, tuple[Fit, ...]] = {}
 
     @cached_property
@@ -263,7 +265,7 @@ class GroupSearch:
     def find(
         self, mass: float, *, confidence: float = 0.95, residual: ArrayLike | None = None
     ) -> FoundGroup:
-        """Find the group of one mass; parameters are those of `find_group`."""
+        """Find the group of one mass; the parameters are those of `find_group`."""
         check_fraction("mass", mass, high_open=False)
         check_fraction("confidence", confidence)
         n = self._pits.n_samples
@@ -278,14 +280,14 @@ class GroupSearch:
                 self._judged(shuffled[:stop], start, mass, stages[-1].score if stages else None)
             )
         values = np.concatenate([stage.values for stage in stages])
-        # a pattern is fixed by earlier rows, so the expectation of a value, given those, is at most
-        # the error of its row's distribution (method: worst groups): the bound is for such values.
-        # It needs a guess of their spread that is made before any row is judged
+        # a pattern depends on earlier rows only, so the conditional expectation of a value is at
+        # most the error of its row's distribution (method: worst groups), as the bound requires.
+        # The guess of the values' spread must not depend on evaluated rows
         low, p_value = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())
         rule = None
-        if low > 0:  # a rule for a group that is not proven would describe noise
+        if low > 0:  # a rule for a group that is not significant would describe noise
             rule = _rule_in_words(stages, features, shuffled, error, encoder, self._random)
         return FoundGroup(
             mass=float(mass),
@@ -302,16 +304,16 @@ class GroupSearch:
             coverage_80=float(covered(self._pits.take(group), 0.8).mean()),
             description=None if rule is None else rule[0],
             description_share=math.nan if rule is None else rule[1],
-            # the last score was learned from the most rows
+            # the last score was learned from the largest number of rows
             features=main_features(
                 features[: stages[-1].start], stages[-1].score.unseen, encoder, self._random
             ),
         )
 
     def _judged(self, pit: Floats, start: int, mass: float, before: LearnedScore | None) -> _Stage:
-        """Learn from the rows before `start` and judge the others."""
+        """Learn from the rows before `start` and evaluate the others."""
         features = self._encoded[1][: pit.shape[0]]
-        # fits predict waves of PITs for any mass; what depends on the mass is chosen below
+        # fits predict waves of PITs, which do not depend on the mass
         if start not in self._fits:
             self._fits[start] = learn_fits(features[:start], pit[:start], self._random)
         score = best_score(self._fits[start], pit[:start], mass, self._random, before)
@@ -320,7 +322,7 @@ class GroupSearch:
 
 
 def _usual_direction(stages: Sequence[_Stage]) -> Direction:
-    """Return the direction of most folds; among equals that of the larger error."""
+    """Return the most frequent direction over folds; the larger error breaks ties."""
     sums: dict[Direction, tuple[int, float]] = {}
     for stage in stages:
         direction = direction_of(stage.score.pattern)
@@ -337,11 +339,11 @@ def _rule_in_words(
     encoder: TableEncoder,
     random: np.random.Generator,
 ) -> tuple[str, float] | None:
-    """Return the last fold's rule in words and its share of the judged rows, or None.
+    """Return the last fold's rule in words and its share of the evaluated rows, or None.
 
-    A rule is learned before each fold and judged on it, as scores are, so that their errors on the
-    same rows can be compared. The rule of one condition has precedence; a rule whose size differs
-    by more than half would describe another group.
+    Like a score, a rule is learned before each fold and evaluated on it, so that their errors on
+    the same rows are comparable. A rule of one condition takes precedence. A rule whose group is
+    larger or smaller by a factor above 3/2 would describe another group.
     """
     n_judged = sum(stage.stop - stage.start for stage in stages)
     mass = sum(stage.rows.size for stage in stages) / n_judged
@@ -355,7 +357,7 @@ def _rule_in_words(
     for rule, found in zip(rules, values, strict=False):
         judged = np.concatenate(found)
         share = judged.size / n_judged
-        # a rule may give away a fifth of the error for being words
+        # a rule may have an error lower by a fifth, as the price of a description
         if mass / RULE_STRETCH <= share <= mass * RULE_STRETCH and judged.mean() >= 0.8 * error:
             return rule.words(encoder), share
     return None
@@ -368,23 +370,22 @@ def _encoded(X: Any, rows: Ints, n: int) -> tuple[TableEncoder, Floats]:
     try:
         features = encoder.fit_transform(take_rows(table, rows))
     except InputError:
-        # the same error again, with the row of the caller's table instead of the shuffled one
+        # raise the same error with the row number of the caller's table, not of the shuffled one
         encoder.fit_transform(table)
         raise
-    # without a feature that varies a group would be a random subset
+    # if no feature varies, a group would be a random subset
     if not (np.ptp(features, axis=0) > 0).any():
-        raise bad_input(
-            "X",
-            "have a feature that varies",
-            "constant features only",
-            "no group can be told apart by them",
+        raise InputError(
+            "X must have a feature that varies, got constant features only, which define no groups;"
+            " add a feature"
         )
     return encoder, features
 
 
 def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
     judged = 1 - FIRST_SHARE
-    # 100 rows in all, 20 in the group and 10 in each judged fold: with fewer no bound is above 0
+    # 100 rows in total, 20 in the group and 10 in each evaluated fold: with fewer rows no bound is
+    # above 0
     needed = math.ceil(max(100, 20 / (judged * mass), 10 * (n_folds - 1) / judged))
     if n < needed:
         name = "max_rows" if is_subset else "pit"
@@ -392,4 +393,4 @@ def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
             f"{'allow' if is_subset else 'have'} at least {needed} rows for mass {mass:g} and"
             f" {n_folds} folds"
         )
-        raise bad_input(name, rule, n, "ask for a larger mass or fewer folds, or bring more rows")
+        raise bad_input(name, rule, n, "use a larger mass, fewer folds or more rows")

@@ -1,4 +1,4 @@
-"""Matrix of 0/1 columns of groups, whose sums are the sums over groups (method: worst groups)."""
+"""Indicator matrix of groups, for sums over groups by matrix products (method: worst groups)."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from evenhand.columns import Group, Groups, LeftOut, feature_groups
 
 @dataclass(frozen=True)
 class Masks:
-    """Groups of rows: mask `g` is column `column[g]`, or its complement.
+    """Groups of rows: mask `g` is column `column[g]` or its complement.
 
     Parameters
     ----------
     columns : ndarray of bool, shape (n, k)
-        Column 0 holds all rows, so that a sum over one mask is a sum over a pair. Two halves share
-        one column.
+        Indicators. Column 0 contains all rows, so that a sum over one mask is a sum over a pair.
+        Two halves share one column.
     groups : tuple of Group
-        What each mask is.
+        Group of each mask.
     feature, column : ndarray of int, shape (g,)
-        What each mask is made of; masks are in the order of their columns.
+        Feature and column of each mask; masks are in the order of their columns.
     complement : ndarray of bool, shape (g,)
-        True where the mask is the rows that the column does not hold.
+        Whether the mask is the complement of its column.
     labels : list of str
-        Names of the features; named groups are features of their own and come last.
+        Names of the features; each named group is a feature, and named groups come last.
     n_unnamed : int
-        How many features are no named groups.
+        Number of features that are not named groups.
     left_out : dict of str to LeftOut
-        Features without a mask, and why.
+        Features without a mask, with the reason.
     same_rows : dict of Group to Group
-        Named groups without a mask of their own, and the group whose mask holds the same rows.
+        Named groups without a mask, with the group whose mask contains the same rows.
     """
 
     columns: Mask
@@ -68,7 +68,7 @@ class Masks:
     def keep(self, wanted: Mask) -> Masks:
         """Return some of the masks, with the columns that they need."""
         needed = np.unique(np.concatenate(([0], self.column[wanted])))
-        has_all = needed.size == self.columns.shape[1]  # then the matrix is not copied
+        has_all = needed.size == self.columns.shape[1]  # avoids a copy of the matrix
         return replace(
             self,
             columns=self.columns if has_all else self.columns[:, needed],
@@ -80,17 +80,17 @@ class Masks:
 
 
 def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
-    """Cut every feature into its groups, and add the named ones.
+    """Split every feature into groups, and add the named groups.
 
-    A text column with too many values and a feature that is constant make no mask; nor does one
-    that splits the rows in two as another does. A named group that a feature makes too, that is
-    named twice or that holds all rows counts once.
+    There is no mask for text columns with too many values, for constant features, and for features
+    that split the rows into the same two halves as another feature. A named group gets no second
+    mask if a feature or another name defines the same rows, or if it contains all rows.
     """
     left_out = dict[str, LeftOut]()
     splits = dict[bytes, str]()
     labels = list[str]()
     columns: list[Mask] = [np.ones(len(table), dtype=np.bool_)]
-    made: list[tuple[Group, int, int, bool]] = []  # what it is, feature, column, complement
+    made: list[tuple[Group, int, int, bool]] = []  # group, feature, column, complement
     for j, (name, found) in enumerate(feature_groups(table)):
         labels.append(name)
         if isinstance(found, Groups):
@@ -123,16 +123,16 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
 
 
 def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> LeftOut | None:
-    """Return why the groups of a feature would add nothing, and note how they split the rows.
+    """Return the reason if the groups of a feature are redundant, else record its split.
 
-    `splits` has the first feature of each split of the rows in two.
+    `splits` maps each split of the rows in two to the first feature that makes it.
     """
     if len(groups) < 2:
         return LeftOut("constant")
     if len(groups) > 2:
         return None
     half = list(groups.values())[-1]
-    # a half and its complement are one split: as bytes, with the first row outside
+    # a half and its complement are the same split: use the half without the first row as the key
     twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
     return None if twin == name else LeftOut("same split", twin)
 
@@ -140,9 +140,9 @@ def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> LeftOut |
 def _distinct(
     groups: Groups, everyone: Mask, known: Iterator[tuple[Group, Mask]]
 ) -> tuple[list[tuple[Group, Mask]], dict[Group, Group]]:
-    """Return the groups whose rows no other mask holds, and of the others the group of that mask.
+    """Return the groups with distinct rows, and for each other group one with the same rows.
 
-    A repeated test would only cost power.
+    A repeated test would only reduce power.
     """
     kept = list[tuple[Group, Mask]]()
     same_rows = dict[Group, Group]()

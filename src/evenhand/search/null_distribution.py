@@ -16,32 +16,32 @@ from evenhand.links import Entropic, Link
 from evenhand.search.oracle_group import group_sizes, worst_groups
 
 Search = Callable[[Floats, Floats], ArrayLike]
-"""A search of a user: PITs of shape (n, m) and masses of shape (k,) to errors of shape (k,)."""
+"""User-defined search: PITs of shape (n, m) and masses of shape (k,) to errors of shape (k,)."""
 
 MOST_ROWS = 5000
-"""Most rows that are simulated."""
+"""Largest number of rows that are simulated."""
 
 MATCHING_ROWS = 400
-"""Rows from which the mean pathwise error of a link in a few draws is computed."""
+"""Number of rows from which the mean pathwise error of a link with given draws is computed."""
 
 LEAST_ALPHA = 0.002
-"""Least alpha of a matching link, whose mean pathwise error is about as small."""
+"""Smallest alpha of a matching link; its mean pathwise error is about 0.002, too."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NullCurve:
-    """Errors of groups found in calibrated forecasts.
+    """Errors that a group search finds in calibrated forecasts.
 
     Parameters
     ----------
     masses : ndarray of shape (k,)
-        Shares of the rows.
+        Group sizes as shares of the rows.
     mean : ndarray of shape (k,)
         Mean error over simulations, 0 to 1/2.
     low, high : ndarray of shape (k,)
-        5% and 95% quantiles: a search in calibrated forecasts ends between them nine times in ten.
-        With fewer than 19 simulations they are the least and the largest error, and the interval
-        between them is left more often.
+        5% and 95% quantiles: 90% of searches in calibrated forecasts find errors between them. With
+        fewer than 19 simulations they are the smallest and largest simulated error, and the share
+        between them is below 90%.
     """
 
     masses: Floats
@@ -66,25 +66,26 @@ def null_curve(
 ) -> NullCurve:
     """Simulate the errors that a group search finds in calibrated forecasts of the same kind.
 
-    A search always finds some error. It is evidence against forecasts only as far as it exceeds
-    what the search finds in calibrated ones with as many rows and draws and as much randomization.
+    A search always finds some error. An error is evidence against forecasts only if it exceeds the
+    errors found in calibrated forecasts with the same number of rows and draws and the same
+    randomization.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws, one jittered draw in each of `m`
+        PITs between 0 and 1: rows are people, columns are draws, one jittered draw in each of `m`
         cells.
     masses : float or array-like of shape (k,)
-        Shares of the rows, 0 < mass <= 1.
+        Group sizes as shares of the rows, 0 < mass <= 1.
     selection : {"oracle", "fixed"} or callable, default "oracle"
-        `"oracle"` is `worst_group_curve`; `"fixed"` is one group of each mass that was named
-        before; a function `f(pit, masses)` returns the errors, shape (k,), that another search
-        finds.
+        Group search: `"oracle"` is `worst_group_curve`, `"fixed"` is one group of each mass that
+        was chosen beforehand, and a function `f(pit, masses)` returns the errors, shape (k,), of
+        another search.
     link : Link, optional
-        The randomization. By default an `Entropic` link with the mean pathwise error of `pit`;
-        forecasts that are wrong have larger errors than their randomization gives, and then this
-        null is the higher one of a less randomized forecaster. With a single column the PITs of
-        calibrated forecasts are uniform.
+        The randomization. By default an `Entropic` link with the mean pathwise error of `pit`. If
+        forecasts are miscalibrated, their pathwise errors exceed those of their randomization, and
+        the default gives the higher null of a less randomized forecaster. With a single column the
+        PITs of calibrated forecasts are uniform, whatever the link.
     n_simulations : int, default 50
         Number of simulated data sets, at least 2.
     random_state : int, generator or None
@@ -97,18 +98,18 @@ def null_curve(
     Raises
     ------
     InputError
-        If an argument is out of its range, or the function's errors have another shape.
+        If an argument is out of range, or the function returns errors of another shape.
 
     Notes
     -----
-    At most 5000 rows are simulated. For more, `"fixed"` errors, and the `"oracle"`'s of all rows,
-    are scaled by `1 / sqrt(rows)`; other errors of a search are those of 5000 rows, hence a little
-    high.
+    At most 5000 rows are simulated. For more rows, errors of `"fixed"` groups and of the group of
+    all rows are scaled by `1 / sqrt(rows)`; other errors are those of 5000 rows and therefore
+    slightly too high.
 
     Examples
     --------
-    For one named group of 400 the error is the mean area under a Brownian bridge, 0.3133, over 20:
-    about 0.016.
+    For one group of 400 rows, chosen beforehand, the expected error is the mean absolute area under
+    a Brownian bridge, 0.3133, divided by 20: about 0.016.
 
     >>> import numpy as np
     >>> pit = np.random.default_rng(0).uniform(size=400)
@@ -121,13 +122,12 @@ def null_curve(
     if not callable(selection) and selection not in ("oracle", "fixed"):
         raise bad_input("selection", "be 'oracle', 'fixed' or a function", repr(selection))
     if link is not None and not isinstance(link, Link):
-        raise bad_input(
-            "link", "be a link or None", repr(link), "evenhand.links.Entropic(alpha=0.1) makes one"
-        )
+        remedy = "use evenhand.links.Entropic(alpha=0.1), for example"
+        raise bad_input("link", "be a link or None", repr(link), remedy)
     random = generator(random_state)
     n = min(pits.n_samples, MOST_ROWS)
     m = pits.n_draws
-    # one draw of a calibrated forecast has a uniform PIT, whatever the link
+    # the PIT at a single draw of a calibrated forecast is uniform, whatever the link
     if link is None and m > 1:
         link = _matching_link(pits)
     errors = np.array(
@@ -137,11 +137,11 @@ def null_curve(
         ]
     )
     if not callable(selection):
-        # errors of a fixed group fall as 1 / sqrt(rows); in any search the group of all rows is
-        # fixed
+        # errors of a fixed group decrease as 1 / sqrt(rows), and the group of all rows is fixed in
+        # any search
         errors[:, (shares == 1) | (selection == "fixed")] *= np.sqrt(n / pits.n_samples)
-    # with these positions a data set of the same kind lies below the p-quantile with probability
-    # about p, whatever the number of simulations
+    # with Weibull positions the error of a further simulation lies below the p-quantile with
+    # probability about p, whatever the number of simulations
     low, high = np.quantile(errors, [0.05, 0.95], axis=0, method="weibull")
     return NullCurve(shares, errors.mean(axis=0), low, high)
 
@@ -153,7 +153,7 @@ def _search(
     if selection == "oracle":
         return worst_groups(pit, masses, random)[0]
     if not callable(selection):
-        # a fixed group: rows are exchangeable, and the first are as good as any
+        # rows are exchangeable, so the first rows represent any fixed group
         groups = [pit[:k].reshape(1, -1) for k in group_sizes(masses, pit.shape[0])]
         return np.concatenate([row_distances(group) for group in groups])
     errors = np.asarray(selection(pit, masses), dtype=np.float64)
@@ -165,21 +165,21 @@ def _search(
 
 
 def _calibrated(n: int, m: int, link: Link | None, random: np.random.Generator) -> Floats:
-    """Return PITs of calibrated forecasts, shape (n, m), under a link or of deterministic ones."""
+    """Return PITs of calibrated forecasts, shape (n, m): randomized by a link, or deterministic."""
     base = fresh((n, 1), random)
     return base if link is None else link.ppf(base, jittered(n, m, random))
 
 
 def _matching_link(pits: PITs) -> Link:
-    """Return the entropic link under which calibrated PITs have the mean pathwise error given.
+    """Return the entropic link under which calibrated PITs have the same mean pathwise error.
 
-    Both errors are those of as many draws.
+    Both errors are computed with the same number of draws.
     """
     from scipy import optimize
 
     wanted = float(pathwise_errors(pits).mean())
     base = nodes(MATCHING_ROWS).T
-    # the same draws at each alpha: the error is a smooth function of it
+    # with the same draws at each alpha the error is a smooth function of alpha
     r = jittered(MATCHING_ROWS, pits.n_draws, 0)
 
     def excess(alpha: float) -> float:

@@ -1,9 +1,9 @@
-"""Oracle worst group: rows chosen with the outcomes seen (method: worst groups).
+"""Oracle worst group: rows chosen after seeing the outcomes (method: worst groups).
 
-A group's error is the integral of `|F - c|`, `F` the mean of its rows' step CDFs: convex in `F`. So
-for a weight `s(c)` the best `k` rows are those with the largest integral of `s` times their own
-CDF, and with `s` the slope of the error at a group's `F` these rows are at least as bad as that
-group. The search repeats this step from many weights.
+The error of a group is the integral of `|F - c|`, where `F` is the mean of its rows' step CDFs; it
+is convex in `F`. For a weight `s(c)` the best `k` rows are those with the largest integral of `s`
+times their own CDF. If `s` is the slope of the error at the `F` of a group, the error of the best
+rows is at least that of the group. The search repeats this ascent step from many weights.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from evenhand.draws import RandomState, generator
 from evenhand.search.cells import BLOCK_PITS, Cells
 
 SEARCH_ROWS = 1024
-"""Rows from which patterns are learned; of more rows a random subset of this size is used."""
+"""Largest number of rows from which patterns are learned; larger samples are subsampled."""
 
 MOST_SWAP_NUMBERS = 100_000
-"""Most numbers to compute for all exchanges of one row; beyond, a group is not polished by them."""
+"""Largest number of values to compute for all exchanges of one row; beyond it none are tried."""
 
 MOST_SORTED_PITS = 1 << 22
-"""PITs sorted at once."""
+"""Number of PITs sorted at once."""
 
 NO_GAIN = {np.dtype(np.float64): 1e-14, np.dtype(np.float32): 1e-5}
-"""Errors closer than this are equal but for rounding."""
+"""Differences of errors below this are rounding errors."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WorstGroupCurve:
-    """The worst group of each size.
+    """Worst group of each size, chosen after seeing the outcomes.
 
     Parameters
     ----------
     masses : ndarray of shape (k,)
-        Shares of the rows.
+        Group sizes as shares of the rows.
     errors : ndarray of shape (k,)
-        W1 calibration error of the group found, 0 to 1/2.
+        W1 calibration error of each group, 0 to 1/2.
     rows : tuple of ndarray
         Row numbers of each group.
     """
@@ -67,25 +67,26 @@ def worst_group_curve(
     n_starts: int = 64,
     random_state: RandomState = None,
 ) -> WorstGroupCurve:
-    """Find a worst group of each mass among all subsets of the rows, the outcomes seen.
+    """Find the worst group of each mass among all subsets of the rows, given the outcomes.
 
-    The search starts from many patterns of where the group's PITs are too many or too few. The
-    groups of the paper, the rows with the lowest and those with the highest mean PIT, are always
-    among those compared; the exact error over all draws decides. It is a lower bound for the worst
-    subset of the sample, and on small problems nearly always that subset. For a deterministic
-    forecaster it is no evidence of harm: even the true distribution scores about `(1 - mass) / 2`.
+    The search starts from many patterns of probability levels at which the group has too many or
+    too few PITs. The groups of the paper, the rows with the lowest and with the highest mean PIT,
+    are always candidates; the exact error over all draws decides. The error is a lower bound for
+    that of the worst subset of the sample, and nearly always equal to it on small problems. For a
+    deterministic forecaster it is no evidence of harm: even the true distribution has an error of
+    about `(1 - mass) / 2`.
 
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws. Each row counts once.
+        PITs between 0 and 1: rows are people, columns are draws. Each row counts once.
     masses : float or array-like of shape (k,)
-        Shares of the rows, 0 < mass <= 1; a group has `ceil(mass * n)` rows.
+        Group sizes as shares of the rows, 0 < mass <= 1; a group has `ceil(mass * n)` rows.
     n_starts : int, default 64
-        Patterns to start from, at least 1, besides the two constant ones: up to two changes of
-        sign, the rest random.
+        Number of starting patterns, at least 1, in addition to the two constant ones: patterns with
+        one or two changes of sign, and random patterns.
     random_state : int, generator or None
-        Seed of the random patterns and, beyond 1024 rows, of the subset from which patterns are
+        Seed for the random patterns and, beyond 1024 rows, for the subset from which patterns are
         learned.
 
     Returns
@@ -95,12 +96,12 @@ def worst_group_curve(
     Raises
     ------
     InputError
-        If a PIT or a mass is out of its range or not a number.
+        If a PIT or a mass is out of range or not a number.
 
     References
     ----------
-    Zhao, Ma & Ermon, ICML 2020, section 5 (adversarial groups), where the two constant patterns
-    alone are used.
+    Zhao, Ma & Ermon, ICML 2020, section 5 (adversarial groups), which uses the two constant
+    patterns only.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def worst_group_curve(
     >>> curve.errors, curve.rows[0]
     (array([0.35    , 0.090625]), array([3]))
 
-    Outcomes that all lie at the middle are wrong without any shift of the mean:
+    PITs that are all 1/2 are miscalibrated although their mean is right:
 
     >>> pit = [0.125, 0.5, 0.375, 0.5, 0.625, 0.5, 0.875, 0.5]
     >>> curve = worst_group_curve(pit, masses=0.5)
@@ -145,11 +146,11 @@ def _constant(cells: Cells) -> Floats:
 
 
 def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
-    """Patterns to start from: constant, one change of sign, two changes, random."""
+    """Return the starting patterns: constant, one or two changes of sign, random."""
     n_cells = cells.edges.size - 1
     cell = np.arange(n_cells)
-    # errors of level are constant patterns, those of spread change sign once or twice; random
-    # patterns reach groups that no such shape describes
+    # constant patterns find errors in level, those with one or two changes of sign errors in
+    # spread; random patterns reach groups of any other shape
     cuts = np.arange(1, 6) / 6 * n_cells
     signs = [cell < cut for cut in cuts]
     signs += [(cell >= low) & (cell < high) for low, high in combinations(cuts, 2)]
@@ -161,20 +162,20 @@ def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
 
 
 def _find(matrix: Floats, sizes: Ints, n_starts: int, random: np.random.Generator) -> Mask:
-    """Return a group of each size, the worst that the search in cells finds."""
+    """Return the worst group of each size that the search in cells finds."""
     n = matrix.shape[0]
     if n <= SEARCH_ROWS:
         return _search(Cells.of(matrix), sizes, n_starts, random, keep=1)[0]
     subset = matrix[np.sort(random.choice(n, SEARCH_ROWS, replace=False))]
-    # patterns depend on shares of rows, not on numbers: sizes shrink with the subset
+    # patterns depend on shares of rows, so sizes are scaled to the subset
     few = np.maximum(np.round(sizes * (SEARCH_ROWS / n)), 1).astype(np.intp)
     part = Cells.of(subset)
     _, means, owner = _search(part, few, n_starts, random, keep=3)
     patterns = part.slopes(means)
     cells = Cells.of(matrix)
     if cells.edges.size != part.edges.size or (cells.edges != part.edges).any():
-        # the subset lacks some of few distinct values, so its cells are wider: a pattern is a
-        # weight per unit of c there, which is read at the middles of the cells of all rows
+        # the subset lacks some of the distinct values, so its cells are wider: convert patterns to
+        # weights per unit of c and evaluate these at the middles of the cells of all rows
         middle = (cells.edges[1:] + cells.edges[:-1]) / 2
         nearest = np.clip(np.searchsorted(part.edges, middle) - 1, 0, part.edges.size - 2)
         patterns = (patterns / np.diff(part.edges))[:, nearest] * np.diff(cells.edges)
@@ -196,7 +197,7 @@ def _search(
     means = np.concatenate((means, again[1]))
     errors = np.concatenate((errors, again[2]))
     owner = np.concatenate((owner, again[3]))
-    # only on the way to a final answer: patterns for other rows need no polish
+    # exchanges improve final groups only; patterns for other rows do not need them
     polished = _worst_of_each(cells, means, errors, owner, 3 if keep == 1 else 0)
     for i in polished:
         groups[i], means[i], errors[i] = _exchanged(cells, groups[i], means[i], errors[i])
@@ -207,7 +208,7 @@ def _search(
 def _ascend_from(
     cells: Cells, patterns: Floats, sizes: Ints, count: int
 ) -> tuple[Mask, Floats, Floats, Ints]:
-    """Ascend, for each size, from those `count` patterns whose groups are worst."""
+    """Ascend, for each size, from the `count` patterns whose groups have the largest errors."""
     means = _screened(cells, patterns, sizes).reshape(-1, cells.cdfs.shape[1])
     owner = np.tile(np.arange(sizes.size), patterns.shape[0])
     best = _worst_of_each(cells, means, cells.errors(means), owner, count)
@@ -216,7 +217,7 @@ def _ascend_from(
 
 def _screened(cells: Cells, patterns: Floats, sizes: Ints) -> Floats:
     """Return the mean CDF of each pattern's best rows, shape (patterns, sizes, cells)."""
-    # one sort of the scores gives the best rows of every size
+    # one sort of the scores gives the best rows for every size
     scores = patterns.astype(cells.cdfs.dtype) @ cells.cdfs.T
     ranks = np.empty(scores.shape, dtype=np.int32)
     np.put_along_axis(
@@ -229,11 +230,11 @@ def _screened(cells: Cells, patterns: Floats, sizes: Ints) -> Floats:
 
 
 def _worst_of_each(cells: Cells, means: Floats, errors: Floats, owner: Ints, count: int) -> Ints:
-    """Return positions of the `count` largest errors of each owner, one among similar groups.
+    """Return positions of the `count` largest errors of each owner, one per set of similar groups.
 
-    Two groups are similar if their CDFs lie on the same side of the diagonal at eight levels: most
-    such groups would lead to the same one. With few cells that is not so, and only groups of the
-    same mean CDF are similar.
+    Two groups are similar if their CDFs lie on the same side of the diagonal at eight levels: the
+    ascent from most such groups ends at the same group. With few cells it does not, and only groups
+    with the same mean CDF are similar.
     """
     n_cells = cells.edges.size - 1
     if n_cells < 32:
@@ -254,14 +255,14 @@ def _worst_of_each(cells: Cells, means: Floats, errors: Floats, owner: Ints, cou
 def _ascend(
     cells: Cells, patterns: Floats, sizes: Ints, most_steps: int = 50
 ) -> tuple[Mask, Floats, Floats]:
-    """Take the best rows of each pattern, then those of their slopes, until no error rises.
+    """Take the best rows of each pattern, then those of their slopes, until no error increases.
 
-    As the error is convex in the CDF, no step lowers it, and there are finitely many groups.
+    The error is convex in the CDF, so no step decreases it, and the number of groups is finite.
     """
     groups = cells.best_rows(patterns, sizes)
     means = cells.means(groups, sizes)
     errors = cells.errors(means)
-    # groups that have stopped rising are left out of later steps
+    # groups whose error no longer increases are left out of later steps
     active = np.arange(sizes.size)
     for _ in range(most_steps - 1):
         moved = cells.best_rows(cells.slopes(means[active]), sizes[active])
@@ -278,7 +279,7 @@ def _ascend(
 
 
 def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[Mask, Floats, float]:
-    """Exchange one row for another as long as the error rises, if there are few pairs."""
+    """Exchange one row for another as long as the error increases, if there are few pairs."""
     k = int(group.sum())
     (n, n_cells) = cells.cdfs.shape
     while 0 < k * (n - k) * n_cells <= MOST_SWAP_NUMBERS:
@@ -299,8 +300,8 @@ def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[M
 def _decide(matrix: Floats, sizes: Ints, found: Mask) -> tuple[Floats, Mask]:
     """Return the worst of three groups of each size by exact errors: found, lowest, highest PITs.
 
-    The search compares errors in cells, which are a little too small; the two groups of the paper
-    keep the result from ever being below the published one.
+    The search compares errors in cells, which are slightly too small. With the two groups of the
+    paper as candidates the result is never below the published one.
     """
     n = matrix.shape[0]
     ranks = np.empty(n, dtype=np.intp)
@@ -329,7 +330,7 @@ def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
             size = int(np.count_nonzero(inside))
             first = done[i] / counts[i]
             last = (done[i] + size) / counts[i]
-            # where quantiles and levels do not cross, the area is a difference of two integrals
+            # if quantiles and levels do not cross, the area is a difference of two integrals
             if values[0] >= last or values[-1] <= first:
                 errors[i] += abs(float(values @ inside) / counts[i] - (last**2 - first**2) / 2)
             else:
@@ -340,9 +341,9 @@ def _exact_errors(matrix: Floats, groups: list[Mask]) -> Floats:
 
 
 def _sorted_parts(matrix: Floats) -> Iterator[tuple[Floats, Ints]]:
-    """Yield all PITs in rising order with their rows, in parts.
+    """Yield all PITs in increasing order with their rows, in parts.
 
-    A range of values is sorted at a time, to save memory.
+    Ranges of values are sorted one at a time to save memory.
     """
     flat = matrix.ravel()
     n_ranges = -(-flat.size // MOST_SORTED_PITS)

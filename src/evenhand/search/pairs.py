@@ -1,4 +1,4 @@
-"""Sums over all intersections of two group masks, by matrix products (method: worst groups)."""
+"""Sums over all intersections of two groups, by matrix products (method: worst groups)."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from evenhand.search.masks import Masks
 from evenhand.tables import row_blocks
 
 BINS = 64
-"""Bins of PITs. As 64 is a power of two, `u * BINS` is exact and no PIT crosses an edge."""
+"""Number of bins of PITs. A power of two: `u * BINS` is exact and no PIT crosses an edge."""
 
 BLOCK_ROWS = 4096
-"""Rows multiplied at once: as floats, 0/1 columns take eight times their memory."""
+"""Number of rows multiplied at once: as floats, 0/1 columns take eight times their memory."""
 
 ALL_ROWS, NO_MASK = -1, -2
-"""In place of the number of a mask."""
+"""Codes used in place of the number of a mask."""
 
 BLOCK_NUMBERS = 4_000_000
-"""Numbers of one working array, some 32 MB."""
+"""Number of values in one working array, some 32 MB."""
 
 Sign = tuple[int, int]
 SIGNS: tuple[Sign, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""Of two columns, each as it is (0) or its complement (1)."""
+"""For each of two columns: the column itself (0) or its complement (1)."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the data.
+    """Quantities of each row that are summed over groups.
 
     Parameters
     ----------
     pit : ndarray of shape (n, m)
         PITs over draws.
     quantities : ndarray of shape (q, n)
-        Numbers that are summed over groups: ones first and, with weights, the weights last.
+        Values that are summed over groups: ones first and, with weights, the weights last.
     weights : ndarray of shape (n,) or None
-        Positive, with mean 1.
+        Positive weights with mean 1.
     """
 
     pit: Floats
@@ -57,11 +57,11 @@ class Found:
     Parameters
     ----------
     first, second : ndarray of int, shape (g,)
-        Numbers of the two masks; the first of a group of one mask is -1, all rows.
+        Numbers of the two masks; the first is -1, all rows, for groups of one mask.
     sums : ndarray of shape (q, g)
         Sums of the quantities.
     area : ndarray of shape (g,)
-        Binned W1 error times 64 times the sum of weights times draws.
+        Binned W1 error times 64 times the sum of weights times the number of draws.
     """
 
     first: Ints
@@ -94,9 +94,9 @@ def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
 
 
 def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints) -> list[Found]:
-    """Return the groups whose first column is in `left` and second in `right`.
+    """Return the groups whose first column is in `left` and whose second column is in `right`.
 
-    Column 0 holds all rows, so the pair (0, j) is the single mask j.
+    Column 0 contains all rows, so the pair (0, j) is the single mask j.
     """
     mask_of = np.full((masks.columns.shape[1], 2), NO_MASK)
     mask_of[masks.column, masks.complement.astype(np.intp)] = np.arange(masks.column.size)
@@ -111,7 +111,7 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
         & (_over_signs(sums[:1], a, b, sign)[0] >= min_size)
         for sign in SIGNS
     }
-    # histograms cost most: only pairs with a group that is large enough get one
+    # histograms are the slowest part: compute them only for pairs with a group that is large enough
     needed = np.flatnonzero(np.any(list(large.values()), axis=0))
     if not needed.size:
         return []
@@ -129,17 +129,17 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
 
 
 def _column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return positions in `left` and `right` of pairs of columns of different features."""
+    """Return the positions in `left` and `right` of pairs of columns of different features."""
     feature = np.full(masks.columns.shape[1], ALL_ROWS)
     feature[masks.column] = masks.feature
     wanted = (feature[left][:, None] != feature[right]) & (left[:, None] < right)
-    wanted[0] &= right <= left[-1]  # a single mask belongs to one tile only
+    wanted[0] &= right <= left[-1]  # each single mask belongs to one tile only
     a, b = np.nonzero(wanted)
     return a, b
 
 
 def _over_signs(sums: Floats, a: Ints, b: Ints, sign: Sign) -> Floats:
-    """Return sums over the groups of a sign, from those over pairs of columns, (q, left, right)."""
+    """Return sums over the groups of a sign, from sums over pairs of columns, (q, left, right)."""
     return np.asarray(
         _signed(
             sums[:, :1, 0],
@@ -151,13 +151,13 @@ def _over_signs(sums: Floats, a: Ints, b: Ints, sign: Sign) -> Floats:
     )
 
 
-def _signed(everyone: Any, ours: Any, theirs: Any, both: Any, sign: Sign) -> Any:
+def _signed(whole: Any, first: Any, second: Any, both: Any, sign: Sign) -> Any:
     """Return the sum over two columns or their complements, by inclusion and exclusion."""
     if sign == (1, 1):
-        return everyone - ours - theirs + both
+        return whole - first - second + both
     if sign == (1, 0):
-        return theirs - both
-    return ours - both if sign == (0, 1) else both
+        return second - both
+    return first - both if sign == (0, 1) else both
 
 
 def _areas(
@@ -168,42 +168,43 @@ def _areas(
     pairs: tuple[Ints, Ints],
     wanted: Mapping[Sign, Mask],
 ) -> dict[Sign, Floats]:
-    """Integrate the absolute deviations of groups by pair of columns; NaN where none is wanted."""
+    """Return the integral of absolute deviations per pair of columns; NaN where it is not wanted."""
     left, right = sides
     a, b = pairs
     k = right.size
     # single columns first, then pairs
     places = np.append(np.zeros(k, dtype=np.intp), a), np.append(np.arange(k), b)
-    # whole numbers up to 2^24 are exact in float32, and so are sums of two of these deviations
+    # whole numbers up to 2^24 are exact in float32, and so are sums of two such deviations
     is_exact = rows.weights is None and BINS * rows.pit.size < 2**23
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
     total = rows.pit.shape[1] * sums[0 if rows.weights is None else -1][places].astype(dtype)
     below = _counts_below(rows, columns, left, right, places).astype(dtype, copy=False)
     singles = _deviations(below[:, :k], total[:k])
     areas = {sign: np.full(a.size, np.nan) for sign in wanted}
-    # histograms of so many pairs of columns fit into the cache
+    # histograms of 1024 pairs of columns fit into the cache
     for part in row_blocks(a.size, 1024):
         both = _deviations(below[:, k:][:, part], total[k:][part])
-        ours = singles.take(a[part], axis=-1)
-        theirs = singles.take(b[part], axis=-1)
+        first = singles.take(a[part], axis=-1)
+        second = singles.take(b[part], axis=-1)
         for sign, usable in wanted.items():
             if usable[part].any():
-                areas[sign][part] = line_distance(_signed(singles[:, :1], ours, theirs, both, sign))
+                signed = _signed(singles[:, :1], first, second, both, sign)
+                areas[sign][part] = line_distance(signed)
     return areas
 
 
 def _deviations(below: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
-    """Return bins times (count at or below each edge less the expected count)."""
+    """Return the number of bins times (count at or below each edge minus its expectation)."""
     deviations: NDArray[Any] = below * np.array(BINS, dtype=below.dtype)
     deviations -= np.arange(BINS, dtype=below.dtype)[:, None] * total
     return deviations
 
 
 def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
-    """Yield left and right columns whose pairs together are all pairs.
+    """Yield left and right columns of tiles that together contain all pairs of columns.
 
-    There are few enough at a time for a histogram of each pair. Both begin with column 0; in pairs
-    that are used the left column comes first.
+    A tile is small enough for a histogram of each pair. Both sides begin with column 0; a pair is
+    used if its left column has the smaller number.
     """
     start = 1
     while start < n_columns:
@@ -215,12 +216,12 @@ def _column_tiles(n_columns: int) -> Iterator[tuple[Ints, Ints]]:
 def _pair_sums(columns: Mask, left: Ints, right: Ints, quantities: Floats) -> Floats:
     """Return sums of quantities over the rows in both of two columns, shape (q, left, right).
 
-    For 0/1 columns `A` and each of the quantities, shape (q, n), it is `A^T diag(q) A`.
+    For 0/1 columns `A` and a quantity `q` the sums are `A^T diag(q) A`.
     """
     sums = np.zeros((quantities.shape[0], left.size, right.size))
     for part in row_blocks(columns.shape[0], BLOCK_ROWS):
         rows = columns[part].astype(np.float64)
-        # all columns against all: a copy of each side would cost as much as the product
+        # if both sides are all columns, use no copies: they would cost as much as the product
         whole = left.size == right.size == rows.shape[1]
         a, b = (rows, rows) if whole else (rows[:, left], rows[:, right])
         for total, quantity in zip(sums, quantities[:, part], strict=True):
@@ -233,8 +234,8 @@ def _counts_below(
 ) -> Floats:
     """Count the PITs at or below the edges `0, 1/B, ..., (B-1)/B` in some pairs of columns.
 
-    `pairs` are positions in `left` and `right`. Counts have shape (B, pairs) and are sums of
-    weights where there are weights.
+    `pairs` are positions in `left` and `right`. Counts have shape (B, pairs); with weights they are
+    sums of weights.
     """
     if rows.pit.shape[1] == 1:
         below = _one_draw_below(rows.pit[:, 0], rows.weights, columns, left, right)
@@ -245,9 +246,9 @@ def _counts_below(
 def _one_draw_below(
     pit: Floats, weights: Floats | None, columns: Mask, left: Ints, right: Ints
 ) -> Floats:
-    """Count one PIT of each row, shape (B, left, right).
+    """Count one PIT per row, shape (B, left, right).
 
-    Rows are taken in the order of their bins, so that each is multiplied once, not once per bin.
+    Rows are processed in the order of their bins: each is multiplied once, not once per bin.
     """
     n = pit.size
     bins = np.ceil(pit * BINS).astype(np.uint8)
@@ -272,9 +273,9 @@ def _one_draw_below(
 def _many_draws_below(
     pit: Floats, weights: Floats | None, columns: Mask, left: Ints, right: Ints
 ) -> Floats:
-    """Count several PITs of each row, by its number of draws at or below each edge."""
+    """Count several PITs per row, by the row's number of draws at or below each edge."""
     n, m = pit.shape
-    # so few rows that their sums are below 2^24, and exact in float32, if a row is that small
+    # few enough rows for sums below 2^24, which are exact in float32, unless one row exceeds it
     size = int(np.clip(2 * BLOCK_NUMBERS // left.size, 16, min(BLOCK_ROWS, max(2**24 // m - 1, 1))))
     is_exact = weights is None and size * m < 2**24
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
@@ -282,7 +283,7 @@ def _many_draws_below(
     for part in row_blocks(n, size):
         bins = np.ceil(pit[part] * BINS).astype(np.intp)
         k = bins.shape[0]
-        # numbers of bins that differ by row: one count gives the histograms of all rows
+        # offset the bins by row, so that one count gives the histograms of all rows
         bins += np.arange(k)[:, None] * (BINS + 1)
         counts = np.bincount(bins.ravel(), minlength=k * (BINS + 1)).reshape(k, BINS + 1)
         draws = np.cumsum(counts[:, :BINS], axis=-1).astype(dtype)

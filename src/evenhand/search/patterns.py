@@ -1,8 +1,8 @@
-"""Sign patterns over probability levels and the values of PITs under them (method: worst groups).
+"""Sign patterns over probability levels, and values of PITs under patterns (method: worst groups).
 
-A pattern `s` is +1 at levels `c` where a group's PITs are expected to be at or below `c` too often,
-and -1 where too rarely. For every pattern with values of at most 1 in size and every distribution
-`F` of PITs, `integral_0^1 s(c) (F(c) - c) dc <= W1(F, Uniform)`, with equality for
+A pattern `s` is +1 at levels `c` where the PITs of a group are expected to lie at or below `c` too
+often, and -1 where too rarely. For every pattern with absolute values of at most 1 and every
+distribution `F` of PITs, `integral_0^1 s(c) (F(c) - c) dc <= W1(F, Uniform)`, with equality for
 `s = sign(F(c) - c)`.
 """
 
@@ -33,9 +33,9 @@ def starting_patterns() -> Floats:
 def pattern_values(pit: Floats, pattern: Floats) -> Floats:
     """Return each row's value under a pattern, shape (n,), between -1/2 and 1/2.
 
-    It is `mean_j T(u_j) - integral_0^1 s(c) c dc` with `T(u) = integral_u^1 s(c) dc`. Its
-    expectation for PITs of distribution `F` is `integral_0^1 s(c) (F(c) - c) dc`, which is at most
-    the error of `F`.
+    The value is `mean_j T(u_j) - integral_0^1 s(c) c dc` with `T(u) = integral_u^1 s(c) dc`. Its
+    expectation for PITs with distribution `F` is `integral_0^1 s(c) (F(c) - c) dc`, which is at
+    most the error of `F`.
     """
     steps = pattern / PATTERN_CELLS
     # T is linear between the edges of cells, so interpolation is exact
@@ -46,7 +46,7 @@ def pattern_values(pit: Floats, pattern: Floats) -> Floats:
 def waves(pit: Floats) -> Floats:
     """Return each row's mean of `sqrt(2) cos(k pi u)` for k = 1 to WAVES, shape (n, WAVES).
 
-    They are orthonormal, so a squared error weighs level and spread alike.
+    The cosines are orthonormal, so a squared error gives equal weight to level and spread.
     """
     return np.stack(
         [np.sqrt(2) * np.cos(k * np.pi * pit).mean(axis=-1) for k in range(1, WAVES + 1)], axis=-1
@@ -54,7 +54,7 @@ def waves(pit: Floats) -> Floats:
 
 
 def wave_weights(pattern: Floats) -> Floats:
-    """Return weights of mean waves, shape (WAVES,), that add up to the value under a pattern.
+    """Return weights, shape (WAVES,), whose product with mean waves is the value under a pattern.
 
     A density `1 + sum_k b_k sqrt(2) cos(k pi u)` has `F(c) - c = sum_k b_k sqrt(2) sin(k pi c) / (k
     pi)`.
@@ -72,10 +72,10 @@ def pattern_of(mean_waves: Floats) -> Floats:
 
 
 def direction_of(pattern: Floats) -> Direction:
-    """Return the direction of a pattern: mixed if it is neither level nor spread to 3/4."""
+    """Return the direction of a pattern; mixed if it agrees with no direction on 3/4 of levels."""
     level = float((pattern * _LEVEL).mean())
     spread = float((pattern * _SPREAD).mean())
-    # signs that agree on three quarters of the levels have a mean product of 3/4 - 1/4
+    # signs that agree on three quarters of the levels have a mean product of 3/4 - 1/4 = 1/2
     if abs(level) >= max(0.5, abs(spread)):
         return LOWER if level > 0 else HIGHER
     if abs(spread) >= 0.5:

@@ -1,4 +1,4 @@
-"""Rules for learned groups: one or two conditions on features, read off a small tree."""
+"""Rules that describe learned groups: one or two conditions on features, from a small tree."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from evenhand._validate import Floats, Ints, Mask
 from evenhand.columns import Condition, TableEncoder
 
 RULE_STRETCH = 1.5
-"""Largest ratio, either way, of the rows that a rule takes in to those that are wanted."""
+"""Largest factor by which the size of a rule's group may differ from the wanted size."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Bounds on encoded columns that all have to hold.
+    """Conjunction of bounds on encoded columns.
 
     Parameters
     ----------
     bounds : dict of int to (float, float)
-        For each column of the encoded matrix, the value must be above the first and at or below the
-        second.
+        Bounds of each column of the encoded matrix: values must be above the first and at or below
+        the second.
     """
 
     bounds: dict[int, tuple[float, float]]
 
     def holds(self, matrix: Floats) -> Mask:
-        """Rows of the encoded matrix that the rule takes in."""
+        """Return the rows of the encoded matrix that meet the rule."""
         inside = np.ones(matrix.shape[0], dtype=bool)
         for column, (low, high) in self.bounds.items():
             inside &= (matrix[:, column] > low) & (matrix[:, column] <= high)
         return inside
 
     def words(self, encoder: TableEncoder) -> str:
-        """Return the rule as a sentence, with the names and units of the features."""
+        """Return the rule as text, with the names and units of the features."""
         return " and ".join(map(str, self.conditions(encoder)))
 
     def conditions(self, encoder: TableEncoder) -> list[Condition]:
-        """Return what the bounds mean for the columns of the table; all conditions have to hold."""
+        """Return the bounds as conditions on columns of the table, all of which must hold."""
         found = (encoder.condition(j, low, high) for j, (low, high) in self.bounds.items())
         return [condition for condition in found if condition is not None]
 
@@ -47,18 +47,18 @@ class Rule:
 def learn_rules(
     matrix: Floats, scores: Floats, mass: float, encoder: TableEncoder, random: np.random.Generator
 ) -> tuple[Rule, ...]:
-    """Learn rules of one and of at most two conditions that take in rows of high score.
+    """Learn rules of one and of at most two conditions that select rows with high scores.
 
-    Each takes in at least two thirds of the wanted mass of the training rows. There are none if no
-    feature splits the rows.
+    Each rule selects at least two thirds of the wanted mass of the training rows. The tuple is
+    empty if no feature splits the rows.
     """
     from sklearn.tree import DecisionTreeRegressor
 
-    # a rule is for people to read: only columns of the matrix that words can describe
+    # rules are printed: use only columns of the matrix that have a description in words
     readable = np.flatnonzero(encoder.readable)
     if readable.size == 0:
         return ()
-    # a leaf of fewer rows could be no rule for a group of this mass
+    # leaves with fewer rows are too small for a group of this mass
     leaf_rows = max(10, math.ceil(mass * scores.size / RULE_STRETCH))
     rules = []
     for depth in (1, 2):
@@ -71,11 +71,11 @@ def learn_rules(
 def main_features(
     matrix: Floats, scores: Floats, encoder: TableEncoder, random: np.random.Generator
 ) -> tuple[str, ...]:
-    """Return the names of up to three features that scores depend on most, largest first."""
+    """Return the names of up to three features with the largest effect on scores, largest first."""
     from sklearn.tree import DecisionTreeRegressor
 
-    # a small tree of the scores: importances in a forest of noisy outcomes would favour features
-    # with many values
+    # importances in a small tree of the scores: those in a forest of noisy outcomes would favour
+    # features with many values
     seed = int(random.integers(2**31))
     tree = DecisionTreeRegressor(max_leaf_nodes=8, min_samples_leaf=10, random_state=seed).fit(
         matrix, scores
@@ -87,7 +87,7 @@ def main_features(
 
 
 def _best_leaf(tree: object, columns: Ints) -> Rule | None:
-    """Follow a fitted tree to the leaf of the highest mean score; None if the tree has no split."""
+    """Return the rule of the leaf with the highest mean score; None if the tree has no split."""
     left, right, value = tree.children_left, tree.children_right, tree.value[:, 0, 0]  # type: ignore[attr-defined]
     feature, threshold = tree.feature, tree.threshold  # type: ignore[attr-defined]
     if left[0] < 0:

@@ -1,6 +1,6 @@
-"""Scan of groups that one or two features define (method: worst groups).
+"""Scan of all groups that one or two features define (method: worst groups).
 
-Every half, value and named group and every intersection of two is tested.
+Every half, value and named group and every intersection of two of them is tested.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from evenhand.search.pairs import ALL_ROWS, BINS, Found, Rows, scan_pairs
 from evenhand.tables import row_blocks
 
 LEVEL = 0.05
-"""Adjusted p-value from which on the error of a group may be chance and has no direction."""
+"""Significance level: groups with a larger adjusted p-value have no direction."""
 
 BLOCK_ROWS = 4096
-"""Rows whose intervals are compared at once, so that memory stays that of the PITs."""
+"""Number of rows whose coverage is computed at once, so that temporaries need little memory."""
 
 DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
-"""By code: 0 and 1 are a low and a high mean PIT, 2 and 3 a low and a high spread of PITs."""
+"""Directions by code: a low (0) or high (1) mean PIT, a low (2) or high (3) spread of PITs."""
 
 
 def scan_groups(
@@ -62,35 +62,36 @@ def scan_groups(
     Parameters
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns draws.
+        PITs between 0 and 1: rows are people, columns are draws.
     X : table, or array-like of shape (n, p)
-        Features by which people are grouped. The columns of an array are named `x0`, `x1`, ...
+        Features that define groups. The columns of an array are named `x0`, `x1`, ...
     min_size : int, default 150
-        Fewest rows of a group, at least 2. A named group with fewer is listed as "too small to
-        tell"; others are not.
+        Smallest number of rows of a group, at least 2. A named group with fewer rows is listed as
+        "too small to tell"; other small groups are not listed.
     groups : DataFrame, Series, dict of name to values, or list of column names, optional
-        Named groups of rows: booleans are masks, other values labels, names are columns of X, as in
-        `evenhand.audit`. One that a feature makes too is listed once, as the feature's. Groups and
-        features must be known before the outcome: a group that the outcome defines is off under any
-        forecaster, and outcomes are not known here.
+        Named groups of rows: booleans are masks, other values are labels, names are columns of X,
+        as in `evenhand.audit`. A named group that a feature defines, too, is listed once, under the
+        name of the feature's group. Groups and features must be known before the outcome: every
+        forecaster is miscalibrated in a group that the outcome defines, and this function does not
+        see the outcomes.
     residual : array-like of shape (n,), optional
         Outcome minus mean of the forecast, in units of the outcome.
     sample_weight : array-like of shape (n,), optional
-        Weights of the people in `error`, `bias` and `coverage_80`; a `PITs` brings its own. Tests
+        Weights of the people in `error`, `bias` and `coverage_80`; a `PITs` contains its own. Tests
         count each person once; rows of weight 0 are left out.
     correction : {"holm", "by"}, default "holm"
-        Keep the probability of any false alarm among all groups (Holm), or the expected share of
-        false alarms among the groups found (Benjamini and Yekutieli), below the level. Both hold
-        however the groups overlap.
+        Correction for multiple testing. "holm" (Holm) controls the probability of any false
+        positive among all groups, "by" (Benjamini and Yekutieli) the expected share of false
+        positives among the groups found. Both are valid however the groups overlap.
     random_state : int, generator or None
-        Seed of the draw that is tested of each person, if there are several.
+        Seed for the choice of the draw that is tested for each person, if there are several.
 
     Returns
     -------
     DataFrame
-        One row per group, by rising `p_adjusted`, then falling `error`. `attrs["left_out"]` names
-        each feature that makes no group, with the reason: it is constant, or text with more than
-        100 distinct values; `attrs["same_rows"]` names each named group that is listed under
+        One row per group, by increasing `p_adjusted`, then decreasing `error`. `attrs["left_out"]`
+        names each feature that defines no group, with the reason: it is constant, or text with more
+        than 100 distinct values. `attrs["same_rows"]` names each named group that is listed under
         another name, with that name.
 
         group, n : name such as `bmi > 0.03 and sex = 2`, and number of rows.
@@ -98,14 +99,15 @@ def scan_groups(
         error : W1 calibration error of the group, 0 to 1/2, from a histogram of 64 bins; see Notes.
 
         direction : "outcomes lower than forecast", "outcomes higher than forecast", "intervals too
-        narrow" or "intervals too wide"; "as forecast" where `p_adjusted` is 0.05 or more, that is
-        nothing beyond chance.
+        narrow" or "intervals too wide"; "as forecast" if `p_adjusted` is 0.05 or more, that is, the
+        group does not differ significantly from calibrated forecasts.
 
         bias : mean residual, in units of the outcome; NaN without `residual`.
 
         coverage_80 : share of PITs in the central 80% interval.
 
-        p_value, p_adjusted : of the test that the group is calibrated, alone and among all groups.
+        p_value, p_adjusted : p-value for the hypothesis that the group is calibrated, without and
+        with correction for the number of groups.
 
         features : names of the one or two features, as a tuple.
 
@@ -116,22 +118,25 @@ def scan_groups(
 
     Notes
     -----
-    A group's distribution function `F` of PITs is known exactly at the edges `k/64` and taken as
-    linear between them. Both it and the line rise from one value to the other within a bin of width
-    `h`, so the area between them is at most `h/2` times the rise; the rises add up to at most 1. So
-    `error` is within `h/2 = 1/128` of the exact one. For a group of `n` evenly mixed rows the
-    difference is about `0.3 h / sqrt(n)`, far below that.
+    The distribution function `F` of a group's PITs is known exactly at the edges `k/64` and
+    interpolated linearly between them. Within a bin of width `h` both `F` and the line increase
+    from one value to the other, so the area between them is at most `h/2` times the increase, and
+    the increases add up to at most 1. Therefore `error` is within `h/2 = 1/128` of the exact error.
+    For a group of `n` rows with PITs that do not cluster the difference is about `0.3 h / sqrt(n)`,
+    far below that.
 
-    Tests look at one draw per person, uniform if the forecasts are calibrated: the level, mean of
-    `u` against 1/2 (variance 1/12), and the spread, mean of `|u - 1/2|` against 1/4 (variance
-    1/48). Both are sums of uniforms, whose tails beyond two standard errors are lighter than the
-    normal ones that are used. `p_value` is twice the smaller of the two p-values.
+    Tests use one draw per person, whose PIT `u` is uniform if the forecasts are calibrated. They
+    compare the level, the mean of `u`, with 1/2 (variance 1/12), and the spread, the mean of
+    `|u - 1/2|`, with 1/4 (variance 1/48). Both are sums of uniform variables, whose tails beyond
+    two standard errors are lighter than the normal tails that are used. `p_value` is twice the
+    smaller of the two p-values.
 
     Examples
     --------
-    PITs of 32 people spread evenly over [0, 1/2], of 32 others over [0, 1]. The area between the
-    first CDF and the diagonal is 1/4; its mean PIT is 1/4 as well, `sqrt(32 * 12) / 4 = 4.9`
-    standard errors below 1/2. The other error is that of 32 even steps, `1 / (4 * 32)`.
+    PITs of 32 people are evenly spaced in [0, 1/2], those of 32 others in [0, 1]. For the first
+    group the area between the CDF and the diagonal is 1/4, and the mean PIT is 1/4 as well,
+    `sqrt(32 * 12) / 4 = 4.9` standard errors below 1/2. The error of the second group is that of 32
+    equal steps, `1 / (4 * 32)`.
 
     >>> even = (np.arange(32) + 0.5) / 32
     >>> X = pd.DataFrame({"sex": np.repeat(["f", "m"], 32)})
@@ -172,19 +177,18 @@ def scan_groups(
 
 def _check_size(min_size: int, n: int) -> None:
     if n < check_count("min_size", min_size, least=2):
-        raise bad_input(
-            "min_size", f"be at most the number of rows, {n}", min_size, "scan more rows at a time"
-        )
+        remedy = "reduce it or scan more rows together"
+        raise bad_input("min_size", f"be at most the number of rows, {n}", min_size, remedy)
 
 
 def _quantities_of(pits: PITs, residual: Floats | None, random_state: RandomState) -> Floats:
     """Return the quantities that are summed over groups, shape (q, n).
 
-    Ones, level and spread of one draw; then coverage and residual, times the weights if there are
-    any, and last the weights.
+    These are ones, level and spread of one draw, then coverage and residual, multiplied by the
+    weights if there are any, and last the weights.
     """
     n, m = pits.matrix.shape
-    # the draws of one person share an outcome and are dependent: only one may enter a test
+    # PITs over draws of one person share an outcome and are dependent: a test may use only one
     draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
     u = pits.matrix[np.arange(n), draw]
     inside = [covered(pits.take(rows), 0.8) for rows in row_blocks(n, BLOCK_ROWS)]
@@ -197,7 +201,7 @@ def _quantities_of(pits: PITs, residual: Floats | None, random_state: RandomStat
 def _frame_of(
     found: Found, masks: Masks, n_draws: int, has_residual: bool, correction: str
 ) -> pd.DataFrame:
-    """Return the table of the groups found: tested, adjusted, sorted and named."""
+    """Return the table of the groups with their tests, sorted."""
     count, level, spread = found.sums[:3]
     weight = found.sums[-1] if found.sums.shape[0] > 4 + has_residual else count
     error = found.area / (BINS * n_draws * weight)
@@ -206,13 +210,13 @@ def _frame_of(
     z_spread = spread * np.sqrt(48 / count)
     by_spread = np.abs(z_spread) > np.abs(z_level)
     z = np.where(by_spread, z_spread, z_level)
-    # erfc(|z| / sqrt(2)) is two-sided; twice that, as the larger of two statistics is taken
+    # erfc(|z| / sqrt(2)) is the two-sided p-value; doubled, as z is the larger of two statistics
     p_value = np.minimum(2 * special.erfc(np.abs(z) / np.sqrt(2)), 1.0)
     # both are valid for any dependence between the tests
     is_holm = correction == "holm"
     adjusted = _holm(p_value) if is_holm else stats.false_discovery_control(p_value, method="by")
     direction = np.where(adjusted < LEVEL, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
-    # by p-value, then by error: the second sort is stable and keeps the order of the first
+    # sort by p-value, then by error: the second sort is stable and keeps the order of the first
     order = np.argsort(-error)
     order = order[np.argsort(adjusted[order], kind="stable")]
     first = found.first[order]
@@ -247,9 +251,9 @@ def _holm(p: Floats) -> Floats:
 def _names(masks: Masks, first: Ints, second: Ints) -> Any:
     """Return the name of each group, joined in Arrow.
 
-    Strings of Python for as many groups would cost more time than their tests.
+    Joining Python strings for so many groups would take more time than their tests.
     """
-    # the last entry is the empty name of all rows, the first mask of a group of one mask
+    # the last entry is an empty name, for groups of one mask, whose first mask is all rows
     before = pa.array([f"{name} and " for name in masks.names] + [""], pa.large_string())
     first = np.where(first == ALL_ROWS, len(masks.names), first)
     parts = (
@@ -260,7 +264,7 @@ def _names(masks: Masks, first: Ints, second: Ints) -> Any:
 
 
 def _text(values: Any) -> Any:
-    # an array, not a series: a table would compare its index with that of every other column
+    # an array, not a series: pandas would align the index of a series with that of other columns
     return values.to_pandas().array
 
 
@@ -278,7 +282,7 @@ def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
 
 
 def _too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
-    """Return rows of the table for named groups that have too few rows for a test."""
+    """Return table rows for named groups that have too few rows for a test."""
     nothing = np.full(sizes.size, np.nan)
     numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), nothing)
     return pd.DataFrame(
