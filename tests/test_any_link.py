@@ -18,8 +18,13 @@ from scipy.special import ndtr, ndtri
 from evenhand import InputError
 from evenhand._format import at_least, at_most
 from evenhand.calibration import SurvivalBand, cvar, local_levels_band
-from evenhand.certificates import Certificate, LinkCertificate, certify_link
-from evenhand.certificates.least_alpha import LEAST_ALPHA, approximate_errors
+from evenhand.certificates import (
+    LEAST_ALPHA,
+    Certificate,
+    LinkCertificate,
+    approximate_errors,
+    certify_link,
+)
 from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from repeats import most_failures, repeats, statistical
@@ -186,7 +191,7 @@ def test_a_certificate_of_links_answers_what_every_certificate_does() -> None:
     assert isinstance(proof, LinkCertificate)
     assert proof.named_table().empty
     assert list(proof.named_table()) == ["group", "n", "error", "low", "high"]
-    with pytest.raises(InputError, match=r"group must be one of \[\], got 'a'; name groups in"):
+    with pytest.raises(InputError, match=r"group 'a' .*certify_pit"):
         proof.named("a")
 
 
@@ -327,7 +332,7 @@ def test_too_few_rows_say_how_many_it_takes() -> None:
     needed, in_all, share, price = (
         float(number.replace(",", ""))
         for number in re.findall(
-            r"about (\S+) certifying rows will do \((\S+) in all at certify_share=(\S+)\), at a"
+            r"about (\S+) certification rows .*\((\S+) in all at certify_share=(\S+)\), at a"
             r" price of (\S+) nats",
             str(caught.value),
         )[0]
@@ -355,12 +360,12 @@ def test_no_fewer_rows_are_asked_for_than_there_are(n: int) -> None:
     # just below what these rows can prove
     with pytest.raises(InputError) as caught:
         proof.least_randomized(0.99 * proof.group_error(0.2), 0.2)
-    assert int(str(caught.value).partition(": about ")[2].partition(" certifying")[0]) > n
+    assert int(str(caught.value).partition(": about ")[2].partition(" certification")[0]) > n
 
 
 def test_a_model_that_is_far_off_is_to_be_mended_first() -> None:
     u = np.random.default_rng(6).choice([0.0, 1.0, 0.5], size=500)
-    with pytest.raises(InputError, match=r"nor on 200,000 of the kind: .*recalibrate=True"):
+    with pytest.raises(InputError, match=r"nor on 200,000 .*recalibrate=True"):
         certify_link(u, Gaussian(0.1)).least_randomized(0.3, 0.2)
 
 

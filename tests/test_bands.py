@@ -24,12 +24,13 @@ from evenhand.calibration import (
     cvar,
     dkw_band,
     error_interval,
+    local_levels,
     local_levels_band,
+    pivots_and_stakes,
+    probability_within,
     share_bound,
     share_interval,
 )
-from evenhand.calibration.bands import _local_levels, _probability_within
-from evenhand.calibration.betting import _bets
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -71,20 +72,20 @@ def enumerated(ranks: Ints, bounds: Floats, n: int) -> float:
 
 def test_probability_for_one_two_and_three_values_is_what_a_hand_finds() -> None:
     a, b, c = 0.3, 0.55, 0.8
-    assert _probability_within(np.array([1]), np.array([a]), 1) == pytest.approx(a, rel=1e-12)
+    assert probability_within(np.array([1]), np.array([a]), 1) == pytest.approx(a, rel=1e-12)
     # both below b, but not both above a
     two = b**2 - (b - a) ** 2
-    assert _probability_within(np.array([1, 2]), np.array([a, b]), 2) == pytest.approx(
+    assert probability_within(np.array([1, 2]), np.array([a, b]), 2) == pytest.approx(
         two, rel=1e-12
     )
     # 3! times the integral of 1 over x < a, x < y < b, y < z < c
     inner = integrate.dblquad(lambda y, x: c - y, 0, a, lambda x: x, lambda x: b)[0]
-    assert _probability_within(np.array([1, 2, 3]), np.array([a, b, c]), 3) == pytest.approx(
+    assert probability_within(np.array([1, 2, 3]), np.array([a, b, c]), 3) == pytest.approx(
         6 * inner, rel=1e-9
     )
     # the second rank left free: all below c, not all above a
     skipped = c**3 - (c - a) ** 3
-    assert _probability_within(np.array([1, 3]), np.array([a, c]), 3) == pytest.approx(
+    assert probability_within(np.array([1, 3]), np.array([a, c]), 3) == pytest.approx(
         skipped, rel=1e-12
     )
 
@@ -94,7 +95,7 @@ def test_probability_for_one_two_and_three_values_is_what_a_hand_finds() -> None
 def test_probability_equals_enumeration_of_all_counts(n: int, data: st.DataObject) -> None:
     ranks = np.array(sorted(data.draw(st.sets(st.integers(1, n), min_size=1))))
     bounds = np.sort(data.draw(hnp.arrays(np.float64, ranks.size, elements=st.floats(0.01, 1))))
-    assert _probability_within(ranks, bounds, n) == pytest.approx(
+    assert probability_within(ranks, bounds, n) == pytest.approx(
         enumerated(ranks, bounds, n), rel=1e-9, abs=1e-14
     )
 
@@ -105,7 +106,7 @@ def test_probability_for_a_line_through_the_corner_is_that_of_daniels(n: int, sl
     # Daniels 1945: P(U_(i) >= s i / n for all i) = 1 - s for every n; mirrored to upper bounds
     ranks = np.arange(1, n + 1)
     bounds = 1 - slope * (n + 1 - ranks) / n
-    assert _probability_within(ranks, bounds, n) == pytest.approx(1 - slope, abs=1e-9)
+    assert probability_within(ranks, bounds, n) == pytest.approx(1 - slope, abs=1e-9)
 
 
 @pytest.mark.parametrize("n", [2, 20, 200, 1500])
@@ -116,7 +117,7 @@ def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
     margin = scaled / np.sqrt(n)
     ranks = np.arange(1, n + 1)
     bounds = np.minimum((ranks - 1) / n + margin, 1.0)
-    assert _probability_within(ranks, bounds, n) == pytest.approx(
+    assert probability_within(ranks, bounds, n) == pytest.approx(
         stats.ksone.cdf(margin, n), abs=1e-9
     )
 
@@ -127,7 +128,7 @@ def test_local_levels_hold_as_often_as_stated_no_more_and_no_less(n: int, n_sets
     # two-sided exact binomial, by blocks of uniform samples
     rng, n_sets = np.random.default_rng(n), repeats(n_sets)
     for confidence in (0.6, 0.95):
-        ranks, bounds = _local_levels(n, confidence)
+        ranks, bounds = local_levels(n, confidence)
         held = 0
         for _ in range(20):
             rising = np.sort(rng.uniform(size=(n_sets // 20, n)), axis=-1)
@@ -143,7 +144,7 @@ def test_local_levels_hold_as_often_as_stated_no_more_and_no_less(n: int, n_sets
     ],
 )
 def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: float) -> None:
-    ranks, bounds = _local_levels(n, confidence)
+    ranks, bounds = local_levels(n, confidence)
     assert ranks[0] == 1
     assert ranks[-1] == n
     assert (np.diff(ranks) > 0).all()
@@ -153,14 +154,14 @@ def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: flo
     np.testing.assert_allclose(levels, levels[0], rtol=1e-4)
     # never below the stated confidence but for rounding; the root is found to a thousandth of the
     # level
-    held = _probability_within(ranks, bounds, n)
+    held = probability_within(ranks, bounds, n)
     risk = 1 - confidence
     assert confidence * (1 - ROUNDING) <= held <= confidence + 3e-3 * risk * (1 + np.log(1 / risk))
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 6])
 def test_local_levels_of_few_values_hold_by_enumeration(n: int) -> None:
-    ranks, bounds = _local_levels(n, 0.9)
+    ranks, bounds = local_levels(n, 0.9)
     assert enumerated(ranks, bounds, n) == pytest.approx(0.9, abs=1e-3)
     assert enumerated(ranks, bounds, n) >= 0.9 - 1e-12
 
@@ -184,7 +185,7 @@ def at(band: SurvivalBand, t: Floats) -> Floats:
 @settings(max_examples=60, deadline=None)
 def test_local_levels_band_is_the_least_bound_of_the_values_passed(values: Floats) -> None:
     band = local_levels_band(values, 0.5, 0.9)
-    ranks, bounds = _local_levels(values.size, 0.9)
+    ranks, bounds = local_levels(values.size, 0.9)
     falling = np.sort(values)[::-1]
     t = np.concatenate((np.linspace(0, 0.5, 101), values))
     passed = falling[ranks - 1] <= t[:, None]
@@ -388,11 +389,11 @@ def test_bets_are_laid_before_the_row_is_seen() -> None:
     # later ones
     rng = np.random.default_rng(4)
     rows = rng.uniform(0, 0.5, 300)
-    bets = np.array(_bets(rows, 0.2, 0.5, 0.95))
+    bets = np.array(pivots_and_stakes(rows, 0.2, 0.5, 0.95))
     for k in range(0, 300, 7):
         others = np.concatenate((rows[:k], rng.choice([0.0, 0.5], 300 - k)))
         np.testing.assert_array_equal(
-            np.array(_bets(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1]
+            np.array(pivots_and_stakes(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1]
         )
 
 

@@ -525,11 +525,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "nodes": (lambda: certify_pit(R, nodes(4)), r"draws\.jittered"),
     "nodes for each": (
         lambda: certify_pit(R, np.tile(nodes(4), (20, 1))),
-        "the same draws for everybody",
+        "the same draws for all people",
     ),
     "one draw for all": (
         lambda: certify_pit(R[:, 0], np.full(20, 0.5)),
-        "the same draws for everybody",
+        "the same draws for all people",
     ),
     "uniform draws": (
         lambda: certify_pit(R, np.random.default_rng(0).uniform(size=(20, 4))),
@@ -541,8 +541,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "percent": (lambda: certify_pit(R, R, confidence=95), "give a fraction"),
     "confidence of 1": (lambda: certify_pit(R, R, confidence=1.0), "confidence"),
     "method": (lambda: certify_pit(R, R, method="hoeffding"), "method must be one of"),  # type: ignore[arg-type]
-    "bets without mass": (lambda: certify_pit(R, R, method="betting"), "mass must be given"),
-    "mass without bets": (lambda: certify_pit(R, R, mass=0.2), "mass must be given"),
+    "bets without mass": (lambda: certify_pit(R, R, method="betting"), "mass is None"),
+    "mass without bets": (lambda: certify_pit(R, R, mass=0.2), r"mass=0\.2"),
     "bets on no mass": (lambda: certify_pit(R, R, method="betting", mass=0.0), "mass"),
     "other mass": (
         lambda: certify_pit(R, R, method="betting", mass=0.2).group_error(0.3),

@@ -36,11 +36,12 @@ from evenhand.calibration import (
     covered,
     dkw_band,
     error_interval,
+    local_levels,
     local_levels_band,
     pathwise_errors,
+    probability_within,
 )
 from evenhand.calibration import PIT_BINS as BINS
-from evenhand.calibration.bands import _local_levels, _probability_within
 from evenhand.certificates import PITCertificate, certify_counts, certify_pit
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian, Laplace
@@ -272,7 +273,7 @@ def test_local_levels_from_counts_are_exactly_those_of_repeated_values(
     repeated = local_levels_band(np.repeat(*values), 0.5, confidence)
     np.testing.assert_array_equal(band.starts, repeated.starts)
     np.testing.assert_array_equal(band.upper, repeated.upper)
-    ranks = _local_levels(int(values[1].sum()), confidence)[0]
+    ranks = local_levels(int(values[1].sum()), confidence)[0]
     np.testing.assert_array_equal(
         band.starts[1:], np.sort(np.repeat(*values))[::-1][ranks - 1][::-1]
     )
@@ -421,13 +422,11 @@ def test_a_certificate_from_counts_says_what_it_keeps_and_assumes() -> None:
 def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None:
     r = jittered(50, 4, 0)
     counts = certify_counts(count_pits(r, r, levels=(0.5, 0.9), random_state=0), is_randomized=True)
-    with pytest.raises(
-        InputError, match=r"level must be one that was counted \(0.5, 0.9\), got 0.8; .*levels"
-    ):
+    with pytest.raises(InputError, match=r"level must be .* \(0.5, 0.9\), got 0.8; .*levels"):
         counts.coverage(0.8, 0.2)
     assert counts.table()[["coverage_80_low", "coverage_80_high"]].isna().all(axis=None)
     assert counts.table()["group_error"].notna().all()
-    assert "interval" not in counts.summary().partition("Off by")[0]
+    assert "interval" not in counts.summary().partition("Errors are")[0]
 
 
 def test_a_group_without_people_is_not_known() -> None:
@@ -447,15 +446,15 @@ def test_the_probability_of_a_band_over_millions_is_known_to_1e_8() -> None:
     n = 20_000_000
     # at a level of 1e-12 for each of some 4,000 ranks the band is left with probability below 1e-8
     # (Bonferroni)
-    ranks = _local_levels(n, 1 - 1e-9)[0]
+    ranks = local_levels(n, 1 - 1e-9)[0]
     bounds = np.asarray(betainccinv(ranks, n - ranks + 1, 1e-12))
     assert 1e-12 * ranks.size < 1e-8
-    assert _probability_within(ranks, bounds, n) == pytest.approx(1, abs=1e-8)
+    assert probability_within(ranks, bounds, n) == pytest.approx(1, abs=1e-8)
 
 
 def test_local_levels_of_twenty_million_are_levels() -> None:
     confidence = 1 - 0.05 * 0.9
-    ranks, bounds = _local_levels(MANY, confidence)
+    ranks, bounds = local_levels(MANY, confidence)
     assert (ranks[0], ranks[-1]) == (1, MANY)
     assert (np.diff(bounds) > 0).all()
     levels = np.asarray(stats.beta.sf(bounds[:-1], ranks[:-1], MANY - ranks[:-1] + 1))
@@ -485,7 +484,7 @@ def many() -> PITCounts:
 
 def test_twenty_million_people_are_certified_from_their_counts_in_little_memory() -> None:
     counts = many()
-    _local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))  # searched once, kept
+    local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))  # searched once, kept
     tracemalloc.start()
     local, dkw = (
         certify_counts(counts, is_randomized=True, method=method)
@@ -508,7 +507,7 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     assert 0.45 < baseline <= 0.45 + W + margin / 2
     # local levels: at most a normal quantile at Bonferroni's level, and the way to the next rank,
     # 1/400 of a rank
-    ranks = _local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))[0].size
+    ranks = local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))[0].size
     noise = stats.norm.isf(risk / ranks) * np.sqrt(share * (1 - share) / MANY)
     assert 0.45 < error <= 0.45 + W + (noise + share / 400) / 2
     # a quarter of the people are always missed and a quarter never
@@ -536,7 +535,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "draws for all": (
         lambda: count_pits(R, np.tile(R[:1], (20, 1))),
-        "the same draws for everybody",
+        "the same draws for all people",
     ),
     "level in percent": (lambda: count_pits(R, levels=(80,)), "level must fulfil"),
     "mask of numbers": (
@@ -554,22 +553,22 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "two groups",
     ),  # type: ignore[dict-item]
     "seed": (lambda: count_pits(R, random_state="a"), "random_state"),  # type: ignore[arg-type]
-    "other draws": (lambda: COUNTS + count_pits(R[:, :2]), "n_draws must be the same"),
+    "other draws": (lambda: COUNTS + count_pits(R[:, :2]), "n_draws.* 4 and 2"),
     "other levels": (
         lambda: ONE + count_pits(R[:, 0], levels=(0.5,)),
-        "levels must be the same",
+        r"levels.* \(0.8, 0.9\) and \(0.5,\)",
     ),
-    "without draws": (lambda: COUNTS + count_pits(R), "known draws must be the same"),
+    "without draws": (lambda: COUNTS + count_pits(R), "has_draws.* True and False"),
     "nothing to merge": (lambda: PITCounts.merged([]), "at least one block"),
-    "other bins": (lambda: replace(ONE, pit=np.ones(10, np.int64)), "pit must be 6400 counts"),
+    "other bins": (lambda: replace(ONE, pit=np.ones(10, np.int64)), r"pit .*6400 counts.*\(10,\)"),
     "not whole": (lambda: replace(ONE, pit=ONE.pit / 2), "int64"),
     "negative": (
         lambda: replace(ONE, error=np.append(-1, ONE.error[1:])),
-        "error must hold counts",
+        "error .* 20.*, got a sum of 19 .* -1",
     ),
     "other people": (
         lambda: replace(ONE, inside={0.8: np.array([1, 1])}),
-        r"inside\[0.8\] must hold counts",
+        r"inside\[0.8\] .* 20.*, got a sum of 2 ",
     ),
     "no draws": (lambda: replace(ONE, n_draws=0), "n_draws"),
     "error of nobody": (
@@ -596,7 +595,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "groups of others": (
         lambda: replace(COUNTS.groups["some"], groups={"all": COUNTS}),
-        r"groups\['all'\] must count some of the same people",
+        r"groups\['all'\] .*count_pits",
     ),
     "unknown group": (
         lambda: certify_counts(COUNTS, is_randomized=True).named("x"),

@@ -960,14 +960,15 @@ def test_deterministic_pages_do_not_list_limits_of_draws():
     limits = [
         "a shift in time",
         "groups formed after seeing the draws, such as the people who were approved",
-        "groups smaller than the stated mass",
+        "groups smaller than the group size of a bound",
     ]
     for make, is_told in ((full_deterministic, False), (full_randomized, True)):
         audit = make()
         audit["certificate"]["not_covered"] = limits
         text = text_of(audit_html(audit))
         assert "a shift in time" in text
-        assert ("after seeing the draws" in text, "stated mass" in text) == (is_told, is_told)
+        shown = "after seeing the draws" in text, "group size of a bound" in text
+        assert shown == (is_told, is_told)
 
 
 def test_chain_is_shown_where_it_says_something():

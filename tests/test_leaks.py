@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from evenhand import Forecast, audit
 from evenhand.columns import check_groups
 from evenhand.scale import ColumnSubject, audit_parts
-from evenhand.search.leaks import find_leaks
+from evenhand.search import find_leaks, leaks
 
 N = 2000
 QUICK: dict[str, Any] = {
@@ -130,12 +130,11 @@ def brute_force(mask: np.ndarray, y: np.ndarray) -> int:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_nearest_range_is_found(seed: int) -> None:
-    from evenhand.search.leaks import _Ranges
 
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 12, 30).astype(float)
     mask = rng.random(30) < rng.random()
-    assert _Ranges.of(y).apart(mask) == brute_force(mask, y)
+    assert leaks.Ranges.of(y).apart(mask) == brute_force(mask, y)
 
 
 @pytest.mark.parametrize(("wrong", "is_leak"), [(0, True), (10, True), (11, False)])

@@ -549,7 +549,7 @@ def test_draws_outside_their_cells_prove_nothing() -> None:
     n = 50
     r = np.random.default_rng(0).uniform(0.90, 0.91, size=(n, 16))
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r)
-    with pytest.raises(InputError, match="hold one draw in each of 16 equal cells"):
+    with pytest.raises(InputError, match="one draw in each of 16 equal cells"):
         loss_guarantee(BANK, forecast, np.zeros(n))
 
 

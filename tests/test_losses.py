@@ -12,7 +12,7 @@ from scipy import special, stats
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.network.neural import NeuralForecaster
+from evenhand.forecasters.network import NeuralForecaster
 from evenhand.links import Laplace, make_link
 from evenhand.losses import individual_calibration_loss, nll_loss, paic_loss
 

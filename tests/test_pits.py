@@ -119,7 +119,7 @@ def test_certificates_of_all_kinds_are_certificates() -> None:
         assert proof.n_samples == 20
         assert 0 <= proof.mpaic(0.3) <= 1
         assert list(proof.named_table()) == ["group", "n", "error", "low", "high"]
-        with pytest.raises(InputError, match="group must be one of"):
+        with pytest.raises(InputError, match=r"group 'nobody' .*certify_pit"):
             proof.named("nobody")
 
 
@@ -127,18 +127,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "NaN": (lambda: PITs([0.2, np.nan]), r"pit\[1, 0\] must lie between 0 and 1, got nan"),
     "above": (lambda: PITs([[0.2, 1.2]]), r"pit\[0, 1\] must lie between 0 and 1"),
     "none": (lambda: PITs([]), r"pit must have shape \(n,\) or \(n, m\), n >= 1"),
-    "text": (lambda: PITs(["a"]), "pit must hold numbers only"),
+    "text": (lambda: PITs(["a"]), "pit .*not numbers"),
     "draw of 1": (lambda: PITs([0.5], [1.0]), r"r\[0\] must lie strictly between 0 and 1"),
     "draws too few": (lambda: PITs(R, R[:10]), r"r must have the shape of pit \(20, 4\)"),
     "shared draws": (lambda: PITs(R, nodes(4)), r"draws\.jittered\(n, m\)"),
     "weight below 0": (lambda: PITs([0.1, 0.2], weights=[1, -1]), r"sample_weight\[1\]"),
     "no weight": (lambda: PITs([0.1, 0.2], weights=[0, 0]), "positive sum"),
     "weights too few": (lambda: PITs([0.1, 0.2], weights=[1]), "one value per row"),
-    "draws twice": (lambda: as_pits(PITs(R), R), "r must be None where pit is a PITs"),
-    "weights twice": (lambda: as_pits(PITs(R), sample_weight=W), "sample_weight must be None"),
-    "weighted proof": (lambda: certify_pit(PITs(R, weights=W)), "takes no sample_weight"),
+    "draws twice": (lambda: as_pits(PITs(R), R), "^r .*PITs"),
+    "weights twice": (lambda: as_pits(PITs(R), sample_weight=W), "^sample_weight .*PITs"),
+    "weighted proof": (lambda: certify_pit(PITs(R, weights=W)), "sample_weight.*mass / W"),
     "cells": (lambda: check_own_draws(R[:, ::-1] ** 2), "one draw in each of 4 equal cells"),
-    "same for all": (lambda: check_own_draws(np.tile(R[:1], (9, 1))), "draws for everybody"),
+    "same for all": (lambda: check_own_draws(np.tile(R[:1], (9, 1))), "draws for all people"),
     "twins": (lambda: check_own_draws(np.vstack([R, R[:1]])), "draws in rows 0 and 20"),
 }
 
@@ -165,5 +165,5 @@ def test_tests_in_a_fixed_order_prove_the_target_and_nothing_else() -> None:
     assert proof.coverage(0.8, 0.5) == (0.0, 1.0)
     with pytest.raises(InputError, match="mPAIC was not tested"):
         proof.mpaic(0.1)
-    assert "for every group of at least 20% of people, by at most 30.0 points" in proof.summary()
+    assert "20% of people, by at most 30.0 points" in proof.summary()
     assert proof.table()["mass"].tolist() == [0.2]

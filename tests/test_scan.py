@@ -21,8 +21,9 @@ from evenhand.calibration import calibration_error, covered
 from evenhand.columns import Groups, cuts, group_columns
 from evenhand.search import masks as group_masks
 from evenhand.search import pairs as mask_pairs
-from evenhand.search.pairs import BINS
-from evenhand.search.scan import scan_groups
+from evenhand.search import scan_groups
+
+BINS = mask_pairs.BINS
 
 Floats = NDArray[np.float64]
 Masks = dict[str, NDArray[np.bool_]]

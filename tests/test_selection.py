@@ -502,7 +502,7 @@ def test_a_seed_repeats_the_choice() -> None:
         ({"link": "probit"}, "link"),
         (
             {"max_group_error": 0.02},
-            r"cannot be certified for mass 0\.2 on 60 rows: about .* certifying rows",
+            r"cannot be certified for mass 0\.2 on 60 rows: about .* certification rows",
         ),
         ({"y": np.ones(3)}, "one outcome per row of X"),
         ({"estimator": []}, "at least one fitted forecaster"),
@@ -573,7 +573,7 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement() -> No
     assert bounds == {mass: chosen.certificate.group_error(mass) for mass in bounds}
     # the paper's chain takes alpha as given
     assert all(row["chain"] is None for row in plain["certificate"]["every_group"])
-    assert "fixed before these rows were seen" in plain["certificate"]["assumptions"][1]
+    assert "fixed without using these rows" in plain["certificate"]["assumptions"][1]
     assert "randomization were fixed" not in plain["certificate"]["assumptions"][1]
     assert any("bounds for named groups" in text for text in plain["certificate"]["not_covered"])
     number = at_most(chosen.group_error)

@@ -20,8 +20,7 @@ from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
-from evenhand.search import worst_group_curve
-from evenhand.search.null_distribution import null_curve
+from evenhand.search import null_curve, worst_group_curve
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -373,7 +372,7 @@ def test_a_seed_repeats_the_null() -> None:
         ),
         (
             {"link": "entropic"},
-            "link must be a link or None, got 'entropic'; evenhand.links.Entropic(alpha=0.1)",
+            "link must be a link or None, got 'entropic'; use evenhand.links.Entropic(alpha=0.1)",
         ),
         ({"n_simulations": 1}, "n_simulations must be an integer of at least 2, got 1"),
         ({"masses": 1.5}, "mass must fulfil 0 < mass <= 1, got 1.5"),

@@ -1,8 +1,8 @@
 """Sources of the draw `r` of a randomized forecast (method: draws).
 
-`nodes` for averages over draws, `jittered` for PIT matrices that carry a guarantee, `fresh` for one
-draw per row, `KeyedDraws` for use: there the draw belongs to the person and the decision, not to
-the request.
+`nodes` for averages over draws, `jittered` for PIT matrices that support a guarantee, `fresh` for
+one draw per row, and `KeyedDraws` for deployment, where the draw must depend on the person and the
+decision, not on the request.
 """
 
 from __future__ import annotations
@@ -24,26 +24,28 @@ from evenhand._validate import Floats, bad_input, check_count, check_draws
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 MIN_KEY_BYTES = 16
-"""Shortest secret key that is taken: 128 bits."""
+"""Smallest length of a secret key in bytes: 128 bits."""
 
 MIN_KEY_PAIRS = 12
-"""Fewest different pairs of neighbouring bytes in a key.
+"""Smallest number of different pairs of neighbouring bytes in a key.
 
-Of random keys, 1 in 3,000 of 16 hexadecimal digits has fewer, and none of 32. One repeated byte, a
-repeated word of up to 11 bytes and a count such as 0123456789012345 always have fewer.
+One random key in 3,000 of 16 hexadecimal digits has fewer pairs, and practically none of 32 digits.
+One repeated byte, a repeated word of up to 11 bytes and digits in order, such as 0123456789012345,
+always have fewer pairs.
 """
 
 FINGERPRINT = re.compile("[0-9a-f]{4}(-[0-9a-f]{4}){3}")
-"""How a fingerprint of a key is written."""
+"""Format of the fingerprint of a key."""
 
 MAKE_KEY = "python -c 'import secrets; print(secrets.token_hex(32))'"
+"""Command that makes a secret key, for messages."""
 
 __all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes", "one_row_each"]
 
 
 def generator(random_state: RandomState = None) -> np.random.Generator:
     """Return a NumPy generator from a seed, a generator, a RandomState or None (unpredictable)."""
-    # scikit-learn hands on legacy states: four of their numbers seed a new generator
+    # scikit-learn passes legacy RandomState objects: four of their numbers seed a new generator
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31, size=4))
     try:
@@ -55,7 +57,7 @@ def generator(random_state: RandomState = None) -> np.random.Generator:
 
 
 def nodes(m: int) -> Floats:
-    """Midpoints of `m` equal cells of [0, 1], shape (1, m): every person gets the same draws.
+    """Return the midpoints of `m` equal cells of [0, 1], shape (1, m), as draws for all people.
 
     Examples
     --------
@@ -67,10 +69,11 @@ def nodes(m: int) -> Floats:
 
 
 def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats:
-    """One uniform draw in each of `m` equal cells for each person, shape (n, m).
+    """Return one uniform draw in each of `m` equal cells for each person, shape (n, m).
 
-    Column `j` of row `i` is uniform on `(j/m, (j+1)/m)`. Unlike midpoints, the exact W1 of such a
-    row never understates the pathwise error in expectation, for any forecaster.
+    Column `j` of row `i` is uniform on `(j/m, (j+1)/m)`. The exact W1 error of a person's PITs at
+    such draws never understates the pathwise error in expectation, for any forecaster; at midpoints
+    it can.
 
     Examples
     --------
@@ -86,7 +89,7 @@ def jittered(n_samples: int, m: int, random_state: RandomState = None) -> Floats
 
 
 def fresh(shape: int | tuple[int, ...], random_state: RandomState = None) -> Floats:
-    """Independent uniform draws, strictly between 0 and 1."""
+    """Return independent uniform draws, strictly between 0 and 1."""
     # midpoints of 2^52 cells: exact in float64, and never 0 or 1
     return np.asarray(
         (generator(random_state).integers(0, 2**52, size=shape) + 0.5) / 2.0**52, dtype=np.float64
@@ -94,16 +97,16 @@ def fresh(shape: int | tuple[int, ...], random_state: RandomState = None) -> Flo
 
 
 def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = None) -> Floats:
-    """Return draws for `n_samples` people: fresh ones for None, anything else as it is.
+    """Return draws for `n_samples` people: fresh draws for None, otherwise the given draws.
 
     Parameters
     ----------
     r : None, float, array of shape (n,), (1, m) or (n, m)
-        Draws strictly between 0 and 1; a number serves everybody.
+        Draws strictly between 0 and 1; a number is used for all people.
     n_samples : int
         Number of people.
     random_state : int, generator or None
-        Source of fresh draws.
+        Seed for fresh draws.
 
     Returns
     -------
@@ -112,7 +115,7 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
     if r is None:
         return fresh(n_samples, random_state)
     draws = check_draws(r)
-    # a number is one draw for everybody, as an array of its own size
+    # a single number is the draw of all people
     if draws.ndim == 0:
         return np.full(n_samples, float(draws))
     if draws.shape == (n_samples,) or (
@@ -126,12 +129,10 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
 def one_row_each(
     cluster: ArrayLike, n_samples: int, random_state: RandomState = None
 ) -> NDArray[np.intp]:
-    """Choose one row of each person at random.
+    """Choose one row per person at random, and return the row numbers in increasing order.
 
-    Row numbers in increasing order, one per distinct label.
-
-    Rows of one person are not independent: what treats rows as a sample of people takes one of
-    each.
+    There is one row number per distinct label. Rows of the same person are not independent, so
+    statistics that treat rows as a sample of people use one row per person.
 
     Examples
     --------
@@ -146,12 +147,13 @@ def one_row_each(
 
 
 class KeyedDraws:
-    """A person's draw as a keyed hash of the person's id.
+    """Draws computed as a keyed hash of a person's id.
 
-    Replayable, unpredictable without the key.
+    They are reproducible with the key and unpredictable without it.
 
-    The draw does not depend on row order or batch, and two rows with one id share it; another key
-    or context gives an unrelated draw. Who may ask again gets the same draw again.
+    A draw does not depend on row order or batch, and two rows with the same id have the same draw.
+    Another key or context gives an unrelated draw. Somebody who repeats a request gets the same
+    draw again.
 
     Parameters
     ----------
@@ -159,30 +161,32 @@ class KeyedDraws:
         Secret of at least 16 bytes, fixed before ids are known. A key with fewer than 12 different
         pairs of neighbouring bytes, such as a repeated byte, is refused.
     context : str, default ""
-        The decision that the draws are for, such as a period. One draw for life would make luck
-        permanent: change the context with each new decision.
+        Name of the decision or period for which the draws are made. Change it with each new
+        decision: the same draw in every decision would make good or bad luck permanent.
 
     Attributes
     ----------
     fingerprint : str
-        Tells which key made a draw: 16 hexadecimal digits, with dashes between, that depend on the
-        key alone.
+        Identifier of the key that made a draw: 16 hexadecimal digits with dashes, which depend on
+        the key only.
 
     Raises
     ------
     InputError
-        If the key or the context cannot be used; on a call, if an id is a float, empty, or holds a
-        hidden character.
+        If the key or the context cannot be used; on a call, if an id is a float, empty, or contains
+        a hidden character.
 
     Notes
     -----
-    BLAKE2b over the length-prefixed context and the id, of which 52 bits plus a half give `r`; so 0
-    and 1 cannot occur. Ids are integers or text: `1` and `"1"` are one id, text is compared in its
-    NFC form. Control and format characters, characters without a glyph and blanks other than the
-    inner ordinary space are refused, since ids that look alike would give one person two draws.
+    A draw is computed from 52 bits of the BLAKE2b hash of the length-prefixed context and the id,
+    plus one half, so 0 and 1 cannot occur. Ids are integers or text: `1` and `"1"` are the same id,
+    and text is compared in NFC form. Control and format characters, characters without a glyph and
+    white space other than ordinary spaces inside an id are refused, since two ids that look the
+    same would give one person two draws.
 
-    The fingerprint is BLAKE2b of nothing with the same key and another personalization. Whoever
-    guesses keys can test a guess with it as with one known draw, and learns no more.
+    The fingerprint is the BLAKE2b hash of an empty message with the same key and another
+    personalization. It allows a guess of the key to be tested, as one known draw does, and reveals
+    nothing else.
 
     Examples
     --------
@@ -199,14 +203,14 @@ class KeyedDraws:
         if not isinstance(context, str):
             raise bad_input("context", "be text", repr(context))
         self.context = context
-        # without dashes a csv reader may take it for a number: 1 in 1,000 is one, such as
+        # with dashes, as csv readers would parse 1 in 1,000 fingerprints as a number, such as
         # 12345678e1234567
         self.fingerprint = (
             hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
         )
         prefix = unicodedata.normalize("NFC", context).encode()
         self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
-        # the length keeps context and id apart: no other pair of texts gives the same bytes
+        # the length prefix separates context and id: no other pair of texts gives the same bytes
         self._hash.update(len(prefix).to_bytes(8, "big") + prefix)
 
     def __call__(self, ids: Iterable[Any]) -> Floats:
@@ -228,36 +232,35 @@ class KeyedDraws:
 
 def _listed(ids: Iterable[Any]) -> list[Any]:
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise bad_input("ids", "be a sequence of ids", f"one value {ids!r}", "wrap it in a list")
+        got = f"the single value {ids!r}"
+        raise bad_input("ids", "be a sequence of ids", got, "wrap it in a list")
     return list(ids)
 
 
 def _canonical(value: Any, position: int) -> bytes:
     place = f"ids[{position}]"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | str):
-        remedy = "write ids as integers or text: a float id changes with its formatting"
+        remedy = "convert ids to integers or text: a float id depends on its formatting"
         raise bad_input(place, "be an integer or text", f"{type(value).__name__} {value!r}", remedy)
     return check_id(value if isinstance(value, str) else int(value), place).encode()
 
 
 def check_key(key: bytes) -> bytes:
-    """Return a key if it can be a secret; no message shows any of it."""
+    """Return a key if it can be secret; no message contains any part of it."""
     if not isinstance(key, bytes | bytearray):
-        raise bad_input(
-            "key", "be bytes", type(key).__name__, "text.encode() turns text into bytes"
-        )
+        raise bad_input("key", "be bytes", type(key).__name__, "convert text with text.encode()")
     whole = bytes(key)
     if len(whole) < MIN_KEY_BYTES:
-        raise bad_input(
-            "key", f"have at least {MIN_KEY_BYTES} bytes", len(whole), f"make one with: {MAKE_KEY}"
-        )
+        rule = f"have at least {MIN_KEY_BYTES} bytes"
+        raise bad_input("key", rule, len(whole), f"make a key with: {MAKE_KEY}")
     n_pairs = len(set(pairwise(whole)))
     if n_pairs < MIN_KEY_PAIRS:
         rule = f"have at least {MIN_KEY_PAIRS} different pairs of neighbouring bytes"
-        raise bad_input("key", rule, n_pairs, f"it is easy to guess; make one with: {MAKE_KEY}")
+        remedy = f"this key is easy to guess; make a key with: {MAKE_KEY}"
+        raise bad_input("key", rule, n_pairs, remedy)
     return whole
 
 
 def _secret(key: bytes) -> bytes:
-    # a BLAKE2b key holds 64 bytes at most; a longer one is hashed first, as HMAC does
+    # BLAKE2b keys have at most 64 bytes; longer keys are hashed first, as in HMAC
     return key if len(key) <= 64 else hashlib.blake2b(key).digest()

@@ -17,14 +17,14 @@ __all__ = ["individual_calibration_loss", "nll_loss", "paic_loss"]
 
 
 def paic_loss(pit: Tensor, r: Tensor) -> Tensor:
-    """Distance of PITs from their draws, `|h[x, r](y) - r|`, elementwise.
+    """Return the distance of PITs from their draws, `|h[x, r](y) - r|`, elementwise.
 
     Parameters
     ----------
     pit : Tensor
         CDF of the forecast at the outcome, between 0 and 1.
     r : Tensor
-        The draw that made each forecast; broadcasts against `pit`.
+        Draws at which the forecasts were made; broadcasts against `pit`.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def paic_loss(pit: Tensor, r: Tensor) -> Tensor:
 
 
 def nll_loss(log_density: Tensor) -> Tensor:
-    """Negative log density of the outcome, elementwise, in nats.
+    """Return the negative log density of the outcome, elementwise, in nats.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def nll_loss(log_density: Tensor) -> Tensor:
 def individual_calibration_loss(
     pit: Tensor, log_density: Tensor, r: Tensor, alpha: float | Tensor = 0.1
 ) -> Tensor:
-    """Compute the paper's objective `(1 - alpha) |pit - r| - alpha log_density`, elementwise.
+    """Return the paper's objective `(1 - alpha) |pit - r| - alpha log_density`, elementwise.
 
     Parameters
     ----------
@@ -64,17 +64,17 @@ def individual_calibration_loss(
     r : Tensor
         The draws, fresh at each step.
     alpha : float or Tensor, default 0.1
-        Weight of sharpness, 0 < alpha <= 1. A tensor trains several networks at once, each at its
-        own.
+        Weight of sharpness, 0 < alpha <= 1. A tensor trains several networks simultaneously, each
+        with its own weight.
 
     Returns
     -------
     Tensor
-        Take its mean over the batch.
+        Loss of each element; the training loss is the mean over the batch.
 
     Examples
     --------
-    A normal forecaster made by any network:
+    The loss of normal forecasts, whose mean and std any network may predict:
 
     >>> import torch
     >>> mean, std = torch.zeros(3, requires_grad=True), torch.ones(3)
@@ -84,7 +84,7 @@ def individual_calibration_loss(
     >>> individual_calibration_loss(pit, log_density, r, alpha=0.1).mean().backward()
     """
     torch = require_extra("torch", "neural")
-    # a tensor of alphas, one per network of a path, is checked by whoever makes it
+    # a tensor of alphas, one per network of a path, is validated by the caller
     if not isinstance(alpha, torch.Tensor):
         check_fraction("alpha", float(alpha), high_open=False)
     return (1 - alpha) * paic_loss(pit, r) + alpha * nll_loss(log_density)

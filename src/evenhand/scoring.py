@@ -1,8 +1,8 @@
-"""Scorers for model selection in scikit-learn: the whole distribution is scored, not its mean.
+"""Scorers of predicted distributions for model selection in scikit-learn.
 
-scikit-learn's default scorer sees `predict` alone, which does not depend on `alpha`. These see
-forecasts at 16 fixed draws, the same for every person, so that a score is a function of the model
-and the rows: values of `alpha`, links and estimators can be compared by it.
+scikit-learn's default scorer uses `predict` only, which does not depend on `alpha`. These scorers
+use forecasts at 16 fixed draws, the same for every person, so that a score is a function of the
+model and the rows and can compare values of `alpha`, links and estimators.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 
 SCORED_DRAWS = 16
-"""Draws per person: the mean over them is within 0.001 nats of the mean over all draws."""
+"""Number of draws per person. Their mean is within 0.001 nats of the mean over all draws."""
 
 __all__ = ["neg_crps", "neg_log_score"]
 
 
 def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """Score a forecaster by the mean log density of the outcomes; greater is better.
+    """Return the mean log density of the outcomes; greater is better.
 
     Parameters
     ----------
     estimator : forecaster
-        Fitted; any estimator with `forecast(X, r)`.
+        Fitted estimator with a method `forecast(X, r)`.
     X : DataFrame or array-like of shape (n, n_features)
-        Rows.
+        Features.
     y : array-like of shape (n,)
         Continuous outcomes.
 
     Returns
     -------
     float
-        Mean over rows and draws of the log density, in nats per unit of `y`: the negative of the
-        log score in an audit.
+        Log density in nats, for `y` in its own units, mean over rows and draws: the negative of
+        the log score in an audit.
 
     Raises
     ------
@@ -60,28 +60,29 @@ def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
     >>> search.best_params_
     {'alpha': 1.0}
 
-    Randomization always costs log score around a model that is right: `randomize` finds how much of
-    it a proof needs, and these scores compare models, links and `alpha` of trained networks.
+    Around a correct model every randomization costs log score, so `alpha` is not tuned by this
+    score: `randomize` finds the weakest randomization that a certificate needs. Use the scores to
+    compare models, links and the `alpha` of trained networks.
     """
     return -_mean(log_score(_forecast(estimator, X), y))
 
 
 def neg_crps(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """Score a forecaster by its mean continuous ranked probability score; greater is better.
+    """Return minus the mean continuous ranked probability score; greater is better.
 
     Parameters
     ----------
     estimator : forecaster
-        Fitted; any estimator with `forecast(X, r)`.
+        Fitted estimator with a method `forecast(X, r)`.
     X : DataFrame or array-like of shape (n, n_features)
-        Rows.
+        Features.
     y : array-like of shape (n,)
         Continuous outcomes.
 
     Returns
     -------
     float
-        Minus the mean over rows and draws of the CRPS, in units of `y`; at most 0.
+        Minus the CRPS in units of `y`, mean over rows and draws; at most 0.
 
     Raises
     ------
@@ -105,10 +106,10 @@ def neg_crps(estimator: Any, X: Any, y: ArrayLike) -> float:
 
 def _forecast(estimator: Any, X: Any) -> Forecast:
     if not hasattr(estimator, "forecast"):
-        rule = "be a forecaster with forecast(X, r)"
-        remedy = "a Pipeline goes inside: RandomizedRegressor(pipeline)"
+        rule = "be a forecaster with a method forecast(X, r)"
+        remedy = "wrap other estimators and pipelines: RandomizedRegressor(pipeline)"
         raise bad_input("estimator", rule, type(estimator).__name__, remedy)
-    # fixed draws, equal for all people: scores of two models differ by the models alone
+    # with fixed draws, equal for all people, scores of two models differ by the models only
     forecast: Forecast = estimator.forecast(X, nodes(SCORED_DRAWS))
     return forecast
 

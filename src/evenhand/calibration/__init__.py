@@ -4,7 +4,10 @@ from __future__ import annotations
 
 # parts for other rooms are imported under their own names; `__all__` is the documented reference
 from evenhand.calibration.bands import SurvivalBand, cvar, dkw_band, local_levels_band
+from evenhand.calibration.bands import local_levels as local_levels
+from evenhand.calibration.bands import probability_within as probability_within
 from evenhand.calibration.betting import betting_cvar
+from evenhand.calibration.betting import pivots_and_stakes as pivots_and_stakes
 from evenhand.calibration.binning import count_pits
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, binned_error
 from evenhand.calibration.distances import binned_distance as binned_distance

@@ -102,7 +102,7 @@ def local_levels_band(
     """
     rising, upto = _rising(values, counts)
     n = int(upto[-1])
-    ranks, bounds = _local_levels(n, confidence)
+    ranks, bounds = local_levels(n, confidence)
     # the i-th largest value is the first one with n - i + 1 values at or below it
     at_ranks = rising[np.searchsorted(upto[1:], n - ranks + 1)]
     # between the values of two ranks only the bound of the smaller value is known to hold
@@ -135,7 +135,7 @@ def _rising(values: Floats, counts: Counts | None) -> tuple[Floats, Counts]:
 
 
 @lru_cache(maxsize=64)
-def _local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
+def local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
     """Return ranks from the top and their bounds, for a band over `n` values."""
     ranks = _ranks(n)
 
@@ -155,7 +155,7 @@ def _local_levels(n: int, confidence: float) -> tuple[Ranks, Floats]:
     log_level = min(goal - np.log(2 * np.log(np.log(max(n, 16))) * np.log(max(n, 16))), most)
     for _ in range(MOST_STEPS):
         bounds = bounds_at(log_level)
-        gap = float(np.log(-np.log(_probability_within(ranks, bounds, n))) - goal)
+        gap = float(np.log(-np.log(probability_within(ranks, bounds, n))) - goal)
         if -LEVEL_SLACK <= gap <= 0:  # never less than the given confidence
             return ranks, bounds
         if last[0] != log_level and np.isfinite(last[0]):
@@ -176,7 +176,7 @@ def _ranks(n: int) -> Ranks:
     return np.array(ranks, dtype=np.intp)
 
 
-def _probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
+def probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
     """Return the probability that, for all ranks `i`, the `i`-th smallest value is in its bound.
 
     The values are `n` independent uniform ones. Equivalently, at least `i` values lie at or below

@@ -39,7 +39,7 @@ def betting_cvar(
     True
     """
     order = generator(random_state).permutation(values)
-    pivots, stakes = _bets(order, mass, top, confidence)
+    pivots, stakes = pivots_and_stakes(order, mass, top, confidence)
     excess = np.maximum(order - pivots, 0.0)
     goal = -np.log1p(-confidence)
 
@@ -59,7 +59,9 @@ def betting_cvar(
     return high
 
 
-def _bets(order: Floats, mass: float, top: float, confidence: float) -> tuple[Floats, Floats]:
+def pivots_and_stakes(
+    order: Floats, mass: float, top: float, confidence: float
+) -> tuple[Floats, Floats]:
     """Return the pivot and stake of each row, shape (n,), computed from the rows before it."""
     n = order.size
     # the stake with the largest expected growth of capital over n rows if the excess were normal

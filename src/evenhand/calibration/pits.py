@@ -229,8 +229,7 @@ def _matrix(pit: ArrayLike) -> Floats:
     try:
         matrix = np.asarray(pit, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        got = f"values that are not numbers ({error})"
-        raise bad_input("pit", "contain numbers only", got) from error
+        raise InputError(f"pit contains values that are not numbers ({error})") from error
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or matrix.size == 0:

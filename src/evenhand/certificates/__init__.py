@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-# texts for other rooms; `__all__` is the documented reference
+# parts for other rooms and for tests; `__all__` is the documented reference
 from evenhand.certificates.assumptions import DRAWS_ONLY as DRAWS_ONLY
 from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
 from evenhand.certificates.evidence import CountEvidence, RowEvidence
 from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
+from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
+from evenhand.certificates.least_alpha import approximate_errors as approximate_errors
 from evenhand.certificates.link_certificate import LinkCertificate, certify_link
 from evenhand.certificates.pit_certificate import PITCertificate
 

@@ -25,7 +25,7 @@ ROUNDED = (
 """Effect of counting PITs in bins."""
 
 NOT_COVERED = (
-    "a change over time or in the population after these rows were collected",
+    "changes over time or in the population after these rows were collected",
     "groups formed after seeing the draws, such as the people who were approved",
     "groups smaller than the group size of a bound",
     "outcomes that are not continuous",

@@ -311,7 +311,7 @@ def _questions(n_draws: int, is_randomized: bool) -> pd.DataFrame:
         proof = (
             "with one forecast per person, even the true distribution has a pathwise error of at"
             " least 1/4, and a forecaster that is calibrated for one population is off by as much"
-            " for another population with the same rows (1/8 in the paper)"
+            " for another population that could have given the same rows (1/8 in the paper)"
         )
     elif single:
         proof = (

@@ -1,6 +1,6 @@
 """Links, which randomize any base forecast by a draw `r`, and their price.
 
-Adding a link is one new file and one line in `LINKS`.
+A new link needs one file and one line in `LINKS`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def make_link(link: str | Link, alpha: float) -> Link:
-    """Return the named link at `alpha`; a link that is already made is returned as it is.
+    """Return the named link at `alpha`; a `Link` is returned unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Base class of links: a family of distributions on [0, 1], one for each draw (method: links)."""
+"""Base class of links, which are families of distributions on [0, 1] (method: links)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from evenhand._validate import Floats, Mask, bad_input, check_draws, check_fract
 from evenhand.links.quadrature import alpha_from_mean_error, gauss_legendre
 
 TINY = 1e-300
-"""Probabilities are floored here before a logarithm: the smallest that leaves room to multiply."""
+"""Lower limit of probabilities in logarithms; products with it do not underflow."""
 
 LEAST_DRAW = 1e-12
-"""Distance to 0 and 1 of the most extreme draws that integrals look at."""
+"""Smallest distance from 0 and 1 of the draws in integrals."""
 
 _HALF = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, 25)))
 EDGES = np.concatenate((_HALF, 1 - _HALF[-2::-1]))
-"""Panels of draws over which errors are integrated."""
+"""Edges of the panels of draws over which errors are integrated."""
 
 LEAST_LEVEL = 1e-13
-"""Tail probability that a table of the distribution averaged over draws leaves out at each end."""
+"""Tail probability beyond either end of the table of the distribution averaged over draws."""
 
 
 def check_kappa(kappa: float) -> float:
@@ -41,20 +41,20 @@ def check_kappa(kappa: float) -> float:
 
 
 class Link(ABC):
-    """Distributions `K(.; r)` on [0, 1], one per draw `r`: of a base's PIT, given the draw.
+    """Conditional distributions `K(.; r)` on [0, 1] of a base's PIT, given the draw `r`.
 
-    With base CDF `G` the randomized forecast is `H(G(y); r)`, `H = K^-1`. Every link here is
-    symmetric, `1 - H(u; r) = H(1 - u; 1 - r)`, and increasing in `r`; so a subclass supplies the
+    With base CDF `G` the randomized forecast is `H(G(y); r)`, where `H = K^-1`. Every link here is
+    symmetric, `1 - H(u; r) = H(1 - u; 1 - r)`, and increasing in `r`. A subclass implements the
     lower half on the logarithmic scale, and the upper half follows by reflection. The lower half
-    keeps its relative precision down to 1e-300 for c <= r, where all but draws as small as c lie;
-    for c > r it is exact to about 1e-15.
+    keeps its relative precision down to 1e-300 for c <= r, that is, for all draws but those below
+    c; for c > r it is exact to about 1e-15.
 
     Parameters
     ----------
     alpha : float, default 0.1
-        Weight of sharpness in the paper's objective, 0 < alpha <= 1. Small values buy calibration
-        for every group with sharpness; at 1 the link is the identity. All links share its meaning:
-        at one alpha they have the same `mean_error`.
+        Weight of sharpness in the paper's objective, 0 < alpha <= 1. Smaller values give smaller
+        calibration errors in every group and wider forecasts; at 1 the link is the identity. All
+        links have the same `mean_error` at the same alpha.
     """
 
     name: ClassVar[str]
@@ -65,7 +65,7 @@ class Link(ABC):
 
     @classmethod
     def _with_parameter(cls, parameter: str, value: float) -> Self:
-        """Make the link with its own parameter given; alpha follows from the mean error."""
+        """Make the link from its own parameter; alpha follows from the mean error."""
         link = cls.__new__(cls)
         setattr(link, parameter, value)
         link._prepare()
@@ -74,10 +74,10 @@ class Link(ABC):
 
     @abstractmethod
     def _solve(self) -> None:
-        """Find the link's own parameter from `self.alpha` and prepare what evaluation needs."""
+        """Compute the link's own parameter from `self.alpha`, and the tables for evaluation."""
 
     def _prepare(self) -> None:  # noqa: B027  (not every link needs a table)
-        """Compute what evaluation needs from the link's own parameter."""
+        """Compute the tables for evaluation from the link's own parameter."""
 
     @property
     @abstractmethod
@@ -100,8 +100,8 @@ class Link(ABC):
     def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         """`H(u; r)` from log u, for u <= 1/2, and `1 - H` where `far`.
 
-        What `log_ppf_lower` has in logarithms, at less cost; probabilities below the least float
-        are 0.
+        Faster than `log_ppf_lower`, which returns logarithms; probabilities below the smallest
+        float are 0.
         """
         log_h = self.log_ppf_lower(log_u, r)
         return np.where(far, -np.expm1(log_h), np.exp(log_h))
@@ -111,7 +111,7 @@ class Link(ABC):
         """Log k(c; r) from log c, for c <= 1/2."""
 
     def cdf(self, c: ArrayLike, r: ArrayLike) -> Floats:
-        """`K(c; r)`: probability that the base's PIT should be at most `c` given the draw `r`."""
+        """`K(c; r)`: probability that the base's PIT is at most `c`, given the draw `r`."""
         return self._reflected(self.log_cdf_lower, *_unit(c, r))
 
     def ppf(self, u: ArrayLike, r: ArrayLike) -> Floats:
@@ -132,15 +132,16 @@ class Link(ABC):
     def pathwise_error(self, u: ArrayLike) -> Floats:
         """Pathwise error `integral |H(u; r) - r| dr`, 0 to 1/2, of a person whose base PIT is `u`.
 
-        It grows with `|u - 1/2|`, so a link's certificate depends on the base's PITs alone.
+        The error increases with `|u - 1/2|`, so a link's certificate depends on the base's PITs
+        only.
         """
         values = _unit(u, 0.5)[0]
-        # err(u) = err(1 - u): the lower half needs no reflection, and its draws serve all people
+        # err(u) = err(1 - u): in the lower half all people share one quadrature rule
         low = np.minimum(values, 1 - values).ravel()
         if self.alpha == 1:
             return np.reshape((low**2 + (1 - low) ** 2) / 2, values.shape)
-        # the integrand has layers of width about the mean error at both ends, and a kink where H(u;
-        # r) = r
+        # the integrand has layers of width about the mean error at both ends, and a kink where
+        # H(u; r) = r
         kink = self._kink(low)
         panels = self._panel_errors(low, *gauss_legendre(EDGES, order=8))
         panel = np.searchsorted(EDGES, kink) - 1
@@ -152,38 +153,41 @@ class Link(ABC):
         return np.asarray(errors.reshape(values.shape))
 
     def averaged_score(self, score: Floats) -> Floats:
-        """Score in the base of a quantile of the forecasts averaged over draws, as normal scores.
+        """Map normal scores of the mixture of forecasts over draws to normal scores of the base.
 
-        The average over draws has the CDF `F(G(y))`, `F(u) = integral H(u; r) dr`. An exact link
-        has `integral K(c; r) dr = c`, which makes PITs uniform and is another thing: `F` has wider
-        tails than the base for every link, and is symmetric, `F(1 - u) = 1 - F(u)`. Exact to 1e-5
+        The mixture over draws has the CDF `F(G(y))` with `F(u) = integral H(u; r) dr`. For every
+        link `F` has wider tails than the base and is symmetric, `F(1 - u) = 1 - F(u)`. (An exact
+        link has uniform PITs because of another property, `integral K(c; r) dr = c`.) Exact to 1e-5
         in normal scores of `F` up to 3.
         """
         at, place = _averaged(self)
         return np.asarray(np.sign(score) * place(np.minimum(np.abs(score), at)))
 
     def reach(self, level: float) -> float:
-        """Normal score in the base beyond which no draw leaves more than probability `level`."""
+        """Return the normal score of the base with tail probability at most `level` at any draw."""
         deepest = self.log_cdf_lower(np.log(level), np.array(1 - LEAST_DRAW))
         return -float(special.ndtri_exp(deepest))
 
     def _panel_errors(self, u: Floats, nodes: Floats, weights: Floats) -> Floats:
-        """Integrals of `|H(u; r) - r|` over panels of draws, shape (n, panels), for u <= 1/2."""
+        """Return integrals of `|H(u; r) - r|` over panels of draws, (n, panels), for u <= 1/2."""
         with np.errstate(divide="ignore"):
             log_u = np.log(u)[:, None, None]
         turned = self.ppf_lower(log_u, nodes, np.array(False))
         return np.asarray((np.abs(turned - nodes) * weights).sum(axis=-1))
 
     def _kink(self, u: Floats) -> Floats:
-        """Draw `r` with `H(u; r) = r`, for u <= 1/2. An error of d costs d^2."""
+        """Return the draw `r` with `H(u; r) = r`, for u <= 1/2.
 
-        def rise(r: Floats) -> Floats:
+        An error of d in the draw changes the integral by d^2 only.
+        """
+
+        def diagonal(r: Floats) -> Floats:
             return np.exp(self.log_cdf_lower(np.log(r), r))
 
-        # K(r; r) rises from 0 to 1/2 at r = 1/2: one table finds the cell, regula falsi the place
-        # in it
+        # K(r; r) increases from 0 to 1/2 at r = 1/2: a table gives the cell, regula falsi the
+        # position in it
         grid = np.union1d(EDGES[1 : EDGES.size // 2 + 1], np.linspace(0.0, 0.5, 65)[1:])
-        table = np.append(0.0, np.maximum.accumulate(rise(grid)))
+        table = np.append(0.0, np.maximum.accumulate(diagonal(grid)))
         grid = np.append(0.0, grid)
         cell = np.clip(np.searchsorted(table, u, side="right") - 1, 0, grid.size - 2)
         low = grid[cell]
@@ -194,7 +198,7 @@ class Link(ABC):
             step = at_high - at_low
             share = np.divide(u - at_low, step, out=np.full(u.shape, 0.5), where=step > 0)
             found = np.clip(low + np.clip(share, 0.0, 1.0) * (high - low), LEAST_DRAW, 0.5)
-            at = rise(found)
+            at = diagonal(found)
             is_below = at < u
             low = np.where(is_below, found, low)
             at_low = np.where(is_below, at, at_low)
@@ -203,10 +207,10 @@ class Link(ABC):
         return np.asarray(found)
 
     def group_error(self, mass: float) -> float:
-        """Mean pathwise error of the worst `mass` of people over a calibrated base (a CVaR)."""
+        """Mean pathwise error (CVaR) of the worst `mass` of people over a calibrated base."""
         check_fraction("mass", mass, high_open=False)
-        # the worst people are those with |U - 1/2| largest: both tails, equal by symmetry; the
-        # error has an infinite slope at the very end
+        # the worst people are those with the largest |U - 1/2|: both tails, equal by symmetry;
+        # panels refine towards the end, where the error has an infinite slope
         nodes, weights = gauss_legendre(
             np.concatenate(([0.0], np.geomspace(1e-6, 1.0, 13))) * mass / 2, order=8
         )
@@ -215,7 +219,7 @@ class Link(ABC):
     def _reflected(
         self, lower: Callable[[Floats, Floats], Floats], value: Floats, r: Floats
     ) -> Floats:
-        if self.alpha == 1:  # the identity, without the rounding of exp(log(u))
+        if self.alpha == 1:  # the identity, without the rounding error of exp(log(u))
             return np.array(value)
         upper = value > 0.5
         with np.errstate(divide="ignore"):
@@ -245,13 +249,13 @@ def _unit(value: ArrayLike, r: ArrayLike) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=64)
 def _averaged(link: Link) -> tuple[float, Callable[[Floats], Floats]]:
-    """Score at which `Link.averaged_score` ends, and its upper half, smooth and increasing."""
+    """Return the last score of `Link.averaged_score` and its upper half as an interpolant."""
     reach = link.reach(LEAST_LEVEL)
-    # for very sharp links the table stops growing at 600 places and 500 panels
+    # at most 600 places and 500 panels, for links with a small mean error
     place = np.linspace(0.0, reach, 1 + min(600, int(np.ceil(64 * reach))))
-    # a sharp link is steep at the median
+    # links with a small mean error are steep at the median
     place = np.union1d(place, np.linspace(0.0, min(reach, 1.0), 33))
-    # H turns from flat to rising within the link's mean error
+    # as a function of the draw, H bends on the scale of the link's mean error
     n_panels = min(500, int(np.ceil(1 / link.mean_error)))
     nodes, weights = (
         part.ravel()
@@ -259,6 +263,6 @@ def _averaged(link: Link) -> tuple[float, Callable[[Floats], Floats]]:
     )
     level = link.ppf_lower(special.log_ndtr(-place)[:, None], nodes, np.array(False)) @ weights
     score = np.append(0.0, -special.ndtri(np.maximum(level[1:], LEAST_LEVEL)))
-    # places that are a rounding apart, and those beyond the end, have one score
+    # drop places whose scores are equal up to rounding errors, such as those beyond the end
     apart = np.append(True, np.diff(score) > 1e-12)
     return float(score[apart][-1]), interpolate.PchipInterpolator(score[apart], place[apart])

@@ -1,9 +1,9 @@
-"""The cheapest exactly calibrated link: entropic transport of uniform onto uniform (method: links).
+"""Entropic link: entropic optimal transport of uniform onto uniform (method: links).
 
 In the scaled length `s = kappa c` the potential `f` of the method becomes `g = f sqrt(kappa / 2)`,
 which solves `g'' = g - 1/g` with `g'(0) = g(0)` and is symmetric about `kappa / 2`. The equation
-has an energy, so everything is closed form but the length: with `g = g_m exp(-v^2)`, `g_m` the
-value at the middle and `gap = 1 - g_m^2`,
+has a conserved energy, so all quantities but the length have a closed form. With
+`g = g_m exp(-v^2)`, `g_m` the value at the middle and `gap = 1 - g_m^2`,
 
     g'^2 = v^2 (2 gap + 2 g_m^2 v^2 F(v)),   F(v) = 1F1(1; 3; -2 v^2),   v from 0 (middle) to g_m /
     sqrt 2 (end),
@@ -28,19 +28,20 @@ from evenhand.links.quadrature import gauss_legendre, laplace_mean_error
 Function = Callable[[Floats], Floats]
 
 NEGLIGIBLE = 1e-12
-"""Below this kappa the link is taken as the identity: its density differs from 1 by less."""
+"""Below this kappa the link is the identity: its density differs from 1 by less than kappa."""
 
 
 class Entropic(Link):
-    """Density `a(c) a(r) exp(-kappa |c - r|)` with both marginals uniform.
+    """Link with density `a(c) a(r) exp(-kappa |c - r|)` and both marginals uniform.
 
-    Least price among links that keep a calibrated base exactly calibrated; at most 0.006 nats above
-    `Laplace` at equal mean error. This is the default link.
+    It has the smallest price among links under which a calibrated base stays exactly calibrated, at
+    most 0.006 nats above that of `Laplace` at equal mean error. This is the default link.
 
     Parameters
     ----------
     alpha : float, default 0.1
-        Weight of sharpness, 0 < alpha <= 1; `kappa` takes the mean error of `Laplace(alpha)`.
+        Weight of sharpness, 0 < alpha <= 1; `kappa` is such that the mean error equals that of
+        `Laplace(alpha)`.
 
     Examples
     --------
@@ -58,7 +59,7 @@ class Entropic(Link):
         return cls._with_parameter("kappa", check_kappa(kappa))
 
     def _solve(self) -> None:
-        # all links share alpha by their mean error, of which Laplace's is the reference
+        # all links have the same mean error at the same alpha: that of the Laplace link
         sharpness = (1 - self.alpha) / self.alpha
         self._potential = (
             None if sharpness < NEGLIGIBLE else _potential_with(laplace_mean_error(sharpness))
@@ -66,7 +67,7 @@ class Entropic(Link):
         self.kappa = 0.0 if self._potential is None else self._potential.kappa
 
     def _prepare(self) -> None:
-        # tables are costly and shared: links of one kappa are made again and again
+        # tables are slow to compute and cached: links with the same kappa are made repeatedly
         self._potential = _potential_at(self.kappa) if self.kappa >= NEGLIGIBLE else None
 
     @property
@@ -94,10 +95,10 @@ class Entropic(Link):
         return np.where(s <= t, low, _log1m(self._survival(np.maximum(s, t), t)))
 
     def _survival(self, s: Floats, t: Floats) -> Floats:
-        """1 - K for c >= r by reflection, in scaled lengths."""
+        """Return 1 - K for c >= r by reflection, in scaled lengths."""
         potential = self._potential
         assert potential is not None
-        # 1 - K(c; r) = K(1 - c; 1 - r), and lengths count from the other end
+        # 1 - K(c; r) = K(1 - c; 1 - r), with lengths measured from the other end
         s_back = self.kappa - s
         t_back = self.kappa - t
         with np.errstate(divide="ignore"):
@@ -107,7 +108,7 @@ class Entropic(Link):
     def log_ppf_lower(self, log_u: Floats, r: Floats) -> Floats:
         if self._potential is None:
             return log_u + np.zeros(np.shape(r))
-        t, is_low, log_mass = self._turned(log_u, r)
+        t, is_low, log_mass = self._log_mass_of(log_u, r)
         log_s = self._potential.log_length(log_mass)
         low = np.minimum(log_s, np.log(t))
         high = np.log(np.maximum(self.kappa - np.exp(log_s), t))
@@ -116,16 +117,16 @@ class Entropic(Link):
     def ppf_lower(self, log_u: Floats, r: Floats, far: Mask) -> Floats:
         if self._potential is None:
             return super().ppf_lower(log_u, r, far)
-        t, is_low, log_mass = self._turned(log_u, r)
+        t, is_low, log_mass = self._log_mass_of(log_u, r)
         s = self._potential.length(log_mass)
-        # s is measured from above where the turn is passed
+        # s is measured from the upper end where H is above the draw
         near = np.where(is_low, np.minimum(s, t), np.minimum(s, self.kappa - t))
-        # back from scaled lengths, in place: this is called for millions of values
+        # convert scaled lengths in place: this is called for millions of values
         near /= self.kappa
         return np.asarray(np.subtract(1.0, near, out=near, where=is_low == far))
 
-    def _turned(self, log_u: Floats, r: Floats) -> tuple[Floats, Mask, Floats]:
-        """Scaled draw, whether H is at most the draw, and log mass of H, else of 1 - H."""
+    def _log_mass_of(self, log_u: Floats, r: Floats) -> tuple[Floats, Mask, Floats]:
+        """Return the scaled draw, whether H is at most the draw, and log mass of H or of 1 - H."""
         potential = self._potential
         assert potential is not None
         t = r * self.kappa
@@ -155,12 +156,12 @@ def _log1m(p: Floats) -> Floats:
 
 
 class Profile(NamedTuple):
-    """The potential from the middle outwards, as quadratures in `tau`."""
+    """Potential from the middle to one end, by quadrature in `tau`."""
 
     gap: float
     peak_squared: float
     length: float
-    """Scaled length from the middle to the end."""
+    """Scaled length from the middle to one end."""
     depth: float
     """Integral of log(g / g(0)) over that length."""
 
@@ -190,12 +191,12 @@ class Profile(NamedTuple):
 
 
 def statistics_of(profile: Profile, kappa: float) -> tuple[float, float]:
-    """Mean error and price at `kappa`.
+    """Return the mean error and price at `kappa`.
 
-    Beyond the profile's length the potential is flat at depth 1/2.
+    Beyond the length of the profile the potential is flat at depth 1/2.
 
-    With J the stationary action, dJ/dkappa = -log g(0) / 2 (Hamilton-Jacobi), whence for the dual
-    value V = -2 integral log f: mean error = V' and price = V - kappa V'.
+    With J the stationary action, dJ/dkappa = -log g(0) / 2 (Hamilton-Jacobi). It follows for the
+    dual value V = -2 integral log f that the mean error is V' and the price is V - kappa V'.
     """
     depth = profile.depth + max(kappa / 2 - profile.length, 0.0) * profile.peak_squared / 2
     error = 4 * (depth / kappa) / kappa
@@ -204,14 +205,14 @@ def statistics_of(profile: Profile, kappa: float) -> tuple[float, float]:
 
 
 FLAT = 80.0
-"""From this kappa on both ends are alone: one profile serves, with a flat stretch between. After
-half of it the potential is flat, as exp(-40 sqrt(2)) is far below rounding."""
+"""From this kappa on the two ends do not interact, and one profile with a flat middle part is
+exact: the potential differs from flat by exp(-40 sqrt(2)), far below rounding errors."""
 
 
 @lru_cache(maxsize=64)
 def profile_at(kappa: float) -> Profile:
-    """Solve for the profile of a link's own parameter."""
-    # both halves are alike: the profile reaches from the middle to one end
+    """Solve for the profile at `kappa`."""
+    # the potential is symmetric: the profile extends from the middle to one end
     length = min(kappa, FLAT) / 2
     found = optimize.brentq(
         lambda x: np.log(Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13
@@ -220,7 +221,7 @@ def profile_at(kappa: float) -> Profile:
 
 
 def _from_mean_error(error: float) -> tuple[float, Profile]:
-    """Solve for the link's own parameter and its profile."""
+    """Solve for kappa and the profile at a mean error."""
     longest = profile_at(FLAT)
     if error < statistics_of(longest, FLAT)[0]:
         # flat in the middle: error kappa^2 = 4 (depth + (kappa/2 - length) / 2), a quadratic
@@ -232,16 +233,16 @@ def _from_mean_error(error: float) -> tuple[float, Profile]:
         profile = Profile.from_logit(x)
         return statistics_of(profile, 2 * profile.length)[0] - error
 
-    # the mean error falls with the length, which rises with the logit
+    # the mean error decreases in the length, and the length increases in the logit
     profile = Profile.from_logit(float(optimize.brentq(excess, -40.0, 150.0, xtol=1e-13)))
     return 2 * profile.length, profile
 
 
 class _Table:
-    """A smooth function on a fine even grid, so that a million values take a moment.
+    """Smooth function tabulated on a fine equally spaced grid, for fast evaluation.
 
-    Cubic Hermite pieces between values and slopes of a spline of degree 7; with steps of 0.004 and
-    functions of order one the error is about 1e-12.
+    Cubic Hermite interpolation between values and slopes of a spline of degree 7; with steps of
+    0.004 and functions of order one the error is about 1e-12.
     """
 
     def __init__(self, start: float, step: float, at: Floats, slope: Floats) -> None:
@@ -256,7 +257,7 @@ class _Table:
 
     @classmethod
     def of(cls, x: Floats, *columns: Floats) -> list[_Table]:
-        """Tabulate several functions, given at the same places."""
+        """Tabulate several functions, given at the same points."""
         spline = interpolate.make_interp_spline(x, np.stack(columns, axis=-1), k=7)
         grid = np.linspace(x[0], x[-1], 1 + max(int(np.ceil((x[-1] - x[0]) / 0.004)), 2000))
         tables = zip(spline(grid).T, spline.derivative()(grid).T, strict=True)
@@ -279,10 +280,10 @@ class _Table:
 
 
 class _Potential:
-    """Tables of the potential near an end, exact to about 1e-12, and of the mass integral.
+    """Tables of the potential near an end and of the mass integral, exact to about 1e-12.
 
-    `mass(s) = integral_0^s exp(t) / g(t) dt = exp(s) (g - g')` carries the CDF: for c <= r
-    `K = exp(-s_r) mass(s_c) / (2 g(s_r))`.
+    The mass integral is `mass(s) = integral_0^s exp(t) / g(t) dt = exp(s) (g - g')`. It gives the
+    CDF: for c <= r, `K = exp(-s_r) mass(s_c) / (2 g(s_r))`.
     """
 
     def __init__(self, kappa: float, profile: Profile) -> None:
@@ -290,7 +291,7 @@ class _Potential:
         self.mean_error, self.price = statistics_of(profile, kappa)
         edges = np.linspace(profile.end, 0.0, 60 + int(90 * profile.end))
         tau, weight = gauss_legendre(edges, order=8)
-        # edges run from the end to the middle, so steps are negative and s counts from the end
+        # edges run from the end to the middle, so steps are negative and s is measured from the end
         s = np.concatenate(([0.0], -np.cumsum((weight * profile.ds(tau)).sum(axis=-1))))
         v = profile.v(edges)
         g = np.sqrt(profile.peak_squared) * np.exp(-(v**2))
@@ -318,38 +319,38 @@ class _Potential:
         )
 
     def near(self, s: Floats) -> Floats:
-        """Distance of s from its end, as far as the potential is not flat."""
+        """Return the distance of s from the nearer end, up to where the potential is flat."""
         return np.minimum(np.minimum(s, self.kappa - s), self._end)
 
     def log_2g(self, s: Floats) -> Floats:
-        """Logarithm of 2 g(s), s between 0 and kappa."""
+        """Return the logarithm of 2 g(s), s between 0 and kappa."""
         return self.log_2g_at(self.near(s))
 
     def log_2g_at(self, near: Floats) -> Floats:
-        """The same from the distance to the end."""
+        """Return `log_2g` from the distance to the nearer end."""
         return np.asarray(self._log_g(near) + np.log(2.0))
 
     def half_turn(self, near: Floats) -> Floats:
-        """K(s; s) in the lower half, from the distance to the end; it rises from 0 to 1/2."""
+        """Return K(s; s) in the lower half from the distance to the end; 0 to 1/2, increasing."""
         return np.asarray(near * np.exp(self._turn(near)) / 2)
 
     def log_mass(self, s: Floats, log_s: Floats) -> Floats:
-        """Logarithm of mass(s); `log_s` keeps the digits of a tiny s."""
+        """Return the logarithm of mass(s); `log_s` keeps the digits of a tiny s."""
         near = np.minimum(s, self._end)
         left = log_expm1_scaled(near, log_s) + self._rate(near)
         right = s + self._log_sum(np.clip(self.kappa - s, 0.0, self._end))
         return np.where(s <= self._end, left, right)
 
     def log_length(self, log_mass: Floats) -> Floats:
-        """Inverse of `log_mass`: the logarithm of s."""
+        """Return the logarithm of s, the inverse of `log_mass`."""
         return self._by_layer(log_mass, log_softplus, np.log)
 
     def length(self, log_mass: Floats) -> Floats:
-        """Inverse of `log_mass`: s itself."""
+        """Return s, the inverse of `log_mass`."""
         return self._by_layer(log_mass, softplus, np.asarray)
 
     def _by_layer(self, log_mass: Floats, left: Function, right: Function) -> Floats:
-        """Apply `left` to log(exp(s) - 1) in the left half, `right` to s in the right half.
+        """Apply `left` to log(exp(s) - 1) in the left half and `right` to s in the right half.
 
         The logarithm keeps the digits of a tiny s.
         """

@@ -1,4 +1,4 @@
-"""The Gaussian copula as a link: closed form, exactly calibrated (method: links)."""
+"""Gaussian copula link: closed form, exactly calibrated (method: links)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from evenhand.links.quadrature import laplace_mean_error
 
 
 class Gaussian(Link):
-    """Gaussian copula density with correlation `rho`.
+    """Link with the density of a Gaussian copula with correlation `rho`.
 
     `H = Phi(sqrt(1 - rho^2) Phi^-1(u) + rho Phi^-1(r))`.
 
-    Around a normal base it gives normal forecasts. Its price is `-log(1 - rho^2) / 2`, and `rho ->
-    1` is the paper's trivial forecaster (with the sign corrected: `+ Phi^-1(r)`).
+    With a normal base the randomized forecasts are normal. The price is `-log(1 - rho^2) / 2`. The
+    limit `rho -> 1` is the paper's trivial forecaster (with the sign corrected: `+ Phi^-1(r)`).
 
     Parameters
     ----------
     alpha : float, default 0.1
-        Weight of sharpness, 0 < alpha <= 1; `rho` takes the mean error of `Laplace(alpha)`.
+        Weight of sharpness, 0 < alpha <= 1; `rho` is such that the mean error equals that of
+        `Laplace(alpha)`.
 
     Examples
     --------
@@ -38,8 +39,8 @@ class Gaussian(Link):
     def from_rho(cls, rho: float) -> Self:
         """Make the link from its correlation, 0 <= rho < 1 (0 is the identity)."""
         check_fraction("rho", rho, low_open=False)
-        # mean error = 1/2 - arcsin((1 + rho) / 2) / pi: an orthant probability; written to be 1/3
-        # exactly at rho = 0
+        # mean error = 1/2 - arcsin((1 + rho) / 2) / pi, an orthant probability; in this form it is
+        # exactly 1/3 at rho = 0
         return cls._with_parameter(
             "_error", 1 / 3 - float(np.arcsin((1 + rho) / 2) - np.arcsin(0.5)) / np.pi
         )
@@ -49,7 +50,7 @@ class Gaussian(Link):
         self._prepare()
 
     def _prepare(self) -> None:
-        # rho = 2 cos(pi e) - 1, written so that 1 - rho^2 keeps its digits as rho -> 1
+        # rho = 2 cos(pi e) - 1, in a form in which 1 - rho^2 keeps its digits as rho -> 1
         cosine = float(np.cos(np.pi * self._error))
         self._rest = float(np.sin(np.pi * self._error / 2) * np.sqrt(8 * cosine))
         self.rho = 0.0 if self._error >= 1 / 3 else max(2 * cosine - 1, 0.0)
@@ -81,14 +82,14 @@ class Gaussian(Link):
     def log_pdf_lower(self, log_c: Floats, r: Floats) -> Floats:
         z = _score(log_c)
         t = _draw_score(r)
-        # -log(rest) + z^2/2 - ((z - rho t) / rest)^2 / 2, with z factored so that large scores do
-        # not cancel
+        # -log(rest) + z^2/2 - ((z - rho t) / rest)^2 / 2, expanded so that large scores do not
+        # cancel
         return np.asarray(
             self.price + (2 * self.rho * z * t - self.rho**2 * (z**2 + t**2)) / (2 * self._rest**2)
         )
 
     def averaged_score(self, score: Floats) -> Floats:
-        # rest z + rho T with T normal is normal: F(Phi(z)) = Phi(rest z / sqrt(1 + rho^2))
+        # rest z + rho T is normal for normal T, hence F(Phi(z)) = Phi(rest z / sqrt(1 + rho^2))
         return np.asarray(score * (np.sqrt(1 + self.rho**2) / self._rest))
 
 

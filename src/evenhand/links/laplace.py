@@ -1,4 +1,4 @@
-"""The link that minimizes the paper's objective when the base is the truth (method: links)."""
+"""Laplace link: the minimizer of the paper's objective over the truth (method: links)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from evenhand.links.quadrature import half_unit_rule, laplace_mean_error
 
 
 class Laplace(Link):
-    """Density `exp(-kappa |c - r|) / Z_r`, `kappa = (1 - alpha) / alpha`.
+    """Link with density `exp(-kappa |c - r|) / Z_r`, `kappa = (1 - alpha) / alpha`.
 
-    The minimizer of the paper's objective at `alpha` over the true distribution: where a network of
-    unlimited capacity would end. No forecaster has a lower price at its mean error. The PITs of a
-    calibrated base stay within 0.014 (W1) of uniform, not exactly uniform.
+    Over the true distribution it minimizes the paper's objective at `alpha`, which is the optimum
+    of a network with unlimited capacity. No forecaster has a lower price at the same mean error.
+    Over a calibrated base its PITs are within 0.014 (W1) of uniform, but not exactly uniform.
 
     Parameters
     ----------
@@ -74,9 +74,8 @@ class Laplace(Link):
         if kappa == 0:
             return log_u + np.zeros(np.shape(r))
         log_d = np.log(_normalizer(kappa, r))
-        log_turn = np.minimum(
-            np.log(-np.expm1(-kappa * r)) - log_d, 0.0
-        )  # two nearly equal logarithms near r = 1
+        # near r = 1 the two logarithms are nearly equal, and rounding could make log u* positive
+        log_turn = np.minimum(np.log(-np.expm1(-kappa * r)) - log_d, 0.0)
         # u <= u*: exp(kappa H) - 1 = D u exp(kappa r)
         x = log_d + np.minimum(log_u, log_turn) + kappa * r
         low = log_softplus(x) - np.log(kappa)
@@ -92,7 +91,7 @@ class Laplace(Link):
         below = -np.expm1(-scaled)
         above = -np.expm1(scaled - kappa)
         d = below + above
-        # what is below the turn, as a share of d; for u <= 1/2 it is above -1/2
+        # d (u* - u), which is above -1/2 for u <= 1/2
         rest = below - d * np.exp(log_u)
         low = softplus(np.log(d) + log_u + scaled) / kappa
         high = r - np.log1p(np.minimum(rest, 0.0)) / kappa

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate
 
-from evenhand._validate import Floats, bad_input
+from evenhand._validate import Floats, InputError, bad_input
 from evenhand.links.entropic import FLAT, Profile, profile_at, statistics_of
 from evenhand.links.laplace import Laplace
 
@@ -22,12 +22,12 @@ WORST = 1 / 2
 
 
 def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
-    """Least log score that a forecaster gives up for a mean pathwise error of at most `error`.
+    """Return the smallest loss of log score for a mean pathwise error of at most `error`.
 
-    The limit holds for every randomized forecaster with a density, on any data, however it uses its
-    draw. It is a statement about populations: excess NLL over the conditional entropy given what
-    the forecaster sees (not over a fitted base), and the exact W1 error. A finite test set can dip
-    below.
+    No randomized forecaster with a density has a smaller loss, on any data and however it uses its
+    draw. The limit is a statement about populations: the loss is the excess NLL over the
+    conditional entropy given the forecaster's inputs (not over a fitted base), and the error is the
+    exact W1 error. Estimates from a finite test set can be lower.
 
     Parameters
     ----------
@@ -35,17 +35,18 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
         Mean pathwise error `E err(X, Y)`, `err(x, y) = W1(h[x, R](y) over R, uniform)`, 0 <
         error <= 1/2, a fraction; any shape.
     exact : bool, default True
-        True: the limit for forecasters that are exactly calibrated on average, `h[X, R](Y)`
-        uniform, as every individually calibrated one is. `Entropic` over the truth attains it.
-        False: the limit for all forecasters, calibrated or not, lower by at most 0.0061 nats.
-        `Laplace` over the truth attains it.
+        True: the limit for forecasters that are exactly calibrated on average, that is, with
+        uniform `h[X, R](Y)`, as every individually calibrated forecaster is. `Entropic` over the
+        true distribution attains it. False: the limit for all forecasters, calibrated or not, lower
+        by at most 0.0061 nats. `Laplace` over the true distribution attains it.
 
     Returns
     -------
     ndarray
-        Price in nats, of the shape of `error`: convex, falling like `-log(2 error) - 1` at small
-        errors to 0 at 1/3, the error of the true distribution without a draw, and 0 above. Relative
-        precision is about 1e-10, and as the rounding of `1/3 - error` allows near 1/3.
+        Price in nats, same shape as `error`. It is convex, decreases from about
+        `-log(2 error) - 1` at small errors to 0 at 1/3, the error of the true distribution without
+        a draw, and is 0 above. The relative precision is about 1e-10; near 1/3 it is limited by the
+        rounding of `1/3 - error`.
 
     Raises
     ------
@@ -60,7 +61,7 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     >>> bool(abs(small + np.log(2 * 0.001) + 1) < 0.002)
     True
     """
-    # above 1/3 the truth itself is good enough, without a draw
+    # above 1/3 the true distribution meets the target without a draw
     errors = np.minimum(_check_errors(error), FREE)
     part = errors / FREE
     return np.asarray(_main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part))[()]
@@ -115,10 +116,8 @@ def price_limits(alphas: Iterable[float] = (), n_points: int = 400) -> PriceLimi
 def _check_errors(error: ArrayLike) -> Floats:
     try:
         errors = np.asarray(error, dtype=np.float64)
-    except (TypeError, ValueError) as complaint:
-        raise bad_input(
-            "error", "hold numbers only", f"values that are not numbers ({complaint})"
-        ) from complaint
+    except (TypeError, ValueError) as cause:
+        raise InputError(f"error contains values that are not numbers ({cause})") from cause
     wrong = ~((errors > 0) & (errors <= WORST))
     if wrong.any():
         first = np.argwhere(wrong)[0]
@@ -132,24 +131,25 @@ def _check_errors(error: ArrayLike) -> Floats:
 
 
 def _main_term(part: Floats) -> Floats:
-    """Leading term in `part = 3 error`.
+    """Return the leading term of the price in `part = 3 error`.
 
-    It is the logarithm at small errors and has a double zero at 1/3, as the price has.
+    Like the price, it is logarithmic at small errors and has a double zero at 1/3.
     """
     return np.asarray(-np.log(part) - (1 - part))
 
 
 @lru_cache(maxsize=2)
 def _remainder(exact: bool) -> interpolate.BSpline:
-    """Spline of `(price - main term) / (1 - 3 error)^2` over `3 error`, between 0.4 and 0.8.
+    """Return the spline of `(price - main term) / (1 - 3 error)^2` over `3 error`.
 
-    Both ends are known. At small errors `C - r` has Laplace's distribution with entropy `1 + log(2
-    error)`, which leaves `log(3/2)`. Near 1/3 the price is `(1/3 - error)^2 / (2 v)`, `v` the
-    variance of `|c - r|` that the family can use: `E Var(|C - R| | R) = 1/20` for all forecasters;
-    less, `2/45`, with both marginals held uniform.
+    Its values lie between 0.4 and 0.8, and both ends are known. At small errors `C - r` has a
+    Laplace distribution with entropy `1 + log(2 error)`, which gives `log(3/2)`. Near 1/3 the price
+    is `(1/3 - error)^2 / (2 v)`, where `v` is the variance of `|c - r|` that is available to the
+    family: `E Var(|C - R| | R) = 1/20` for all forecasters, and `2/45` if both marginals must be
+    uniform.
     """
     guess = np.linspace(1 / 100, 1 - 1 / 100, 100)
-    kappa = 5 * guess / (1 - guess)  # spreads `3 error` almost evenly
+    kappa = 5 * guess / (1 - guess)  # gives almost equally spaced values of `3 error`
     if exact:
         found = [_entropic(float(k)) for k in kappa]
     else:
@@ -164,10 +164,10 @@ def _remainder(exact: bool) -> interpolate.BSpline:
 
 
 def _entropic(kappa: float) -> tuple[float, float]:
-    """Mean error and price of the entropic link without its tables; below `FLAT` near `kappa`."""
+    """Return mean error and price of an entropic link; below `FLAT` its kappa is near `kappa`."""
     if kappa >= FLAT:
         return statistics_of(profile_at(FLAT), kappa)
-    # right in both limits and near between them: points of a grid need no more, and nothing is
-    # solved for
+    # approximate inverse, exact in both limits: points of a grid need no exact kappa, which would
+    # have to be solved for
     profile = Profile.from_logit(float(np.log(kappa / 2) + kappa / np.sqrt(2)))
     return statistics_of(profile, 2 * profile.length)

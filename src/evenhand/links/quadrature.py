@@ -1,4 +1,4 @@
-"""Quadrature over draws, and the mean error of the Laplace link: the scale of `alpha`."""
+"""Quadrature over draws, and the mean error of the Laplace link, which defines `alpha`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _rule = lru_cache(np.polynomial.legendre.leggauss)
 
 
 def gauss_legendre(edges: Floats, order: int = 16) -> tuple[Floats, Floats]:
-    """Nodes and weights of a Gauss-Legendre rule between `edges`, shape (..., panels, order)."""
+    """Return nodes and weights of Gauss-Legendre rules between `edges`, (..., panels, order)."""
     x, w = _rule(order)
     half = np.diff(edges, axis=-1)[..., None] / 2
     return edges[..., :-1, None] + half * (x + 1), half * w
 
 
 def half_unit_rule(kappa: float) -> tuple[Floats, Floats]:
-    """Nodes and weights on [0, 1/2], fine near 0 where a layer of width 1/kappa lies."""
+    """Return nodes and weights on [0, 1/2], refined near 0 for a layer of width 1/kappa."""
     layer = min(0.5, 40 / max(kappa, 1e-300))
     edges = np.linspace(0.0, layer, 21)
     nodes, weights = gauss_legendre(edges if layer == 0.5 else np.append(edges, 0.5))
@@ -29,7 +29,7 @@ def half_unit_rule(kappa: float) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def laplace_mean_error(kappa: float) -> float:
-    """Mean pathwise error `E|C - R|` of the Laplace link with sharpness `kappa` (method: links)."""
+    """Return the mean pathwise error `E|C - R|` of the Laplace link at `kappa` (method: links)."""
     if kappa == 0:
         return 1 / 3
     t, w = half_unit_rule(kappa)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# parts for audits and reports; `__all__` is the documented reference
+# parts for audits, reports and tests; `__all__` is the documented reference
 from evenhand.search.directions import AS_FORECAST as AS_FORECAST
 from evenhand.search.directions import HIGHER as HIGHER
 from evenhand.search.directions import LOWER as LOWER
@@ -12,11 +12,21 @@ from evenhand.search.directions import POSSIBLE_LEAK as POSSIBLE_LEAK
 from evenhand.search.directions import TOO_SMALL as TOO_SMALL
 from evenhand.search.directions import WIDE as WIDE
 from evenhand.search.directions import Direction as Direction
+from evenhand.search.group_learners import top_rows as top_rows
 from evenhand.search.leaks import LEAK_COLUMNS as LEAK_COLUMNS
 from evenhand.search.leaks import find_leaks as find_leaks
 from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group
+from evenhand.search.mean_bound import mean_lower_bound as mean_lower_bound
 from evenhand.search.null_distribution import NullCurve, null_curve
 from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve
+from evenhand.search.patterns import PATTERN_CELLS as PATTERN_CELLS
+from evenhand.search.patterns import WAVES as WAVES
+from evenhand.search.patterns import direction_of as direction_of
+from evenhand.search.patterns import pattern_of as pattern_of
+from evenhand.search.patterns import pattern_values as pattern_values
+from evenhand.search.patterns import starting_patterns as starting_patterns
+from evenhand.search.patterns import wave_weights as wave_weights
+from evenhand.search.patterns import waves as waves
 from evenhand.search.scan import scan_groups
 
 __all__ = [

@@ -59,7 +59,7 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
         range of outcomes (NaN if it was found by rank correlation), and for features the
         `rank_correlation` with the outcomes and `forecast_rank_correlation`.
     """
-    ranges = (_Ranges.of(y), _Ranges.of(median))
+    ranges = (Ranges.of(y), Ranges.of(median))
     ranks = _Ranks(y, median)
     table = None if features is None else as_table(features, y.size)
     by_column: dict[str, tuple[float, float, float]] = {}
@@ -80,10 +80,10 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
 
 def _groups_found(
     groups: Groups,
-    ranges: tuple[_Ranges, _Ranges],
+    ranges: tuple[Ranges, Ranges],
     by_column: dict[str, tuple[float, float, float]],
 ) -> list[tuple[Any, ...]]:
-    """Return table rows for groups that are ranges of outcomes, and other groups of their columns."""
+    """Return table rows of groups that are ranges of outcomes, and others of their columns."""
     apart = {group.name: _apart(mask, *ranges) for group, mask in groups.pairs()}
     columns = {
         group.column
@@ -105,7 +105,7 @@ def _groups_found(
     ]
 
 
-def _apart(mask: Mask, outcomes: _Ranges, medians: _Ranges) -> float:
+def _apart(mask: Mask, outcomes: Ranges, medians: Ranges) -> float:
     """Return the share of rows on which a group differs from a range of outcomes.
 
     NaN if it is not such a range, or if the forecasts' medians separate the group as well.
@@ -125,7 +125,7 @@ def _apart(mask: Mask, outcomes: _Ranges, medians: _Ranges) -> float:
 
 
 @dataclass(frozen=True)
-class _Ranges:
+class Ranges:
     """Sorted values, for the comparison of groups with ranges of values.
 
     Parameters
@@ -140,7 +140,7 @@ class _Ranges:
     ends: Ints
 
     @classmethod
-    def of(cls, values: Floats) -> _Ranges:
+    def of(cls, values: Floats) -> Ranges:
         """Sort the values."""
         order = np.argsort(values, kind="stable")
         rising = values[order]

@@ -168,7 +168,7 @@ def _areas(
     pairs: tuple[Ints, Ints],
     wanted: Mapping[Sign, Mask],
 ) -> dict[Sign, Floats]:
-    """Return the integral of absolute deviations per pair of columns; NaN where it is not wanted."""
+    """Return integrals of absolute deviations per pair of columns; NaN where not wanted."""
     left, right = sides
     a, b = pairs
     k = right.size
