@@ -6,7 +6,6 @@ by chance if the seed were redrawn and the code were right.
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 import numpy as np
@@ -469,20 +468,20 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
             lambda: NormalMixture([[0.0, 0.0]], [0.0, 1.0], 1.0),
             r"weights must be at least 0 with a positive sum",
         ),
-        (lambda: NormalMixture(1.0, 0.0, 1.0), r"weights must have one entry per component"),
+        (lambda: NormalMixture(1.0, 0.0, 1.0), r"weights .*per component"),
         (
             lambda: Samples([[1.0], [2.0]]),
-            r"values must hold at least two samples per row, got shape \(2, 1\)",
+            r"values .*two samples.*\(2, 1\)",
         ),
-        (lambda: Samples(3.0), r"values must hold at least two samples per row"),
+        (lambda: Samples(3.0), r"values .*two samples"),
         (
             lambda: Samples([[1.0, 2.0], [0.1, 0.1]]),
-            r"values\[1\] must hold samples that differ, got equal samples",
+            r"values\[1\] .*equal samples",
         ),
         # the standard deviation of these is not 0 but 1.4e-17
         (
             lambda: Samples([[0.1, 0.1, 0.1]]),
-            r"values\[0\] must hold samples that differ, got equal samples",
+            r"values\[0\] .*equal samples",
         ),
         (lambda: Samples([[1.0, np.inf]]), r"values\[0, 1\] must be finite, got inf"),
         (
@@ -523,7 +522,7 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
         ),
         (
             lambda: Rearranged(Normal(np.zeros(3), 1.0)),
-            r"base must hold several draws per person, shape \(n, m\)",
+            r"base .*several draws.*\(3,\)",
         ),
     ],
 )
@@ -708,15 +707,10 @@ def test_crossing_quantiles_are_refused_by_their_row() -> None:
         [0.1, 0.5, 0.9],
         [[[1.0, 2.0, 3.0], [1.0, 1.0, 3.0]], [[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]]],
     )
-    told = (
-        "values[1, 1] must not fall from level to level, got 2 after 3 in column 2; correct the"
-        " quantiles, or pass "
-    )
-    with pytest.raises(InputError, match=re.escape(told + "sort=True to sort each row")):
+    message = r"^values\[1, 1\] .*2 after 3 in column 2.*sort=True"
+    with pytest.raises(InputError, match=message):
         Quantiles(levels, values)
-    with pytest.raises(
-        InputError, match=r"^values must not fall from level to level, got 1 after 2"
-    ):
+    with pytest.raises(InputError, match=r"^values .*1 after 2"):
         Quantiles([[0.1, 0.5], [0.2, 0.6]], [2.0, 1.0])
 
 

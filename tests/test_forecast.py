@@ -113,7 +113,7 @@ def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
         ),
         (
             lambda: Forecast.from_normal([[1.0, 2.0]], 1.0),
-            r"^r must be given for a batch over draws, got None",
+            r"^r is None.*\(1, 2\)",
         ),
         (
             lambda: Forecast.from_quantiles([10, 90], [[1, 2]]),
@@ -121,7 +121,7 @@ def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
         ),
         (
             lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2], [2, 1]]),
-            r"^values\[1\] must not fall.*pass sort=True",
+            r"^values\[1\] .*sort=True",
         ),
         (
             lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2, 3]]),
@@ -129,11 +129,11 @@ def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
         ),
         (
             lambda: Forecast.from_samples([[1.0, 1.0]]),
-            r"^values\[0\] must hold samples that differ",
+            r"^values\[0\] .*equal samples",
         ),
         (
             lambda: Forecast.from_samples([[1.0], [2.0]]),
-            r"^values must hold at least two samples per row",
+            r"^values .*two samples",
         ),
         (lambda: Forecast(Normal(0.0, 1.0)), r"^distribution must be a batch of shape"),
         (
@@ -142,21 +142,21 @@ def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
         ),
         (
             lambda: Forecast(Normal(np.zeros(5), 1.0), np.full(3, 0.5)),
-            r"^r must fit the batch \(5,\), got shape \(3,\)",
+            r"^r .*\(5,\), got shape \(3,\)",
         ),
         (
             lambda: Forecast(Normal(np.zeros(3), 1.0), nodes(3)),
-            r"^r must fit the batch \(3,\), got shape \(1, 3\)",
+            r"^r .*\(3,\), got shape \(1, 3\)",
         ),
         # (3,) broadcasts against (3, 3), but its entries would be draws to some methods and people
         # to others
         (
             lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)),
-            r"^r must fit the batch \(3, 3\)",
+            r"^r .*\(3, 3\)",
         ),
         (
             lambda: Forecast(Normal(np.zeros((3, 2)), 1.0), np.full((2, 2), 0.5)),
-            r"^r must fit the batch \(3, 2\)",
+            r"^r .*\(3, 2\)",
         ),
     ],
 )
@@ -484,9 +484,9 @@ def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
     once = three().randomized(0.1, r=0.5)
     refused(
         lambda: once.randomized(0.1),
-        "randomized already; randomize the deterministic forecast instead",
+        "already randomized.*deterministic",
     )
-    refused(lambda: drawn().rearranged().randomized(0.1), "randomized already")
+    refused(lambda: drawn().rearranged().randomized(0.1), "already randomized")
     refused(lambda: three().randomized(10), r"^alpha must fulfil 0 < alpha <= 1, got 10")
     refused(lambda: three().randomized(0), r"^alpha must fulfil 0 < alpha <= 1, got 0")
     refused(
@@ -505,12 +505,9 @@ def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
 
 
 def test_rearranging_needs_several_draws_in_order() -> None:
-    message = (
-        r"only a forecast with several draws per person, r of shape \(1, m\) or \(n, m\), is"
-        r" rearranged"
-    )
-    refused(three().rearranged, message)
-    refused(three().randomized(0.1, r=[0.1, 0.5, 0.9]).rearranged, message)
+    refused(three().rearranged, r"several draws.*\(n, m\).* deterministic")
+    one_draw = three().randomized(0.1, r=[0.1, 0.5, 0.9])
+    refused(one_draw.rearranged, r"several draws.*\(n, m\).* one draw")
     refused(three().randomized(0.1, r=[[0.5, 0.1]]).rearranged, r"^r must increase along each row")
     refused(three().randomized(0.1, r=[[0.5, 0.5]]).rearranged, r"^r must increase along each row")
 

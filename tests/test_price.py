@@ -278,7 +278,7 @@ def test_the_default_is_the_limit_of_the_exactly_calibrated() -> None:
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (0, "error must fulfil 0 < error <= 1/2, got 0.0; no finite price buys an error of 0"),
+        (0, "error must fulfil 0 < error <= 1/2, got 0.0; an error of 0 has no finite price"),
         (-0.1, "error must fulfil 0 < error <= 1/2, got -0.1"),
         (0.6, "error must fulfil 0 < error <= 1/2, got 0.6"),
         (12, "error must fulfil 0 < error <= 1/2, got 12.0; fractions: 0.1, not 10"),
@@ -293,7 +293,7 @@ def test_errors_out_of_range_are_refused(error: object, message: str) -> None:
 
 
 def test_what_is_no_number_is_refused() -> None:
-    with pytest.raises(InputError, match="error must hold numbers only"):
+    with pytest.raises(InputError, match=r"error .*not numbers"):
         price_of_proof("little")
 
 

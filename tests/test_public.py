@@ -265,15 +265,11 @@ TESTS = Path(__file__).parent
 HOUSE = Path(evenhand.__file__).parent
 
 PAST_THE_DOOR = {
-    ("test_any_link.py", "evenhand.certificates.least_alpha"),
     ("test_audits.py", "evenhand.report.findings"),
-    ("test_bands.py", "evenhand.calibration.bands"),
-    ("test_bands.py", "evenhand.calibration.betting"),
     ("test_bases.py", "evenhand.forecasters.adapters.quantile_bases"),
     ("test_boosted.py", "evenhand.forecasters.base"),
     ("test_cli.py", "evenhand.cli.fitting"),
     ("test_columns.py", "evenhand.columns.unseen"),
-    ("test_counts.py", "evenhand.calibration.bands"),
     ("test_credit.py", "evenhand.studies.credit_banks"),
     ("test_credit.py", "evenhand.studies.credit_claims"),
     ("test_credit.py", "evenhand.studies.credit_people"),
@@ -291,12 +287,6 @@ PAST_THE_DOOR = {
     ("test_html.py", "evenhand.report.chart"),
     ("test_html.py", "evenhand.report.verdict"),
     ("test_impossibility.py", "evenhand.studies.impossibility"),
-    ("test_leaks.py", "evenhand.search.leaks"),
-    ("test_learned.py", "evenhand.search.group_learners"),
-    ("test_learned.py", "evenhand.search.learned_group"),
-    ("test_learned.py", "evenhand.search.mean_bound"),
-    ("test_learned.py", "evenhand.search.patterns"),
-    ("test_losses.py", "evenhand.forecasters.network.neural"),
     ("test_people.py", "evenhand.tables.spreadsheet"),
     ("test_results_shown.py", "evenhand.studies.lending.outcome"),
     ("test_scale.py", "evenhand.scale.audit_columns"),
@@ -305,13 +295,10 @@ PAST_THE_DOOR = {
     ("test_scale.py", "evenhand.scale.people"),
     ("test_scale.py", "evenhand.scale.sample"),
     ("test_scale.py", "evenhand.scale.survey"),
-    ("test_scan.py", "evenhand.search.pairs"),
-    ("test_scan.py", "evenhand.search.scan"),
     ("test_sweeps.py", "evenhand.studies.study"),
     ("test_toy.py", "evenhand.studies.toy_figures"),
     ("test_training.py", "evenhand.forecasters.network.stack"),
     ("test_training.py", "evenhand.forecasters.network.training"),
-    ("test_worst.py", "evenhand.search.null_distribution"),
 }
 """Imports of tests past the front door of a room: file and module."""
 

@@ -236,15 +236,15 @@ def test_knots_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("levels", "values", "message"),
     [
-        ([0, 0.5, 0.5, 1], [0, 0.2, 0.4, 1], "levels must rise strictly along the last axis"),
-        ([0, 0.5, 1], [0, 0.7, 0.6], "values must rise strictly along the last axis"),
+        ([0, 0.5, 0.5, 1], [0, 0.2, 0.4, 1], "levels .*increase strictly"),
+        ([0, 0.5, 1], [0, 0.7, 0.6], "values .*increase strictly"),
         (
             [0, 50, 100],
             [0, 0.5, 1],
             "levels must begin at 0 and end at 1, got 0 to 100; give a fraction",
         ),
         ([0.1, 1], [0, 1], "levels must begin at 0 and end at 1, got 0.1 to 1"),
-        ([0], [0], "levels must rise strictly along the last axis, two knots or more"),
+        ([0], [0], "levels .*two or more knots"),
         ([0, np.nan, 1], [0, 0.5, 1], r"levels\[1\] must be finite"),
         ([0, 1], [0, 0.5, 1], "levels and values must have shapes that broadcast together"),
         (
@@ -255,10 +255,7 @@ def test_knots_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             TWO,
             TWO,
-            (
-                r"levels and values must have shape \(k,\) without `which`, got shape \(2, 3\); say"
-                r" with `which`"
-            ),
+            r"levels and values .*\(2, 3\).*which",
         ),
     ],
 )
@@ -274,10 +271,10 @@ def test_maps_that_cannot_be_are_refused_in_one_line(
     ("levels", "which", "message"),
     [
         (TWO, [0, 1], "base and which must have shapes that broadcast together"),
-        (TWO, [0, 2, 1], "which must lie between 0 and 1, the number of maps less one, got 2"),
-        (TWO, [0, -1, 1], "which must lie between 0 and 1, the number of maps less one, got -1"),
-        (TWO, [0.0, 1.0, 1.0], "which must hold whole numbers, got float64"),
-        (TWO[0], [0, 0, 0], r"must have shape \(n_maps, k\) with `which`, got shape \(3,\)"),
+        (TWO, [0, 2, 1], "which must lie between 0 and 1.* 2$"),
+        (TWO, [0, -1, 1], "which must lie between 0 and 1.* -1$"),
+        (TWO, [0.0, 1.0, 1.0], "which .*integers, got float64"),
+        (TWO[0], [0, 0, 0], r"must have shape \(n_maps, k\) with which, got shape \(3,\)"),
     ],
 )
 def test_maps_that_are_not_there_are_refused_in_one_line(

@@ -252,11 +252,11 @@ def check_key(key: bytes) -> bytes:
     whole = bytes(key)
     if len(whole) < MIN_KEY_BYTES:
         rule = f"have at least {MIN_KEY_BYTES} bytes"
-        raise bad_input("key", rule, len(whole), f"make a key with: {MAKE_KEY}")
+        raise bad_input("key", rule, len(whole), f"make one with: {MAKE_KEY}")
     n_pairs = len(set(pairwise(whole)))
     if n_pairs < MIN_KEY_PAIRS:
         rule = f"have at least {MIN_KEY_PAIRS} different pairs of neighbouring bytes"
-        remedy = f"this key is easy to guess; make a key with: {MAKE_KEY}"
+        remedy = f"this key is easy to guess; make one with: {MAKE_KEY}"
         raise bad_input("key", rule, n_pairs, remedy)
     return whole
 

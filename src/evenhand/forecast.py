@@ -1,4 +1,4 @@
-"""Forecasts: batches of distributions with the draws that made them."""
+"""Forecasts: batches of distributions with their draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Forecast"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
-    """Forecast distributions of `n` people, with the draw behind each.
+    """Predicted distributions of `n` people, with the draws at which they were made.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class Forecast:
     >>> low.round(2), high.round(2)
     (array([-1.64,  6.71]), array([ 1.64, 13.29]))
 
-    The smaller alpha, the nearer a person's PIT is to the draw, whatever the outcome:
+    The smaller alpha is, the closer a person's PIT is to the draw, whatever the outcome:
 
     >>> forecast.randomized(alpha=0.001, r=[0.2, 0.7]).pit([0.5, 9.0]).round(2)
     array([0.2, 0.7])
 
-    Rows are taken as from an array, and a single row is a forecast of one person:
+    Forecasts are indexed like arrays; a single index returns the forecast of one person:
 
     >>> forecast[:1].n_samples, forecast[forecast.mean() > 5].mean(), forecast[-1].n_samples
     (1, array([10.]), 1)
@@ -58,11 +58,14 @@ class Forecast:
                 "distribution", "be a batch of shape (n,) or (n, m), n >= 1", f"shape {shape}"
             )
         if self.r is None and len(shape) == 2:
-            raise bad_input("r", "be given for a batch over draws", "None")
-        # draws of shape (1, m) are the same for all people
+            raise InputError(
+                f"r is None, but a batch of shape {shape} has several draws per person; give the"
+                " draws"
+            )
+        # draws of shape (1, m) are shared by all people
         shared = (1, *shape[1:]) if len(shape) == 2 else shape
         if self.r is not None and self.r.shape not in (shape, shared):
-            raise bad_input("r", f"fit the batch {shape}", f"shape {self.r.shape}")
+            raise bad_input("r", f"have the shape of the batch, {shape}", f"shape {self.r.shape}")
 
     def __repr__(self) -> str:
         return one_line(
@@ -88,15 +91,14 @@ class Forecast:
     ) -> Forecast:
         """Make a deterministic forecast from quantiles `values` (n, q) at `levels` (q,) in (0, 1).
 
-        Quantiles that cross, which fall with their level, are refused, or sorted in each row with
-        `sort`; equal ones are moved apart by a billionth of the row's range, so that there is a
-        density.
+        Crossing quantiles are refused, or sorted in each row if `sort` is True. Equal quantiles are
+        separated by a billionth of the row's range, so that a density exists.
         """
         return cls(Quantiles(levels, np.atleast_2d(values), sort=sort))
 
     @classmethod
     def from_samples(cls, values: ArrayLike) -> Forecast:
-        """Make a deterministic forecast from samples of each outcome, shape (n, n_draws)."""
+        """Make a deterministic forecast from samples of each distribution, shape (n, n_draws)."""
         return cls(Samples(np.atleast_2d(values)))
 
     @property
@@ -106,7 +108,7 @@ class Forecast:
 
     @property
     def is_randomized(self) -> bool:
-        """Whether a draw stands behind the distributions."""
+        """Whether the distributions depend on a draw."""
         return self.r is not None
 
     def __len__(self) -> int:
@@ -118,15 +120,15 @@ class Forecast:
         Parameters
         ----------
         rows : int, slice, array-like of int or mask of shape (n,)
-            As for an array. A number gives the forecast of one person, with `n_samples` 1, so that
-            a loop over a forecast goes from person to person.
+            Index as for an array. An integer returns the forecast of one person, with `n_samples`
+            1, so that a loop over a forecast is a loop over people.
 
         Raises
         ------
         IndexError
             If a row is out of range.
         InputError
-            If no row is left, or `rows` is none of the above.
+            If the selection is empty, or `rows` has another type.
         """
         index: Any = rows if isinstance(rows, slice) else self._row_numbers(rows)
         draws = self.r
@@ -147,9 +149,10 @@ class Forecast:
         return index.reshape(-1)
 
     def take_draws(self, columns: NDArray[np.intp]) -> Forecast:
-        """Return the forecast under k draws of each person, those that `columns` (n, k) names."""
+        """Return the forecast at k draws of each person, whose columns are `columns` (n, k)."""
         if self.r is None or self.r.ndim != 2:
-            raise bad_input("forecast", "have several draws per person, r of shape (n, m)", "fewer")
+            got = "a deterministic forecast" if self.r is None else "one draw per person"
+            raise bad_input("forecast", "have several draws per person, r of shape (n, m)", got)
         r = np.broadcast_to(self.r, self.distribution.batch_shape)
         draws = np.take_along_axis(r, columns, axis=-1)
         return Forecast(self.distribution.take_draws(columns), draws)
@@ -159,74 +162,75 @@ class Forecast:
         return self.distribution.cdf(self._per_person(y))
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        """Log density at `y`, a number or one per person, in nats; shape of the batch."""
+        """Log density at `y`, a number or one value per person, in nats; shape of the batch."""
         return self.distribution.logpdf(self._per_person(y))
 
     def crps(self, y: ArrayLike) -> Floats:
-        """CRPS at `y`, a number or one per person, in units of `y`; shape of the batch."""
+        """CRPS at `y`, a number or one value per person, in units of `y`; shape of the batch."""
         return self.distribution.crps(self._per_person(y))
 
     def pit(
         self, y: ArrayLike, *, step: float | None = None, random_state: RandomState = None
     ) -> Floats:
-        """Probability integral transforms, the CDF at the outcomes.
+        """Return the probability integral transforms (PITs), the CDF at the outcomes.
 
         Parameters
         ----------
         y : array-like of shape (n,)
             Outcomes.
         step : float, optional
-            Rounding step of the outcomes. The PIT is then drawn uniformly from the probability of
-            the cell `y -+ step / 2`, the cells of the least and the greatest outcome being open.
+            Rounding step of the outcomes. The PIT is then uniform between the CDF values at the
+            ends of the rounding cell `y -+ step / 2`; the cells of the smallest and largest outcome
+            are open.
         random_state : int, generator or None
-            Source of that draw: one per person, shared by the person's columns.
+            Seed for the position in the cell, one per person for all of the person's draws.
 
         Returns
         -------
         ndarray of shape (n,) or (n, m)
-            Rows are people, columns draws.
+            Rows are people, columns are draws.
         """
         if step is None:
             return self.cdf(y)
         low, high = (self.cdf(end) for end in cell_ends(check_finite("y", y), step))
-        # one uniform per person: the true outcome lies at one place of its cell under every draw
+        # one uniform value per person: the exact outcome has the same position at every draw
         share = fresh(self.n_samples, generator(random_state))
         return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
 
     def log_cell(
         self, y: ArrayLike, step: float, span: tuple[float, float] | None = None
     ) -> Floats:
-        """Log probability of the rounding cell of `y`, per unit of `y`.
+        """Log of the mean density over the rounding cell of `y` (method: front).
 
-        Shape of the batch (method: front). `span` holds the least and the greatest outcome, whose
-        cells are open, where `y` is a part of the outcomes.
+        Shape of the batch, in nats. `span` is the smallest and the largest of all outcomes, whose
+        cells are open; it is needed if `y` is only a part of the outcomes.
         """
         low, high = (self._per_person(end) for end in cell_ends(check_finite("y", y), step, span))
         lower = self.distribution.logcdf(high)
         upper = self.distribution.logsf(low)
-        # a difference within the smaller tail: the other one has lost its digits
+        # a difference within the smaller tail, which keeps its digits
         is_lower = lower < upper
         whole = np.where(is_lower, lower, upper)
         rest = np.where(is_lower, self.distribution.logcdf(low), self.distribution.logsf(high))
         return np.asarray(whole + log1mexp(rest - whole) - np.log(step))
 
     def ppf(self, p: ArrayLike) -> Floats:
-        """Quantiles at `p`, shape of the batch; a list of probabilities adds an axis at the end."""
+        """Quantiles at `p`, shape of the batch; a list of probabilities adds a last axis."""
         levels = np.asarray(p, dtype=np.float64)
         if levels.ndim == 0:
             return self.distribution.ppf(levels)
         if levels.ndim != 1:
             raise bad_input("p", "be a number or a list of numbers", f"shape {levels.shape}")
-        # the batch gets a last axis, along which the probabilities run
+        # add a last axis to the batch for the probabilities
         return self.distribution.expand().ppf(levels)
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Lower and upper ends of the central interval that covers with probability `level`."""
+        """Return the lower and upper ends of the central prediction intervals at a level."""
         check_fraction("level", level)
         return self.ppf((1 - level) / 2), self.ppf((1 + level) / 2)
 
     def mean(self) -> Floats:
-        """Means at the draws, not point forecasts; shape of the batch."""
+        """Means at the draws, which are not point forecasts; shape of the batch."""
         return np.broadcast_to(self.distribution.mean(), self.distribution.batch_shape)
 
     def std(self) -> Floats:
@@ -234,7 +238,7 @@ class Forecast:
         return np.broadcast_to(self.distribution.std(), self.distribution.batch_shape)
 
     def sample(self, random_state: RandomState = None) -> Floats:
-        """One outcome drawn from each distribution, shape of the batch."""
+        """Return one outcome drawn from each distribution, shape of the batch."""
         return self.distribution.ppf(fresh(self.distribution.batch_shape, generator(random_state)))
 
     def randomized(
@@ -250,40 +254,41 @@ class Forecast:
         Parameters
         ----------
         alpha : float, default 0.1
-            Weight of sharpness, 0 < alpha <= 1; at 1 the forecast stays what it is.
+            Weight of sharpness, 0 < alpha <= 1; at 1 the forecast does not change.
         link : {"entropic", "laplace", "gaussian"} or Link
-            Family of links.
+            Link, by name or as an object.
         r : None, float, array of shape (n,), (1, m) or (n, m)
-            Draws; None draws a fresh one per person.
+            Draws; with None, one fresh draw per person.
         random_state : int, generator or None
-            Source of fresh draws.
+            Seed for fresh draws.
 
         Raises
         ------
         InputError
-            If the forecast is randomized already: randomization is the outermost step.
+            If the forecast is already randomized: randomization is the last step.
         """
-        # a second draw would spread the forecast again, and no certificate covers that
+        # a second draw would widen the forecast again, and no certificate covers that
         if self.is_randomized:
             raise InputError(
-                "this forecast is randomized already; randomize the deterministic forecast instead"
+                "this forecast is already randomized; randomize the deterministic forecast instead"
             )
         draws = as_draws(r, self.n_samples, random_state)
-        # several draws per person need an axis of their own
+        # several draws per person need a separate axis
         base = self.distribution.expand() if draws.ndim == 2 else self.distribution
         return Forecast(Randomized(base, make_link(link, alpha), draws), draws)
 
     def rearranged(self) -> Forecast:
-        """Make the draws monotone: at each outcome the CDFs of a person increase with the draw.
+        """Return the forecast with CDFs that increase with the draw at each outcome.
 
         Needs several draws per person, in increasing order along the last axis.
         """
         if self.r is None or self.r.ndim != 2:
+            got = "a deterministic forecast" if self.r is None else "one draw per person"
             raise InputError(
-                "only a forecast with several draws per person, r of shape (1, m) or (n, m), is"
-                " rearranged"
+                "rearranged needs a forecast with several draws per person, r of shape (1, m) or"
+                f" (n, m), got {got}"
             )
-        # sorted CDFs are given to the draws in their order along the row
+        # sorted CDFs are assigned to the draws in their order along the row
         if not (np.diff(self.r, axis=-1) > 0).all():
             raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
         return Forecast(Rearranged(self.distribution), self.r)
@@ -302,7 +307,10 @@ class Forecast:
 def cell_ends(
     y: Floats, step: float, span: tuple[float, float] | None = None
 ) -> tuple[Floats, Floats]:
-    """Ends of the outcomes' rounding cells; those of the least and greatest, `span`, are open."""
+    """Return the ends of rounding cells; those of the smallest and largest outcome are open.
+
+    `span` is the smallest and the largest outcome, by default those of `y`.
+    """
     if not step > 0:
         raise bad_input("step", "be positive", step)
     least, greatest = (y.min(), y.max()) if span is None else span

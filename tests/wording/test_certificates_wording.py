@@ -119,10 +119,7 @@ def test_too_few_rows_whatever_their_number() -> None:
     )
 
 
-PERFECT = (
-    "Errors are averaged over all probability levels: 0 points is perfect calibration, 50 points is"
-    " the largest possible error."
-)
+PERFECT = "Errors are means over all probability levels: 0 points is perfect, 50 the worst."
 AFTER_DRAWS = (
     "Cannot be answered: is it calibrated for groups formed after the draws? Such groups can select"
     " people by their draws."
@@ -141,8 +138,8 @@ NOT_COVERED = (
     " group size of a bound; outcomes that are not continuous"
 )
 EVERY_GROUP = (
-    "- for every group of at least {} of people, by at most {} points; the 80% prediction interval"
-    " covers {} to {} of outcomes there"
+    "- in every group of at least {} of people, by at most {} points; the 80% prediction interval"
+    " covers {} to {} of outcomes"
 )
 
 
@@ -151,7 +148,7 @@ def test_summary_of_a_randomized_forecaster() -> None:
     assert certificate.summary().splitlines() == [
         "With 95% confidence, from 20 people, 4 draws each:",
         "- overall, predicted probabilities are off by at most 32.9 points",
-        "- for group 'half' (10 rows), by 0.1 to 46.0 points",
+        "- in group 'half' (10 rows), by 0.1 to 46.0 points",
         EVERY_GROUP.format("10%", "50.0", "0.0%", "100.0%"),
         EVERY_GROUP.format("20%", "50.0", "0.0%", "100.0%"),
         EVERY_GROUP.format("50%", "28.6", "26.4%", "100.0%"),
@@ -198,7 +195,7 @@ def test_summary_of_a_choice_on_the_same_people() -> None:
     certificate = certify_pit(R, R, groups={"half": HALF}, random_state=0).accounting_for(links)
     lines = certificate.summary().splitlines()
     assert (
-        "Bounds for every group account for the choice of the randomization on these same people."
+        "Bounds for every group account for the choice of the randomization on these people."
     ) in lines
     assert lines[-1] == (
         f"{NOT_COVERED}; the choice of the randomization on these same people, in the bounds for"

@@ -1,6 +1,6 @@
 """Families of distributions over batches, and wrappers around them.
 
-Adding a family is one new file and one line in `FAMILIES`.
+A new family needs one file and one line in `FAMILIES`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Base class of distributions, exact in both tails."""
+"""Base class of batches of distributions, exact in both tails."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions import piecewise
 
 GRID_REACH = 8.0
-"""Normal scores beyond which a table of quantiles leaves less than 1e-15 of probability."""
+"""Largest normal score in tables of quantiles; less than 1e-15 of probability is beyond it."""
 
 GRID_STEP = 1 / 16
+"""Step of the normal scores in tables of quantiles."""
 
 WIDE_REACH = 10.0
 FINE_STEP = 1 / 32
-"""Reach and step of expectations: functions may grow like exp(4 sd) before the tails are missed."""
+"""Largest normal score and step in expectations, exact for functions that grow up to exp(4 sd)."""
 
 
 class Distribution(ABC):
-    """A batch of continuous distributions on the real line.
+    """Batch of continuous distributions on the real line.
 
-    Parameters of a batch share `batch_shape`, `(n,)` or `(n, m)`; arguments broadcast against it as
-    NumPy does. A family supplies logarithms of both tails and the quantile from either tail; the
-    rest follows.
+    All parameters of a batch have the `batch_shape`, `(n,)` or `(n, m)`; arguments broadcast
+    against it as in NumPy. A family implements the logarithms of both tails and the quantile from
+    either tail; the other methods follow from them.
     """
 
     event_dims: ClassVar[dict[str, int]]
-    """The batch arrays, by the name of attribute and argument, with the number of axes each has
-    after the batch."""
+    """Names of the batch arrays, as attributes and arguments, with the number of their axes after
+    those of the batch."""
 
     has_mean: ClassVar[bool] = False
-    """Whether `mean` is a formula in the parameters, which needs no quantiles."""
+    """Whether `mean` has a closed form in the parameters and needs no quantiles."""
 
     @property
     @abstractmethod
@@ -59,14 +60,14 @@ class Distribution(ABC):
 
     @abstractmethod
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
-        """Quantile whose lower tail (upper, where `upper`) has log probability `log_p`."""
+        """Quantile whose lower tail (upper tail where `upper`) has log probability `log_p`."""
 
     def __repr__(self) -> str:
         return one_line(self, shape=self.batch_shape)
 
     def take(self, rows: Any) -> Self:
-        """Return the batch of the given rows: an index along the first axis."""
-        # wrappers around a base of another shape override take and expand
+        """Return the batch of the given rows; `rows` indexes the first axis."""
+        # wrappers whose base has another shape override take and expand
         return self._rebuilt(lambda array, dims: array[rows])
 
     def take_draws(self, columns: Ints) -> Self:
@@ -87,7 +88,7 @@ class Distribution(ABC):
         return np.exp(self.logcdf(y))
 
     def sf(self, y: ArrayLike) -> Floats:
-        """`P(Y > y)`, exact where `1 - cdf` is rounded to 0."""
+        """`P(Y > y)`, exact also where `1 - cdf` is rounded to 0."""
         return np.exp(self.logsf(y))
 
     def ppf(self, p: ArrayLike) -> Floats:
@@ -98,7 +99,7 @@ class Distribution(ABC):
             raise bad_input(
                 "p", "lie between 0 and 1", float(wrong), "give a fraction: 0.9, not 90"
             )
-        # by the nearer tail: log(1 - p) keeps its digits where log(p) is rounded to 0
+        # from the nearer tail: log(1 - p) keeps its digits where log(p) is rounded to 0
         upper = values > 0.5
         with np.errstate(divide="ignore"):
             return self.quantile_from_tail(np.log(np.where(upper, 1 - values, values)), upper)
@@ -114,8 +115,9 @@ class Distribution(ABC):
     def expectation(self, function: Callable[[Floats], Floats]) -> Floats:
         """Mean of a vectorized function of the outcome, shape `batch_shape`.
 
-        `function` gets outcomes whose shape broadcasts to `batch_shape + (q,)` and returns as many
-        values. The trapezoidal rule in normal scores is exact to rounding for smooth functions.
+        `function` receives outcomes of shape `batch_shape + (q,)` and returns values of the same
+        shape. For smooth functions the trapezoidal rule in normal scores is exact up to rounding
+        errors.
         """
         # with Y = ppf(Phi(z)) the mean is an integral over z against the normal density
         scores = score_grid(WIDE_REACH, FINE_STEP)
@@ -125,9 +127,9 @@ class Distribution(ABC):
         return np.asarray(values @ (weights / weights.sum()))
 
     def crps(self, y: ArrayLike) -> Floats:
-        """Continuous ranked probability score at `y`, in units of `y`.
+        """Continuous ranked probability score at `y`, in units of `y` (Gneiting & Raftery 2007).
 
-        Smaller is better (Gneiting & Raftery 2007).
+        Lower is better.
         """
         levels, values = self._cached_table
         return piecewise.crps(levels, values, np.asarray(y, dtype=np.float64))
@@ -137,8 +139,8 @@ class Distribution(ABC):
         return self._table()
 
     def _table(self) -> tuple[Floats, Floats]:
-        """CDF levels and quantiles for integrals, each broadcasting to `batch_shape + (q,)`."""
-        # even in normal scores: dense in probability towards both tails
+        """Return CDF levels and quantiles for integrals; both broadcast to `batch_shape + (q,)`."""
+        # equally spaced in normal scores: dense in probability towards both tails
         scores = score_grid(GRID_REACH, GRID_STEP)
         base = self.expand()
         return special.ndtr(scores), base.quantile_from_tail(
@@ -147,20 +149,20 @@ class Distribution(ABC):
 
 
 def score_grid(reach: float, step: float) -> Floats:
-    """Normal scores from `-reach` to `reach`, symmetric, about `step` apart."""
-    # symmetric about 0, so that tables of symmetric distributions are symmetric
+    """Return normal scores from `-reach` to `reach`, symmetric, about `step` apart."""
+    # exactly symmetric, so that tables of symmetric distributions are symmetric
     half = int(np.ceil(reach / step))
     return np.asarray(np.arange(-half, half + 1) * (reach / half), dtype=np.float64)
 
 
 def broadcast(**arrays: Floats) -> tuple[Floats, ...]:
-    """Return the arrays broadcast together, or say whose shapes do not fit."""
+    """Return the arrays broadcast together; InputError names those whose shapes do not match."""
     joint_shape(**{name: array.shape for name, array in arrays.items()})
     return tuple(np.broadcast_arrays(*arrays.values()))
 
 
 def joint_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that the shapes broadcast to, or say which do not fit."""
+    """Return the shape that the shapes broadcast to; InputError names those that do not match."""
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError as error:
@@ -171,24 +173,24 @@ def joint_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
 def draws_of(array: NDArray[Any], columns: Ints, dims: int = 0) -> NDArray[Any]:
     """Return some draws of each row of an array with `dims` axes after the batch (n, m)."""
     axis = array.ndim - dims - 1
-    if axis < 1 or array.shape[axis] == 1:  # all draws have it in common
+    if axis < 1 or array.shape[axis] == 1:  # the same values for all draws
         return array
     index = columns.reshape(columns.shape + (1,) * dims)
     return np.take_along_axis(array, index, axis=axis)
 
 
 def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:
-    """Whether a part of a batch has a row for each of the batch's, or is shared by them all."""
+    """Whether a part has one row for each row of the batch; otherwise all rows share it."""
     return len(shape) == len(batch_shape) and shape[:1] == batch_shape[:1]
 
 
 def take_part(part: Distribution, rows: Any, batch_shape: tuple[int, ...]) -> Distribution:
-    """Return some rows of a part of a batch, or the whole part where all rows share it."""
+    """Return some rows of a part of a batch, or the whole part if all rows share it."""
     return part.take(rows) if has_rows(part.batch_shape, batch_shape) else part
 
 
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:
-    """Return a float array of finite (positive) parameters, without copying."""
+    """Return finite parameters (positive ones, if `positive`) as a float array, without a copy."""
     array = np.asarray(values, dtype=np.float64)
     wrong = ~np.isfinite(array) | (array <= 0) if positive else ~np.isfinite(array)
     if wrong.any():

@@ -1,4 +1,4 @@
-"""Location-scale families: one distribution, shifted and scaled for each person."""
+"""Location-scale families: a residual distribution, shifted and scaled for each person."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from evenhand.distributions.base import (
 
 
 class LocationScale(Distribution):
-    """The distributions of `loc + scale * Z` where `Z` follows `base`.
+    """Distributions of `loc + scale * Z`, where `Z` has the distribution `base`.
 
     Parameters
     ----------
     base : Distribution
-        Distribution of the residual `Z`; a batch that broadcasts against `loc`, usually of shape
+        Distribution of the residual `Z`: a batch that broadcasts against `loc`, usually of shape
         (1,).
     loc, scale : array-like
-        Shift and stretch (> 0), broadcast to the batch shape; units of `y`.
+        Location and scale (> 0), broadcast to the batch shape; units of `y`.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class LocationScale(Distribution):
 
     def take(self, rows: Any) -> LocationScale:
         base = take_part(self.base, rows, self.batch_shape)
-        # a residual distribution of shape (1,) is shared by all people and stays whole
+        # a residual distribution of shape (1,) is shared by all people and kept whole
         if has_rows(self.loc.shape, self.batch_shape):
             return LocationScale(base, self.loc[rows], self.scale[rows])
         return LocationScale(base, self.loc, self.scale)
@@ -74,7 +74,7 @@ class LocationScale(Distribution):
         return self.base.logsf(self._standard(y))
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        # change of variables: a density is per unit of y
+        # change of variables: the density is per unit of y
         return np.asarray(self.base.logpdf(self._standard(y)) - np.log(self.scale))
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
@@ -87,5 +87,5 @@ class LocationScale(Distribution):
         return np.asarray(self.scale * self.base.std())
 
     def crps(self, y: ArrayLike) -> Floats:
-        # the CRPS has the unit of y, and scales with the distribution
+        # the CRPS has the unit of y and scales with the distribution
         return np.asarray(self.scale * self.base.crps(self._standard(y)))

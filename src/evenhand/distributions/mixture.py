@@ -13,8 +13,7 @@ from evenhand.distributions.base import Distribution, batch_array, broadcast
 from evenhand.distributions.normal import LOG_ROOT_2PI
 
 SOLVED = 65_536
-"""Numbers per temporary array of the solver: those of all points at once do not fit into the
-cache, nor into memory."""
+"""Number of values in a temporary array of the solver, few enough for the cache."""
 
 DEEPEST_PLAIN = -36.0
 """Normal score below which tail probabilities are handled by their logarithms."""
@@ -26,7 +25,7 @@ class NormalMixture(Distribution):
     Parameters
     ----------
     weights, loc, scale : array-like of shape (..., n_components)
-        Weights (>= 0; normalised to sum 1), means and standard deviations (> 0). They broadcast
+        Weights (>= 0; normalized to sum 1), means and standard deviations (> 0). They broadcast
         together; the axes before the last are the batch.
 
     Examples
@@ -42,7 +41,7 @@ class NormalMixture(Distribution):
     def __init__(self, weights: ArrayLike, loc: ArrayLike, scale: ArrayLike) -> None:
         raw = batch_array("weights", weights)
         if raw.ndim < 1:
-            raise bad_input("weights", "have one entry per component on the last axis", "a number")
+            raise bad_input("weights", "have one value per component on the last axis", "a number")
         if (raw < 0).any() or not (raw.sum(axis=-1) > 0).all():
             raise bad_input(
                 "weights", "be at least 0 with a positive sum", "a negative weight or zeros only"
@@ -80,11 +79,11 @@ class NormalMixture(Distribution):
         n_batch = int(np.prod(self.batch_shape))
         k = self.loc.shape[-1]
         row = np.broadcast_to(np.arange(n_batch).reshape(self.batch_shape), shape).ravel()
-        # mirrored where the upper tail is asked for, so that the lower tail is solved everywhere
+        # mirror the distribution where the upper tail is given, so that all tails are lower tails
         weights, loc, scale = (
             np.reshape(array, (n_batch, k)) for array in (self.weights, self.loc, self.scale)
         )
-        # Newton starts at the quantile of the normal with the same mean and variance
+        # Newton's method starts at the quantile of the normal with the same mean and variance
         start = (np.ravel(self.mean())[row] * sign) + np.ravel(self.std())[row] * score
         step = max(1, SOLVED // k)
         solved = [
@@ -97,12 +96,12 @@ class NormalMixture(Distribution):
         return np.asarray((self.weights * self.loc).sum(axis=-1))
 
     def std(self) -> Floats:
-        # about the mean, so that large offsets do not cancel
+        # moments about the mean, so that large offsets do not cancel
         spread = self.scale**2 + (self.loc - self.mean()[..., None]) ** 2
         return np.asarray(np.sqrt((self.weights * spread).sum(axis=-1)))
 
     def crps(self, y: ArrayLike) -> Floats:
-        # pairs of components grow with the square of their number
+        # the number of pairs grows with the square of the number of components
         if self.loc.shape[-1] > 64:
             return super().crps(y)
         # E|Y - y| - E|Y - Y'| / 2 (Grimit et al. 2006)
@@ -113,7 +112,7 @@ class NormalMixture(Distribution):
         return np.asarray(first - 0.5 * self._mean_difference())
 
     def _mean_difference(self) -> Floats:
-        """E|Y - Y'| of two independent copies, one component against all at a time."""
+        """Return E|Y - Y'| of two independent copies, looping over the components of one."""
         total = np.zeros(self.batch_shape)
         for i in range(self.loc.shape[-1]):
             # the difference of two normals is normal
@@ -124,7 +123,7 @@ class NormalMixture(Distribution):
 
 
 def _mean_abs(loc: Floats, scale: Floats) -> Floats:
-    """E|X| for X normal."""
+    """Return E|X| for normal X."""
     z = loc / scale
     return np.asarray(
         loc * (2 * special.ndtr(z) - 1) + 2 * scale * np.exp(-0.5 * z**2 - LOG_ROOT_2PI)
@@ -140,10 +139,10 @@ def _solve_scores(
     score: Floats,
     start: Floats,
 ) -> Floats:
-    """Solve `ndtri(CDF(y)) = score` by Newton steps kept inside a bracket.
+    """Solve `ndtri(CDF(y)) = score` by Newton steps inside a bracket.
 
-    On the scale of normal scores the CDF of a mixture is nearly linear, so few steps are enough;
-    the quantile lies between the least and the greatest quantile of the components.
+    On the scale of normal scores the CDF of a mixture is nearly linear, so few steps suffice. The
+    quantile lies between the smallest and the largest quantile of the components.
     """
     ends = sign[:, None] * loc[row] + scale[row] * score[:, None]
     low = ends.min(axis=-1)
@@ -165,7 +164,7 @@ def _solve_scores(
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 at, slope = evaluate(w, (y[active, None] - m) / s, s)
                 newton = y[active] - (at - score[active]) / slope
-            # the bracket shrinks each time, and Newton's step is taken only inside it
+            # the bracket shrinks in each step; Newton steps that leave it are replaced by bisection
             below = at < score[active]
             low[active] = np.where(below, y[active], low[active])
             high[active] = np.where(below, high[active], y[active])
@@ -178,13 +177,13 @@ def _solve_scores(
 
 
 def _score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Normal score of the mixture's CDF, and its derivative, from the components' scores `z`."""
+    """Return the normal score of the mixture's CDF and its derivative; `z` are component scores."""
     at = special.ndtri(np.clip(np.einsum("ij,ij->i", w, special.ndtr(z)), 1e-300, 1 - 1e-16))
     density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - LOG_ROOT_2PI) / s)
     return at, np.asarray(density * np.exp(0.5 * at * at + LOG_ROOT_2PI))
 
 
 def _deep_score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Return the same by logarithms, for tails below the least float."""
+    """Return the same from logarithms, for tails below the smallest float."""
     at = special.ndtri_exp(special.logsumexp(special.log_ndtr(z), b=w, axis=-1))
     return at, np.exp(special.logsumexp(-0.5 * z * z - np.log(s), b=w, axis=-1) + 0.5 * at * at)

@@ -1,8 +1,8 @@
-"""Exact moments and CRPS of a CDF that is linear between knots.
+"""Exact moments and CRPS of piecewise linear CDFs.
 
-`levels` are CDF values and `values` the knots, last axis `q`, each broadcasting to `batch_shape +
-(q,)`. What lies outside the first and last level sits at the end knots; families with tails add
-them.
+`levels` are the CDF values at the knots `values`; both broadcast to `batch_shape + (q,)`. The
+probability below the first and above the last level is placed at the end knots; families with tails
+add them.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import numpy as np
 from evenhand._validate import Floats
 
 BLOCK_NUMBERS = 2_000_000
-"""Numbers per temporary array."""
+"""Number of values in a temporary array."""
 
 
 def mean(levels: Floats, values: Floats) -> Floats:
-    """Mean."""
+    """Return the mean."""
     mass, ends = _masses(levels)
-    # the density is flat within a cell, whose mean is its middle
+    # the density is constant within a cell, so the mean over a cell is its middle
     inner = (mass * (values[..., 1:] + values[..., :-1])).sum(axis=-1) / 2
     return np.asarray(inner + ends[0] * values[..., 0] + ends[1] * values[..., -1])
 
 
 def node_weights(levels: Floats) -> Floats:
-    """Weights of evenly spaced nodes in an expectation under a smooth CDF.
+    """Return weights of equally spaced nodes for expectations under a smooth CDF.
 
-    They are its slopes by differences, exact to h^4.
+    The weights are slopes of the CDF from finite differences of order h^4.
     """
-    # two more nodes on each side, where the CDF is 0 and 1
+    # two more nodes on each side, at which the CDF is 0 and 1
     below = np.zeros((*levels.shape[:-1], 2))
     above = np.ones((*levels.shape[:-1], 2))
     padded = np.concatenate((below, levels, above), axis=-1)
@@ -39,8 +39,8 @@ def node_weights(levels: Floats) -> Floats:
 
 
 def std(levels: Floats, values: Floats) -> Floats:
-    """Standard deviation."""
-    # about a point of the support, so that large offsets do not cancel
+    """Return the standard deviation."""
+    # moments about a point of the support, so that large offsets do not cancel
     centre = values[..., values.shape[-1] // 2][..., None]
     a = values[..., :-1] - centre
     b = values[..., 1:] - centre
@@ -52,7 +52,7 @@ def std(levels: Floats, values: Floats) -> Floats:
 
 
 def crps(levels: Floats, values: Floats, y: Floats) -> Floats:
-    """CRPS at `y`, `integral (F(z) - 1{z >= y})^2 dz`."""
+    """Return the CRPS at `y`, `integral (F(z) - 1{z >= y})^2 dz`."""
     shape = np.broadcast_shapes(levels.shape[:-1], values.shape[:-1], y.shape)
     q = values.shape[-1]
     rows = shape[0] if shape else 1
@@ -73,7 +73,7 @@ def crps(levels: Floats, values: Floats, y: Floats) -> Floats:
 
 
 def _rows(array: Floats, ndim: int, cut: slice) -> Floats:
-    """Cut the rows of an array, unless it is the same for all rows."""
+    """Return some rows of an array, or the array if it is the same for all rows."""
     return array[cut] if array.ndim == ndim and array.shape[0] > 1 else array
 
 
@@ -93,7 +93,7 @@ def _crps(levels: Floats, values: Floats, y: Floats) -> Floats:
     d = 1 - at_high
     right = (high - turn) * (c**2 + c * d + d**2)
     inner = (left + right).sum(axis=-1) / 3
-    # beyond the knots F is 0 or 1, and each unit up to the outcome counts in full
+    # beyond the knots F is 0 or 1, and the integrand up to the outcome is 1
     outside = np.maximum(low[..., 0] - y, 0.0) + np.maximum(y - high[..., -1], 0.0)
     return np.asarray(inner + outside)
 

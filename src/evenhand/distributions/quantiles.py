@@ -7,21 +7,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Mask, bad_input
+from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.distributions import piecewise
 from evenhand.distributions.base import Distribution, batch_array, broadcast
 
 RELATIVE_GAP = 1e-9
-"""Ties between quantiles are spread to this fraction of the row's range, so that a density
-exists."""
+"""Tied quantiles are separated by this fraction of the row's range, so that a density exists."""
 
 
 class Quantiles(Distribution):
     """Distributions with given quantiles, a CDF linear between them, and exponential tails.
 
-    The tails join on with the density of the outermost interval. Equal quantiles of neighbouring
-    levels, which would be an atom, are moved apart by a billionth of the row's range, so that there
-    is a density.
+    The tails begin with the density of the outermost interval. Equal quantiles at neighbouring
+    levels, which would be an atom, are separated by a billionth of the row's range, so that a
+    density exists.
 
     Parameters
     ----------
@@ -30,14 +29,13 @@ class Quantiles(Distribution):
     values : array-like of shape (..., q)
         Quantiles at the levels; the axes before the last are the batch; units of `y`.
     sort : bool, default False
-        Whether quantiles that cross, which fall with their level, are sorted in each row. Sorted
-        quantiles are never farther from the true ones (Chernozhukov, Fernandez-Val & Galichon
-        2010).
+        Whether to sort crossing quantiles in each row. Sorting never increases the distance from
+        the true quantiles (Chernozhukov, Fernandez-Val & Galichon 2010).
 
     Raises
     ------
     InputError
-        If levels are not increasing probabilities, or quantiles cross and are not to be sorted.
+        If levels are not increasing probabilities, or quantiles cross and `sort` is False.
 
     Examples
     --------
@@ -80,18 +78,20 @@ class Quantiles(Distribution):
 
     @property
     def _tail_scales(self) -> tuple[Floats, Floats]:
-        """Mean lengths of the two exponential tails: tail probability over the density it joins."""
+        """Mean lengths of the two exponential tails."""
         p = self.levels
         v = self.values
-        # an exponential tail of mass p that starts with density f has mean length p / f
+        # an exponential tail with probability p that begins with density f has mean length p / f
         low = p[..., 0] * (v[..., 1] - v[..., 0]) / (p[..., 1] - p[..., 0])
         high = (1 - p[..., -1]) * (v[..., -1] - v[..., -2]) / (p[..., -1] - p[..., -2])
         return low, high
 
     def _interval(self, knots: Floats, point: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Levels and values at both ends of the interval of `knots` that holds `point`."""
+        """Return levels and values at both ends of the interval of `knots` that contains `point`.
+
+        Beyond the ends this is the outermost interval, whose density the tail continues.
+        """
         below = (knots <= point[..., None]).sum(axis=-1)
-        # beyond the ends the outermost interval, whose density the tail continues
         at = np.clip(below, 1, knots.shape[-1] - 1)[..., None]
         shape = (*at.shape[:-1], knots.shape[-1])
         p = np.broadcast_to(self.levels, shape)
@@ -115,7 +115,7 @@ class Quantiles(Distribution):
         inside = np.clip(
             p_low + (p_high - p_low) * (point - v_low) / (v_high - v_low), 1e-300, 1 - 1e-16
         )
-        # logarithms of the tails are linear: no underflow, however far out the outcome
+        # logarithms of the tails are linear, so no outcome leads to underflow
         log_low = np.log(self.levels[..., 0]) + np.minimum(point - first, 0.0) / low
         log_high = np.log1p(-self.levels[..., -1]) - np.maximum(point - last, 0.0) / high
         log_cdf = np.where(
@@ -142,7 +142,7 @@ class Quantiles(Distribution):
         )
         low, high = self._tail_scales
         p_low, p_high, v_low, v_high = self._interval(self.values, point)
-        # 0 between the knots; beyond them the density falls from that of the outermost cell
+        # 0 between the knots; beyond them the density decays from that of the outermost interval
         outside = np.minimum(point - self.values[..., 0], 0.0) / low
         outside = outside - np.maximum(point - self.values[..., -1], 0.0) / high
         return np.asarray(np.log(p_high - p_low) - np.log(v_high - v_low) + outside)
@@ -156,7 +156,7 @@ class Quantiles(Distribution):
         p_low, p_high, v_low, v_high = self._interval(self.levels, p)
         inside = v_low + (v_high - v_low) * (p - p_low) / (p_high - p_low)
         with np.errstate(divide="ignore"):
-            # the tail that was given has all its digits, the other one follows from it
+            # the given tail has all its digits; the other tail is computed from it
             log_lower = np.where(is_upper, np.log(np.maximum(p, 0.0)), tail)
             log_upper = np.where(is_upper, tail, np.log1p(-np.minimum(p, 1.0)))
         below = self.values[..., 0] + low * (log_lower - np.log(self.levels[..., 0]))
@@ -175,8 +175,8 @@ class Quantiles(Distribution):
         q = 1 - self.levels[..., -1]
         low, high = self._tail_scales
         centre = piecewise.mean(self.levels, self.values)
-        # the end knots hold the tail mass so far: an exponential tail adds 2 s^2 -+ 2 s (v -
-        # centre) to each
+        # so far the probability of the tails is at the end knots; an exponential tail adds
+        # 2 s^2 -+ 2 s (v - centre) to the squared deviation there
         second = piecewise.std(self.levels, self.values) ** 2
         second = second + p * (2 * low**2 - 2 * low * (self.values[..., 0] - centre))
         second = second + q * (2 * high**2 + 2 * high * (self.values[..., -1] - centre))
@@ -194,38 +194,34 @@ class Quantiles(Distribution):
 
 
 def _tail_crps(mass: Floats, scale: Floats, distance: Floats) -> Floats:
-    """CRPS that an exponential tail adds to a CDF that jumps by `mass` where the tail begins.
+    """Return the CRPS that an exponential tail adds to a CDF with a jump by `mass` at its start.
 
-    With F = mass exp(-d / scale) at distance d beyond the end: the tail adds `integral F^2 = mass^2
-    scale / 2` in all, and on the stretch up to the outcome (1 - F)^2 stands instead of the 1
-    counted so far.
+    At distance d beyond the end let F = mass exp(-d / scale). The tail adds `integral F^2 = mass^2
+    scale / 2` in total, and up to the outcome the integrand is (1 - F)^2 instead of 1.
     """
     at = mass * np.exp(-distance / scale)
     return np.asarray(mass**2 * scale / 2 - 2 * scale * (mass - at))
 
 
 def _check_order(values: Floats) -> None:
-    """Refuse quantiles that fall with their level, by their row."""
-    falls = np.diff(values, axis=-1) < 0
-    if falls.any():
-        *row, column = (int(i) for i in np.argwhere(falls)[0])
+    """Refuse crossing quantiles; the message names the row."""
+    crosses = np.diff(values, axis=-1) < 0
+    if crosses.any():
+        *row, column = (int(i) for i in np.argwhere(crosses)[0])
         below = values[*row, column]
         above = values[*row, column + 1]
-        got = f"{above:g} after {below:g} in column {column + 1}"
         place = f"values[{', '.join(map(str, row))}]" if row else "values"
-        raise bad_input(
-            place,
-            "not fall from level to level",
-            got,
-            "correct the quantiles, or pass sort=True to sort each row",
+        raise InputError(
+            f"{place} has crossing quantiles, got {above:g} after {below:g} in column {column + 1};"
+            " correct the quantiles, or pass sort=True to sort each row"
         )
 
 
 def _spread_ties(values: Floats) -> Floats:
-    """Lift equal neighbours apart by a billionth of the row's range, or of its size."""
+    """Separate equal neighbours by a billionth of the row's range, or of its largest value."""
     reach = values[..., -1:] - values[..., :1]
     largest = np.abs(values).max(axis=-1, keepdims=True)
-    # a range below a millionth of the size would leave gaps that vanish when added
+    # with a range below a millionth of the values the gaps would vanish in rounding
     size = np.maximum(np.where(reach > 0, np.maximum(reach, 1e-6 * largest), largest), 1e-12)
     tied = (np.diff(values, axis=-1) <= RELATIVE_GAP * size).any(axis=-1, keepdims=True)
     ramp = np.arange(values.shape[-1]) * 2 * RELATIVE_GAP * size

@@ -1,4 +1,4 @@
-"""A link around any base: the randomized forecast `H(G(y); r)` (method: links)."""
+"""Randomized forecast `H(G(y); r)`: a link around any base distribution (method: links)."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ from evenhand.draws import RandomState, generator, jittered
 from evenhand.links import Link
 
 FINE_REACH = 37.0
-"""Normal score up to which a table keeps its fine step; beyond, a thousand points reach as far
-as they must."""
+"""Largest normal score at which a table has its fine step; up to 1000 wider steps go beyond."""
 
 MANY_DRAWS = 8192
 LEAST_ERROR = 0.02
-"""Mean error of a link from which it is smooth enough in the draw to be tabulated for more than
-so many draws."""
+"""A link is tabulated over the draw for more draws than this, if its mean error is at least this:
+such a link is smooth in the draw."""
 
 CACHED = 8192
-"""Numbers per temporary array where whole batches are evaluated."""
+"""Number of values in a temporary array when whole batches are evaluated."""
 
 DRAWN_QUANTILES = 8
 LEAST_QUANTILES = 4096
-"""Quantiles of each base that a mean over draws takes, an even number, and the least number of
-all bases together."""
+"""Number of quantiles of each base in a mean over draws (even), and smallest number for all bases
+together."""
 
 TAIL_NODES = np.geomspace(1e-15, 1 / 16, 1200)
+"""Draws near 0, mirrored near 1, at which a link is tabulated."""
 
 
 class Randomized(Distribution):
-    """Distributions `h[x, r](y) = H(G_x(y); r)` over a base `G` with a link and a draw for each.
+    """Distributions `h[x, r](y) = H(G_x(y); r)` of a base `G`, a link and a draw per distribution.
 
-    Its quantiles are `G^-1(K(p; r))` and its log density is `log g(y) - log k(C; r)` at `C =
-    H(G(y); r)`.
+    The quantiles are `G^-1(K(p; r))` and the log density is `log g(y) - log k(C; r)` at
+    `C = H(G(y); r)`.
 
     Parameters
     ----------
     base : Distribution
-        The deterministic forecast.
+        Deterministic forecast.
     link : Link
-        The family of distributions that the draw chooses from.
+        Link that randomizes the forecast.
     r : array-like
         Draws strictly between 0 and 1; base and draws broadcast to the batch shape.
 
@@ -92,7 +92,7 @@ class Randomized(Distribution):
         return Randomized(self.base.expand(), self.link, self.r[..., None])
 
     def _tail(self, y: ArrayLike) -> tuple[Floats, Mask]:
-        """Log of the base's smaller tail, and whether that is the upper one."""
+        """Return the log of the base's smaller tail, and whether it is the upper tail."""
         lower = self.base.logcdf(y)
         upper = self.base.logsf(y)
         is_upper = lower > upper
@@ -139,7 +139,7 @@ class Randomized(Distribution):
         return self.base.quantile_from_tail(np.where(turned, far, near), np.asarray(upper) ^ turned)
 
     def expectation(self, function: Callable[[Floats], Floats]) -> Floats:
-        # the function is asked once for all draws of a person
+        # the function is evaluated once for all draws of a person
         values = function(self._cached_table[1])
         found = np.einsum("...q,...q->...", self._node_weights, values)
         return np.asarray(np.maximum(found, values.min(axis=-1)))
@@ -147,38 +147,37 @@ class Randomized(Distribution):
     def mean_over_draws(self, random_state: RandomState = None) -> Floats:
         """Mean of each base's forecasts over a uniform draw, shape of the base.
 
-        It does not depend on the draws of this batch. The forecasts averaged over draws are the
-        base through one fixed map
-        (`Link.averaged_score`), of which a few quantiles are drawn: one in each of equal cells, in
-        pairs that lie symmetrically. So the mean is without bias, and without error where the base
-        is symmetric; of skewed bases the standard error is some 2% to 10% of the standard
-        deviation.
+        It does not depend on the draws of this batch. The mixture of forecasts over draws is the
+        base transformed by a fixed map (`Link.averaged_score`). Its mean is estimated from a few
+        random quantiles, one in each of equal cells, in symmetric pairs. The estimate is unbiased,
+        and exact for symmetric bases; for skewed bases its standard error is about 2% to 10% of the
+        standard deviation.
 
         Parameters
         ----------
         random_state : int, generator or None
-            Source of the quantiles.
+            Seed for the quantiles.
         """
         return _mean_over_draws(self.base, self.link, generator(random_state))
 
     @cached_property
     def _node_weights(self) -> Floats:
-        """Weights of the table's values in an expectation."""
+        """Weights of the table's values in expectations."""
         return node_weights(self._cached_table[0])
 
     def _levels(self, log_c: Floats, upper: Mask) -> Floats:
-        """Randomized CDF at base probabilities, shape `r.shape + log_c.shape`."""
+        """Return the randomized CDF at base probabilities, shape `r.shape + log_c.shape`."""
 
         def exact(draws: Floats) -> Floats:
             log_level = self.link.log_ppf_lower(log_c, np.where(upper, 1 - draws, draws))
             return np.asarray(np.where(upper, -np.expm1(log_level), np.exp(log_level)))
 
-        # one draw a person is a forecast that is served, and must not depend on how many others
-        # are asked for with it
+        # forecasts with one draw per person are those in use: they must not depend on the number
+        # of people in the batch
         is_one = self.r.ndim < 2 or self.r.shape[-1] == 1
         if is_one or self.r.size <= MANY_DRAWS or self.link.mean_error < LEAST_ERROR:
             return exact(self.r[..., None])
-        # of very many draws the link is tabulated, finely enough that means and CRPS move by at
+        # for many draws interpolate in a table of the link, which changes means and CRPS by at
         # most 3e-4 sd
         nodes = np.unique(np.concatenate((TAIL_NODES, np.arange(65, 960) / 1024, 1 - TAIL_NODES)))
         table = exact(nodes[:, None])
@@ -187,10 +186,10 @@ class Randomized(Distribution):
         return np.asarray(table[left] * (1 - share) + table[left + 1] * share)
 
     def _table(self) -> tuple[Floats, Floats]:
-        """Base quantiles, which need no draw, and the randomized CDF, which needs no person."""
-        # a sharp link puts its probability far out in the base's tails: reach for 1e-12 of it, in
-        # small steps, at any draw: a person's moments must not depend on the draws of others in the
-        # batch
+        # quantiles of the base do not depend on the draw, and randomized levels not on the person.
+        # At extreme draws a link with a small mean error moves probability far into the tails of
+        # the base: the table leaves out at most 1e-12 of it at any draw, not only at those in the
+        # batch, as a person's moments must not depend on the draws of others
         reach = max(GRID_REACH, self.link.reach(1e-12))
         step = max(min(GRID_STEP, self.link.mean_error / 1.5), 1 / 128)
         scores = score_grid(min(FINE_REACH, reach), step)
@@ -206,12 +205,12 @@ class Randomized(Distribution):
 
 
 def _drawn(r: Floats, is_upper: Mask) -> Floats:
-    """Return the draws as the tail on their side sees them."""
+    """Return the draws, mirrored where the upper tail is used."""
     return np.where(is_upper, 1 - r, r)
 
 
 def _in_blocks(evaluate: Callable[..., Floats], *arrays: Any) -> Floats:
-    """Evaluate arrays that broadcast together, by rows, so that temporaries stay in the cache."""
+    """Evaluate arrays that broadcast together in blocks of rows, so that temporaries are cached."""
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     step = max(1, CACHED * shape[0] // max(int(np.prod(shape)), 1)) if shape else 1
     if not shape or step >= shape[0]:
@@ -228,7 +227,7 @@ def _in_blocks(evaluate: Callable[..., Floats], *arrays: Any) -> Floats:
 def _mean_over_draws(base: Distribution, link: Link, random: np.random.Generator) -> Floats:
     if link.alpha == 1:
         return base.mean()
-    if isinstance(base, LocationScale):  # usually one residual distribution for all people
+    if isinstance(base, LocationScale):  # usually all people share one residual distribution
         return np.asarray(base.loc + base.scale * _mean_over_draws(base.base, link, random))
     shape = base.batch_shape
     n_pairs = max(DRAWN_QUANTILES, LEAST_QUANTILES // max(int(np.prod(shape)), 1)) // 2

@@ -1,4 +1,4 @@
-"""A randomized forecaster made monotone in its draw."""
+"""Monotone rearrangement of a randomized forecaster over its draws."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from evenhand.distributions.base import Distribution
 
 
 class Rearranged(Distribution):
-    """CDFs of a forecaster over its draws, sorted at each outcome to increase with the draw.
+    """CDFs over the draws of a forecaster, sorted at each outcome to increase with the draw.
 
-    Column `j` takes the `j`-th smallest CDF value at each `y`. Mean log density over draws is
-    unchanged and the pathwise error of each row is at most what it was.
+    Column `j` has the `j`-th smallest CDF value at each `y`. The mean log density over draws does
+    not change, and the pathwise error of a row does not increase.
 
     Parameters
     ----------
     base : Distribution
-        Batch of shape (n, m), columns ordered by increasing draw.
+        Batch of shape (n, m), with columns in order of increasing draws.
     axis : int, default -1
         Axis of the draws in the batch, counted from the end.
     columns : ndarray of int of shape (n, k), optional
-        Which of the sorted draws of each row are kept; by default all.
+        Sorted draws of each row that are kept; all by default.
 
     Examples
     --------
@@ -38,9 +38,8 @@ class Rearranged(Distribution):
 
     def __init__(self, base: Distribution, axis: int = -1, columns: Ints | None = None) -> None:
         if len(base.batch_shape) < 2:
-            raise bad_input(
-                "base", "hold several draws per person, shape (n, m)", f"shape {base.batch_shape}"
-            )
+            rule = "have several draws per person, shape (n, m)"
+            raise bad_input("base", rule, f"shape {base.batch_shape}")
         self.base = base
         self.axis = axis
         self.columns = columns
@@ -57,7 +56,7 @@ class Rearranged(Distribution):
         return Rearranged(self.base.take(rows), self.axis, columns)
 
     def take_draws(self, columns: Ints) -> Rearranged:
-        # the base keeps all its draws: sorted among fewer, a draw would have another CDF
+        # keep all draws of the base: sorted among fewer draws, a draw would have another CDF
         known = self.columns
         chosen = columns if known is None else np.take_along_axis(known, columns, axis=1)
         return Rearranged(self.base, self.axis, chosen)
@@ -77,7 +76,7 @@ class Rearranged(Distribution):
         return self._by_draw(self._sorted_logpdf, np.asarray(y))
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
-        # the j-th smallest CDF has the j-th largest quantile
+        # the j-th smallest CDF value belongs to the j-th largest quantile
         return self._by_draw(
             lambda tail, is_upper: self._descending(self.base.quantile_from_tail(tail, is_upper)),
             np.asarray(log_p),
@@ -85,7 +84,7 @@ class Rearranged(Distribution):
         )
 
     def _sorted_logpdf(self, y: Floats) -> Floats:
-        # by log odds, which keep their digits in both tails
+        # sort by log odds, which keep their digits in both tails
         order = np.argsort(self.base.logcdf(y) - self.base.logsf(y), axis=self.axis)
         return np.take_along_axis(self.base.logpdf(y), order, axis=self.axis)
 
@@ -93,12 +92,12 @@ class Rearranged(Distribution):
         return np.flip(np.sort(values, axis=self.axis), axis=self.axis)
 
     def _by_draw(self, evaluate: Callable[..., Floats], *arguments: Any) -> Floats:
-        """Evaluate at once where draws share the arguments, draw by draw where each has its own.
+        """Evaluate all draws at shared arguments, or draw by draw at an argument per draw.
 
-        Sorting compares the draws at one outcome (at one probability), so what only one draw is
-        asked for is evaluated for all of them.
+        Sorting compares all draws at the same outcome (or probability), so the argument of one draw
+        is evaluated for all draws.
         """
-        # an argument with one value for all draws needs one evaluation of all draws
+        # arguments that all draws share need a single evaluation
         own = [array.ndim >= -self.axis and array.shape[self.axis] > 1 for array in arguments]
         if not any(own):
             return self._kept(evaluate(*arguments))

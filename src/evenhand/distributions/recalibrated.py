@@ -1,4 +1,4 @@
-"""A monotone map around any base: the recalibrated forecast `g(F(y))` (method: recalibration)."""
+"""Recalibrated forecast `g(F(y))`: a monotone map of any base CDF (method: recalibration)."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from evenhand.distributions.base import (
 
 
 class Recalibrated(Distribution):
-    """Distributions with the CDF `g(F(y))` of a base `F`, `g` increasing, linear between knots.
+    """Distributions with the CDF `g(F(y))` for a base `F` and an increasing, piecewise linear `g`.
 
-    The density is the base's times the slope of `g`. Below the first inner knot and above the last
-    one `g` is linear through (0, 0) and (1, 1): there each tail is the base's tail times a
-    constant.
+    The density is that of the base times the slope of `g`. Below the first inner knot and above the
+    last inner knot each tail is the base's tail times a constant, because `g` is linear there and
+    passes through (0, 0) and (1, 1).
 
     Parameters
     ----------
     base : Distribution
-        The forecast to be recalibrated.
+        Forecast to recalibrate.
     levels : array-like of shape (k,) or (n_maps, k)
         Probabilities of the base at the knots, strictly increasing from 0 to 1.
     values : array-like of shape (k,) or (n_maps, k)
-        What the map makes of them, strictly increasing from 0 to 1.
+        Recalibrated probabilities at the knots, strictly increasing from 0 to 1.
     which : array-like of int, optional
-        The map of each distribution, from 0 to n_maps - 1; broadcasts against the batch. None: one
-        map, of shape (k,), serves all.
+        Number of the map of each distribution, 0 to n_maps - 1; broadcasts against the batch. If
+        None, all distributions share one map of shape (k,).
 
     Raises
     ------
     InputError
-        If levels or values do not rise strictly from 0 to 1, `which` names no map, or shapes do not
-        fit.
+        If levels or values do not increase strictly from 0 to 1, `which` is not the number of a
+        map, or the shapes do not match.
 
     Examples
     --------
-    Half of the outcomes fell into the lowest fifth of the base:
+    Half of the outcomes were in the lowest fifth of the base:
 
     >>> from evenhand.distributions import Normal
     >>> batch = Recalibrated(Normal([0.0], 1.0), levels=[0, 0.2, 1], values=[0, 0.5, 1])
@@ -93,7 +93,7 @@ class Recalibrated(Distribution):
         return self._with(self.base.expand(), None if self.which is None else self.which[..., None])
 
     def _with(self, base: Distribution, which: Ints | None) -> Recalibrated:
-        """The same maps, which have been checked, around another base."""
+        """Return the same maps, without validation, around another base."""
         other = Recalibrated.__new__(Recalibrated)
         other.base = base
         other.levels = self.levels
@@ -102,10 +102,13 @@ class Recalibrated(Distribution):
         return other
 
     def _mapped(self, y: ArrayLike) -> tuple[Floats, Floats, Floats, Mask]:
-        """Logs of the tail that is smaller in the base, of the other and of the slope; the side."""
+        """Return logs of the recalibrated tails and of the slope, and which tail comes first.
+
+        The first tail is the one on the side of the base's smaller tail.
+        """
         lower = self.base.logcdf(y)
         upper = self.base.logsf(y)
-        # the smaller tail of the base has its digits in its logarithm
+        # the logarithm of the smaller tail keeps its digits
         is_upper = lower > upper
         return (
             *_map_tail(
@@ -128,12 +131,12 @@ class Recalibrated(Distribution):
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         tail = np.asarray(log_p, dtype=np.float64)
         is_upper = np.asarray(upper)
-        # the inverse map starts from the smaller tail of the served forecast
+        # the inverse map starts from the smaller tail of the recalibrated forecast
         is_large = tail > np.log(0.5)
         tail = np.where(is_large, log1mexp(tail), tail)
         is_upper = is_upper ^ is_large
         near, far, _ = _map_tail(self.values, self.levels, self.which, tail, is_upper)
-        # the base takes whichever of both tails is smaller after the map
+        # the base takes the tail that is smaller after the inverse map
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), is_upper ^ turned)
 
@@ -143,9 +146,8 @@ def _check_knots(name: str, knots: ArrayLike) -> Floats:
     if array.ndim not in (1, 2) or array.size == 0:
         raise bad_input(name, "have shape (k,) or (n_maps, k)", f"shape {array.shape}")
     if array.shape[-1] < 2 or not (np.diff(array, axis=-1) > 0).all():
-        raise bad_input(
-            name, "rise strictly along the last axis, two knots or more", f"{array.tolist()}"[:80]
-        )
+        rule = "have two or more knots that increase strictly along the last axis"
+        raise bad_input(name, rule, f"{array.tolist()}"[:80])
     if (array[..., 0] != 0).any() or (array[..., -1] != 1).any():
         got = f"{array[..., 0].max():g} to {array[..., -1].min():g}"
         raise bad_input(name, "begin at 0 and end at 1", got, "give a fraction: 0.9, not 90")
@@ -153,40 +155,35 @@ def _check_knots(name: str, knots: ArrayLike) -> Floats:
 
 
 def _check_which(which: ArrayLike | None, shape: tuple[int, ...]) -> Ints | None:
-    """Return the maps' numbers, if there are maps of shape (n_maps, k) to choose from."""
+    """Return the numbers of the maps as integers; None if there is one map for all."""
     if which is None:
         if len(shape) > 1:
-            remedy = "say with `which` what map each row takes"
+            remedy = "give the map of each row as which"
             raise bad_input(
-                "levels and values", "have shape (k,) without `which`", f"shape {shape}", remedy
+                "levels and values", "have shape (k,) without which", f"shape {shape}", remedy
             )
         return None
     array = np.asarray(which)
     if len(shape) < 2:
-        raise bad_input(
-            "levels and values", "have shape (n_maps, k) with `which`", f"shape {shape}"
-        )
+        raise bad_input("levels and values", "have shape (n_maps, k) with which", f"shape {shape}")
     if array.dtype.kind not in "iu":
-        raise bad_input("which", "hold whole numbers", str(array.dtype))
+        raise bad_input("which", "be integers", str(array.dtype))
     wrong = (array < 0) | (array >= shape[0])
     if wrong.any():
-        raise bad_input(
-            "which",
-            f"lie between 0 and {shape[0] - 1}, the number of maps less one",
-            array[wrong].flat[0],
-        )
+        rule = f"lie between 0 and {shape[0] - 1}, the number of the last map"
+        raise bad_input("which", rule, array[wrong].flat[0])
     return array.astype(np.intp, copy=False)
 
 
 def _map_tail(
     levels: Floats, values: Floats, which: Ints | None, log_u: Floats, is_upper: Mask
 ) -> tuple[Floats, Floats, Floats]:
-    """Log of the mapped tail, of one minus it and of the slope, for lower or upper tails `log_u`.
+    """Return the logs of the mapped tail, of one minus it, and of the slope, at tails `log_u`.
 
-    An upper tail goes through the map mirrored at (1/2, 1/2). Levels above 1/2 keep their digits in
+    Upper tails use the map mirrored at (1/2, 1/2), in which levels above 1/2 keep their digits as
     1 - level.
     """
-    # both sides for all points, of which each point keeps its own
+    # compute both sides for all points and select one per point
     shape = np.broadcast_shapes(() if which is None else which.shape, log_u.shape, is_upper.shape)
     tail = np.broadcast_to(log_u, shape)
     side = np.broadcast_to(is_upper, shape)
@@ -201,35 +198,35 @@ def _map_tail(
 def _map_lower(
     levels: Floats, values: Floats, which: Ints | None, log_u: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """The same for lower tails, whose map is in place."""
+    """Return the same logs for lower tails, which use the map itself."""
     u = np.exp(log_u)
     cell = _cell(levels, which, u)
     left, right, low, high = (
         _at(knots, which, cell + step) for knots in (levels, values) for step in (0, 1)
     )
     slope = (high - low) / (right - left)
-    # both from the cell's own ends, so that neither is a difference of large numbers
+    # both are computed from the ends of the cell, so that neither is a difference of large numbers
     near = low + slope * (u - left)
     far = (1 - high) + slope * (right - u)
     with np.errstate(divide="ignore"):
-        # in the first cell g is a line through 0, and log u may lie below the least float's
+        # in the first cell g is a line through 0, and u may be below the smallest float
         log_near = np.where(cell == 0, np.log(slope) + log_u, np.log(near))
         log_far = np.log(np.maximum(far, 0.0))
     return np.minimum(log_near, 0.0), np.minimum(log_far, 0.0), np.log(slope)
 
 
 def _cell(knots: Floats, which: Ints | None, point: Floats) -> Ints:
-    """Cell that holds the point: the last knot at or below it, the very last one left out."""
+    """Return the number of the cell that contains each point."""
     if which is None:
         return _cell_of(knots, point)
-    # axes that the map's number does not vary along are looked up together
+    # points along axes that share the map are looked up together
     own = which.reshape((1,) * (point.ndim - which.ndim) + which.shape)
     n_own = max((axis + 1 for axis, size in enumerate(own.shape) if size > 1), default=0)
     shape = point.shape[:n_own]
     rows = np.broadcast_to(own.reshape(own.shape[:n_own]), shape).ravel()
     points = point.reshape(rows.size, -1)
     cells = np.empty(points.shape, dtype=np.intp)
-    # small integers are sorted by radix, in linear time
+    # numpy sorts small integers by radix, in linear time
     order = np.argsort(rows.astype(np.min_scalar_type(len(knots))), kind="stable")
     used, starts = np.unique(rows[order], return_index=True)
     for number, part in zip(used, np.split(order, starts[1:]), strict=True):
@@ -242,5 +239,5 @@ def _cell_of(knots: Floats, point: Floats) -> Ints:
 
 
 def _at(knots: Floats, which: Ints | None, index: Ints) -> Floats:
-    """Return each point's knot."""
+    """Return the knot of each point."""
     return np.asarray(knots[index] if which is None else knots[which, index])

@@ -1,4 +1,4 @@
-"""Distributions given by samples."""
+"""Distributions given by samples (ensembles)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Mask, bad_input
+from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.distributions.base import Distribution, batch_array
 from evenhand.distributions.mixture import NormalMixture
 
 
 class Samples(Distribution):
-    """Distributions given by samples, smoothed by a normal kernel of equal mean and variance.
+    """Distributions given by samples, by kernel density estimation that keeps mean and variance.
 
-    The kernel has Silverman's width; samples are drawn in towards their mean by as much as the
-    kernel widens them. So a CDF, a density and a log score exist for any number of samples from two
-    on.
+    The normal kernel has the width of Silverman's rule. Samples are shrunk towards their mean to
+    compensate for the variance of the kernel. CDF, density and log score exist for two samples or
+    more.
 
     Parameters
     ----------
     values : array-like of shape (..., m)
-        At least two samples of each outcome, not all equal; the axes before the last are the batch.
+        At least two samples per distribution, not all equal; the axes before the last are the
+        batch.
 
     Examples
     --------
@@ -37,23 +38,23 @@ class Samples(Distribution):
     def __init__(self, values: ArrayLike) -> None:
         self.values = batch_array("values", values)
         if self.values.ndim < 1 or self.values.shape[-1] < 2:
-            raise bad_input(
-                "values", "hold at least two samples per row", f"shape {self.values.shape}"
-            )
+            rule = "have at least two samples per row"
+            raise bad_input("values", rule, f"shape {self.values.shape}")
         centre = self.values.mean(axis=-1, keepdims=True)
         spread = self.values.std(axis=-1, keepdims=True)
-        # equal samples can have a standard deviation of a rounding error
+        # the standard deviation of equal samples can be a rounding error above 0
         equal = (self.values.min(axis=-1) == self.values.max(axis=-1)) | (spread[..., 0] == 0)
         if equal.any():
             row = tuple(int(i) for i in np.argwhere(equal)[0])
-            raise bad_input(
-                f"values[{', '.join(map(str, row))}]", "hold samples that differ", "equal samples"
+            raise InputError(
+                f"values[{', '.join(map(str, row))}] contains equal samples only, which have no"
+                " density; drop the row or give samples that differ"
             )
         low, high = np.quantile(self.values, [0.25, 0.75], axis=-1, keepdims=True)
         # Silverman's rule of thumb, robust to outliers by the interquartile range
         narrow = np.where(high > low, np.minimum(spread, (high - low) / 1.349), spread)
         width = 0.9 * narrow * self.values.shape[-1] ** -0.2
-        # variance of the shrunken samples plus that of the kernel is that of the samples
+        # the variances of the shrunken samples and of the kernel add up to that of the samples
         shrink = np.sqrt(1 - (width / spread) ** 2)
         weights = np.full(self.values.shape[-1], 1 / self.values.shape[-1])
         self._smooth = NormalMixture(weights, centre + shrink * (self.values - centre), width)

@@ -20,13 +20,13 @@ def from_ppf(ppf: Callable[[float], ArrayLike]) -> Distribution:
     Parameters
     ----------
     ppf : callable
-        Takes one probability and returns the quantile of each row, shape (n,), finite.
+        Function of a single probability that returns the finite quantile of each row, shape (n,).
 
     Returns
     -------
     Normal or Quantiles
-        `Normal` where all rows are normal; otherwise the table of 161 quantiles at normal scores
-        from -5 to 5, whose CDF is off by 0.0001 to 0.0003 between them.
+        `Normal` if all rows are normal; otherwise `Quantiles` with 161 quantiles at normal scores
+        from -5 to 5, whose CDF has an error of 0.0001 to 0.0003 between them.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def from_ppf(ppf: Callable[[float], ArrayLike]) -> Distribution:
 
     centre = at(0.0)
     unit = at(1.0) - centre
-    # the quantiles of a normal distribution, and of no other, lie on a line over their scores
+    # quantiles are a linear function of normal scores for normal distributions and for no others
     near = 1e-7 * unit + 1e-12 * np.abs(centre)
     if (unit > 0).all() and all(
         (np.abs(at(z) - centre - z * unit) <= near).all() for z in (-4.0, -1.5, 0.5, 3.0)

@@ -123,7 +123,7 @@ def _check_errors(error: ArrayLike) -> Floats:
         first = np.argwhere(wrong)[0]
         place = f"error[{', '.join(str(i) for i in first)}]" if errors.ndim else "error"
         got = float(errors[tuple(first)])
-        remedy = "no finite price buys an error of 0" if got == 0 else ""
+        remedy = "an error of 0 has no finite price" if got == 0 else ""
         raise bad_input(
             place, "fulfil 0 < error <= 1/2", got, "fractions: 0.1, not 10" if got >= 1 else remedy
         )
