@@ -889,7 +889,7 @@ def test_rounded_outcomes_are_right_up_to_a_rounding_cell() -> None:
     X, y = standard(2000, 12)
     rounded = np.round(y * 10) / 10  # the largest cell holds 0.04
     fresh, outcomes = standard(1000, 13)
-    with pytest.warns(DiscreteOutcomeWarning, match="PITs pile up"):
+    with pytest.warns(DiscreteOutcomeWarning, match="PITs"):
         model = RecalibratedRegressor(Says(0.0, 2.0), random_state=0).fit(X, rounded)
     assert calibration_error(model.forecast(fresh).pit(outcomes)) < np.quantile(NULL, 0.999) + 0.04
 
