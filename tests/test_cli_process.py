@@ -179,9 +179,7 @@ def test_what_data_holds_reaches_no_terminal_raw(
 def test_an_empty_value_is_refused(option: str, place: Path, evenhand: Command) -> None:
     args = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
     for given in ((option, ""), (option, " "), (f"{option}=",)):
-        assert (
-            f"{option} must have a value, got an empty one" in evenhand(*args, *given).complaint()
-        )
+        assert f"{option} is empty" in evenhand(*args, *given).complaint()
 
 
 def test_every_command_refuses_an_empty_output_or_table(place: Path, evenhand: Command) -> None:
@@ -193,15 +191,11 @@ def test_every_command_refuses_an_empty_output_or_table(place: Path, evenhand: C
         ("predict", "model", place / "people.csv", "--id", "id", "--key-file", place / "key"),
         randomize_args(place / "people.csv", place / "key", "x.csv", "--levels", ""),
     ):
-        assert "must have a value, got an empty one" in evenhand(*args, "--out", "").complaint()
-    assert (
-        "an argument must have a value"
-        in evenhand("fit", "", "--target", "y", "--out", "m").complaint()
-    )
-    assert (
-        "an argument must have a value"
-        in evenhand("audit", "--json", "", "--target", "y").complaint()
-    )
+        assert " is empty; " in evenhand(*args, "--out", "").complaint()
+    refused = evenhand("fit", "", "--target", "y", "--out", "m")
+    assert "an argument is empty" in refused.complaint()
+    refused = evenhand("audit", "--json", "", "--target", "y")
+    assert "an argument is empty" in refused.complaint()
 
 
 def test_an_empty_context_is_refused_and_none_is_the_default(
@@ -209,10 +203,7 @@ def test_an_empty_context_is_refused_and_none_is_the_default(
 ) -> None:
     """An unset variable would give everybody another draw."""
     args = randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")
-    assert (
-        "--context must have a value, got an empty one"
-        in evenhand(*args, "--context", "").complaint()
-    )
+    assert "--context is empty" in evenhand(*args, "--context", "").complaint()
     assert evenhand(*args).code == 0
 
 
@@ -225,7 +216,7 @@ def test_lists_name_something_between_all_commas(
         args = tuple(randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv"))
     for listed in (",", "job,", " , "):
         assert (
-            f"{option} must list names with commas between"
+            f"{option} {listed!r} contains an empty name"
             in evenhand(*args, option, listed).complaint()
         )
     assert list(tmp_path.iterdir()) == []
@@ -307,7 +298,8 @@ def test_an_output_that_is_an_input_is_refused(
     args = OVERWRITING[name](tmp_path)
     before = contents(tmp_path)
     line = evenhand(*args).complaint()
-    assert "must be another file than" in line or "must lie outside of" in line
+    assert "overwrit" in line
+    assert "use another" in line
     assert contents(tmp_path) == before
 
 

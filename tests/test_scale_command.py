@@ -105,7 +105,7 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
         5,
     )
     found = evenhand(*args, "--json", "--out", page)
-    assert (found.code, found.err) == (0, f"the audit is in {page}\n")
+    assert (found.code, found.err) == (0, f"audit written to {page}\n")
     told = json.loads(found.out)
     assert told["schema"].startswith("evenhand.audit/")
     expected = audit_parts(
@@ -162,7 +162,7 @@ def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> Non
     certified = found.certificate.group_error(0.2)
     failed = evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified - 0.001}")
     assert failed.code == 1
-    assert f"holds, the value is {certified:.10g}" in failed.err
+    assert f"is true, the value is {certified:.10g}" in failed.err
     assert (
         evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified + 0.001}").code == 0
     )
@@ -190,7 +190,7 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
     refused = evenhand(
         "audit", place / "whole.parquet", "--target", "y", *NORMAL, "--skip-bad-parts"
     )
-    assert "--skip-bad-parts must be left out here" in refused.complaint()
+    assert "--skip-bad-parts applies only to a folder of parts" in refused.complaint()
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
     [
         (("--target", "z"), "has no column 'z'"),
         (("--target", "mean"), "is the target and cannot be its own forecast"),
-        (("--target", "y", "--groups", "y"), "--groups must leave out the --target column"),
+        (("--target", "y", "--groups", "y"), "--groups contains 'y', the --target column"),
         (("--target", "y", "--groups", "nobody"), "has no column 'nobody'"),
-        (("--target", "y", "--features", "age,y"), "--features must leave out the --target column"),
+        (("--target", "y", "--features", "age,y"), "--features contains 'y', the --target column"),
         (("--target", "y", "--cluster", "who"), "has no column 'who'"),
         (("--target", "y", "--workers", "0"), "workers"),
         (
@@ -274,7 +274,7 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
         made = evenhand(*args_of(place, place / table, tmp_path / out, "--context", "2026-11"))
         assert (made.code, made.out) == (0, "")
         assert (
-            made.err == f"{ROWS:,} {what} are in {tmp_path / out}; the fingerprint of the key is"
+            made.err == f"{ROWS:,} {what} written to {tmp_path / out}; fingerprint of the key:"
             f" {FINGERPRINT}\n"
         )
     assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == [
@@ -304,10 +304,9 @@ def test_ids_repeated_in_other_parts_are_warned_of(
     folder = write_parts(table, tmp_path / "in", [30, 60], ".csv")
     made = evenhand(*randomize_args(place, folder, tmp_path / "out"))
     assert made.code == 0
-    where = "the first in part-0.csv, row 4 and part-1.csv, row 11"
-    assert made.err.startswith(
-        f"warning: 3 rows share the id '3' and so one draw, {where}; repeated ids in all: 2\n"
-    )
+    where = "the first is in part-0.csv, row 4 and part-1.csv, row 11"
+    shared = "warning: 3 rows have the id '3' and share one draw"
+    assert made.err.startswith(f"{shared}; {where}; 2 ids are repeated in total\n")
     joined = pd.concat([pd.read_csv(path) for path in sorted((tmp_path / "out").iterdir())])
     assert joined.loc[joined["id"] == 3, "r"].nunique() == 1
 
@@ -367,8 +366,8 @@ def test_forecasts_go_on_without_bad_parts_into_a_folder(
     made = evenhand(*randomize_args(place, folder, tmp_path / "out", "--skip-bad-parts"))
     assert made.code == 0
     left, written = made.err.splitlines()
-    assert left.startswith("warning: part left out: part-1.parquet: column 'std'")
-    assert written.startswith(f"600 randomized forecasts are in {tmp_path / 'out'};")
+    assert left.startswith("warning: part skipped: part-1.parquet: column 'std'")
+    assert written.startswith(f"600 randomized forecasts written to {tmp_path / 'out'};")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "part-0.parquet",
         "part-2.parquet",

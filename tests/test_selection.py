@@ -166,9 +166,7 @@ def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
     assert "certified on 300 people" in text
     assert "must not have seen these rows" in text
     assert "learned on 0" not in text
-    with pytest.raises(
-        InputError, match="by must be left out for a model that learns nothing here, got 'sex'"
-    ):
+    with pytest.raises(InputError, match=r"by='sex' .*not fitted here.*recalibrate=True"):
         randomize(HELD_OUT[name], X, y, max_group_error=0.4, by="sex", random_state=0)
     mended = randomize(
         HELD_OUT[name], X, y, max_group_error=0.45, by="sex", recalibrate=True, random_state=0
@@ -199,7 +197,7 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(on_discrete: An
         {"cluster": np.zeros(60), "alternative": False},
     ):
         with pytest.raises(
-            InputError, match=r"certify_share must leave at least .* rows?"
+            InputError, match=r"certify_share=.* training rows .* each part needs at least"
         ) as caught:
             randomize(
                 Memory(),
@@ -210,7 +208,7 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(on_discrete: An
                 random_state=0,
                 **options,
             )
-        assert ("people in cluster" in str(caught.value)) == ("cluster" in options)
+        assert ("60 rows of " in str(caught.value)) == ("cluster" in options)
     # where the split is possible, such a model is found out: no row that certifies was learned
     with pytest.raises(InputError, match="cannot be certified"):
         randomize(
@@ -228,12 +226,12 @@ def test_complaints_about_few_rows_name_the_split() -> None:
     X, y = data(60)
     with pytest.raises(
         InputError,
-        match=r"at least 20 rows to learn from .* got 12 and 48 at certify_share=0\.8 of 60",
+        match=r"certify_share=0\.8 .*60 rows .*12 training rows and 48 people.* at least 20",
     ):
         randomize(Truth(), X, y, certify_share=0.8, random_state=0)
     with pytest.raises(
         InputError,
-        match=r"learning from 3 of 60 rows at certify_share=0\.95: X must have at least 10",
+        match=r"3 of 60 rows \(certify_share=0\.95\): X .* 10",
     ):
         randomize(Truth(), X, y, certify_share=0.95, on_discrete="ignore", random_state=0)
 
@@ -386,7 +384,7 @@ def test_models_are_tested_in_order_until_one_fails() -> None:
     # alpha = 0.5 has a group error of 0.447 and fails; what comes after it is not looked at
     assert found.model is models[1]
     assert isinstance(found.certificate, Certificate)
-    with pytest.raises(InputError, match="not even for the most randomized"):
+    with pytest.raises(InputError, match="more randomized model first"):
         randomize(models[::-1][1:], X, y, max_group_error=0.3, random_state=0)
 
 
@@ -395,7 +393,7 @@ def test_one_fitted_randomized_model_is_tested_in_a_list() -> None:
     model = RandomizedRegressor(Truth(), alpha=0.05).fit(X, y)
     with pytest.raises(
         InputError,
-        match=r"a fitted RandomizedRegressor, which is randomized already; \[model\], in a",
+        match=r"a fitted RandomizedRegressor, .*already randomized; .*\[model\]",
     ):
         randomize(model, X, y, max_group_error=0.4)
     found = randomize([model], X, y, max_group_error=0.4, random_state=0)
@@ -495,47 +493,29 @@ def test_a_seed_repeats_the_choice() -> None:
     ("arguments", "message"),
     [
         ({"max_group_error": 30}, "give a fraction"),
-        ({"max_group_error": 0.5}, "below 0.5, the worst there is"),
+        ({"max_group_error": 0.5}, "max_group_error .*below 0.5"),
         ({"group_mass": 0.0}, "group_mass"),
         ({"confidence": 95}, "give a fraction"),
         ({"certify_share": 1.0}, "certify_share"),
         ({"link": "probit"}, "link"),
         (
             {"max_group_error": 0.02},
-            r"cannot be certified for mass 0\.2 on 60 rows: about .* certification rows",
+            r"cannot be certified .*60 .*about .* rows",
         ),
         ({"y": np.ones(3)}, "one outcome per row of X"),
         ({"estimator": []}, "at least one fitted forecaster"),
-        ({"by": "sex", "alternative": False}, "by must be left out with alternative=False"),
-        ({"estimator": ""}, "be a regressor with fit and predict, got str"),
-        ({"estimator": Ridge}, r"be a model, not a class, got Ridge; write Ridge\(\)"),
-        ({"estimator": [Ridge]}, r"be a model, not a class, got Ridge; write Ridge\(\)"),
-        ({"estimator": 3}, "be a regressor with fit and predict, got int"),
-        (
-            {"estimator": [PAICRegressor()]},
-            "hold fitted forecasters, got an unfitted PAICRegressor",
-        ),
-        (
-            {"estimator": RandomizedRegressor()},
-            "an unfitted RandomizedRegressor, .* give the model inside it",
-        ),
-        (
-            {"estimator": [RandomizedRegressor(), Truth()]},
-            "randomized forecasters only, or deterministic models only",
-        ),
-        (
-            {"estimator": PAICRegressor(), "by": "sex"},
-            "by must be left out for forecasters that are randomized",
-        ),
-        (
-            {"estimator": PAICRegressor(), "recalibrate": True},
-            "recalibrate must be left out for forecasters that",
-        ),
-        (
-            {"estimator": PAICRegressor(), "link": "laplace"},
-            "link must be left out for forecasters that are random",
-        ),
-        ({"on_discrete": "hide"}, "on_discrete must be one of"),
+        ({"by": "sex", "alternative": False}, "by='sex' .*alternative=False"),
+        ({"estimator": ""}, "fit and predict.* str"),
+        ({"estimator": Ridge}, r"class Ridge.* Ridge\(\)"),
+        ({"estimator": [Ridge]}, r"class Ridge.* Ridge\(\)"),
+        ({"estimator": 3}, "fit and predict.* int"),
+        ({"estimator": [PAICRegressor()]}, "unfitted PAICRegressor; fit it"),
+        ({"estimator": RandomizedRegressor()}, "unfitted RandomizedRegressor, .*base estimator"),
+        ({"estimator": [RandomizedRegressor(), Truth()]}, "randomized .*deterministic"),
+        ({"estimator": PAICRegressor(), "by": "sex"}, "by='sex' .*already randomized"),
+        ({"estimator": PAICRegressor(), "recalibrate": True}, "recalibrate=True .*already rand"),
+        ({"estimator": PAICRegressor(), "link": "laplace"}, "link='laplace' .*already randomized"),
+        ({"on_discrete": "hide"}, "on_discrete .*'hide'"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], message: str) -> None:

@@ -1,6 +1,6 @@
 """Forecasts that are calibrated for each person, not only on average.
 
-The public names are loaded when first used, so that `import evenhand` costs almost nothing.
+Public names are imported on first use, so that `import evenhand` is fast.
 """
 
 from __future__ import annotations

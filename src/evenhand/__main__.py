@@ -1,4 +1,4 @@
-"""The command as `python -m evenhand`."""
+"""Entry point of `python -m evenhand`."""
 
 from evenhand.cli import main
 

@@ -1,4 +1,4 @@
-"""The main job end to end on a real table: train, certify, audit, compare, save."""
+"""Demonstration on the diabetes data: train, certify, audit, compare and save a model."""
 
 from __future__ import annotations
 
@@ -20,26 +20,39 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 TARGETS = (0.3, 0.35, 0.4, 0.45)
-"""Largest group errors, in the order in which they are tried: the first is met on nearly all
-splits. The model is trained once, for the last."""
+"""Targets for the group error in the order of trial; the first is met on nearly all splits. The
+model is trained once, for the last."""
 
 GROUP_MASS = 0.2
 CERTIFY_SHARE = 0.4
 
+WIDTH = 110
+"""Width of the printed paragraphs."""
+
+EXPLANATION = (
+    "An error of 0 points is perfect calibration, 50 points is the worst possible. The"
+    " deterministic model is sharper, but there may be groups of patients for which its predicted"
+    " probabilities are far off, and no held-out data could rule that out. For the randomized"
+    " model a certificate does rule it out; the price is less sharp forecasts. A larger allowed"
+    " error lowers the price.",
+    "Alpha was chosen on these same patients. The bounds for every group account for that; the"
+    " bounds for named groups, the 95% bands and the p-values do not.",
+)
+
 
 def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = None) -> str:
-    """Run the demo and return what to show.
+    """Run the demo and return the text to print.
 
     Parameters
     ----------
     out : Path
-        Folder to write the model and the audits to.
+        Folder for the model and the audits.
     seed : int
         Seed of the split, the training and the draws.
     say : callable
-        Takes messages about progress.
+        Function that prints progress messages.
     command : str, optional
-        The command line, which the reports name.
+        The command line, for the reports.
     """
     import warnings
 
@@ -49,11 +62,11 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
     from evenhand.datasets import load_diabetes
     from evenhand.store import check_folder, save
 
-    # before minutes of training
+    # checked before minutes of training
     check_folder(out)
     data = load_diabetes()
     with warnings.catch_warnings():
-        # the table is known: its outcomes are whole numbers, a few of them frequent in so few rows
+        # outcomes of this table are integers; with so few rows a few of them are frequent
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         chosen = _certified(data.X, data.y, seed, say)
         out.mkdir(parents=True, exist_ok=True)
@@ -66,33 +79,34 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
     replace(randomized, name="the diabetes model with a draw").to_html(out / "report.html")
     comparison = compare(deterministic, randomized)
     write_text(out / "comparison.csv", comparison.table.to_csv(index=False))
-    return (
-        f"Progression of diabetes after one year: {chosen.n_certifying} patients that neither model"
-        f" was trained on\n\n{_proven(chosen)}\n\n{comparison.summary()}\n\n0 is perfect and 50"
-        " points the worst. The deterministic model is sharper; in hindsight's worst groups"
-        " its\nchances can be far off, and no held-out data could prove otherwise. The randomized"
-        " one pays for that proof\nin sharpness: pay less by allowing a larger error. Alpha was"
-        " chosen on these patients: bounds for every\ngroup account for that; bounds for named"
-        " groups, bands and p-values do not.\n\nWritten to"
-        f" {out}{'/' if not str(out).endswith('/') else ''}: model/, audit-deterministic.json,"
-        " audit-randomized.json, comparison.csv,\nreport-deterministic.html, report.html\n\nOpen"
-        f" {out / 'report.html'}"
+    folder = f"{out}{'/' if not str(out).endswith('/') else ''}"
+    return "\n\n".join(
+        (
+            "Progression of diabetes after one year, for"
+            f" {chosen.n_certifying} patients held out from training",
+            _guarantee(chosen),
+            comparison.summary(),
+            *(textwrap.fill(paragraph, WIDTH) for paragraph in EXPLANATION),
+            f"Written to {folder}: model/, audit-deterministic.json, audit-randomized.json,"
+            " comparison.csv,\nreport-deterministic.html, report.html",
+            f"Open {out / 'report.html'}",
+        )
     )
 
 
 def _audits(
     chosen: Selection, data: Dataset, model: Path, seed: int, command: str | None
 ) -> tuple[Audit, Audit]:
-    """Audit the deterministic and the randomized model on the rows that neither learned from."""
+    """Audit the deterministic and the randomized model on the held-out rows."""
     from evenhand.audits import audit, with_sources
     from evenhand.tables import take_rows
 
-    # alpha was chosen on these rows. The certificate accounts for that: its band holds for all
-    # alphas at once. What the audit bounds from draws takes alpha as given
+    # alpha was chosen on these rows. The certificate accounts for that, because its band is
+    # simultaneous over all alphas; bounds that the audit computes from draws do not
     held = chosen.certifying
     X = take_rows(data.X, held)
     y = take_rows(data.y, held)
-    # both on the same rows with the same seed: their differences are the models'
+    # same rows and same seed, so that differences are due to the models
     deterministic, randomized = (
         audit(subject, X, y, groups=data.groups, random_state=seed, name=name)
         for subject, name in (
@@ -101,7 +115,7 @@ def _audits(
         )
     )
     randomized = chosen.audited(randomized)
-    table = f"{data.name}, which comes with scikit-learn"
+    table = f"{data.name}, bundled with scikit-learn"
     first, second = (
         with_sources(
             found, command=command, model=model, data_name=table, rows=held, n_rows=len(data.X)
@@ -112,21 +126,21 @@ def _audits(
 
 
 def _certified(X: pd.DataFrame, y: pd.Series, seed: int, say: Callable[[str], None]) -> Selection:
-    """Train once, and take the least randomization that meets the first target that can be met."""
+    """Train once, and choose the least randomization for the first target that can be met."""
     from evenhand._validate import InputError
 
     n_certifying = math.ceil(CERTIFY_SHARE * len(X))
     say(
-        f"diabetes: training on {len(X) - n_certifying} rows, keeping {n_certifying} to certify and"
-        " audit ..."
+        f"diabetes: training on {len(X) - n_certifying} rows; {n_certifying} rows are held out for"
+        " the certificate and the audit ..."
     )
-    # the loosest target first, as its model serves all: a stricter one needs no new training
+    # the weakest target is fitted first; stricter targets reuse its model
     trained = _trained(X, y, seed)
     for target, following in pairwise(TARGETS):
         try:
             return _chosen(trained, X, y, target, seed)
         except InputError as refusal:
-            say(f"{refusal}. Trying {following:g} ...")
+            say(f"{refusal}. Trying a group error of {following:g} ...")
     return trained
 
 
@@ -149,7 +163,7 @@ def _trained(X: pd.DataFrame, y: pd.Series, seed: int) -> Selection:
 def _chosen(
     trained: Selection, X: pd.DataFrame, y: pd.Series, target: float, seed: int
 ) -> Selection:
-    """Choose the randomization for a stricter target, on the same rows and without training."""
+    """Choose the randomization for a stricter target, on the same rows, without training."""
     from sklearn.frozen import FrozenEstimator
 
     from evenhand.certificates import LinkCertificate
@@ -157,7 +171,7 @@ def _chosen(
     from evenhand.tables import take_rows
 
     assert isinstance(trained.certificate, LinkCertificate)
-    # refused here, where the share that was kept is known
+    # raises here, where the message can mention the certifying share
     trained.certificate.least_randomized(target, GROUP_MASS, certify_share=CERTIFY_SHARE)
     held = trained.certifying
     again = randomize(
@@ -172,6 +186,6 @@ def _chosen(
     return replace(again, model=model, n_learning=trained.n_learning, certifying=held)
 
 
-def _proven(chosen: Selection) -> str:
-    """What is certified, at which alpha and at what price, without the table that follows."""
-    return "\n".join(textwrap.fill(sentence, 110) for sentence in chosen.sentences)
+def _guarantee(chosen: Selection) -> str:
+    """Return guarantee, alpha and price as sentences, without the table of forecasters."""
+    return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in chosen.sentences)

@@ -1,4 +1,4 @@
-"""The lending game: a bank, its applicants and what they learn about it (method: decisions)."""
+"""Lending game between a bank and applicants who learn from its decisions (method: decisions)."""
 
 from __future__ import annotations
 

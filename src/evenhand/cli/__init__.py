@@ -1,8 +1,9 @@
-"""The command `evenhand`: parses, calls one thing below, prints."""
+"""Command-line interface: parses options, calls the library and prints results."""
 
 from evenhand.cli.auditing import audit
 from evenhand.cli.commands import main
 from evenhand.cli.experiments import demo, reproduce
+from evenhand.cli.fitting import features_like_names as features_like_names
 from evenhand.cli.fitting import fit
 from evenhand.cli.serving import predict, randomize
 

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, with their help."""
+"""Arguments and options shared by several commands, with their help."""
 
 from __future__ import annotations
 
@@ -9,52 +9,59 @@ import typer
 
 from evenhand._validate import bad_input
 
-Table = Annotated[Path, typer.Argument(help="csv, parquet, or a folder of such parts")]
+Table = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help="csv or parquet file, or a folder of such files (parts)"),
+]
 Target = Annotated[str, typer.Option(help="column with the outcome")]
 Alpha = Annotated[
     float,
     typer.Option(
-        help="weight of sharpness, 0 < alpha <= 1; small buys calibration for every group"
+        help="weight of sharpness, 0 < alpha <= 1; a smaller alpha means more randomization and"
+        " better calibration in every group"
     ),
 ]
-Link = Annotated[str, typer.Option(help="entropic, laplace or gaussian")]
-Seed = Annotated[int | None, typer.Option(help="makes the run repeatable")]
-Id = Annotated[str, typer.Option("--id", help="column that names each person")]
-Key = Annotated[Path, typer.Option(help="file with the secret of the draws, at least 16 bytes")]
-Context = Annotated[str, typer.Option(help="the decision that the draws are for, such as 2026-11")]
-Levels = Annotated[str, typer.Option(help="probabilities of the quantiles to write")]
+Link = Annotated[str, typer.Option(help="link family: entropic, laplace or gaussian")]
+Seed = Annotated[int | None, typer.Option(help="random seed, for a repeatable run")]
+Id = Annotated[str, typer.Option("--id", help="column with the id of each person")]
+Key = Annotated[Path, typer.Option(help="file with the secret key of the draws, at least 16 bytes")]
+Context = Annotated[
+    str, typer.Option(help="name of the decision; each context has its own draws, e.g. 2026-11")
+]
+Levels = Annotated[str, typer.Option(help="levels of the quantiles to write, comma-separated")]
 Moments = Annotated[
     bool,
     typer.Option(
         "--moments",
-        help="also write served_mean and served_std, which take long: see the docs, costs",
+        help="also write served_mean and served_std, which is slow (see the docs on costs)",
     ),
 ]
 OutTable = Annotated[
-    Path, typer.Option(help="csv or parquet file to write; or a new folder, for a folder of parts")
+    Path,
+    typer.Option(help="csv or parquet file to write, or a new folder if TABLE is a folder"),
 ]
 
 Workers = Annotated[
-    int | None, typer.Option(help="processes that share the parts of the table on this machine")
+    int | None,
+    typer.Option(help="number of local processes for a folder of parts"),
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(
-        help="address of a Dask scheduler whose workers do it, such as tcp://10.0.0.1:8786"
+        help="address of a Dask scheduler that runs the computation, such as tcp://10.0.0.1:8786"
     ),
 ]
 SkipBadParts = Annotated[
     bool,
-    typer.Option("--skip-bad-parts", help="go on without parts that cannot be used, and name them"),
+    typer.Option("--skip-bad-parts", help="skip parts that cannot be read, and list them"),
 ]
 
-# as in `RandomizedRegressor`, so that command and library train the same model
+# the same as in `RandomizedRegressor`, so that command and library train the same model
 DEFAULT_ALPHA = 0.1
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
 
 
 def check_seed(seed: int | None) -> None:
-    """Refuse a seed that no generator takes."""
-    # the range of NumPy's legacy generator, which scikit-learn uses
+    """Refuse a seed outside the range of NumPy's legacy generator, which scikit-learn uses."""
     if seed is not None and not 0 <= seed < 2**32:
         raise bad_input("--seed", f"lie between 0 and {2**32 - 1}", seed)

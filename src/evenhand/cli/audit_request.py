@@ -1,4 +1,4 @@
-"""Audit that the command is asked for, of a table in memory or in parts."""
+"""Audits requested by the command, of a table in memory or in parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evenhand.tables import Parts
 
 MOST_KEYS = 5
-"""Most pairs of context and key that a provenance lists."""
+"""Largest number of pairs of context and key listed in a provenance."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class Request:
     Parameters
     ----------
     subject : ModelSubject or ColumnSubject
-        The forecaster, or the columns of the table with forecasts.
+        The forecaster, or the columns of the table that contain forecasts.
     rows : Path
         The table.
     target : str
         Column with the outcomes.
     groups, features : str or None
-        Columns with commas between.
+        Comma-separated columns.
     id_column, cluster : str or None
-        Columns that name people.
+        Columns with ids of people.
     conditions : list of Condition
-        Of the gate: what they ask about is audited.
+        Conditions of the gate; their group sizes and levels are added to the audit.
     confidence, seed, name
         As in `evenhand.audit`.
     """
@@ -61,13 +61,12 @@ class Request:
 
     @property
     def texts(self) -> list[str]:
-        """Columns that are read as text."""
-        # as numbers, ids such as 007 would lose their zeros
+        """Columns to read as text; ids such as 007 would lose their zeros as numbers."""
         return [name for name in (self.id_column, self.cluster) if name]
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of `audit` and `audit_parts` alike."""
+        """Options shared by `audit` and `audit_parts`."""
         from evenhand import audits
 
         return {
@@ -79,18 +78,18 @@ class Request:
         }
 
     def asked(self, quantity: str, usual: Sequence[float] = ()) -> list[float]:
-        """Return the usual sizes or levels and those that conditions on a quantity ask about."""
-        # the size is the last argument of a group error; coverage has its level first
+        """Return the usual sizes or levels and those in conditions on a quantity, sorted."""
+        # the size is the last argument of group errors; coverage has its level first
         place = 0 if quantity == "coverage" else -1
         asked = {one.arguments[place] for one in self.conditions if one.quantity == quantity}
         return sorted({*usual, *asked})
 
     def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the columns that name groups, and those that groups are searched in."""
+        """Return the columns that define groups, and those in which groups are searched."""
         from evenhand.scale import searched_columns
 
         source = self.rows.name
-        # any column but the target may name groups
+        # any column except the target may define groups
         named = chosen_columns("--groups", self.groups, {self.target: "target"}, present, source)
         listed = {self.cluster: "cluster", self.id_column: "id", self.target: "target"}
         parts = {name: part for name, part in listed.items() if name is not None}
@@ -101,7 +100,7 @@ class Request:
 
 
 def audit_in_memory(request: Request) -> Audit:
-    """Audit a table that is read whole."""
+    """Audit a table that is read into memory."""
     from evenhand import audits, columns, tables
     from evenhand.columns import group_columns
 
@@ -118,7 +117,7 @@ def audit_in_memory(request: Request) -> Audit:
     masks = group_columns(data, named, source=source)
     subject, X = request.subject.of(data, source)
     with about(source), warnings.catch_warnings():
-        # given above, with the column's name
+        # `check_continuous` has warned above, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audits.audit(
             subject,
@@ -142,12 +141,12 @@ def audit_in_parts(
     sample_size: int | None,
     skip_bad: bool,
 ) -> Audit:
-    """Audit a table that is read a block at a time, in this process or on a cluster."""
+    """Audit a table that is read in blocks, in this process or on a cluster."""
     from evenhand import audits, scale, tables
 
     parts = tables.open_parts(request.rows, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
-    # the default stays with the function that takes the sample
+    # the default is that of the function that draws the sample
     size: dict[str, Any] = {} if sample_size is None else {"sample_size": sample_size}
     with scale.dask_client(scheduler, workers) as client:
         found = scale.audit_parts(
@@ -158,7 +157,7 @@ def audit_in_parts(
             features=searched,
             id_column=request.id_column,
             cluster=request.cluster,
-            # a block at a time is counted, so the levels must be known before the first
+            # blocks are counted one by one, so the levels must be known before the first
             levels=request.asked("coverage"),
             client=client,
             skip_bad=skip_bad,
@@ -175,7 +174,7 @@ def audit_in_parts(
 def _with_keys(
     found: Audit, request: Request, present: Iterable[str], tables: Iterable[pd.DataFrame]
 ) -> Audit:
-    """Name the contexts and keys of draws in the provenance of forecasts that evenhand wrote."""
+    """Record contexts and keys in the provenance, for forecasts written by evenhand."""
     from evenhand.draws import FINGERPRINT
     from evenhand.scale import ColumnSubject, has_sources
 
@@ -186,7 +185,7 @@ def _with_keys(
         for table in tables
         for pair in zip(*table[["context", "key"]].fillna("").to_numpy().T, strict=True)
     }
-    # columns of these names that hold something else are not ours
+    # columns of the same names with other content were not written by evenhand
     if not all(FINGERPRINT.fullmatch(str(key)) for _, key in pairs):
         return found
     listed = [f"context {str(context)!r} with key {key}" for context, key in sorted(pairs, key=str)]
@@ -199,5 +198,5 @@ def _readable_blocks(parts: Parts, i: int) -> Iterator[pd.DataFrame]:
     try:
         for _, block in parts.blocks(i, ["context", "key"]):
             yield block
-    except InputError:  # named already, and left out of the audit
+    except InputError:  # a skipped part, which was already reported
         return

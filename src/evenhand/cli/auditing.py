@@ -1,4 +1,4 @@
-"""Command that audits: `audit`."""
+"""Subcommand `audit`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError
 from evenhand.cli.arguments import Scheduler, SkipBadParts, Target, Workers, check_seed
 from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
 from evenhand.cli.options import check_apart
@@ -19,81 +19,94 @@ if TYPE_CHECKING:
 
 def audit(
     source: Annotated[
-        Path, typer.Argument(metavar="[MODEL] TABLE", help="model folder, or the table alone")
+        Path,
+        typer.Argument(
+            metavar="[MODEL] TABLE",
+            help="model folder written by fit, and the table; the table alone if it contains the"
+            " forecasts of another model",
+        ),
     ],
     target: Target,
     table: Annotated[
         Path | None, typer.Argument(show_default=False, metavar="", hidden=True)
     ] = None,
     mean: Annotated[
-        str | None, typer.Option(help="without a model: column with another model's means")
+        str | None,
+        typer.Option(help="without a model: column with predicted means"),
     ] = None,
     std: Annotated[
-        str | None, typer.Option(help="without a model: column with its standard deviations")
+        str | None,
+        typer.Option(help="without a model: column with predicted standard deviations"),
     ] = None,
     quantiles: Annotated[
         str | None,
         typer.Option(
-            help="without a model: columns with quantiles, such as q0.05,q0.5,q0.95, or just q"
+            help="without a model: columns with predicted quantiles, such as q0.05,q0.5,q0.95, or"
+            " their common prefix q"
         ),
     ] = None,
     samples: Annotated[
         str | None,
-        typer.Option(help="without a model: columns with samples, or what their names begin with"),
+        typer.Option(
+            help="without a model: columns with samples of the predicted distribution, or their"
+            " common prefix"
+        ),
     ] = None,
     sort_quantiles: Annotated[
         bool,
         typer.Option(
             "--sort-quantiles",
-            help="sort the quantiles of rows where they cross, instead of refusing",
+            help="sort quantiles that cross in a row, instead of refusing the table",
         ),
     ] = False,
     groups: Annotated[
         str | None,
-        typer.Option(
-            help="columns that name groups, known before the outcome, with commas between"
-        ),
+        typer.Option(help="columns that define groups, known before the outcome, comma-separated"),
     ] = None,
     features: Annotated[
         str | None,
         typer.Option(
             help=(
-                "columns that groups are searched in, known before the outcome; by default the"
-                " model's, or all others"
+                "columns in which groups are searched, known before the outcome, comma-separated;"
+                " by default the features of the model, or all other columns"
             )
         ),
     ] = None,
     id_column: Annotated[
         str | None,
-        typer.Option("--id", help="column that names each person; repeated ids are refused"),
+        typer.Option("--id", help="column with the unique id of each person"),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="column that names people who have several rows; one row of each is audited"
+            help="column with the ids of people who have several rows; one row per person is"
+            " audited"
         ),
     ] = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             help=(
-                'exit with code 1 if this holds, such as "certified_group_error(0.2) > 0.3"; may be'
-                " repeated"
+                "exit with code 1 if this condition is true, such as"
+                ' "certified_group_error(0.2) > 0.3"; may be repeated'
             )
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="of what is proven")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="confidence of the certificate and other bounds")
+    ] = 0.95,
     out: Annotated[
-        Path | None, typer.Option(help="report.html or audit.json file to write")
+        Path | None,
+        typer.Option(help="file to write: an .html report, or .json"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False,
-    seed: Annotated[int, typer.Option(help="of the draws, the bands and the searches")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the draws, the bands and the searches")] = 0,
     sample_size: Annotated[
         int | None,
         typer.Option(
             help=(
-                "of a folder of parts: rows chosen at random that are searched and scored; 100,000"
-                " by default"
+                "for a folder of parts: number of random rows that are searched and scored;"
+                " 100,000 by default"
             )
         ),
     ] = None,
@@ -101,15 +114,15 @@ def audit(
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
 ) -> None:
-    """Audit a model on rows that it was not trained on, or the forecasts of another model."""
+    """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
     from evenhand import audits, scale, tables
     from evenhand._validate import check_fraction
 
     check_seed(seed)
     check_fraction("--confidence", confidence)
-    # all options are checked before any table is read: large ones take minutes
+    # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
-    # typer has no optional first argument: a single path is the table, not the model
+    # typer has no optional first argument: a single path is the table
     rows = source if table is None else table
     if out is not None:
         check_apart(out, {"the table": rows, "the model": None if table is None else source})
@@ -136,7 +149,9 @@ def audit(
         )
     elif any(in_parts.values()):
         option = next(option for option, is_given in in_parts.items() if is_given)
-        raise bad_input(option, "be left out here", rows, "it is for a folder of parts")
+        raise InputError(
+            f"{option} applies only to a folder of parts, but {rows} is a file; leave it out"
+        )
     else:
         found = audit_in_memory(request)
     found = audits.with_sources(
@@ -148,20 +163,22 @@ def audit(
 def _subject(
     source: Path, columns: ColumnSubject, *, has_model: bool
 ) -> ModelSubject | ColumnSubject:
-    """Return what is audited: the model of a folder, or columns of the table."""
+    """Return the audited forecaster: the model in a folder, or columns of the table."""
     from evenhand import scale, store
 
     given = list(columns.named)
-    # an option without effect is refused: whoever gave it expects another result
+    # an option without effect is refused, because its user expects an effect
     if columns.sort_quantiles and columns.quantiles is None:
-        raise bad_input(
-            "--sort-quantiles", "come with --quantiles", "none", "leave it out, or name the columns"
+        raise InputError(
+            "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
         )
     if not has_model and not given:
-        remedy = "--mean and --std, --quantiles or --samples columns of the table"
-        raise InputError(f"{source}: give a model folder before the table, or {remedy}")
+        raise InputError(
+            f"{source}: no forecasts to audit; give a model folder before the table, or columns of"
+            " the table: --mean and --std, --quantiles or --samples"
+        )
     if has_model and given:
         raise InputError(
-            f"--{given[0]} is for tables without a model; leave it out, or leave the model out"
+            f"--{given[0]} and a model folder exclude each other; leave one of them out"
         )
     return scale.ModelSubject(store.load(source)) if has_model else columns

@@ -1,7 +1,7 @@
-"""The command `evenhand`: parses, calls one thing below, prints.
+"""The command `evenhand` with its subcommands.
 
-Results go to standard output, messages to standard error. Exit codes: see `EXIT_CODES`. A gate has
-the code of its verdict whatever becomes of the streams.
+Results go to standard output, messages to standard error. Exit codes: see `EXIT_CODES`. A gate
+exits with the code of its verdict even if the output could not be written.
 """
 
 from __future__ import annotations
@@ -11,17 +11,34 @@ import warnings
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from evenhand._escape import single_line
 from evenhand._version import __version__
 from evenhand.cli.auditing import audit
 from evenhand.cli.experiments import demo, reproduce
 from evenhand.cli.fitting import fit
-from evenhand.cli.messages import code_of, end_with, show, stopped_by_signals, warn
+from evenhand.cli.messages import (
+    BAD_INPUT,
+    code_of,
+    end_with,
+    fail,
+    show,
+    stopped_by_signals,
+    usage_message,
+    warn,
+)
 from evenhand.cli.options import refuse_blank
 from evenhand.cli.serving import predict, randomize
 from evenhand.cli.streams import safe_streams
+
+
+class Command(TyperCommand):
+    """Subcommand whose usage line names arguments plainly: `evenhand audit [MODEL] TABLE`."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line, without typer's braces and hidden arguments."""
+        pieces = [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        return [piece for piece in pieces if piece != "[]"]
 
 
 class Commands(TyperGroup):
@@ -31,37 +48,31 @@ class Commands(TyperGroup):
     """
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was chosen."""
+        """Run the chosen command."""
         try:
             return super().invoke(ctx)
         except (EOFError, OSError, KeyboardInterrupt) as error:
             end_with(error)
-        except Exception as error:
-            # typer's errors name arguments, such as file names, which may hold control characters
-            if isinstance(getattr(error, "message", None), str):
-                error.message = single_line(error.message)  # type: ignore[attr-defined]
-            raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Choose the command by the first argument; refuse values that are empty."""
+        """Choose the command by the first argument, and refuse empty values."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            # flags take no value: what follows one is an argument
+            # flags take no value: the next argument is not theirs
             flags = [one for one in command.params if getattr(one, "is_flag", False)]
             refuse_blank(rest, {option for one in flags for option in one.opts})
         return name, command, rest
 
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a --fail-if condition holds, 2 bad input or a condition that cannot be"
-    " judged, 70 a fault of evenhand, 74 results that cannot be written to standard output, 130"
+    "Exit codes: 0 success, 1 a --fail-if condition is true, 2 bad input or a condition that cannot"
+    " be evaluated, 70 internal error, 74 results could not be written to standard output, 130"
     " interrupted, 143 terminated (129 by SIGHUP)."
 )
 
 app = typer.Typer(
     cls=Commands,
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Forecasts that are calibrated for each person, not only on average.",
     epilog=EXIT_CODES,
@@ -86,27 +97,33 @@ def _options(
     pass
 
 
-# in the order of the help
+# the order of the help
 for command in (demo, fit, predict, randomize, audit, reproduce):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def main() -> None:
-    """Run the command; whatever ends it early is one line and an exit code of its own."""
+    """Run the command; errors are printed as one line and have their own exit codes."""
     warnings.showwarning = warn
-    # pyarrow prints a traceback beside the error that it raises
+    # pyarrow prints a traceback in addition to the error that it raises
     sys.unraisablehook = lambda raised: None
     with safe_streams() as out:
         try:
             _run()
         except SystemExit as end:
-            # only here is it known whether the results were written
+            # only here it is known whether the results were written
             raise SystemExit(code_of(end, out)) from None
 
 
 def _run() -> None:
     try:
         with stopped_by_signals():
-            app()
+            if len(sys.argv) == 1:
+                app(["--help"], prog_name="evenhand", standalone_mode=False)
+                raise SystemExit(BAD_INPUT)
+            raise SystemExit(app(prog_name="evenhand", standalone_mode=False) or 0)
     except (Exception, KeyboardInterrupt) as error:
+        # usage errors of typer, which it would print in a box of several lines
+        if hasattr(error, "format_message"):
+            fail(usage_message(error))
         end_with(error)

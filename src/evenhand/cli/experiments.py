@@ -1,4 +1,4 @@
-"""Commands that need no table: `demo` and `reproduce`."""
+"""Subcommands without a table of the user: `demo` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError
 from evenhand.cli.arguments import check_seed
 from evenhand.cli.messages import say, show
 from evenhand.cli.options import check_not_among, folder_to_write
@@ -16,9 +16,9 @@ from evenhand.cli.reports import command_line
 
 def demo(
     out: Annotated[Path, typer.Option(help="folder to write to")] = Path("evenhand-demo"),
-    seed: Annotated[int, typer.Option(help="of the split, the training and the draws")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the split, the training and the draws")] = 0,
 ) -> None:
-    """Train, audit and save on a real table that is bundled, end to end."""
+    """Train, certify, audit and save a model of the bundled diabetes data."""
     from evenhand.demo import run
 
     check_seed(seed)
@@ -28,50 +28,56 @@ def demo(
 def reproduce(
     name: Annotated[str, typer.Argument(help="toy, crime or credit", metavar="STUDY")],
     out: Annotated[
-        Path, typer.Option(help="folder to write to; a stopped run goes on from what lies there")
+        Path, typer.Option(help="folder to write to; an interrupted run resumes from its files")
     ],
     data: Annotated[
         Path | None,
         typer.Option(
             help=(
-                "crime: communities.data, where it cannot be fetched; credit: the training file"
-                " from Kaggle"
+                "crime: the file communities.data, if it cannot be downloaded; credit: the training"
+                " file from Kaggle"
             )
         ),
     ] = None,
     splits: Annotated[
         int | None,
-        typer.Option(help="crime: random splits, 10 by default; credit: roll-outs, 8 by default"),
+        typer.Option(
+            help="crime: number of random splits, 10 by default; credit: number of roll-outs, 8 by"
+            " default"
+        ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="crime, credit: computed at the same time, 2 by default")
+        int | None,
+        typer.Option(help="crime, credit: splits or roll-outs run in parallel, 2 by default"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="of the first split or roll-out, or of the task")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="seed of the first split or roll-out (toy: of the whole study)")
+    ] = 0,
 ) -> None:
-    """Rerun an experiment of the paper, with figures, tables and a verdict on each claim."""
+    """Rerun an experiment of the paper; write figures, tables and a verdict on each claim."""
     from evenhand._validate import check_choice, check_count
     from evenhand.studies import check_folder, run_credit, run_crime, run_toy
 
     check_choice("STUDY", name, ("toy", "crime", "credit"))
     check_seed(seed)
     given = {"data": data, "splits": splits, "jobs": jobs}
-    # defaults differ between studies and stay with them
+    # defaults differ between studies, which define them
     options: dict[str, Any] = {
         option: value for option, value in given.items() if value is not None
     }
     if name == "toy" and options:
         raise InputError(
-            f"--{next(iter(options))} belongs to crime and credit: the toy makes its data, in one"
-            " piece"
+            f"--{next(iter(options))} applies only to crime and credit, as toy simulates its data"
+            " in one run; leave it out"
         )
     for option in ("splits", "jobs"):
         if option in options:
             check_count(f"--{option}", options[option])
     if data is not None and not data.is_file():
-        raise bad_input("--data", f"be the data file of {name}", data)
+        raise InputError(f"--data {data} is not a file; pass the data file of the {name} study")
     out = folder_to_write(out)
     check_not_among("--data", data, out)
-    # a stopped run goes on from its folder, which must not be that of another study
+    # runs resume from their folder, which must not belong to another study
     check_folder(out, name)
     if name == "toy":
         show(run_toy(out, seed, say))

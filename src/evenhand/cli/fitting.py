@@ -1,4 +1,4 @@
-"""Command that trains: `fit`, with what is certified in the same step."""
+"""Subcommand `fit`: training and, with `--max-group-error`, certification."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from evenhand._validate import (
     Floats,
     InputError,
     about,
-    bad_input,
     check_column,
 )
 from evenhand.cli.arguments import DEFAULT_ALPHA, Link, Seed, Table, Target, check_seed
@@ -35,37 +34,46 @@ def fit(
     target: Target,
     out: Annotated[Path, typer.Option(help="model folder to write")],
     alpha: Annotated[
-        float | None, typer.Option(help="weight of sharpness, up to 1; 0.1 by default")
+        float | None,
+        typer.Option(help="weight of sharpness, 0 < alpha <= 1; 0.1 by default"),
     ] = None,
     max_group_error: Annotated[
         float | None,
         typer.Option(
-            help="instead of --alpha: the least randomization that is certified for this error"
+            help="instead of --alpha: choose the least randomization that is certified to have at"
+            " most this group error"
         ),
     ] = None,
     group_mass: Annotated[
         float | None,
-        typer.Option(help="least share of people in a group that is certified; 0.2 by default"),
+        typer.Option(
+            help="with --max-group-error: smallest certified group size, as a share of people;"
+            " 0.2 by default"
+        ),
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(help="of what is certified; 0.95 by default")
+        float | None,
+        typer.Option(help="with --max-group-error: confidence of the certificate; 0.95 by default"),
     ] = None,
     link: Link = "entropic",
     id_column: Annotated[
         str | None,
         typer.Option(
-            "--id", help="column that names each person, not a feature; repeated ids are refused"
+            "--id", help="column with the unique id of each person; it is not used as a feature"
         ),
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(help="column that names people who have several rows, not a feature"),
+        typer.Option(
+            help="column with the ids of people who have several rows; it is not used as a feature"
+        ),
     ] = None,
     drop: Annotated[
-        str | None, typer.Option(help="other columns that are not features, with commas between")
+        str | None,
+        typer.Option(help="other columns not to use as features, comma-separated"),
     ] = None,
     seed: Seed = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    device: Annotated[str, typer.Option(help="device for training: auto, cpu or cuda")] = "auto",
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder."""
     from evenhand import columns, store, tables
@@ -74,31 +82,34 @@ def fit(
     from evenhand.links import make_link
 
     if alpha is not None and max_group_error is not None:
-        raise InputError("--alpha and --max-group-error exclude each other; give one of them")
+        raise InputError("--alpha and --max-group-error exclude each other; use one of them")
     for option, value in (("--group-mass", group_mass), ("--confidence", confidence)):
         if value is not None and max_group_error is None:
-            raise bad_input(option, "be left out here", value, "it belongs to --max-group-error")
+            raise InputError(
+                f"{option} {value} has no effect without --max-group-error; add it, or leave"
+                f" {option} out"
+            )
     chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
-    # refuses a bad link or alpha now and not after the training
+    # checks link and alpha before the training
     make_link(link, chosen_alpha)
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     check_seed(seed)
     check_apart(out, {"the table": table})
     out = folder_to_write(out)
-    # training takes minutes: a folder that cannot be written is refused before
+    # training takes minutes: the output folder is checked before
     store.check_folder(out)
     check_model_folder(out)
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
     y = tables.number_column(data, target, source=table.name)
     people = people_of(data, id_column, cluster, table.name)
-    # names of people are no features: a model could learn them by heart
+    # ids are not features: a model could memorize people
     unused = [target, *named, *listed_names("--drop", drop)]
     X = _features(data, unused, table.name)
     for remark in [*remarks, *features_like_names(X)]:
         say(f"warning: {table.name}: {remark}")
     check_continuous(y, name=f"{table.name}: column {target!r}")
-    # the check above has warned of discrete outcomes, with the name of the column
+    # the check above has already warned of discrete outcomes, with the name of the column
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
     if max_group_error is not None:
         asked = {
@@ -116,30 +127,33 @@ def fit(
         )
         model.fit(X, y)
     store.save(model, out)
-    say(f"trained on {len(X):,} rows and {X.shape[1]} columns; the model is in {out}")
+    say(f"trained on {len(X):,} rows and {X.shape[1]} columns; model written to {out}")
     say(
-        "no report: no rows were held out for an audit; evenhand audit takes others,"
-        " --max-group-error holds out some"
+        "no report was written because no rows were held out: run evenhand audit on other rows, or"
+        " fit with --max-group-error, which holds out rows"
     )
 
 
 def _features(data: pd.DataFrame, unused: list[str], source: str) -> pd.DataFrame:
-    """Return the columns that are left as features."""
+    """Return the remaining columns as features."""
     X = data.drop(columns=[check_column(name, data.columns, source) for name in unused])
     if X.shape[1] == 0:
-        raise InputError(f"{source}: no columns are left as features")
+        raise InputError(
+            f"{source}: no columns are left as features besides {', '.join(map(repr, unused))}; add"
+            " features to the table"
+        )
     return X
 
 
 def features_like_names(X: pd.DataFrame) -> list[str]:
-    """Return remarks on features that are most likely names of rows: other text in every row."""
+    """Return warnings about text features with a different value in every row, probably ids."""
     from evenhand._validate import MIN_DISTINCT
     from evenhand.tables import is_text
 
-    # numbers that differ in every row are ordinary features, and so is text of a few rows
+    # distinct numbers are ordinary features, and so is text in tables of a few rows
     return [
-        f"column {name!r} has another text in every row and is used as a feature; "
-        "if it names people, give it as --id, otherwise leave it out with --drop"
+        f"column {name!r} is used as a feature but has a different text in every row; if it"
+        " identifies people, pass it as --id, otherwise exclude it with --drop"
         for name, values in X.items()
         if len(X) >= MIN_DISTINCT and is_text(values) and values.nunique() == len(X)
     ]
@@ -147,22 +161,22 @@ def features_like_names(X: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Training:
-    """What a model is fitted on.
+    """Training table of a model and its options.
 
     Parameters
     ----------
     base : estimator
-        The deterministic base.
+        The deterministic base model.
     X : DataFrame
         Features.
     y : ndarray of shape (n,)
         Outcomes.
     table : Path
-        The file they are from.
+        The file of the table.
     target : str
         Column with the outcomes.
     seed : int or None
-        Of the split, the training and the audit.
+        Seed of the split, the training and the audit.
     """
 
     base: Any
@@ -176,15 +190,14 @@ class Training:
 def fit_certified(
     training: Training, people: list[str] | None, asked: dict[str, Any], out: Path
 ) -> None:
-    """Fit, take the least randomization that is certified, and save it all in one step.
+    """Fit a model with the least certified randomization; save model, certificate and report.
 
-    Saved are model, certificate and report. `asked` are the options of `evenhand.randomize`.
+    `asked` are options of `evenhand.randomize`; None stands for its default.
     """
     from evenhand import selection, store
     from evenhand.audits import with_people
 
     X = training.X
-    # options that were not given keep the defaults of `evenhand.randomize`
     given = {name: value for name, value in asked.items() if value is not None}
     with about(training.table.name):
         chosen = selection.randomize(
@@ -195,37 +208,37 @@ def fit_certified(
             random_state=training.seed,
             **given,
         )
-    # packed once: certificate and report name the hash of the files that are written
+    # packed once, so that certificate and report contain the hash of the written files
     packed = store.pack(chosen.model)
     certificate = certificate_of(chosen, people)
     page = None
     try:
         found = _audit_of_fit(chosen, training, out.name, packed.sha256)
         page = (found if people is None else with_people(found, people)).to_html().encode()
-        last = f"the audit of those people is in {out / store.REPORT}"
+        last = f"audit of the certifying people written to {out / store.REPORT}"
     except InputError as refusal:
-        # fewer rows may be unfit for an audit, as where many outcomes are the same
-        last = f"no report: {refusal}"
+        # the certifying rows may be unfit for an audit, for example with many equal outcomes
+        last = f"no report was written: {refusal}"
     finally:
-        # training took long: a fault of the audit does not lose the model
+        # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, certificate, page)
     show(chosen.summary())
-    learned = f"learned from {chosen.n_learning:,} rows and {X.shape[1]} columns"
+    trained = f"trained on {chosen.n_learning:,} rows and {X.shape[1]} columns"
     say(
-        f"{learned}, certified on {chosen.n_certifying:,} other people; the model and"
-        f" certificate.json are in {out}"
+        f"{trained}, certified on {chosen.n_certifying:,} other people; model and certificate.json"
+        f" written to {out}"
     )
     say(last)
 
 
 def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str) -> Audit:
-    """Audit the model on the rows that it is certified on, which it has not learned from."""
+    """Audit the model on its certifying rows, which were held out from training."""
     from evenhand.audits import audit, with_sources
     from evenhand.tables import take_rows
 
     held = chosen.certifying
     with warnings.catch_warnings():
-        # given for the whole table
+        # `fit` has warned about the whole table
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audit(
             chosen.model,
@@ -236,7 +249,7 @@ def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str)
             name=name,
             target_name=training.target,
         )
-    # alpha was chosen on these same rows, which the report has to state
+    # the report must mention that alpha was chosen on these rows
     found = chosen.audited(found)
     return with_sources(
         found,
@@ -249,12 +262,12 @@ def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str)
 
 
 def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
-    """Return what was certified, and on whom: a number and a salted hash, which identify nobody."""
+    """Return the certificate as JSON values; people are recorded by a salted hash only."""
     from evenhand import store
     from evenhand._version import __version__
 
     rows = chosen.certifying
-    # rows are counted from 1 in everything that people read
+    # rows are counted from 1 in all output
     if people is None:
         on = store.people_record((rows + 1).tolist(), "rows")
     else:

@@ -1,4 +1,4 @@
-"""Messages of the command, and how it ends."""
+"""Messages and exit codes of the command."""
 
 from __future__ import annotations
 
@@ -19,17 +19,14 @@ BAD_INPUT = 2
 FAULT = 70
 UNWRITTEN = 74
 INTERRUPTED = 130
-"""Exit codes: 1, which Python gives to any error, is left to gates; a signal that asks to stop
-has 128 + its number."""
+"""Exit codes. 1, Python's code of any error, is reserved for gates; termination by a signal has
+128 + its number."""
 
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal that asks to stop.
-
-    Everything that cleans up after an interrupt from the keyboard does so here too.
-    """
+    """Termination by a signal, with the same clean-up as an interrupt from the keyboard."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -37,55 +34,63 @@ class Terminated(KeyboardInterrupt):
 
 
 class Verdict(SystemExit):
-    """Decision of a gate; the exit code is 0 or 1 whatever becomes of the output."""
+    """Decision of a gate: exit code 0 or 1, even if the output could not be written."""
 
 
 def end_with(error: BaseException) -> NoReturn:
-    """Print in one line what ended a command, and end with the exit code of its kind."""
+    """Print the error that ended a command in one line, and exit with the code of its kind."""
     if isinstance(error, Terminated):
         fail("terminated", error.code)
     if isinstance(error, KeyboardInterrupt):
         fail("interrupted", INTERRUPTED)
     if isinstance(error, InputError | MissingExtraError):
         fail(str(error))
-    # the table is the largest thing in memory, and parts of one are read a block at a time
+    # the table is usually the largest object in memory; a table in parts is read in blocks
     if isinstance(error, MemoryError):
         fail(
-            "not enough memory; write the table as a folder of parquet parts, which is read a block"
-            " at a time"
+            "not enough memory for the table; write it as a folder of parquet parts, which is read"
+            " in blocks"
         )
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}")
-    # torch raises plain errors for a missing device; to import its classes here would load it
-    if isinstance(error, RuntimeError | AssertionError) and "CUDA" in str(error):
+    # looked up in a loaded torch: an import would load it for every error
+    device_error = getattr(sys.modules.get("torch"), "AcceleratorError", None)
+    if device_error is not None and isinstance(error, device_error):
         reason = str(error).partition(". ")[0].splitlines()[0]
-        fail(f"the CUDA device cannot be used ({reason}); train with --device cpu")
-    # whatever comes here is our fault: a user needs one line, a developer the traceback
+        fail(f"the CUDA device failed ({reason}); train with --device cpu")
+    # all other errors are bugs: users get one line, developers the traceback
     if os.environ.get("EVENHAND_DEBUG"):
         traceback.print_exception(error)
     what = ": ".join(part for part in (type(error).__name__, str(error)) if part)
-    blame = (
-        "this is a fault of evenhand, not of your data; run with EVENHAND_DEBUG=1 for the traceback"
+    remedy = (
+        "this is a bug of evenhand, not a problem of your data; run with EVENHAND_DEBUG=1 for the"
+        " traceback"
     )
-    fail(f"{what}; {blame}", FAULT)
+    fail(f"{what}; {remedy}", FAULT)
+
+
+def usage_message(error: Any) -> str:
+    """Return the message of a usage error of typer as one line that names the help to read."""
+    text = error.format_message().rstrip(".")
+    place = f"; see {error.ctx.command_path} --help" if error.ctx is not None else ""
+    return f"{text[:1].lower()}{text[1:]}{place}"
 
 
 def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
-    """Print an error and end with an exit code."""
+    """Print an error and exit with a code."""
     say(f"error: {message}")
     raise SystemExit(code)
 
 
 def warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Print a warning of ours; those of libraries are for programmers."""
-    # a reader of the command is helped by what, not by which line of which file
+    """Print a user warning without its place in the code; other warnings are for programmers."""
     if issubclass(category, UserWarning):
         say(f"warning: {message}")
 
 
 def say(message: str) -> None:
-    """Write a message on one line, whatever the values in it hold."""
+    """Write a message to standard error on one line; control characters are escaped."""
     print(single_line(message), file=sys.stderr, flush=True)
 
 
@@ -97,9 +102,9 @@ def show(text: str) -> None:
 def code_of(end: SystemExit, out: Safe) -> int:
     """Return the exit code; print an error if results could not be written to standard output.
 
-    A reader that has seen enough, as `head` does, is no error.
+    A reader that closes the pipe early, such as `head`, is not an error.
     """
-    # a full disk may show up only now
+    # a full disk may be noticed only here
     out.flush()
     code = int(end.code or 0)
     lost = next((error for error in out.losses if error.errno != errno.EPIPE), None)
@@ -113,14 +118,14 @@ def code_of(end: SystemExit, out: Safe) -> int:
 def stopped_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP raise `Terminated` while the block runs.
 
-    One that is ignored, as by nohup, stays so.
+    A signal that is ignored, for example by nohup, stays ignored.
     """
     # without handlers a signal would end the process before temporary files are removed
     before = {number: signal.getsignal(number) for number in STOPPING}
     caught = [number for number, handler in before.items() if handler is signal.SIG_DFL]
 
     def stop(number: int, frame: Any) -> NoReturn:
-        # a second one must not stop the cleaning up
+        # a second signal must not interrupt the clean-up
         for one in caught:
             signal.signal(one, signal.SIG_IGN)
         raise Terminated(number)
@@ -131,6 +136,6 @@ def stopped_by_signals() -> Iterator[None]:
         yield
     finally:
         for number in caught:
-            # else the process is about to end, with the code of the first one
+            # otherwise the process is about to exit with the code of the first signal
             if signal.getsignal(number) is stop:
                 signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Results of audits: reports, JSON and the exit code of a gate."""
+"""Output of audits: report, text or JSON, and the exit code of a gate."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ if TYPE_CHECKING:
 
 
 def command_line() -> str:
-    """Return the command as it can be typed again."""
-    # not the path of the interpreter: a report is read on other machines
+    """Return the command line, ready to be run again."""
+    # without the path of the interpreter, because reports are read on other machines
     return shlex.join(["evenhand", *sys.argv[1:]])
 
 
 def report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:
-    """Write and print an audit, then judge the conditions.
+    """Write and print an audit, then evaluate the conditions.
 
-    Raises Verdict if all can be judged, with exit code 1 if one of them holds; InputError if one
-    cannot, in which case the report is there all the same.
+    Raises Verdict, with exit code 1 if a condition is true, or InputError if a condition cannot be
+    evaluated. The report is written in either case.
     """
-    # first the file, then the text, then the verdict: a gate that fails leaves its report
+    # file and text come first, so that a failed gate leaves its report
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
-        say(f"the audit is in {out}")
+        say(f"audit written to {out}")
     show(found.to_json() if as_json else found.summary())
     if conditions:
         judge(found, conditions)
 
 
 def judge(found: Audit, conditions: list[Condition]) -> NoReturn:
-    """Name the conditions that hold, and those that cannot be judged."""
-    unjudged: list[InputError] = []
+    """Print conditions that are true and conditions that cannot be evaluated, and exit."""
+    refusals: list[InputError] = []
     n_failed = 0
-    # every condition is judged before the command ends, so that one run names all that hold
+    # all conditions are evaluated, so that one run prints all failures
     for condition in conditions:
         try:
             value = condition.value(found)
         except InputError as error:
-            unjudged.append(error)
+            refusals.append(error)
             continue
         if condition.is_met_by(value):
-            # in full: rounded it could read as the limit that it is beyond
-            say(f"failed: {condition.text} holds, the value is {value:.10g}")
+            # with all digits: a rounded value could equal the limit that it exceeds
+            say(f"failed: {condition.text} is true, the value is {value:.10g}")
             n_failed += 1
-    for refusal in unjudged[:-1]:
+    for refusal in refusals[:-1]:
         say(f"error: {refusal}")
-    # a condition that cannot be judged is bad input, not a passed gate
-    if unjudged:
-        raise unjudged[-1]
+    # a condition that cannot be evaluated is bad input, not a passed gate
+    if refusals:
+        raise refusals[-1]
     raise Verdict(1 if n_failed else 0)

@@ -1,4 +1,4 @@
-"""Commands that forecast: `predict` and `randomize`."""
+"""Subcommands that write forecasts: `predict` and `randomize`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="model folder")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model folder written by fit")],
     table: Table,
     id_column: Id,
     key_file: Key,
@@ -46,9 +46,9 @@ def predict(
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
 ) -> None:
-    """Forecast each person of a table.
+    """Write randomized forecasts for the people in a table.
 
-    A person's draw is a keyed hash of the id, the same every time.
+    Each person's draw is a keyed hash of the id, so repeated runs give the same forecasts.
     """
     from evenhand import scale, store
 
@@ -60,8 +60,8 @@ def predict(
 
 def randomize(
     table: Table,
-    mean: Annotated[str, typer.Option(help="column with the means")],
-    std: Annotated[str, typer.Option(help="column with the standard deviations")],
+    mean: Annotated[str, typer.Option(help="column with the predicted means")],
+    std: Annotated[str, typer.Option(help="column with the predicted standard deviations")],
     id_column: Id,
     key_file: Key,
     out: OutTable,
@@ -74,7 +74,7 @@ def randomize(
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
 ) -> None:
-    """Randomize the forecasts of another model, given as columns of a table."""
+    """Randomize normal forecasts of another model, given as columns of a table."""
     from evenhand import scale
     from evenhand.links import make_link
 
@@ -88,8 +88,8 @@ def randomize(
 def _serving_options(
     id_column: str, key_file: Path, context: str, levels: str, moments: bool, skip_bad: bool
 ) -> dict[str, Any]:
-    """Return the options that `predict` and `randomize` have in common, checked."""
-    # the context stands in each row of the result, and is part of what draws are hashed from
+    """Return the checked options shared by `predict` and `randomize`."""
+    # the context is written in each row, and draws are hashed from it
     if not context.isprintable():
         raise bad_input("--context", "be printable text", ascii(context))
     return {
@@ -108,13 +108,12 @@ def _parse_levels(listed: str) -> list[float]:
     try:
         levels = [float(level) for level in names]
     except ValueError as error:
-        raise bad_input("--levels", "be numbers with commas between", repr(listed)) from error
-    # in rising order, so that the columns of the result are
+        raise bad_input("--levels", "be comma-separated numbers", repr(listed)) from error
+    # increasing, because columns are written in this order
     if not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
         remedy = "give a fraction: 0.9, not 90"
-        raise bad_input(
-            "--levels", "increase and lie strictly between 0 and 1", repr(listed), remedy
-        )
+        rule = "be increasing and strictly between 0 and 1"
+        raise bad_input("--levels", rule, repr(listed), remedy)
     return levels
 
 
@@ -127,23 +126,22 @@ def _serve(
     scheduler: str | None,
     noun: str,
 ) -> None:
-    """Write the forecasts of a table, and print what was written and which ids share a draw."""
+    """Write the forecasts of a table; print a summary and warn of repeated ids."""
     from evenhand import scale
 
     with scale.dask_client(scheduler, workers) as client:
         done = scale.forecast_parts(subject, table, out, client=client, **asked)
-    # a repeated id is no error here: one person may have several rows, and then one draw
+    # repeated ids are allowed: several rows of one person share the person's draw
     if done.repeated is not None:
         shared = done.repeated
-        others = f"; repeated ids in all: {shared.n_labels:,}" if shared.n_labels > 1 else ""
+        others = f"; {shared.n_labels:,} ids are repeated in total" if shared.n_labels > 1 else ""
         say(
-            f"warning: {shared.n_rows:,} rows share the id {shared.label!r} and so one draw, the"
-            f" first in {shared.where}{others}"
+            f"warning: {shared.n_rows:,} rows have the id {shared.label!r} and share one draw; the"
+            f" first is in {shared.where}{others}"
         )
     for line in done.unseen.lines():
         say(f"warning: {line}")
     for why in done.skipped.values():
-        say(f"warning: part left out: {why}")
-    verb = "is" if done.n_rows == 1 else "are"
-    # the fingerprint shows later which key made these draws, without showing the key
-    say(f"{count(done.n_rows, noun)} {verb} in {out}; the fingerprint of the key is {done.key}")
+        say(f"warning: part skipped: {why}")
+    # the fingerprint identifies the key of these draws without revealing it
+    say(f"{count(done.n_rows, noun)} written to {out}; fingerprint of the key: {done.key}")

@@ -1,4 +1,4 @@
-"""Standard streams of the command: any of them may be closed, full, or read only in part."""
+"""Standard streams of the command that tolerate closed pipes and full disks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import TextIO
 from evenhand._escape import visible
 
 LINE_ENDS = "\n\t"
-"""Characters of our own summaries that are no part of a value; those of values are escaped
-before."""
+"""Layout characters of summaries; in values they are already escaped."""
 
 
 class Tolerant(io.TextIOBase):
-    """A stream whose errors are kept in `losses` and not raised; after one, text goes nowhere."""
+    """A stream that stores errors in `losses` instead of raising them, and then discards text."""
 
     def __init__(self, stream: TextIO, losses: list[OSError]) -> None:
         self.losses = losses
@@ -28,7 +27,7 @@ class Tolerant(io.TextIOBase):
         return self._stream.encoding or "utf-8"
 
     def write(self, text: str) -> int:
-        # the lines of tables are more than some terminals can show
+        # some terminals cannot encode the line characters of tables
         shown = text.encode(self.encoding, "replace").decode(self.encoding)
         try:
             self._stream.write(shown)
@@ -52,9 +51,9 @@ class Tolerant(io.TextIOBase):
         return True
 
     def _lose(self, error: OSError) -> None:
-        """Note the error, and let Python's own flush at exit write to nowhere.
+        """Store the error, and redirect the stream to nowhere.
 
-        It would change the exit code.
+        Python's own flush at exit would otherwise fail and change the exit code.
         """
         self.losses.append(error)
         with suppress(OSError):
@@ -64,19 +63,19 @@ class Tolerant(io.TextIOBase):
 
 
 class Safe(Tolerant):
-    """A `Tolerant` stream that shows control characters as escapes.
+    """A `Tolerant` stream that escapes control characters.
 
-    Rich, which makes some itself, goes around that.
+    Rich, which writes control sequences itself, uses the inner stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, [])
-        # the name by which rich looks for it
+        # the attribute that rich looks up
         self.rich_proxied_file = Tolerant(stream, self.losses)
 
     def write(self, text: str) -> int:
         super().write(visible(text, LINE_ENDS))
-        # escapes make text longer; callers check that all they gave was taken
+        # escapes lengthen the text, but callers check that all their characters were written
         return len(text)
 
 
@@ -84,8 +83,8 @@ class Safe(Tolerant):
 def safe_streams() -> Iterator[Safe]:
     """Make both output streams `Safe` while the block runs, and yield standard output.
 
-    A stream that is closed is one that goes nowhere: else the next file that is opened would get
-    its number, and what is written to the stream would land in that file.
+    Closed streams are redirected to nowhere: otherwise the next opened file would get the
+    descriptor of the stream, and text written to the stream would end up in that file.
     """
     _open_closed()
     out = sys.stdout or _nowhere()
@@ -105,7 +104,7 @@ def _open_closed() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # the lowest number that is free is given
+            # open returns the lowest free descriptor
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 

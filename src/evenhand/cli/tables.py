@@ -1,10 +1,10 @@
-"""Columns of tables that options name, and the people of the rows."""
+"""Table columns named by options, and the labels of people."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evenhand._validate import bad_input, check_column
+from evenhand._validate import InputError, check_column
 from evenhand.cli.options import listed_names
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def people_of(
     data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str
 ) -> list[str] | None:
-    """Return labels of people, from --cluster or else from --id, which must not repeat."""
+    """Return labels of people, from --cluster or else from --id, whose values must be unique."""
     from evenhand import tables
     from evenhand._ids import id_text
 
@@ -24,24 +24,32 @@ def people_of(
     if column is None:
         return None
     labels = tables.id_column(data, column, source=source)
-    # bounds assume independent rows, and two rows of one person are not
+    # bounds assume independent rows, but two rows of one person are dependent
     if cluster is None:
         tables.refuse_repeated(labels, column, source=source)
-    # the same text that draws are hashed from: 1 and "1" are one person
+    # the text that draws are hashed from: 1 and "1" are the same person
     return [id_text(label) for label in labels]
 
 
 def chosen_columns(
     option: str, listed: str | None, parts: dict[str, str], present: Sequence[str], source: str
 ) -> list[str]:
-    """Return the columns that an option lists: present, each once, without those of `parts`."""
+    """Return the columns that an option lists, without duplicates.
+
+    They must be present, and must not be among `parts`: columns with another role, by their role.
+    """
     names = [
         check_column(name, present, source) for name in dict.fromkeys(listed_names(option, listed))
     ]
     for name in names:
         if name in parts:
-            # selecting by the outcome makes even the true distribution wrong
-            defined = "groups that outcomes define look wrong in any model"
-            remedy = defined if parts[name] == "target" else "it only names people"
-            raise bad_input(option, f"leave out the --{parts[name]} column", repr(name), remedy)
+            # in groups selected by outcome even the true distribution is miscalibrated
+            reason = (
+                "groups defined by the outcome are miscalibrated under any model"
+                if parts[name] == "target"
+                else "it only identifies people"
+            )
+            raise InputError(
+                f"{option} contains {name!r}, the --{parts[name]} column: {reason}; leave it out"
+            )
     return names

@@ -1,4 +1,4 @@
-"""Selection of the least randomization of a model that is certified."""
+"""Selection of the least randomization with a certified group error."""
 
 from evenhand.selection.choice import randomize
 from evenhand.selection.result import Selection

@@ -1,4 +1,4 @@
-"""Choice of the least randomization that is certified (method: proof, choosing a link)."""
+"""Selection of the least certified randomization (method: proof, choosing a link)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from evenhand._format import in_full
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
@@ -46,13 +47,13 @@ from evenhand.selection.rows import (
 from evenhand.tables import take_rows
 
 CERTIFY_SHARE = 0.3
-"""Share of the people that the certificate is made on."""
+"""Share of people held out for the certificate."""
 
 ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
-"""Of a path of trained networks, in the order in which they are tested."""
+"""Values of alpha for a path of trained networks, in the order of the tests."""
 
 
-@unreported()  # the rows are those that the table is split into
+@unreported()  # unseen values are not reported for a split of the same table
 def randomize(
     estimator: Any,
     X: Any,
@@ -70,25 +71,26 @@ def randomize(
     on_discrete: OnDiscrete = "raise",
     random_state: RandomState = None,
 ) -> Selection:
-    """Give a model the least randomization with which every group, named or not, is certified.
+    """Fit a model and choose the least randomization that certifies every group of a given size.
 
-    The rows are split: the model learns from one part, and on the other the largest `alpha` is
-    taken whose certificate meets the target. Around a deterministic model any link may be chosen on
-    the certifying rows, since one band bounds them all. Randomized models (`PAICRegressor`, or a
-    list of fitted ones) are tested in a fixed order, from the most randomized on, until one fails.
+    The rows are split: the model is trained on one part, and the other part selects the largest
+    `alpha` whose certificate meets the target. Around a deterministic model the link may be chosen
+    on the certifying rows, because one simultaneous band bounds all links. Randomized models
+    (`PAICRegressor`, or a list of fitted models) are tested in a fixed order, from the most
+    randomized on, until one fails.
 
-    A model that learns nothing here is certified on all rows: a fitted one that predicts its own
-    distribution, in a `FrozenEstimator`; a function; a list of such; fitted randomized forecasters.
-    It must not have seen these rows, or the certificate is false: that is your word, and nothing
-    here can check it.
+    Models that are not fitted here are certified on all rows: a fitted model that predicts a
+    distribution, in a `FrozenEstimator`; a function; a list of these; fitted randomized
+    forecasters. They must never have seen these rows, or the certificate is invalid; this cannot
+    be checked.
 
     Parameters
     ----------
     estimator : estimator, function or sequence of forecasters
-        A deterministic model of any kind that `RandomizedRegressor` takes, None for its default. Or
-        an unfitted `PAICRegressor`, of which a path of alphas is trained. Or fitted randomized
-        forecasters (`RandomizedRegressor`, `PAICRegressor`) in the order in which they are to be
-        tested; `[model]` for one.
+        A deterministic model of any kind that `RandomizedRegressor` accepts, None for its default.
+        Or an unfitted `PAICRegressor`, which is trained along a path of alphas. Or a list of fitted
+        randomized forecasters (`RandomizedRegressor`, `PAICRegressor`) in the order of the tests;
+        `[model]` for one.
     X : DataFrame or array-like of shape (n, n_features)
         Rows.
     y : array-like of shape (n,)
@@ -96,36 +98,36 @@ def randomize(
     max_group_error : float, default 0.3
         Largest W1 error that a group may have, between 0 and 1/2.
     group_mass : float, default 0.2
-        Least share of people in a group.
+        Smallest group size, as a share of the people.
     confidence : float, default 0.95
-        Probability that what is certified is true.
+        Confidence level of the certificate.
     link : {"entropic", "laplace", "gaussian"}, default "entropic"
         The family of links around a deterministic model.
     by : str, list of str or callable, optional
-        Groups for the deterministic alternative, as for `RecalibratedRegressor`; only where
-        something is learned.
+        Groups of the deterministic alternative, as for `RecalibratedRegressor`; only for models
+        that are fitted here.
     recalibrate : bool, default False
-        Whether a deterministic model is first recalibrated with PITs from the rows that it learns
-        on, cross-fitted; a model that is far off needs much randomization otherwise. The link goes
-        around the recalibrated model, and the price counts from it. A model that is not fitted
-        again is recalibrated on the learning rows, and certified on the others.
+        Whether a deterministic model is first recalibrated with cross-fitted PITs of the training
+        rows; a badly calibrated model needs much randomization otherwise. The link then wraps the
+        recalibrated model, and the price is relative to it. A model that is not refitted is
+        recalibrated on the training rows and certified on the others.
     alternative : bool, default True
-        Whether the deterministic alternative is made. Around a model that predicts its own
-        distribution it takes five more fits, for PITs on rows not learned from, unless
-        `recalibrate` asks for them anyway; around a plain regressor none.
+        Whether to fit the deterministic alternative. For a model that predicts a distribution it
+        takes five more fits, for out-of-fold PITs, unless `recalibrate` needs them anyway; for a
+        plain regressor none.
     certify_share : float, default 0.3
-        Share of the people that are kept for certifying, where something is learned.
+        Share of people held out for the certificate, if the model is fitted here.
     cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: no person is on both sides, and one row of each
-        certifies. Folds within the learning rows may part a person: residuals, and PITs for
-        mending, then look smaller than those of new people are, for which the randomization makes
-        up; the certificate holds all the same.
+        Labels of people who have several rows: no person is in both parts, and one row per person
+        certifies. Cross-fitting folds of the training rows may split a person's rows: residuals,
+        and PITs for recalibration, then look better than they are for new people, and more
+        randomization is needed. The certificate stays valid.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
-        of rows. All rows are looked at once, and the models inside do not look again; with "raise",
-        each side needs 20 rows, too.
+        What to do if the outcome is not continuous: fewer than 20 distinct values, or one value in
+        over 10% of rows. All rows are checked once, and inner models do not check again; with
+        "raise", each part needs at least 20 rows, too.
     random_state : int, generator or None
-        Of the split, the training and the draws.
+        Seed of the split, the training and the draws.
 
     Returns
     -------
@@ -134,8 +136,8 @@ def randomize(
     Raises
     ------
     InputError
-        If the input does not fit, the split leaves too few rows on a side, or the target cannot be
-        met on so few rows; the message names the rows needed.
+        If the inputs do not match, the split leaves too few rows in a part, or the target cannot be
+        met with so few rows; the message names the number of rows needed.
 
     Examples
     --------
@@ -153,7 +155,7 @@ def randomize(
     check_fraction("certify_share", certify_share)
     check_estimator(estimator)
     is_randomized = isinstance(estimator, PAICRegressor) or is_model_sequence(estimator)
-    # recalibration learns maps, which needs rows of its own
+    # recalibration fits maps, which needs training rows
     is_held_out = not recalibrate and is_prefit(estimator)
     check_options(link, by, recalibrate, alternative, is_randomized, is_held_out)
     outcomes = check_finite("y", y)
@@ -165,13 +167,13 @@ def randomize(
     check_continuous(outcomes, on_discrete=on_discrete)
     random = generator(random_state)
     share = None if is_held_out else certify_share
-    # each side must pass the check of continuous outcomes by itself
+    # each part must pass the check of continuous outcomes
     least = MIN_DISTINCT if on_discrete == "raise" else 1
     rows = split_rows(table, outcomes, cluster, share, least, random)
     if is_randomized:
         selection = fixed_sequence_test(estimator, rows, target, random)
         if isinstance(estimator, PAICRegressor):
-            # outcomes were checked here: the caller's setting counts for later fits
+            # outcomes were checked above; later fits use the caller's setting
             selection.model.set_params(on_discrete=on_discrete)
         return selection
     model, recalibrated = fit_model(
@@ -186,10 +188,10 @@ def randomize(
 def fixed_sequence_test(
     estimator: Any, rows: SplitRows, target: Target, random: np.random.Generator
 ) -> Selection:
-    """Test randomized models in a fixed order until the first that is not certified.
+    """Test randomized models in a fixed order until one is not certified.
 
-    The probability that a model passes whose group error is above the target is at most one minus
-    the confidence, however many are tested (fixed-sequence testing; method: proof).
+    The probability that a model with a group error above the target passes is at most one minus the
+    confidence, however many models are tested (fixed-sequence testing; method: proof).
     """
     if isinstance(estimator, PAICRegressor):
         params = estimator.get_params(deep=False) | {"on_discrete": "ignore"}
@@ -197,7 +199,7 @@ def fixed_sequence_test(
         with naming_the_split(rows):
             models: Sequence[Any] = type(estimator).path(*rows.learning(), ALPHAS, **params)
     else:
-        # the order is the caller's, fixed before these rows were seen
+        # the caller fixed the order before seeing these rows
         models = [thawed(model) for model in estimator]
     X, y = rows.certifying()
     passed: tuple[Any, PITCertificate] | None = None
@@ -205,8 +207,7 @@ def fixed_sequence_test(
         proof = _certify_model(model, X, y, target, random)
         if proof is None or proof.group_error(target.group_mass) > target.max_group_error:
             break
-        # the chain of tests proves the target of each model that passes, not the bound that it
-        # passes with
+        # the sequence of tests proves the target for each model that passes, not its own bound
         bounds = FixedSequenceCertificate(
             target.max_group_error,
             target.group_mass,
@@ -217,9 +218,9 @@ def fixed_sequence_test(
         passed = model, proof.accounting_for(bounds)
     if passed is None:
         raise InputError(
-            f"a group error of at most {target.max_group_error:g} is not certified for mass"
-            f" {target.group_mass:g} on {y.size:,} rows, not even for the most randomized of the"
-            " models: bring more rows, allow a larger error, or put a more randomized model first"
+            f"no model has a certified group error of at most {target.max_group_error:g} for groups"
+            f" of {in_full(target.group_mass)} of people with {y.size:,} rows, not even the first;"
+            " use more rows, allow a larger error, or put a more randomized model first"
         )
     return _selection_of_randomized(*passed, rows, target, random)
 
@@ -255,8 +256,8 @@ def _selection_of_randomized(
 def _certify_model(
     model: Any, X: Any, y: Floats, target: Target, random: np.random.Generator
 ) -> PITCertificate | None:
-    """What a model's PITs prove for the one mass that is asked; None if it takes no draw."""
-    # draws of its own for each model
+    """Certify a model at the target's group size; return None if it is not randomized."""
+    # each model has own draws
     draws = jittered(y.size, PIT_DRAWS, random)
     share = fresh((y.size, 1), random)
     step = spread_step(y)
@@ -264,7 +265,7 @@ def _certify_model(
     pit = np.empty_like(draws)
     for start in range(0, y.size, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, y.size))
-        # in blocks: a forecast over many draws takes memory for each
+        # in blocks: a forecast over many draws needs memory for each draw
         forecast = model.forecast(take_rows(X, block), draws[block])
         if not forecast.is_randomized:
             return None

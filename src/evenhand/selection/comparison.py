@@ -1,4 +1,4 @@
-"""Scores of forecasters on the certifying rows."""
+"""Scores of forecasters on certifying rows."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from evenhand.calibration import calibration_error, crps, log_score
 from evenhand.forecast import Forecast
 
 COMPARED_DRAWS = 2
-"""Draws per person whose CRPS and widths are compared."""
+"""Draws per person in the comparison of CRPS and interval widths."""
 
 COMPARED = 250
-"""Most people whose CRPS and widths are compared: both are slow without a closed form."""
+"""Most people in the comparison of CRPS and widths, which are slow without a closed form."""
 
 
 class HeldOutScores:
-    """Scores by which forecasters are compared on the outcomes of the certifying people."""
+    """Scores that compare forecasters on the outcomes of the certifying people."""
 
     def __init__(self, y: Floats, step: float | None, random: np.random.Generator) -> None:
         self.y = y
         self.step = step
         self.random = random
         self.compared = np.arange(y.size)
-        # a random sample, the same for every forecaster
+        # one random sample for all forecasters
         if y.size > COMPARED:
             self.compared = np.sort(random.choice(y.size, COMPARED, replace=False))
 
     def pit(self, forecast: Forecast) -> Floats:
-        """PITs of the outcomes, spread over their rounding cells if they are rounded."""
+        """Return PITs of the outcomes, spread over their rounding cells if they are rounded."""
         return forecast.pit(self.y, step=self.step, random_state=self.random)
 
     def crps(self, part: Forecast) -> float:
-        """Mean CRPS of the people who are compared."""
+        """Return the mean CRPS of the compared people."""
         return float(np.mean(crps(part, self.y[self.compared])))
 
     def line(self, name: str, forecast: Forecast, pit: Floats | None = None) -> dict[str, Any]:

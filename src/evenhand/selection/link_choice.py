@@ -30,8 +30,8 @@ def fit_model(
     alternative: bool,
     random: np.random.Generator,
 ) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
-    """Fit a model once, with its recalibration; the link around it is still to be chosen."""
-    # one seed for everything that is fitted: link and alternative share their folds
+    """Fit a model once, with its recalibration; the link is chosen afterwards."""
+    # one seed for all fits: link and alternative share their folds
     seed = int(random.integers(2**31))
     model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
     inner = without_outcome_checks(model)
@@ -42,7 +42,7 @@ def fit_model(
         "random_state": seed,
     }
     if rows.share is None:
-        # it learns nothing from the rows that it is given
+        # a prefit model: fitting the wrapper learns nothing from these rows
         return RandomizedRegressor(inner, **params).fit(*rows.certifying()), None
     with naming_the_split(rows):
         if not (alternative or recalibrate):
@@ -50,7 +50,7 @@ def fit_model(
         recalibrated = RecalibratedRegressor(
             inner, by=by, on_discrete="ignore", random_state=seed
         ).fit(*rows.learning())
-    # the base of a link is recalibrated on average only: maps by group are the alternative
+    # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
     around = RandomizedRegressor.around(base, recalibrate=recalibrate, **params)
     return around, recalibrated
@@ -64,13 +64,13 @@ def choose_link(
     alternative: bool,
     random: np.random.Generator,
 ) -> Selection:
-    """Choose the least randomizing link around a deterministic model that meets the target.
+    """Choose the link with the least randomization that meets the target.
 
-    One band over the base's PITs bounds every link at once, so the link may be chosen on the rows
-    that certify it.
+    One band over the base model's PITs bounds all links simultaneously, so the link may be chosen
+    on the rows that certify it.
     """
     X, y = rows.certifying()
-    # made once: PITs, scores, widths and the price all come from it
+    # computed once for PITs, scores, widths and the price
     base = model.base_forecast(X)
     held = HeldOutScores(y, spread_step(y), random)
     pit = held.pit(base)
@@ -83,7 +83,7 @@ def choose_link(
     model.set_params(alpha=proof.link.alpha)
     draws = jittered(y.size, 16, random)  # the price is a mean over 16 draws per person
     randomized_pit = proof.link.ppf(pit[:, None], draws)
-    # log h = log g - log k at the base's PIT: the price needs no second look at the forecasts
+    # log h = log g - log k at the base's PIT: the price needs no further forecasts
     price = float(proof.link.logpdf(randomized_pit, draws).mean())
     lines = _deterministic_lines(held, X, base, pit, model, recalibrated, alternative)
     base_line = lines[1 if model.recalibrate else 0]
@@ -125,7 +125,7 @@ def _deterministic_lines(
     recalibrated: RecalibratedRegressor | None,
     alternative: bool,
 ) -> list[dict[str, Any]]:
-    """Compare the model as it is, recalibrated, and recalibrated by group, as far as there are."""
+    """Score the model as it is and, where they exist, its recalibrations, overall and by group."""
     if not model.recalibrate:
         lines = [held.line("as it is", base, pit)]
         if recalibrated is not None:

@@ -1,4 +1,4 @@
-"""Result of `randomize`: the model chosen, its certificate and its price."""
+"""Result of `randomize`: the chosen model, its certificate and its price."""
 
 from __future__ import annotations
 
@@ -33,42 +33,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Summarized):
-    """A model with the least randomization that is certified, what proves it and what it costs.
+    """Model with the least certified randomization, its certificate and its price.
 
     Parameters
     ----------
     model : forecaster
-        Fitted, with the randomization that was chosen.
+        The fitted model with the chosen randomization.
     certificate : LinkCertificate or PITCertificate
-        What is proven, with the choice accounted for. Of links all bounds hold; of models tested
-        one after the other only that the error of every group of `group_mass` is at most
-        `max_group_error`, which is what it then gives.
+        Certificate that accounts for the choice. For links all its bounds are valid. For models
+        tested in sequence it has a single bound: the error of every group of `group_mass` is at
+        most `max_group_error`.
     max_group_error, group_mass, confidence : float
-        What was asked.
+        The requested target.
     price : float
-        Mean log score of the randomized forecasts less that of what the link goes around (the model
-        as it is; with `recalibrate`, the recalibrated one), on the certifying rows, in nats; NaN
-        where there is no such model.
+        Mean log score of the randomized forecasts minus that of the model inside the link (with
+        `recalibrate`, the recalibrated model), on the certifying rows, in nats; NaN if there is no
+        such model.
     limit : float
-        The least price, over the truth, of any forecaster with the same mean error and calibrated
-        on average (`price_of_proof`). The price over an imperfect model may lie below.
+        Minimum price, relative to the true distribution, of any forecaster that has the same mean
+        error and is calibrated on average (`price_of_proof`). The price relative to an imperfect
+        model may be smaller.
     wider : float
-        Mean width of the randomized 80% intervals over that of what the link goes around, less 1;
-        NaN as `price`.
+        Mean width of the randomized 80% prediction intervals divided by that of the model inside
+        the link, minus 1; NaN as `price`.
     alternative : RecalibratedRegressor or None
-        The model recalibrated without randomness, by group if `by` was given; None where nothing
-        was learned, for models that are randomized already, and with `alternative=False`.
+        The model recalibrated without randomness, by group if `by` was given; None for models that
+        were not fitted here or are already randomized, and with `alternative=False`.
     comparison : DataFrame
-        One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (of 250
-        people at most), `average_error`, `certified_group_error`. The log score of the randomized
-        forecasts is that of what the link goes around, and the price.
+        One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (on at
+        most 250 people), `average_error`, `certified_group_error`. The log score of the randomized
+        forecasts is that of the model inside the link plus the price.
     n_learning, n_certifying : int
-        Rows that the model learned from, 0 if it was not fitted here, and people that it is
+        Number of training rows, 0 if the model was not fitted here, and number of people that it is
         certified on.
     certifying : ndarray of int, shape (n_certifying,)
-        The rows that it is certified on: row numbers in the `X` and `y` that were given, rising,
-        one row per person. The model has not learned from them; `alpha` was chosen on them, which
-        the certificate allows for.
+        The certifying rows: increasing row numbers in the given `X` and `y`, one row per person.
+        The model was not trained on them; `alpha` was chosen on them, which the certificate
+        accounts for.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class Selection(Summarized):
     >>> chosen = randomize(BayesianRidge(), X, y, max_group_error=0.4, random_state=0)
     >>> chosen.n_learning, chosen.n_certifying, chosen.price > 0
     (420, 180, True)
-    >>> held = chosen.certifying  # an audit of these rows is an audit of rows not learned from
+    >>> held = chosen.certifying  # held-out rows: an audit may use them
     >>> held.shape, chosen.model.forecast(X[held], r=0.5).pit(y[held]).shape
     ((180,), (180,))
     """
@@ -100,17 +101,17 @@ class Selection(Summarized):
 
     @property
     def alpha(self) -> float:
-        """Weight of sharpness of the model that was chosen."""
+        """Weight of sharpness of the chosen model."""
         return float(self.model.alpha)
 
     @property
     def group_error(self) -> float:
-        """Certified W1 error of every group of `group_mass`, with the choice accounted for."""
+        """Certified bound on the W1 error of every group of `group_mass`, given the choice."""
         return self.certificate.group_error(self.group_mass)
 
     @property
     def caveat(self) -> str:
-        """Statement for an audit of the certifying rows, on which the randomization was chosen."""
+        """Caveat for an audit of the certifying rows, on which the randomization was chosen."""
         return (
             "Alpha was chosen on these same people. Accounting for that: at most"
             f" {at_most(self.group_error)} points in every group of at least"
@@ -120,17 +121,17 @@ class Selection(Summarized):
         )
 
     def audited(self, found: Audit) -> Audit:
-        """Replace the bounds in an audit of the certifying rows by those that allow for the choice.
+        """Return an audit of the certifying rows with bounds that account for the choice of alpha.
 
         Parameters
         ----------
         found : Audit
-            Of the model that was chosen, on the rows in `certifying`, at the same confidence.
+            Audit of the chosen model on the rows in `certifying`, at the same confidence level.
 
         Returns
         -------
         Audit
-            With one bound for each statement: the one that accounts for the choice.
+            The audit with its bounds replaced and `caveat` added.
         """
         if found.certificate is None:
             return replace(found, caveat=self.caveat)

@@ -1,4 +1,4 @@
-"""Target of a selection, and the split into rows to learn from and rows to certify on."""
+"""Target of a selection, and the split into training rows and certifying rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evenhand.tables import take_rows
 
 @dataclass(frozen=True)
 class Target:
-    """Largest group error to be certified, and the family of links to choose from."""
+    """Largest group error to certify, and the family of links to choose from."""
 
     max_group_error: float
     group_mass: float
@@ -30,10 +30,11 @@ class Target:
     def checked(
         cls, max_group_error: float, group_mass: float, confidence: float, link: str
     ) -> Target:
-        """Make a target from what a caller asks for, and refuse what no model can meet."""
+        """Return a target from checked parameters."""
         check_fraction("max_group_error", max_group_error)
         if max_group_error >= 0.5:
-            raise bad_input("max_group_error", "be below 0.5, the worst there is", max_group_error)
+            rule = "be below 0.5, the largest possible error"
+            raise bad_input("max_group_error", rule, max_group_error, "use 0.3 to begin with")
         check_fraction("group_mass", group_mass, high_open=False)
         check_fraction("confidence", confidence)
         family = make_link(link, 1.0)
@@ -42,7 +43,7 @@ class Target:
 
 @dataclass(frozen=True)
 class SplitRows:
-    """Rows to learn from (none for a prefit model), and rows, one per person, to certify on."""
+    """Training rows (none for a prefit model) and certifying rows, one per person."""
 
     X: Any
     y: Floats
@@ -52,11 +53,11 @@ class SplitRows:
     one_row_each: bool
 
     def learning(self) -> tuple[Any, Floats]:
-        """Rows and outcomes to learn from."""
+        """Return the training rows and their outcomes."""
         return take_rows(self.X, self.learn), self.y[self.learn]
 
     def certifying(self) -> tuple[Any, Floats]:
-        """Rows and outcomes to certify on."""
+        """Return the certifying rows and their outcomes."""
         return take_rows(self.X, self.certify), self.y[self.certify]
 
 
@@ -68,45 +69,46 @@ def split_rows(
     least: int,
     random: np.random.Generator,
 ) -> SplitRows:
-    """Keep a share of the people for certifying, chosen at random; all of them if it is None."""
+    """Hold out a random share of the people for the certificate; all of them if it is None."""
     people = np.arange(y.size) if cluster is None else check_cluster(cluster, y.size)
     n_people = int(people.max()) + 1
     n_kept = n_people if share is None else int(np.ceil(share * n_people))
-    # people are split, not rows: a person on both sides would be certified from memory
+    # people are split, not rows: a person in both parts would be certified on training data
     kept = np.zeros(n_people, dtype=np.bool_)
     kept[random.permutation(n_people)[:n_kept]] = True
     held = np.flatnonzero(kept[people])
     learn = np.flatnonzero(~kept[people])
-    # a model fitted on rows that certify it would be certified falsely
+    # too small a part of the rows could be neither trained nor certified on
     if share is not None and min(learn.size, n_kept) < least:
-        several = "" if cluster is None else f" of {n_people:,} people in cluster"
-        rule = (
-            f"leave at least {least} row{'s' * (least > 1)} to learn from and as many people to"
-            " certify on"
+        several = "" if cluster is None else f" of {_people(n_people)}"
+        raise InputError(
+            f"certify_share={share:g} splits {y.size:,} rows{several} into {learn.size:,} training"
+            f" rows and {_people(n_kept)} to certify on; each part needs at least {least}: choose"
+            " another share, or provide more people"
         )
-        got = (
-            f"{learn.size:,} and {n_kept:,} at certify_share={share:g} of {y.size:,} rows{several}"
-        )
-        raise bad_input("certify_share", rule, got, "choose another share, or bring more people")
-    # one row per person: bounds need independent rows
+    # one row per person, because bounds need independent rows
     if cluster is not None:
         held = held[one_row_each(people[held], held.size, random)]
     return SplitRows(X, y, learn, np.sort(held), share, cluster is not None)
 
 
+def _people(n: int) -> str:
+    return "1 person" if n == 1 else f"{n:,} people"
+
+
 @contextmanager
 def naming_the_split(rows: SplitRows) -> Iterator[None]:
-    """Name the split in errors of a model, where it left fewer than 100 rows to learn from."""
+    """Mention the split in a model's errors if there are fewer than 100 training rows."""
     try:
         yield
     except InputError as error:
         if rows.share is None or rows.learn.size >= 100:
             raise
-        part = f"{rows.learn.size} of {rows.y.size:,} rows at certify_share={rows.share:g}"
-        raise InputError(f"learning from {part}: {error}") from error
+        part = f"{rows.learn.size} of {rows.y.size:,} rows (certify_share={rows.share:g})"
+        raise InputError(f"training on {part}: {error}") from error
 
 
 def least_price(error: float) -> float:
-    """Least price in nats of any forecaster with this mean pathwise error."""
-    # without any draw the mean error of the truth is 1/3: a larger one costs nothing
+    """Return the minimum price in nats of any forecaster with this mean pathwise error."""
+    # the true distribution without draws has a mean error of 1/3: larger errors are free
     return float(price_of_proof(min(error, 1 / 3)))

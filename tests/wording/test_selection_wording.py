@@ -1,0 +1,68 @@
+"""Exact wording of the messages of `evenhand.selection`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from evenhand import InputError, PAICRegressor, RandomizedRegressor, randomize
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 2))
+Y = RNG.normal(size=60)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "message"),
+    [
+        (
+            Ridge(),
+            {"max_group_error": 0.5},
+            "max_group_error must be below 0.5, the largest possible error, got 0.5; use 0.3 to"
+            " begin with",
+        ),
+        ([], {}, "estimator is an empty list; pass at least one fitted forecaster"),
+        (Ridge, {}, "estimator is the class Ridge, not a model; pass Ridge()"),
+        (
+            [RandomizedRegressor(), Ridge()],
+            {},
+            "estimator mixes randomized forecasters and deterministic models; pass a list of one"
+            " kind",
+        ),
+        (
+            [PAICRegressor()],
+            {},
+            "estimator contains an unfitted PAICRegressor; fit it first, on other rows than these",
+        ),
+        (
+            RandomizedRegressor(),
+            {},
+            "estimator must be deterministic, got an unfitted RandomizedRegressor, which is already"
+            " randomized; pass its base estimator instead",
+        ),
+        (
+            PAICRegressor(),
+            {"link": "laplace"},
+            "link='laplace' has no effect on forecasters that are already randomized; leave it out",
+        ),
+        (
+            Ridge(),
+            {"by": "sex", "alternative": False},
+            "by='sex' has no effect with alternative=False, because it defines the groups of the"
+            " alternative; leave one of the two out",
+        ),
+        (
+            Ridge(),
+            {"certify_share": 0.8},
+            "certify_share=0.8 splits 60 rows into 12 training rows and 48 people to certify on;"
+            " each part needs at least 20: choose another share, or provide more people",
+        ),
+    ],
+)
+def test_messages_are_sentences(estimator: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        randomize(estimator, X, Y, **options)
+    assert str(raised.value) == message
