@@ -530,7 +530,7 @@ def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
 @pytest.mark.parametrize(
     ("groups", "facts"),
     [
-        ({"none": np.zeros(N, dtype=bool)}, r"groups\['none'\].* at least one row"),
+        ({"none": np.zeros(N, dtype=bool)}, r"groups\['none'\].* empty group"),
         ({"short": np.ones(3, dtype=bool)}, rf"groups\['short'\].* {N} .*\(3,\)"),
         ({"flat": True}, rf"groups\['flat'\].* {N} .*\(\)"),
         ({"everyone": np.arange(N) < 9}, "'everyone'"),
