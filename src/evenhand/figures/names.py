@@ -65,27 +65,28 @@ def place_names(
     # distances between artists are known after the layout only
     figure.draw_without_rendering()
     unit = figure.dpi / 72
+    inside = axes.patch.get_window_extent()
     spots = axes.transData.transform(np.array([*points, *markers], dtype=np.float64))
     taken = [Bbox([spot - REACH * unit, spot + REACH * unit]) for spot in spots]
-    taken += [part.get_window_extent() for part in (*axes.texts, axes.get_legend()) if part]
+    taken += [
+        part.get_window_extent() for part in (*axes.texts, axes.get_legend()) if part is not None
+    ]
     # the tight box of a panel includes its title and numbers
     taken += [box for panel in axes.child_axes if (box := panel.get_tightbbox()) is not None]
     paths = [Path(axes.transData.transform(line)) for line in lines]
     for i, name in enumerate(names):
         size = _size(axes, name)
+        # a line to the name starts in the square of its own point
+        others = taken[:i] + taken[i + 1 :]
         costs, boxes = [], []
         for rank, (right, up) in enumerate(NEAR + FAR):
             start = spots[i] + (unit * right - size[0] * (right < 0), unit * up)
             box = Bbox([start, start + size])
             # the line from the point ends at the corner that is next to it
             lead = Path([spots[i], start + size * (right < 0, up < 0)])
-            others = taken[:i] + taken[i + 1 :]
-            costs.append(
-                rank
-                + _cost(box.padded(PAD * unit), taken, paths, axes.patch.get_window_extent())
-                + 30.0 * sum(lead.intersects_bbox(other, filled=False) for other in others)
-            )
+            crossed = sum(lead.intersects_bbox(other, filled=False) for other in others)
             boxes.append(box.padded(PAD * unit))
+            costs.append(rank + _cost(boxes[-1], taken, paths, inside) + 30.0 * crossed)
         best = int(np.argmin(costs))
         taken.append(boxes[best])
         _write(axes, name, points[i], (NEAR + FAR)[best])
