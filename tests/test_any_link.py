@@ -1,7 +1,7 @@
 """One band for every link: against the direct bound, and in worlds whose truth is known.
 
-Random checks are seeded. Counts of broken certificates are compared with their exact binomial law
-at 1e-6, the false-alarm rate of one check with a fresh seed.
+Random checks are seeded. Counts of broken certificates are compared with their exact binomial
+distribution at 1e-6, the false-alarm rate of one check with a fresh seed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(
     missed = share_missed(finely_randomized(family, alpha), level)
     for mass in (0.1, 0.3, 1.0):
         low, high = proof.coverage(level, mass)
-        # the worst law that the band allows: people at any distance up to where each step ends
+        # the worst distribution that the band allows: people at any distance up to where each step
+        # ends
         worst = np.array([missed[start + 1e-12 >= FINELY].max() for start in proof.band.starts])
         steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.band.upper), 1.0)
         # one cell is added, one more may be lost, and what changes between two of the grid's 257
@@ -322,7 +323,7 @@ def test_the_mean_error_is_that_of_the_people(family: type[Link]) -> None:
     assert certify_link(many, family(0.1)).mean_error() == pytest.approx(exact, abs=5e-5)
 
 
-def test_too_few_rows_say_how_many_it_takes() -> None:
+def test_too_few_rows_give_the_number_needed() -> None:
     u = np.random.default_rng(4).uniform(size=40)
     proof = certify_link(u, Laplace(0.1))
     with pytest.raises(
@@ -363,7 +364,7 @@ def test_no_fewer_rows_are_asked_for_than_there_are(n: int) -> None:
     assert int(str(caught.value).partition(": about ")[2].partition(" certification")[0]) > n
 
 
-def test_a_model_that_is_far_off_is_to_be_mended_first() -> None:
+def test_a_model_that_is_far_off_needs_recalibration() -> None:
     u = np.random.default_rng(6).choice([0.0, 1.0, 0.5], size=500)
     with pytest.raises(InputError, match=r"nor on 200,000 .*recalibrate=True"):
         certify_link(u, Gaussian(0.1)).least_randomized(0.3, 0.2)
@@ -386,7 +387,7 @@ def test_people_with_several_rows_count_once() -> None:
     assert proof.group_error(0.3) == certify_link(u, Entropic(0.1)).group_error(0.3)
 
 
-def test_the_summary_says_what_is_proven_and_what_not() -> None:
+def test_the_summary_has_bounds_assumptions_and_limits() -> None:
     proof = certify_link(
         np.random.default_rng(8).uniform(size=400), Entropic(0.1), confidence=0.975
     )

@@ -1,8 +1,8 @@
 """Bounds at any sample size against closed forms, enumeration, quadrature and simulation.
 
-Random checks are seeded. Those on a stated confidence count the data sets in which a bound fails
-and compare the count with its exact binomial law at a level of 1e-6: that is the false-alarm rate
-of one check with a fresh seed.
+Random checks are seeded. Checks of a confidence count the data sets in which a bound fails
+and compare the count with its exact binomial distribution at a level of 1e-6: that is the
+false-alarm rate of one check with a fresh seed.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
 
 @statistical
 @pytest.mark.parametrize(("n", "n_sets"), [(200, 20_000), (3000, 4000)])
-def test_local_levels_hold_as_often_as_stated_no_more_and_no_less(n: int, n_sets: int) -> None:
+def test_local_levels_hold_at_the_nominal_rate(n: int, n_sets: int) -> None:
     # two-sided exact binomial, by blocks of uniform samples
     rng, n_sets = np.random.default_rng(n), repeats(n_sets)
     for confidence in (0.6, 0.95):
@@ -152,7 +152,7 @@ def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: flo
     levels = np.asarray(stats.beta.sf(bounds, ranks, n - ranks + 1))
     # the last bound may lie within rounding of 1
     np.testing.assert_allclose(levels, levels[0], rtol=1e-4)
-    # never below the stated confidence but for rounding; the root is found to a thousandth of the
+    # never below the nominal confidence up to rounding; the root is found to a thousandth of the
     # level
     held = probability_within(ranks, bounds, n)
     risk = 1 - confidence
@@ -166,14 +166,14 @@ def test_local_levels_of_few_values_hold_by_enumeration(n: int) -> None:
     assert enumerated(ranks, bounds, n) >= 0.9 - 1e-12
 
 
-def test_one_value_has_the_bound_of_its_beta_law() -> None:
+def test_one_value_has_the_bound_of_its_beta_distribution() -> None:
     # P(V > V_(1)) is uniform for one value: its 95% quantile is 0.95
     band = local_levels_band(np.array([0.2]), 0.5, 0.95)
     np.testing.assert_allclose(band.upper, [1, 0.95])
     np.testing.assert_allclose(band.starts, [0, 0.2])
 
 
-# --- bands for laws
+# --- bands for distributions
 
 
 def at(band: SurvivalBand, t: Floats) -> Floats:
@@ -342,7 +342,7 @@ def two_points(
     )
 
 
-def beta_law(
+def beta_distribution(
     a: float, b: float
 ) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
     """Half of a Beta(a, b) value: `E[X; X > q]` is a times a Beta(a + 1, b) tail over a + b."""
@@ -354,22 +354,22 @@ def beta_law(
     return lambda rng, n: 0.5 * rng.beta(a, b, n), worst
 
 
-LAWS = {
+DISTRIBUTIONS = {
     "seldom": two_points(0.01),
     "as often as the mass": two_points(0.2),
     "mostly": two_points(0.6),
-    "uniform": beta_law(1, 1),
-    "skewed": beta_law(0.4, 3),
-    "narrow": beta_law(40, 20),
+    "uniform": beta_distribution(1, 1),
+    "skewed": beta_distribution(0.4, 3),
+    "narrow": beta_distribution(40, 20),
 }
 
 
 @statistical
-@pytest.mark.parametrize("law", LAWS)
-def test_bets_bound_the_worst_mean_as_often_as_stated(law: str) -> None:
-    # 340 data sets for each law in all, 2040 together
-    rng = np.random.default_rng(sorted(LAWS).index(law))
-    draw, worst = LAWS[law]
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_bets_bound_the_worst_mean_at_the_nominal_rate(distribution: str) -> None:
+    # 340 data sets for each distribution in all, 2040 together
+    rng = np.random.default_rng(sorted(DISTRIBUTIONS).index(distribution))
+    draw, worst = DISTRIBUTIONS[distribution]
     n_sets, broken = 0, 0
     for n, mass, whole in (
         (100, 0.2, 150),
@@ -399,7 +399,7 @@ def test_bets_are_laid_before_the_row_is_seen() -> None:
 
 def test_bets_close_in_on_the_worst_mean() -> None:
     rng = np.random.default_rng(0)
-    draw, worst = LAWS["uniform"]
+    draw, worst = DISTRIBUTIONS["uniform"]
     excess = [
         np.mean([betting_cvar(draw(rng, n), 0.2, 0.5, 0.95, rng) - worst(0.2) for _ in range(30)])
         for n in (200, 800, 3200)
@@ -432,10 +432,10 @@ def test_bets_know_nothing_from_few_rows(n: int) -> None:
     assert betting_cvar(np.zeros(n), 0.2, 0.5, 0.95, 0) == 0.5
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_bets_ask_more_for_more_confidence(law: str) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_bets_ask_more_for_more_confidence(distribution: str) -> None:
     rng = np.random.default_rng(2)
-    values = LAWS[law][0](rng, 300)
+    values = DISTRIBUTIONS[distribution][0](rng, 300)
     bounds = [
         betting_cvar(values, 0.2, 0.5, confidence, 0) for confidence in (0.5, 0.8, 0.95, 0.99)
     ]
@@ -487,8 +487,8 @@ def scaled_error(scale: float) -> float:
     )
 
 
-# a law that is stochastically ordered against uniform has the error |mean - 1/2|
-PIT_LAWS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
+# a distribution that is stochastically ordered against uniform has the error |mean - 1/2|
+PIT_DISTRIBUTIONS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
     "uniform": (lambda rng, n: rng.uniform(size=n), 0.0),
     "low": (lambda rng, n: rng.beta(1, 1.5, n), 0.5 - 1 / 2.5),
     "very low": (lambda rng, n: rng.beta(1, 9, n), 0.5 - 1 / 10),
@@ -502,10 +502,10 @@ PIT_LAWS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] 
 
 
 @statistical
-@pytest.mark.parametrize("law", PIT_LAWS)
-def test_error_interval_holds_the_true_error(law: str) -> None:
-    rng = np.random.default_rng(sorted(PIT_LAWS).index(law))
-    draw, truth = PIT_LAWS[law]
+@pytest.mark.parametrize("distribution", PIT_DISTRIBUTIONS)
+def test_error_interval_holds_the_true_error(distribution: str) -> None:
+    rng = np.random.default_rng(sorted(PIT_DISTRIBUTIONS).index(distribution))
+    draw, truth = PIT_DISTRIBUTIONS[distribution]
     n_sets, missed = 0, 0
     for n in (10, 100, 1000):
         intervals = np.array([error_interval(draw(rng, n), 0.9) for _ in range(repeats(150))])
@@ -516,7 +516,7 @@ def test_error_interval_holds_the_true_error(law: str) -> None:
 
 def test_error_interval_narrows_onto_the_true_error() -> None:
     rng = np.random.default_rng(3)
-    for draw, truth in PIT_LAWS.values():
+    for draw, truth in PIT_DISTRIBUTIONS.values():
         low, high = error_interval(draw(rng, 100_000), 0.95)
         # each end lies within twice the margin sqrt(log(40) / 2n) of the error
         assert truth - 0.0086 <= low <= truth <= high <= truth + 0.0086

@@ -172,7 +172,7 @@ def test_pits_at_one_end_are_as_wrong_as_can_be(end: float) -> None:
 
 @pytest.mark.parametrize("call", [calibration_error, pathwise_errors, error_band, covered])
 @pytest.mark.parametrize(
-    ("pit", "said"),
+    ("pit", "message"),
     [
         ([0.5, 1.5], "pit[1, 0] must lie between 0 and 1, got 1.5"),
         ([[0.5, 0.5], [0.5, -0.1]], "pit[1, 1] must lie between 0 and 1, got -0.1"),
@@ -185,8 +185,8 @@ def test_pits_at_one_end_are_as_wrong_as_can_be(end: float) -> None:
         ),
     ],
 )
-def test_what_are_no_pits_is_refused(call: Callable[..., Any], pit: Any, said: str) -> None:
-    assert complaint(call, pit) == said
+def test_what_are_no_pits_is_refused(call: Callable[..., Any], pit: Any, message: str) -> None:
+    assert complaint(call, pit) == message
 
 
 @pytest.mark.parametrize("p", [0.5, 0, np.nan, np.inf])
@@ -224,7 +224,8 @@ def test_a_deterministic_forecast_proves_nothing_below_a_quarter(pit: Floats) ->
 
 
 def test_few_columns_are_not_compared_with_their_own_draws() -> None:
-    # mean |sort(u) - r| is 0 in both cases; the step law of m midpoints is 1 / (4m) from uniform
+    # mean |sort(u) - r| is 0 in both cases; the step distribution of m midpoints is 1 / (4m) from
+    # uniform
     for m in (1, 2, 5):
         assert pathwise_errors(nodes(m))[0] == pytest.approx(1 / (4 * m), rel=1e-12)
 
@@ -344,7 +345,7 @@ def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("masses", "said"),
+    ("masses", "message"),
     [
         ([0.5, 1.5], "mass must fulfil 0 < mass <= 1, got 1.5; give a fraction: 0.9, not 90"),
         (0.0, "mass must fulfil 0 < mass <= 1, got 0.0"),
@@ -353,8 +354,8 @@ def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
         ([[0.5]], "masses must be a number or a list of numbers, got shape (1, 1)"),
     ],
 )
-def test_masses_that_are_no_shares_are_refused(masses: Any, said: str) -> None:
-    assert complaint(worst_group_curve, [0.1, 0.9], masses) == said
+def test_masses_that_are_no_shares_are_refused(masses: Any, message: str) -> None:
+    assert complaint(worst_group_curve, [0.1, 0.9], masses) == message
 
 
 # --- the band
@@ -389,7 +390,7 @@ def test_the_band_keeps_the_draws_of_a_person_together() -> None:
 
 
 @pytest.mark.parametrize("n", [500, 40_000])
-def test_the_margin_is_the_quantile_of_the_distance_between_sample_and_law(n: int) -> None:
+def test_the_margin_is_the_quantile_of_the_distance_between_sample_and_distribution(n: int) -> None:
     # sqrt(n) W1 of a uniform sample is the area under a Brownian bridge for large n, simulated with
     # 1000 values
     rng = np.random.default_rng(2)

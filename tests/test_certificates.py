@@ -1,8 +1,8 @@
 """Certificates against worlds of known truth (by quadrature) and unsuitable input.
 
-Random checks are seeded. Those on a stated confidence count the data sets in which a statement is
-false and compare the count with its exact binomial law at a level of 1e-6: that is the false-alarm
-rate of one check with a fresh seed.
+Random checks are seeded. Checks of a confidence count the data sets in which a statement is
+false and compare the count with its exact binomial distribution at a level of 1e-6: that is the
+false-alarm rate of one check with a fresh seed.
 """
 
 from __future__ import annotations
@@ -105,18 +105,18 @@ class World:
         below = 1 - np.searchsorted(at_low, u, side="left") / r.size
         return np.asarray(below + np.searchsorted(at_high, u, side="left") / r.size)
 
-    def _law(self, u: Floats, half: int) -> Floats:
+    def _cdf(self, u: Floats, half: int) -> Floats:
         shift, scale = self.halves[half]
         return np.asarray(ndtr((ndtri(u) - shift) / scale))
 
     @cached_property
     def half_errors(self) -> tuple[float, float, float]:
-        """W1 of the first half, the second and everybody, from the mean over draws."""
+        """W1 of the first half, the second and all people, from the mean over draws."""
         c = (np.arange(500) + 0.5) / 500
         r = (np.arange(500) + 0.5) / 500
         k = c[:, None] if self.link is None else self.link.cdf(c[:, None], r)
-        laws = [self._law(k, half).mean(axis=-1) for half in (0, 1)]
-        first, second, both = (np.abs(law - c).mean() for law in (*laws, (laws[0] + laws[1]) / 2))
+        cdfs = [self._cdf(k, half).mean(axis=-1) for half in (0, 1)]
+        first, second, both = (np.abs(cdf - c).mean() for cdf in (*cdfs, (cdfs[0] + cdfs[1]) / 2))
         return float(first), float(second), float(both)
 
     @cached_property
@@ -135,13 +135,13 @@ class World:
         return least, np.array([cvar(1 - self.misses, mass) for mass in FEW_MASSES])
 
     def mpaic(self, error: float) -> float:
-        """P(|H(U; R) - R| >= error), given R by the law of U."""
+        """P(|H(U; R) - R| >= error), given R by the distribution of U."""
         assert self.link is not None
         r = (np.arange(4000) + 0.5) / 4000
         above = self.link.cdf(np.minimum(r + error, 1), self.reorder(r))
         below = self.link.cdf(np.maximum(r - error, 0), self.reorder(r))
         return float(
-            np.mean([1 - self._law(above, half) + self._law(below, half) for half in (0, 1)])
+            np.mean([1 - self._cdf(above, half) + self._cdf(below, half) for half in (0, 1)])
         )
 
 
@@ -183,7 +183,7 @@ def group_errors(certificate: PITCertificate, masses: Floats) -> Floats:
 def false_statements(
     world: World, certificate: PITCertificate, threshold: float
 ) -> dict[str, bool]:
-    """Say for each statement that a certificate makes whether it is false."""
+    """Return for each bound of a certificate whether it is false."""
     named = certificate.named_table()
     halves = np.array(world.half_errors[:2])
     low, high = np.array([certificate.coverage(0.8, mass) for mass in FEW_MASSES]).T
@@ -223,7 +223,7 @@ def count_false(
     return wrong
 
 
-# --- statements hold as often as stated
+# --- statements hold at the nominal rate
 
 
 def test_truths_agree_with_those_of_the_method() -> None:
@@ -350,7 +350,7 @@ def mean_excess(method: str, n: int, n_sets: int) -> float:
     return float(np.mean(bounds) - cvar(world.errors, 0.2))
 
 
-def test_bounds_exceed_the_truth_by_no_more_than_the_method_says() -> None:
+def test_bounds_exceed_the_truth_by_no_more_than_in_the_method() -> None:
     # method: proof, excess at n = 500: local levels 0.046, betting 0.026, DKW 0.082; a standard
     # error is under 0.002
     local, betting, dkw = (
@@ -434,11 +434,11 @@ def test_one_forecast_each_is_never_proven_for_small_groups(
     # the people
     assert (group_errors(certificate, np.linspace(0.02, 0.5, 13)) >= 0.25).all()
     if is_randomized:
-        # nearly everybody is nearly the average, which one forecast each does prove
+        # nearly all people are nearly the average, which one forecast each does certify
         assert certificate.group_error(1.0) < 0.05
 
 
-def test_questions_say_what_is_not_answered_and_why() -> None:
+def test_questions_have_answers_and_reasons() -> None:
     rng = np.random.default_rng(5)
     r = jittered(200, 8, rng)
     deterministic = certify_pit(rng.uniform(size=200)).questions
@@ -475,7 +475,7 @@ def test_summary_names_assumptions_and_what_is_not_covered() -> None:
         assert "200" in text
 
 
-def test_a_certificate_of_one_row_per_person_says_that_shares_are_of_people() -> None:
+def test_a_certificate_of_one_row_per_person_has_shares_of_people() -> None:
     r = jittered(200, 8, np.random.default_rng(6))
     people = np.arange(200) // 2
     certificate = certify_pit(r, r, cluster=people, random_state=0)
@@ -711,7 +711,7 @@ def test_draws_that_two_rows_share_need_the_people_named() -> None:
     assert certify_pit(twice, twice, cluster=person).n_samples == 20
 
 
-def test_one_forecast_said_several_times_is_one_forecast() -> None:
+def test_repeated_forecasts_are_one_forecast() -> None:
     u = np.random.default_rng(0).uniform(size=50)
     once, often = (
         certify_pit(u, random_state=0),

@@ -231,7 +231,8 @@ def test_binned_error_of_atoms_within_bins_is_within_half_a_bin(m: int, place: f
 def test_the_bound_of_the_binned_error_is_attained() -> None:
     # all at 1: half, and in the last bin half less half its width
     assert binned_error(count_pits([1.0, 1.0])) == pytest.approx(0.5 - S / 2, abs=ROUNDING)
-    # one PIT in the middle of each bin: 1/4 of a bin's width, and the binned law is uniform
+    # one PIT in the middle of each bin: 1/4 of a bin's width, and the binned distribution is
+    # uniform
     middles = (np.arange(BINS) + 0.5) / BINS
     assert binned_error(count_pits(middles)) == pytest.approx(0, abs=ROUNDING)
     assert calibration_error(middles) == pytest.approx(S / 4)
@@ -351,7 +352,7 @@ def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(
     assert (named["error"] - exact["error"]).abs().max() <= S / 2 + ROUNDING
     for mass in MASSES:
         # errors move up by at most W, so the band does, and so does the mean of the worst under it;
-        # the way over the complement adds what everybody's error and the complement's worst mean
+        # the way over the complement adds what the overall error and the complement's worst mean
         # gain, by share
         slack = max(W, (S + (1 - mass) * W) / mass)
         assert -ROUNDING <= counts.group_error(mass) - rows.group_error(mass) <= slack + ROUNDING
@@ -463,7 +464,7 @@ def test_local_levels_of_twenty_million_are_levels() -> None:
     # apart as to be nearly independent
     risk = 1 - confidence
     assert risk / ranks.size < levels[0] < 1 - np.sqrt(1 - risk)
-    # in the middle bounds are those of a normal law with this level
+    # in the middle bounds are those of a normal distribution with this level
     middle = (ranks > 0.1 * MANY) & (ranks < 0.9 * MANY)
     share = ranks[middle] / (MANY + 1)
     z = (bounds[middle] - share) / np.sqrt(share * (1 - share) / MANY)
@@ -497,11 +498,12 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     tracemalloc.stop()
     # one number for each person alone would take eight times this
     assert peak < MANY
-    # W1 of a law within a band around uniform is at most the band's half width and, here, a bin
+    # W1 of a distribution within a band around uniform is at most the band's half width and, here,
+    # a bin
     assert 0 < average <= np.sqrt(np.log(40) / (2 * MANY)) + S
-    # the worst fifth of the uniform law on [0, 1/2] has mean 0.45. Where a band is higher than its
-    # survival by d at most, on the top 0.1 of the range, the mean is higher by 0.1 d / 0.2; bins
-    # add W. d of DKW is its margin
+    # the worst fifth of the uniform distribution on [0, 1/2] has mean 0.45. Where a band is higher
+    # than its survival by d at most, on the top 0.1 of the range, the mean is higher by 0.1 d /
+    # 0.2; bins add W. d of DKW is its margin
     risk, share = 0.05 * 0.9, 0.2
     margin = np.sqrt(np.log(1 / risk) / (2 * MANY))
     assert 0.45 < baseline <= 0.45 + W + margin / 2

@@ -645,7 +645,7 @@ def test_samples_agree_with_scoringrules_and_keep_mean_and_variance(
 
 def test_samples_come_near_the_law_they_were_drawn_from() -> None:
     # Dvoretzky-Kiefer-Wolfowitz: the empirical CDF of 4000 draws is off by 0.043 with probability 2
-    # exp(-2 n eps^2) = 8e-7; smoothing a normal law at Silverman's width moves nothing but
+    # exp(-2 n eps^2) = 8e-7; smoothing a normal distribution at Silverman's width moves nothing but
     # kurtosis, less than 0.002
     values = np.random.default_rng(15).normal(size=4000)
     grid = np.linspace(-4, 4, 200)
@@ -965,11 +965,13 @@ def test_mean_over_draws_of_a_symmetric_base_is_its_centre(link: Link) -> None:
 
 @every_link
 def test_mean_over_draws_of_one_law_moved_is_the_laws_moved(link: Link) -> None:
-    law = quantiles((1, 1))
-    moved = LocationScale(law, np.array([[1.0], [2.0], [-5.0]]), np.array([[1.0], [0.5], [3.0]]))
+    distribution = quantiles((1, 1))
+    moved = LocationScale(
+        distribution, np.array([[1.0], [2.0], [-5.0]]), np.array([[1.0], [0.5], [3.0]])
+    )
     found = Randomized(moved, link, 0.5).mean_over_draws(np.random.default_rng(0))
-    expected = moved.loc[:, 0] + moved.scale[:, 0] * brute_mean_over_draws(law, link)
-    # 4096 quantiles of the one law
+    expected = moved.loc[:, 0] + moved.scale[:, 0] * brute_mean_over_draws(distribution, link)
+    # 4096 quantiles of the one distribution
     np.testing.assert_allclose(found[:, 0], expected, atol=5e-3)
 
 
@@ -1021,7 +1023,7 @@ def test_rearranging_never_raises_the_pathwise_error() -> None:
     assert (cell_error(after) <= cell_error(before) + 1e-15).all()
     # the example is not monotone to begin with, so most rows gain
     assert (cell_error(after) < cell_error(before) - 1e-3).mean() > 0.5
-    # the exact W1 of the step law sees the multiset alone
+    # the exact W1 of the step distribution sees the multiset alone
     for row_before, row_after in zip(before[:20], after[:20], strict=True):
         grid = (np.arange(4000) + 0.5) / 4000
         before_and_after = (

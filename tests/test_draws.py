@@ -1,6 +1,6 @@
 """Draws: independent of row order, replayable, uniform; ambiguous ids are refused.
 
-Where a test is statistical, its comment states how often it would fail by chance if the seed (or
+Where a test is statistical, its comment gives how often it would fail by chance if the seed (or
 key) were redrawn.
 """
 
@@ -71,7 +71,7 @@ def test_draw_is_the_keyed_hash_of_context_and_id(
 
 
 def test_known_answers_computed_apart_from_the_package() -> None:
-    # the formula of the test above, written out: a change of the hash would change everybody's luck
+    # the formula of the test above, written out: a change of the hash would change all draws
     message = bytes(7) + b"\x07" + b"2026-11" + b"17"
     digest = hashlib.blake2b(
         message, key=b"sixteen bytes or more", digest_size=8, person=b"evenhand draw"

@@ -1,6 +1,6 @@
 """Forecasts: constructors, PITs, scores, intervals and bad input, against scipy and theory.
 
-Where a test is statistical, its comment states how often it would fail by chance if the seed were
+Where a test is statistical, its comment gives how often it would fail by chance if the seed were
 redrawn.
 """
 
@@ -349,7 +349,7 @@ def test_own_samples_have_uniform_pits_and_fall_into_intervals_as_often_as_promi
     np.testing.assert_array_equal(forecast.sample(random_state=3), y)
 
 
-def test_samples_of_a_rearranged_forecast_follow_each_draws_own_law() -> None:
+def test_samples_of_a_rearranged_forecast_follow_each_draws_own_distribution() -> None:
     # Kolmogorov-Smirnov at 1e-6 for each of 4 draws: fails by chance in 4 of a million seeds
     rng = np.random.default_rng(4)
     loc = np.broadcast_to(rng.normal(size=4), (5000, 4))

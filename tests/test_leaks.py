@@ -174,7 +174,7 @@ def chance(n: int, size: int) -> float:
 
 
 @pytest.mark.parametrize(("n", "most"), [(20, 2e-4), (30, 2e-6), (100, 1e-9), (1000, 1e-15)])
-def test_the_probability_of_naming_a_group_by_chance_is_as_stated(n: int, most: float) -> None:
+def test_the_probability_of_naming_a_group_by_chance_is_as_documented(n: int, most: float) -> None:
     sizes = list(range(10, min(n - 10, 60) + 1))
     # a range or the rows outside of one: each at most the count for the group and for its
     # complement

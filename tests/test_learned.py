@@ -55,23 +55,23 @@ def most_allowed(n: int, rate: float) -> int:
 # values of patterns
 
 
-@pytest.mark.parametrize("law", [stats.beta(2, 1), stats.beta(0.6, 0.6), stats.beta(2, 3)])
-def test_expected_pattern_value_is_the_signed_error(law: Any) -> None:
+@pytest.mark.parametrize("distribution", [stats.beta(2, 1), stats.beta(0.6, 0.6), stats.beta(2, 3)])
+def test_expected_pattern_value_is_the_signed_error(distribution: Any) -> None:
     """E[Z] = integral s (F - c): midpoints in probability on one side, in level on the other."""
     random, middles = np.random.default_rng(1), (np.arange(320_000) + 0.5) / 320_000
-    pit, deviation = law.ppf(middles)[:, None], law.cdf(middles) - middles
+    pit, deviation = distribution.ppf(middles)[:, None], distribution.cdf(middles) - middles
     for pattern in [*starting_patterns(), random.choice([-1.0, 1.0], PATTERN_CELLS)]:
         signed = (sign_at(pattern, middles) * deviation).mean()
         assert pattern_values(pit, pattern).mean() == pytest.approx(signed, abs=2e-5)
 
 
-def test_pattern_value_of_a_row_is_the_integral_of_its_step_law() -> None:
+def test_pattern_value_of_a_row_is_the_integral_of_its_step_distribution() -> None:
     random = np.random.default_rng(2)
     pit, pattern = random.random((5, 3)), random.choice([-1.0, 1.0], PATTERN_CELLS)
     c = (np.arange(320_000) + 0.5) / 320_000
     for row, value in zip(pit, pattern_values(pit, pattern), strict=True):
-        law = (row[:, None] <= c).mean(axis=0)
-        assert value == pytest.approx((sign_at(pattern, c) * (law - c)).mean(), abs=1e-5)
+        distribution = (row[:, None] <= c).mean(axis=0)
+        assert value == pytest.approx((sign_at(pattern, c) * (distribution - c)).mean(), abs=1e-5)
 
 
 def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
@@ -204,7 +204,7 @@ def test_capital_as_written_in_the_docstring() -> None:
 
 @pytest.fixture
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Honesty does not hang on how good the learner is."""
+    """Validity does not depend on the quality of the learner."""
     monkeypatch.setattr(group_learners, "TREES", 1)
 
 
@@ -300,7 +300,7 @@ def right_direction(kind: str, group: FoundGroup, region: Floats) -> bool:
         return group.direction == f"intervals {kind}" and (group.coverage_80 > 0.8) == (
             kind == "too wide"
         )
-    # PITs are too high, that is outcomes are, where the region says +1
+    # PITs are too high, that is, outcomes are, where the region is +1
     return (
         group.direction
         == f"outcomes {'higher' if region[group.rows].mean() > 0 else 'lower'} than forecast"
@@ -368,7 +368,7 @@ def mixed_table(n: int, random: np.random.Generator) -> pd.DataFrame:
         (lambda t: t["age"].isna(), "age is missing"),
     ],
 )
-def test_groups_of_mixed_tables_are_said_in_words(where: Any, words: str) -> None:
+def test_groups_of_mixed_tables_are_described_in_words(where: Any, words: str) -> None:
     random = np.random.default_rng(9)
     table = mixed_table(1500, random)
     inside = where(table).to_numpy()
@@ -382,8 +382,8 @@ def test_groups_of_mixed_tables_are_said_in_words(where: Any, words: str) -> Non
     assert 2 / 3 <= group.description_share / group.mass <= 3 / 2
 
 
-def test_a_rule_that_takes_in_many_more_people_is_not_said() -> None:
-    # one half is off, all of it alike: nothing short says which tenth of all people is worst
+def test_a_rule_that_selects_many_more_people_is_not_printed() -> None:
+    # one half is off, all of it alike: no short rule describes which tenth of all people is worst
     random = np.random.default_rng(0)
     x = random.random((4000, 1))
     pit = random.random(4000) ** np.where(x[:, 0] > 0.5, 3.0, 1.0)
@@ -446,7 +446,7 @@ def test_of_many_rows_a_subset_is_used() -> None:
     assert abs(region[group.rows].mean()) > 0.5
 
 
-def test_nothing_is_said_about_where_when_nothing_is_wrong() -> None:
+def test_no_description_without_a_significant_group() -> None:
     random = np.random.default_rng(12)
     group = find_group(random.random(300), random.normal(size=(300, 2)), random_state=0)
     assert group.low == 0.0

@@ -103,8 +103,8 @@ def test_log_kernels_are_inverse_in_the_far_tail(name: str, alpha: float) -> Non
     log_c = link.log_ppf_lower(log_u, r)
     assert not np.isnan(log_c).any()
     assert (log_c <= 0).all()
-    # c <= 1/2 is the kernels' domain; above r the law of laplace and entropic is exact to 1e-15
-    # only absolutely
+    # c <= 1/2 is the kernels' domain; above r laplace and entropic have an absolute precision of
+    # 1e-15 only
     kept = (log_c <= np.log(0.5)) & ((log_c < np.log(r) - 1e-9) | (name == "gaussian"))
     assert kept.sum() > 1000
     # relative in u: 1e-9 after up to 690 units of the logarithm
@@ -327,7 +327,7 @@ def test_group_error_is_the_mean_over_the_worst_people(name: str, alpha: float) 
     assert 0.5 > errors[0] > errors[1] > errors[2] > errors[3]
 
 
-# --- the law averaged over draws
+# --- the distribution averaged over draws
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -41,11 +41,14 @@ def rate(kappa: float) -> float:
 # --- Laplace minimizes the paper's objective
 
 
-def cheapest_law(alpha: float, r: float, n_side: int) -> tuple[float, float, Floats, Floats]:
+def cheapest_distribution(
+    alpha: float, r: float, n_side: int
+) -> tuple[float, float, Floats, Floats]:
     """Minimize (1 - alpha) E|C - r| + alpha KL over densities flat on `2 n_side` cells (SLSQP).
 
-    The mean distance of a cell is exact (no cell straddles r), so each such law is feasible for the
-    true problem. Cells are finer around r; returns price, error, cell probabilities and edges.
+    The mean distance of a cell is exact (no cell straddles r), so each such distribution is
+    feasible for the true problem. Cells are finer around r; returns price, error, cell
+    probabilities and edges.
     """
     step = np.sinh(3 * np.arange(n_side + 1) / n_side) / np.sinh(3)
     edges = np.concatenate((r - r * step[:0:-1], r + (1 - r) * step))
@@ -73,18 +76,18 @@ def test_laplace_minimizes_the_papers_objective_by_brute_force(alpha: float) -> 
     draws, weights = panels(np.array([0.0, 0.04, 0.15, 0.5]), order=4)
     coarse, fine = np.empty((2, draws.size)), np.empty((2, draws.size))
     for i, r in enumerate(draws):
-        coarse[0, i], coarse[1, i], _, _ = cheapest_law(alpha, r, 10)
-        fine[0, i], fine[1, i], p, edges = cheapest_law(alpha, r, 20)
-        # the law itself, cell by cell: flat cells shift mass between neighbours by O(h^2), below
-        # 1e-3 here
+        coarse[0, i], coarse[1, i], _, _ = cheapest_distribution(alpha, r, 10)
+        fine[0, i], fine[1, i], p, edges = cheapest_distribution(alpha, r, 20)
+        # the distribution itself, cell by cell: flat cells shift mass between neighbours by O(h^2),
+        # below 1e-3 here
         np.testing.assert_allclose(p, np.diff(link.cdf(edges, r)), atol=1e-3)
-    # flat cells cost O(h^2); Richardson removes it. The law at 1 - r mirrors the one at r, hence
-    # the 2
+    # flat cells cost O(h^2); Richardson removes it. The distribution at 1 - r mirrors the one at r,
+    # hence the 2
     price, error = 2 * (4 * fine - coarse) / 3 @ weights
     assert link.price == pytest.approx(price, abs=3e-4)
     assert link.mean_error == pytest.approx(error, abs=3e-4)
-    # the flat laws are feasible, so none may beat the link; nor is the link far below the best of
-    # them
+    # the flat distributions are feasible, so none may beat the link; nor is the link far below the
+    # best of them
     objective = (1 - alpha) * link.mean_error + alpha * link.price
     brute = 2 * ((1 - alpha) * fine[1] + alpha * fine[0]) @ weights
     assert objective - 1e-6 <= brute <= objective + 1e-3
@@ -92,9 +95,9 @@ def test_laplace_minimizes_the_papers_objective_by_brute_force(alpha: float) -> 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5, 0.9])
 def test_training_through_laplace_is_training_by_likelihood(alpha: float) -> None:
-    # the paper's objective of a link around any model, less alpha times the model's own NLL, hangs
-    # on the draw alone: at each draw it is the same for a model that is right, one that is biased
-    # and one that is too narrow
+    # the paper's objective of a link around any model, less alpha times the model's own NLL,
+    # depends on the draw alone: at each draw it is the same for a model that is right, one that is
+    # biased and one that is too narrow
     link, random = Laplace(alpha), np.random.default_rng(0)
     y, r = random.normal(size=2000), random.uniform(size=2000)
     left = []
@@ -310,6 +313,6 @@ def test_laplace_keeps_a_calibrated_base_almost_calibrated() -> None:
         (np.abs((Laplace(alpha).cdf(c[:, None], r) * weight_r).sum(axis=-1) - c) * weight_c).sum()
         for alpha in np.linspace(0.05, 0.95, 10)
     ]
-    # W1 of the law of C to uniform: 0.014 to the printed digits, and not zero
+    # W1 of the distribution of C to uniform: 0.014 to the printed digits, and not zero
     assert f"{max(distance):.3f}" == "0.014"
     assert min(distance) > 1e-4

@@ -90,7 +90,7 @@ def objective_over_the_truth(pit: Floats, log_density: Floats, r: Floats, alpha:
 @pytest.mark.parametrize(
     ("alpha", "price", "error"), [(0.05, 1.374, 0.049), (0.2, 0.280, 0.176), (0.5, 0.024, 0.285)]
 )
-def test_objective_of_the_laplace_link_over_the_truth_is_what_the_table_says(
+def test_objective_of_the_laplace_link_over_the_truth_agrees_with_the_table(
     alpha: float, price: float, error: float
 ) -> None:
     # Y uniform, so the entropy is 0 and the objective is (1 - alpha) * error + alpha * price; the
@@ -171,8 +171,10 @@ def test_gradient_through_a_normal_forecast_is_that_of_the_formula(alpha: float)
 
 def paic_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
     std = 5 * special.expit(out[..., 1]) + 0.01
-    law = stats.norm(out[..., 0], std)
-    return np.asarray((1 - alphas) * np.abs(law.cdf(y) - r) - alphas * law.logpdf(y))
+    distribution = stats.norm(out[..., 0], std)
+    return np.asarray(
+        (1 - alphas) * np.abs(distribution.cdf(y) - r) - alphas * distribution.logpdf(y)
+    )
 
 
 def mixture_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:

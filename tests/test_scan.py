@@ -141,7 +141,7 @@ def test_binning_error_reaches_its_bound_and_never_passes_it() -> None:
     frame = scan_groups(np.r_[u, np.full(BINS, 0.5)], X, 2).set_index("group")
     assert calibration_error(u) == pytest.approx(1 / (2 * BINS), abs=1e-8)
     assert frame.loc["a = 0", "error"] == pytest.approx(0, abs=1e-8)
-    # an atom at an edge is kept apart by a line over the bin before it
+    # an atom at an edge is separated by a line over the bin before it
     assert abs(frame.loc["a = 1", "error"] - 0.25) <= 1 / (2 * BINS)
 
 

@@ -221,8 +221,8 @@ def test_more_starts_than_rows_or_cells_do_no_harm() -> None:
 
 @pytest.mark.parametrize("n_starts", [0, 2.5, True])
 def test_starts_that_cannot_be_counted_are_refused(n_starts: Any) -> None:
-    said = f"n_starts must be an integer of at least 1, got {n_starts!r}"
-    assert complaint(worst_group_curve, [0.1, 0.9], 0.5, n_starts=n_starts) == said
+    message = f"n_starts must be an integer of at least 1, got {n_starts!r}"
+    assert complaint(worst_group_curve, [0.1, 0.9], 0.5, n_starts=n_starts) == message
 
 
 @pytest.mark.parametrize("value", [np.nan, -0.1, 1.5])
@@ -360,7 +360,7 @@ def test_a_seed_repeats_the_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (
             {"selection": "learned"},
@@ -378,5 +378,5 @@ def test_a_seed_repeats_the_null() -> None:
         ({"masses": 1.5}, "mass must fulfil 0 < mass <= 1, got 1.5"),
     ],
 )
-def test_what_a_null_cannot_use_is_refused(options: dict[str, Any], said: str) -> None:
-    assert complaint(null_curve, [0.1, 0.9], **{"masses": 0.5} | options).startswith(said)
+def test_what_a_null_cannot_use_is_refused(options: dict[str, Any], message: str) -> None:
+    assert complaint(null_curve, [0.1, 0.9], **{"masses": 0.5} | options).startswith(message)

@@ -1,4 +1,4 @@
-"""Assumptions of certificates and what they do not cover, as text (method: proof)."""
+"""Assumptions and limits of certificates, as text (method: proof)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ASSUMPTIONS = (
     ("the forecaster, its recalibration and its randomization were fixed without using these rows"),
     ("each draw is uniform on [0, 1] and independent of the person and of other people's draws"),
 )
-"""Assumptions of every certificate: the sample, what was fixed beforehand, the draws."""
+"""Assumptions of every certificate, on the sample, on fixed models and on draws."""
 
 OWN_DRAWS = (
     "the draws, which were not given, were made separately for each person, one in each of as many"

@@ -113,10 +113,10 @@ class FoundGroup:
 
     def __str__(self) -> str:
         """Return the result as a sentence."""
-        what = f"{self.direction}: " if self.low > 0 else "no significantly miscalibrated group: "
+        result = f"{self.direction}: " if self.low > 0 else "no significantly miscalibrated group: "
         where = f" (approximately: {self.description})" if self.description else ""
         return (
-            f"{what}calibration error {number(self.error)}, at least {at_least(self.low, number)}"
+            f"{result}calibration error {number(self.error)}, at least {at_least(self.low, number)}"
             f" with {confidence_in_full(self.confidence)} confidence, in {self.n} of"
             f" {self.n_judged} rows{where}"
         )
@@ -352,7 +352,7 @@ def _rule_in_words(
     for stage in stages:
         rules = learn_rules(features[: stage.start], stage.score.unseen, mass, encoder, random)
         for rule, found in zip(rules, values, strict=False):
-            inside = stage.start + np.flatnonzero(rule.holds(features[stage.start : stage.stop]))
+            inside = stage.start + np.flatnonzero(rule.selects(features[stage.start : stage.stop]))
             found.append(pattern_values(pit[inside], stage.score.pattern))
     for rule, found in zip(rules, values, strict=False):
         judged = np.concatenate(found)

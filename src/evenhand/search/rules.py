@@ -27,7 +27,7 @@ class Rule:
 
     bounds: dict[int, tuple[float, float]]
 
-    def holds(self, matrix: Floats) -> Mask:
+    def selects(self, matrix: Floats) -> Mask:
         """Return the rows of the encoded matrix that meet the rule."""
         inside = np.ones(matrix.shape[0], dtype=bool)
         for column, (low, high) in self.bounds.items():

@@ -283,10 +283,10 @@ def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
 
 def _too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
     """Return table rows for named groups that have too few rows for a test."""
-    nothing = np.full(sizes.size, np.nan)
-    numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), nothing)
+    missing = np.full(sizes.size, np.nan)
+    numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), missing)
     return pd.DataFrame(
-        {"group": names, "n": sizes.astype(np.int64), "error": nothing, "direction": TOO_SMALL}
+        {"group": names, "n": sizes.astype(np.int64), "error": missing, "direction": TOO_SMALL}
         | numbers
         | {"features": pd.Series([(name,) for name in names], dtype=object)}
     )
