@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand._format import at_most, in_full, number, points, points_in_full
+from evenhand._format import at_most, in_full, number, points_in_full
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.charts import Axis, Chart, Layer, Point, Points, known, nice_ticks
 from evenhand.report.document import Pair, Paragraph, Section
@@ -75,7 +75,7 @@ def _price_chart(
         layers.append(Points([mark], "chosen", "red", "diamond"))
     cells: Cells[PricePoint] = {
         Column("alpha"): lambda row: f"{row.alpha:.3g}",
-        numeric("group error (points)"): lambda row: points(row.group_error),
+        numeric("group error (points)"): lambda row: at_most(row.group_error),
         numeric("price (nats)"): lambda row: number(row.price),
     }
     title = f"Groups of {mass} of people off by up to (percentage points)"
@@ -93,7 +93,7 @@ def _price_chart(
 
 def _price_point(row: PricePoint, opening: str, mass: str) -> Point:
     tip = (
-        f"{opening} {row.alpha:.3g}: groups of {mass} off by up to {points(row.group_error)}"
+        f"{opening} {row.alpha:.3g}: groups of {mass} off by up to {at_most(row.group_error)}"
         f" points, for {number(row.price)} nats."
     )
     return Point(or_zero(row.group_error), or_zero(row.price), tip)
