@@ -17,6 +17,7 @@ import pytest
 
 from command_outcome import Command, Outcome
 from evenhand.cli import main
+from forked_command import Forks
 from shared_work import made_once
 
 
@@ -73,6 +74,14 @@ def demo_run(shared_folder: Path) -> tuple[Path, subprocess.CompletedProcess[str
 
     place, text = made_once(shared_folder / "demo", run)
     return place, subprocess.CompletedProcess([script, "demo"], *json.loads(text))
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """Yield a program that runs the command in forks of itself."""
+    program = Forks()
+    yield program
+    program.close()
 
 
 @pytest.fixture

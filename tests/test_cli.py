@@ -28,6 +28,7 @@ from evenhand._format import at_most
 from evenhand.audits import Audit
 from evenhand.cli import fitting
 from evenhand.draws import KeyedDraws
+from forked_command import NO_READER, Forks
 
 ROWS = 200
 KEY = b"a secret of enough bytes"
@@ -118,7 +119,7 @@ def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any
 
 
 @pytest.mark.usefixtures("quick_training")
-def test_fit_then_predict_and_audit_in_processes_of_their_own(
+def test_fit_predict_and_audit_where_predictions_come_from_another_process(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
     # the demo's test is the training in a process of its own
@@ -142,7 +143,7 @@ def test_fit_then_predict_and_audit_in_processes_of_their_own(
     assert list(forecasts.columns) == ["id", "r", "mean", *QUANTILES, "context", "key"]
     assert forecasts["id"].tolist() == TABLE["id"].tolist()
 
-    audited = process(
+    audited = evenhand(
         "audit", model, place / "people.csv", "--target", "loss", "--json", "--groups", "job"
     )
     assert (audited.code, audited.err) == (0, "")
@@ -1432,20 +1433,15 @@ def test_an_interrupted_command_has_the_code_of_one(
     assert (shown.code, shown.out, shown.err) == (130, "", "error: interrupted\n")
 
 
-def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(place: Path) -> None:
-    script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
-    assert script is not None
+def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(
+    place: Path, forks: Forks
+) -> None:
     args = ["audit", str(place / "people.csv"), "--target", "loss", *NORMAL, "--features", "job"]
     for limit, code in (("0.49", 0), ("0", 1)):
-        reader, writer = os.pipe()
-        os.close(reader)
         gate = ["--fail-if", f"average_error > {limit}"]
-        run = subprocess.run(
-            [script, *args, *gate], check=False, stdout=writer, stderr=subprocess.PIPE
-        )
-        os.close(writer)
-        assert run.returncode == code
-        assert run.stderr.count(b"\n") == code  # the line of the gate
+        found, _, errors = forks.run([*args, *gate], stdout=NO_READER)
+        assert found == code
+        assert errors.count("\n") == code  # the line of the gate
 
 
 def test_the_help_names_the_exit_codes(evenhand: Command) -> None:

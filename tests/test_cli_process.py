@@ -21,6 +21,7 @@ import evenhand as package
 from command_outcome import Command
 from evenhand._files import Partial
 from evenhand.tables import TableWriter
+from forked_command import Forks
 
 ROWS = 120
 NORMAL = ("--mean", "mu", "--std", "sigma")
@@ -40,6 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     table = table.assign(mu=mu, sigma=3.0, loss=(mu + random.normal(0, 3, ROWS)).round(4))
     table.to_csv(folder / "people.csv", index=False)
+    table[:40].to_csv(folder / "few.csv", index=False)
     (folder / "parts").mkdir()
     for number, rows in enumerate((table[:50], table[50:])):
         rows.to_parquet(folder / "parts" / f"{number}.parquet", index=False)
@@ -51,7 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def audit_args(place: Path, *more: Any) -> list[str]:
     return [
         "audit",
-        str(place / "people.csv"),
+        str(place / "few.csv"),
         "--target",
         "loss",
         *NORMAL,
@@ -76,45 +78,52 @@ def shell(args: list[str], redirections: str) -> subprocess.CompletedProcess[byt
 # Streams.
 
 
-FAILS, PASSES = ("0", 1), ("0.49", 0)
-"""Limits of a gate, with the exit code."""
+CLOSED: dict[str, str | None] = {"stdin": None, "stdout": None, "stderr": None}
 
 
 @pytest.mark.parametrize(
-    ("redirection", "gates"),
+    "streams",
     [
-        ("2>&-", [FAILS]),
-        pytest.param(f"2>{FULL}", [FAILS], marks=needs_full),
-        ("1>&-", [FAILS]),
-        ("0<&- 1>&- 2>&-", [FAILS, PASSES]),
+        {"stderr": None},
+        pytest.param({"stderr": FULL}, marks=needs_full),
+        {"stdout": None},
+        CLOSED,
     ],
+    ids=str,
 )
 def test_a_gate_decides_whatever_becomes_of_the_streams(
-    redirection: str, gates: list[tuple[str, int]], place: Path
+    streams: dict[str, str | None], place: Path, forks: Forks
 ) -> None:
-    for limit, code in gates:
-        shown = shell(audit_args(place, "--fail-if", f"average_error >= {limit}"), redirection)
-        assert shown.returncode == code
-        assert b"Traceback" not in shown.stderr
+    for limit, code in (("0.49", 0), ("0", 1)):
+        args = audit_args(place, "--fail-if", f"average_error >= {limit}")
+        found, _, err = forks.run(args, **streams)
+        assert found == code
+        assert "Traceback" not in err
+
+
+def test_a_gate_decides_in_a_process_started_without_streams(place: Path) -> None:
+    shown = shell(audit_args(place, "--fail-if", "average_error >= 0"), "0<&- 1>&- 2>&-")
+    assert shown.returncode == 1
 
 
 def test_messages_never_land_in_the_json_when_standard_error_is_closed(
-    place: Path, tmp_path: Path
+    place: Path, tmp_path: Path, forks: Forks
 ) -> None:
-    out, report = tmp_path / "out.json", tmp_path / "report.json"
-    shown = shell(audit_args(place, "--json", "--out", report), f"> '{out}' 2>&-")
-    assert shown.returncode == 0
-    assert json.loads(out.read_text()) == json.loads(report.read_text())
+    report = tmp_path / "report.json"
+    code, out, _ = forks.run(audit_args(place, "--json", "--out", report), stderr=None)
+    assert code == 0
+    assert json.loads(out) == json.loads(report.read_text())
 
 
 @needs_full
-def test_results_that_cannot_be_written_have_a_code_and_a_message(place: Path) -> None:
-    lost = b"error: results could not be written to standard output (No space left on device)\n"
-    shown = shell(audit_args(place, "--json"), f"> {FULL}")
-    assert (shown.returncode, shown.stderr) == (74, lost)
-    gate = shell(audit_args(place, "--json", "--fail-if", "average_error > 0.49"), f"> {FULL}")
-    assert (gate.returncode, gate.stderr) == (0, lost)
-    assert shell(["--help"], f"> {FULL}").returncode == 74
+def test_results_that_cannot_be_written_have_a_code_and_a_message(
+    place: Path, forks: Forks
+) -> None:
+    lost = "error: results could not be written to standard output (No space left on device)\n"
+    assert forks.run(audit_args(place, "--json"), stdout=FULL) == (74, "", lost)
+    gate = audit_args(place, "--json", "--fail-if", "average_error > 0.49")
+    assert forks.run(gate, stdout=FULL) == (0, "", lost)
+    assert forks.run(["--help"], stdout=FULL)[0] == 74
 
 
 @pytest.mark.parametrize("args", [["--help"], ["audit", "--help"], ["fit", "--help"]])
@@ -390,65 +399,61 @@ def test_outputs_obey_the_umask(place: Path, tmp_path: Path, evenhand: Command) 
     assert modes == {"out.csv": 0o640, "out": 0o750, "0.parquet": 0o640, "1.parquet": 0o640}
 
 
-WAITING = """
-import pathlib, sys, time
-from evenhand import cli
-from evenhand.tables import TableWriter
-def wait(writer, frame):
-    print("writing", flush=True)
-    time.sleep(60)
-TableWriter.write = wait
-cli.main()
-"""
-"""The command, but each block takes a minute to write."""
-
-
-def waiting(args: list[str]) -> subprocess.Popen[bytes]:
+def waiting(forks: Forks, args: list[str], out: Path, err: Path) -> int:
     """Start a command that is in the middle of writing when this returns."""
-    run = [sys.executable, "-c", WAITING, *args]
-    started = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert started.stdout is not None
-    assert started.stdout.readline() == b"writing\n"
-    return started
+    out.touch()
+    err.touch()
+    process = forks.start(args, (os.devnull, str(out), str(err)), writes_slowly=True)
+    deadline = time.monotonic() + 30
+    while out.read_text() != "writing\n" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert out.read_text() == "writing\n"
+    return process
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word", "table", "out"),
-    [
-        (signal.SIGTERM, 143, "terminated", "parts", "out"),
-        (signal.SIGINT, 130, "interrupted", "people.csv", "out.csv"),
-    ],
+    ("number", "code", "word"),
+    [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],
 )
 def test_a_signal_removes_what_is_half_written(
-    number: int, code: int, word: str, table: str, out: str, place: Path, tmp_path: Path
+    number: int, code: int, word: str, place: Path, tmp_path: Path, forks: Forks
 ) -> None:
-    run = waiting(randomize_args(place / table, place / "key", tmp_path / out))
-    assert len(list(tmp_path.glob(".out*.part"))) == 1
-    run.send_signal(number)
-    if number == signal.SIGTERM:
-        run.send_signal(number)  # one more does not stop the cleaning up
-    _, said = run.communicate(timeout=30)
-    assert (run.returncode, said.decode()) == (code, f"error: {word}\n")
-    assert list(tmp_path.iterdir()) == []
+    folder, said = tmp_path / "results", tmp_path / "err"
+    folder.mkdir()
+    for table, out in (("people.csv", "out.csv"), ("parts", "out")):
+        args = randomize_args(place / table, place / "key", folder / out)
+        run = waiting(forks, args, tmp_path / f"{out}-shown", said)
+        assert len(list(folder.glob(".out*.part"))) == 1
+        os.kill(run, number)
+        if number == signal.SIGTERM:
+            os.kill(run, number)  # one more does not stop the cleaning up
+        assert (forks.wait(run), said.read_text()) == (code, f"error: {word}\n")
+        assert list(folder.iterdir()) == []
+        said.unlink()
 
 
 def test_the_next_run_sweeps_what_a_killed_one_left_and_nothing_of_a_live_one(
-    place: Path, tmp_path: Path, evenhand: Command
+    place: Path, tmp_path: Path, evenhand: Command, forks: Forks
 ) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
     for table, out in (("people.csv", "out.csv"), ("parts", "out")):
-        args = randomize_args(place / table, place / "key", tmp_path / out)
-        live, killed = waiting(args), waiting(args)
-        assert len(list(tmp_path.glob(f".{out}.*.part"))) == 2
+        args = randomize_args(place / table, place / "key", folder / out)
+        live, killed = (
+            waiting(forks, args, tmp_path / f"{out}-{who}", tmp_path / "err")
+            for who in ("live", "killed")
+        )
+        assert len(list(folder.glob(f".{out}.*.part"))) == 2
         try:
-            killed.kill()
-            killed.communicate()
+            os.kill(killed, signal.SIGKILL)
+            forks.wait(killed)
             assert evenhand(*args).code == 0
-            assert len(list(tmp_path.glob(f".{out}.*.part"))) == 1
+            assert len(list(folder.glob(f".{out}.*.part"))) == 1
         finally:
-            live.terminate()
-            live.communicate(timeout=30)
-        assert [path.name for path in tmp_path.iterdir()] == [out]
-        for path in tmp_path.iterdir():
+            os.kill(live, signal.SIGTERM)
+            forks.wait(live)
+        assert [path.name for path in folder.iterdir()] == [out]
+        for path in folder.iterdir():
             subprocess.run(["rm", "-r", path], check=True)
 
 
