@@ -248,6 +248,19 @@ def test_what_is_chosen_meets_the_target_in_truth_too(family: type[Link]) -> Non
     assert broken <= most_failures(len(WORLDS) * times, false_alarm=1e-4)
 
 
+def test_the_bound_itself_decides_on_the_least_randomization(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the search reads errors from a table; were the table too low, the target would be missed
+    monkeypatch.setattr(
+        "evenhand.certificates.link_certificate.approximate_errors",
+        lambda link, at: 0.97 * approximate_errors(link, at),
+    )
+    u = np.random.default_rng(3).uniform(size=1500)
+    least = certify_link(u, Laplace(0.1)).least_randomized(0.3, 0.2)
+    assert 0.29 < least.group_error(0.2) <= 0.3
+
+
 @EVERY_LINK
 def test_no_less_randomization_meets_the_target(family: type[Link]) -> None:
     u = np.random.default_rng(3).uniform(size=1500)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evenhand._validate import InputError
-from evenhand.draws import KeyedDraws, as_draws, fresh, generator, jittered, nodes
+from evenhand.draws import KeyedDraws, as_draws, fresh, generator, jittered, nodes, one_row_each
 from quadrature import Floats
 
 KEY = bytes(range(32))
@@ -330,6 +330,21 @@ def test_fresh_draws_stay_open_at_the_ends_of_the_generator() -> None:
     assert high == 1 - 2.0**-53 < 1
     cells = jittered(1, 2, Ends(np.random.PCG64()))
     assert 0 < cells.min() < cells.max() < 1
+
+
+# --- one row of each person
+
+
+def test_each_row_of_a_person_is_as_likely_to_be_the_one() -> None:
+    # rows 0 and 3 are alone, 1, 2, 4 and 5 one person's; chi-squared at 1e-6
+    person = ["a", "b", "b", "c", "b", "b"]
+    rows = np.array([one_row_each(person, 6, seed) for seed in range(400)])
+    assert (np.diff(rows, axis=-1) > 0).all()
+    assert ((rows == 0).any(axis=-1) & (rows == 3).any(axis=-1)).all()
+    chosen = np.bincount(rows.ravel(), minlength=6)[[1, 2, 4, 5]]
+    assert chosen.sum() == 400
+    assert stats.chisquare(chosen).pvalue > 1e-6
+    assert one_row_each(person, 6, 7).tolist() == one_row_each(person, 6, 7).tolist()
 
 
 # --- as_draws and generator
