@@ -50,8 +50,8 @@ def test_no_deterministic_forecaster_and_no_data_go_below_the_floors(kind, seed,
     assert floors.least_variation == pytest.approx(variation, abs=1e-9)
     assert floors.half_mass >= 0.5
     assert floors.half_error >= half - 1e-6
-    # the forecast is right in the other world, up to what m even levels can tell: 1 / (4 m), m at
-    # least 200
+    # the forecast is right in the other world, up to the resolution of m even levels: 1 / (4 m), m
+    # at least 200
     assert floors.calibrated_error <= 1 / 800 + 1e-9
     assert floors.calibrated_variation <= 1e-9
 
@@ -95,21 +95,21 @@ def test_everybody_together_shows_nothing():
     assert measure_floors(worlds).average_error <= 2.7 / np.sqrt(n)
 
 
-def test_both_worlds_hold_the_data():
+def test_both_worlds_contain_the_data():
     rng = np.random.default_rng(1)
     worlds = two_worlds(random_forecast("quantiles", 200, rng), slices=7, random_state=rng)
     seen = worlds.forecast.pit(worlds.outcomes)
     for world, width in zip(WORLDS, (1.0, 1 / 7), strict=True):
         again = worlds.forecast.pit(worlds.draw(world, rng))
-        law = worlds.pit_law(world, 500)
+        support = worlds.pit_law(world, 500)
         slack = width / 500
-        assert (law.min(axis=-1) - slack <= seen).all()
-        assert (seen <= law.max(axis=-1) + slack).all()
-        assert (law.min(axis=-1) - slack <= again).all()
-        assert (again <= law.max(axis=-1) + slack).all()
+        assert (support.min(axis=-1) - slack <= seen).all()
+        assert (seen <= support.max(axis=-1) + slack).all()
+        assert (support.min(axis=-1) - slack <= again).all()
+        assert (again <= support.max(axis=-1) + slack).all()
 
 
-def test_data_of_both_worlds_have_one_law_while_each_person_is_seen_once():
+def test_data_of_both_worlds_have_one_distribution_if_each_person_is_seen_once():
     """Over worlds, one person's PIT is uniform in either (false-alarm rate 1e-4 each)."""
     forecast = Forecast.from_normal([2.0], [0.5])
     rng = np.random.default_rng(2)
@@ -120,7 +120,7 @@ def test_data_of_both_worlds_have_one_law_while_each_person_is_seen_once():
         assert kstest(forecast.distribution.cdf(np.array(drawn)).ravel(), "uniform").pvalue > 1e-4
 
 
-def test_who_sees_a_person_twice_can_tell():
+def test_two_outcomes_of_a_person_distinguish_the_worlds():
     worlds = two_worlds(
         Forecast.from_normal(np.zeros(500), np.ones(500)), slices=1001, random_state=3
     )
@@ -134,7 +134,7 @@ def test_who_sees_a_person_twice_can_tell():
 
 
 def test_a_verifier_says_yes_as_often_in_either_world():
-    """A 10% test of PITs says yes to 90% in both: exact binomial, false alarm 2 in 10^6 each."""
+    """A 10% test of PITs accepts 90% in both: exact binomial, false alarm 2 in 10^6 each."""
     worlds = two_worlds(
         Forecast.from_normal(np.zeros(3000), np.ones(3000)), slices=1001, random_state=4
     )

@@ -30,7 +30,7 @@ class PITHistogram(NamedTuple):
     share : ndarray of shape (n_bins,)
         Share of the PITs in each bin; the sum is 1.
     low, high : ndarray of shape (n_bins,)
-        Ends of the band, which contains the shares of all bins at once.
+        Ends of the band, simultaneous for the shares of all bins.
     """
 
     share: Floats
@@ -113,7 +113,7 @@ def histogram_band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
     Returns
     -------
     low, high : ndarray of shape (n_bins,)
-        Binomial, all bins at once by Bonferroni.
+        Binomial quantiles, simultaneous for all bins by Bonferroni.
     """
     n_bins = variance.size
     even = 1 / n_bins

@@ -52,7 +52,7 @@ def spread(forecast: Forecast) -> Floats:
 
 
 def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
-    """Return `crps` and `spread` in half the time of both: they share a table of each forecast."""
+    """Return `crps` and `spread` together, in half the time: both use a table of each forecast."""
     outcomes = check_finite("y", y)
     scores, spreads = _in_blocks(
         forecast, lambda part, rows: (part.crps(outcomes[rows]), part.std())

@@ -31,10 +31,10 @@ GRID_POINTS = 257
 """Number of distances, besides the steps of the band, at which probabilities are computed."""
 
 THINNED_PEOPLE = 1000
-"""Means over more people than this use so many of them, equally spaced in rank."""
+"""Largest number of people in a mean; more people are replaced by as many equal steps in rank."""
 
 MOST_ROWS = 200_000
-"""Largest number of rows that a message proposes, unless there are more than half as many rows."""
+"""Largest number of rows that a message proposes, or twice the given rows if that is more."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,8 +170,8 @@ class LinkCertificate(Certificate):
         """
         check_fraction("error", error, low_open=False, high_open=False)
         # H(u; r) <= r - e where u <= K(r - e; r), H(u; r) >= r + e where u >= K(r + e; r). K(c; r)
-        # rises with c and falls with r, so on a cell of draws its value at opposite ends is an
-        # upper bound of the one, a lower bound of the other. No draw lies within 2^-60 of an end
+        # increases in c and decreases in r, so its values at opposite ends of a cell of draws bound
+        # it from above and from below. No draw lies within 2^-60 of an end
         ends = np.clip(np.linspace(0.0, 1.0, CELLS + 1), 2.0**-60, 1 - 2.0**-53)
         left = ends[:-1]
         right = ends[1:]
@@ -288,7 +288,7 @@ class LinkCertificate(Certificate):
         )
 
     def _as_if(self, rows: int) -> LinkCertificate:
-        """Return the certificate that so many people with these quantiles would give."""
+        """Return the certificate of this many people with the same quantiles of distances."""
         alike = np.quantile(self.distances, (np.arange(rows) + 0.5) / rows)
         band = local_levels_band(alike, WORST, self.confidence)
         return replace(self, distances=alike, band=band)

@@ -1,4 +1,4 @@
-"""Price of proof: the least cost of provable calibration (method: links, what proof costs)."""
+"""Price of proof: the smallest loss of log score for provable calibration (method: links)."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class PriceLimits(NamedTuple):
     Parameters
     ----------
     error : ndarray of shape (q,)
-        Mean pathwise errors, rising to 1/3, where the price is 0.
+        Mean pathwise errors, increasing to 1/3, where the price is 0.
     price : ndarray of shape (q,)
         Limit of all forecasters at each error, in nats.
     calibrated_price : ndarray of shape (q,)
         Limit of forecasters that are exactly calibrated on average, in nats.
     links : tuple of Laplace
-        Links on the limit of all forecasters, for the alphas asked for.
+        Links on the limit of all forecasters, at the given alphas.
     """
 
     error: Floats
