@@ -29,7 +29,8 @@ at twenty million, and therefore grows in proportion to the number of values abo
 """
 
 STIRLING_N = 2_000_000
-"""Above this number of values `n! e^n / n^n` comes from Stirling's series: its factors overflow."""
+"""Above this number of values `n! e^n / n^n` comes from Stirling's series: the difference of
+logarithms of its factors loses too many digits."""
 
 LEVEL_SLACK = 1e-3
 """Tolerance of the search for the level of a band: unspent share of the risk, on the log scale."""

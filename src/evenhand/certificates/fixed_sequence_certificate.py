@@ -13,9 +13,10 @@ from evenhand.certificates.certificate import WORST, Certificate
 class FixedSequenceCertificate(Certificate):
     """The target group error that a model passed in fixed-sequence testing, and no tighter bound.
 
-    Models are tested in a fixed order until one fails, so a model whose group error is above the
-    target passes with probability at most `1 - confidence`. The bound that a model attained in its
-    test may be below the target, but does not hold with that confidence: several were computed.
+    Models are tested in a fixed order until one fails, so the probability that any model passes
+    whose group error is above the target is at most `1 - confidence` (fixed-sequence testing). The
+    bound from the test of a model may be below the target, but it does not hold with that
+    confidence, because bounds of several models were computed.
 
     Parameters
     ----------

@@ -164,7 +164,10 @@ class Link(ABC):
         return np.asarray(np.sign(score) * place(np.minimum(np.abs(score), at)))
 
     def reach(self, level: float) -> float:
-        """Return the normal score of the base with tail probability at most `level` at any draw."""
+        """Return the normal score of the base that covers the forecasts at all draws.
+
+        At any draw, the probability beyond it is at most `level`.
+        """
         deepest = self.log_cdf_lower(np.log(level), np.array(1 - LEAST_DRAW))
         return -float(special.ndtri_exp(deepest))
 
