@@ -40,7 +40,6 @@ from evenhand.distributions import Distribution, Normal
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import FORECASTERS, Forecaster, RandomizedRegressor, State
-from evenhand.forecasters import base as forecaster_base
 from evenhand.links import Gaussian, Laplace
 from forecaster_examples import EXAMPLES, linear_task, small_mixture, small_paic, use_small_default
 from quadrature import panels
@@ -202,7 +201,7 @@ def test_predict_is_the_mean_of_the_base_or_over_64_draws(
         expected = people.reshape(10, 64).mean(axis=1)
     np.testing.assert_allclose(predicted[:10], expected, rtol=0, atol=1e-9)
     # a few rows at a time
-    monkeypatch.setattr(forecaster_base, "POINT_ROWS", 7)
+    monkeypatch.setattr("evenhand.forecasters.base.POINT_ROWS", 7)
     np.testing.assert_allclose(model.predict(X), predicted, rtol=0, atol=1e-9)
     np.testing.assert_allclose(model.predict(X[:1]), predicted[:1], rtol=0, atol=1e-9)
 
@@ -407,9 +406,7 @@ def test_global_random_state_does_not_matter(name: str, fitted: Callable[[str], 
 @EVERY
 def test_equal_weights_are_no_weights(name: str, fitted: Callable[[str], Any]) -> None:
     if not EXAMPLES[name].takes_weights:
-        with pytest.raises(
-            InputError, match=r"^sample_weight must be left out: Pipeline\.fit does not take it"
-        ):
+        with pytest.raises(InputError, match=r"^sample_weight .*Pipeline\.fit"):
             EXAMPLES[name].make().fit(X, Y, np.ones(N))
         return
     weighted = EXAMPLES[name].make().fit(X, Y, np.ones(N))
@@ -599,7 +596,7 @@ BAD_TRAINING: dict[str, tuple[Any, Any, str]] = {
     "few values": (
         X,
         np.arange(N) % 5,
-        "y has 5 distinct values in 120 rows and must have at least 20",
+        "y has 5 distinct values in 120 rows.* 20",
     ),
     "one frequent value": (
         X,
@@ -609,13 +606,13 @@ BAD_TRAINING: dict[str, tuple[Any, Any, str]] = {
     "missing outcome": (X, with_value(Y, np.nan), "Input y contains NaN"),
     "infinite outcome": (X, with_value(Y, np.inf), "Input y contains infinity"),
     "text outcome": (X, ["a"] * N, "could not convert string to float: 'a'"),
-    "no outcome": (X, None, "y must be given"),
+    "no outcome": (X, None, "y is missing"),
     "two outcomes": (X, np.column_stack([Y, Y]), r"y must have one column, got shape \(120, 2\)"),
     "another length": (X, Y[:-1], r"inconsistent numbers of samples: \[120, 119\]"),
     "infinite feature": (with_value(X, np.inf), Y, "Input X contains infinity"),
     "text feature": ([["a", "b"]] * N, Y, "could not convert string to float: 'a'"),
     "no rows": (X[:0], Y[:0], r"Found array with 0 sample\(s\)"),
-    "no rows in a table": (TABLE[:0], Y[:0], "X must have at least one row, got 0 rows"),
+    "no rows in a table": (TABLE[:0], Y[:0], "X must have at least one row"),
     "one row": (X[:1], Y[:1], "X must have at least 2 rows, got n_samples = 1"),
     "no columns": (X[:, :0], Y, r"Found array with 0 feature\(s\)"),
 }
@@ -652,7 +649,7 @@ BAD_ROWS: dict[str, tuple[Any, str]] = {
     "infinite feature": (with_value(X, -np.inf), "Input X contains infinity"),
     "text": ([["a", "b", "c"]], "could not convert string to float: 'a'"),
     "no rows": (X[:0], r"Found array with 0 sample\(s\)"),
-    "no rows in a table": (TABLE[:0], "X must have at least one row, got 0 rows"),
+    "no rows in a table": (TABLE[:0], "X must have at least one row"),
 }
 
 
@@ -937,9 +934,7 @@ def test_rows_of_zero_weight_are_not_in_the_law() -> None:
 
 def test_weights_are_refused_for_models_without_them() -> None:
     for estimator in (KNeighborsRegressor(), GaussianProcessRegressor()):
-        with pytest.raises(
-            InputError, match=rf"^sample_weight must be left out: {type(estimator).__name__}\.fit"
-        ):
+        with pytest.raises(InputError, match=rf"^sample_weight .*{type(estimator).__name__}\.fit"):
             RandomizedRegressor(estimator).fit(X, Y, WEIGHT)
 
 
@@ -947,10 +942,10 @@ def test_weights_are_refused_for_models_without_them() -> None:
     "inner", [RandomizedRegressor(Ridge()), small_paic()], ids=["link", "network"]
 )
 def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
-    with pytest.raises(InputError, match=f"{type(inner).__name__} is randomized already") as caught:
+    with pytest.raises(InputError, match=f"{type(inner).__name__} is already randomized") as caught:
         RandomizedRegressor(inner).fit(X, Y)
     assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="is randomized already"):
+    with pytest.raises(InputError, match="is already randomized"):
         RandomizedRegressor(FrozenEstimator(clone(inner).fit(X, Y))).fit(X, Y)
 
 

@@ -62,7 +62,7 @@ TABLE = pd.DataFrame(
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "facts"),
     [
         ({}, "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples"),
         (
@@ -73,43 +73,15 @@ TABLE = pd.DataFrame(
             {"mean": "mu", "std": "sigma", "samples": "s"},
             "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples",
         ),
-        (
-            {"mean": "mu", "std": "sigma"},
-            (
-                "t.csv: column 'sigma', row 2: a standard deviation must be positive, got 0;"
-                " correct it or drop the row"
-            ),
-        ),
-        (
-            {"quantiles": "q"},
-            (
-                "t.csv: column 'q0.9', row 2: quantiles must not fall with their level, got 1 after"
-                " 2; correct them, or sort each row with --sort-quantiles (in Python:"
-                " sort_quantiles=True)"
-            ),
-        ),
-        (
-            {"quantiles": "mu,sigma"},
-            "--quantiles must name columns that end in their level, such as q0.05, got 'mu'",
-        ),
-        (
-            {"samples": "s1"},
-            (
-                "--samples must name at least two columns, got 's1'; list them with commas between,"
-                " or give what their names begin with"
-            ),
-        ),
-        (
-            {"samples": "s1,s2"},
-            ("t.csv has no column 's2', only mu, sigma, q0.1, q0.9, s1; name one of these"),
-        ),
-        (
-            {"mean": "mu", "std": "Sigmas"},
-            ("t.csv has no column 'Sigmas', only mu, sigma, q0.1, q0.9, s1; did you mean 'sigma'?"),
-        ),
+        ({"mean": "mu", "std": "sigma"}, r"'sigma', row 2.*positive.* 0; correct"),
+        ({"quantiles": "q"}, r"'q0\.9', row 2.*not decrease.* 1 after 2; .*--sort-quantiles"),
+        ({"quantiles": "mu,sigma"}, r"^--quantiles .*level.*'mu'"),
+        ({"samples": "s1"}, r"^--samples .*two columns.*'s1'; separate"),
+        ({"samples": "s1,s2"}, r"^t\.csv .*'s2'.* mu, sigma, q0\.1, q0\.9, s1"),
+        ({"mean": "mu", "std": "Sigmas"}, r"^t\.csv .*'Sigmas'.*; did you mean 'sigma'"),
     ],
 )
-def test_what_does_not_fit_is_told_in_one_line(options: dict[str, str], message: str) -> None:
-    with pytest.raises(InputError) as raised:
+def test_what_does_not_fit_is_refused_in_one_line(options: dict[str, str], facts: str) -> None:
+    with pytest.raises(InputError, match=facts) as raised:
         forecast_from_columns(TABLE, **options, source="t.csv")
-    assert str(raised.value) == message
+    assert "\n" not in str(raised.value)

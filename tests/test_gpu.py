@@ -18,9 +18,18 @@ from numpy.typing import NDArray
 
 import evenhand
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters.network import stack, training
-from evenhand.forecasters.network.stack import Shape, Stack, pick_device, score
-from evenhand.forecasters.network.training import Rows, Settings, _Judge, _numbers, _Run, _tensors
+from evenhand.forecasters.network import (
+    Rows,
+    Run,
+    Settings,
+    Shape,
+    Stack,
+    Validation,
+    pick_device,
+    row_numbers,
+    score,
+    tensors,
+)
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +74,7 @@ def test_nothing_in_a_training_is_made_on_a_device_by_default(make: Callable[...
     np.testing.assert_array_equal(found, pits(plain, X, y))
 
 
-class PlainRun(_Run):
+class PlainRun(Run):
     """A run whose optimizer takes tensors without numbers; the fused one is for real devices."""
 
     def _optimizer(self) -> torch.optim.AdamW:
@@ -80,12 +89,12 @@ def test_a_step_and_a_check_keep_to_the_device_of_the_stack(make: Callable[..., 
     model._alphas = [0.1, 0.3]
     shape = Shape(3, model._n_outputs, (8, 8), model.takes_draw, 0.5, model.activation)
     rows = Rows(*task(40), np.ones(40))
-    x, outcome, weight = _tensors(rows, where)
+    x, outcome, weight = tensors(rows, where)
     stack, loss = Stack(shape, 2).to(where), model._row_loss()
-    run = PlainRun(stack, loss, Settings(1e-2, 0.0, 16, 10, 2, 2), _numbers(rows, where))
+    run = PlainRun(stack, loss, Settings(1e-2, 0.0, 16, 10, 2, 2), row_numbers(rows, where))
     run.step(1, x, outcome, weight, None)  # type: ignore[arg-type]  # there is no generator of this device
-    found = _Judge(loss, rows, model.takes_draw, where)(stack.eval(), run.numbers)
-    tensors = [
+    found = Validation(loss, rows, model.takes_draw, where)(stack.eval(), run.numbers)
+    made = [
         found,
         run.best,
         run.waited,
@@ -94,7 +103,7 @@ def test_a_step_and_a_check_keep_to_the_device_of_the_stack(make: Callable[..., 
         *run.kept.values(),
         *stack.parameters(),
     ]
-    assert {tensor.device for tensor in tensors} == {where}
+    assert {tensor.device for tensor in made} == {where}
 
 
 @needs_none
@@ -102,7 +111,7 @@ def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -
     X, y = task(60)
     with pytest.raises(
         InputError,
-        match=r"device must be 'auto' or 'cpu' where there is no CUDA device, got 'cuda'",
+        match=r"^device .*'cuda'.*no CUDA device; set it to 'auto' or 'cpu'",
     ):
         PAICRegressor(hidden=(4, 4), device="cuda").fit(X, y)
     model = MAKERS["mixture"](device="cpu").set_params(max_steps=2).fit(X, y)
@@ -115,7 +124,7 @@ def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -
     alone, inside = evenhand.load(tmp_path / "plain"), evenhand.load(tmp_path / "wrapped")
     for fitted in (alone, inside):
         with pytest.raises(
-            InputError, match=r"set model\.device = 'auto', or model\.estimator_\.device"
+            InputError, match=r"model\.device = 'auto' .*model\.estimator_\.device"
         ) as caught:
             fitted.forecast(X, 0.5)
         assert "\n" not in str(caught.value)
@@ -152,21 +161,21 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nmore lines")
 
-    monkeypatch.setattr(stack.Stack, "forward", full)
+    monkeypatch.setattr(Stack, "forward", full)
     for call, remedy in (
-        (lambda: model.forecast(X, 0.5), "score fewer rows at once"),
+        (lambda: model.forecast(X, 0.5), "predict fewer rows at once"),
         (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),
     ):
         with pytest.raises(InputError, match=remedy) as caught:
             call()
         assert "\n" not in str(caught.value)
-        assert "device must have memory enough" in str(caught.value)
+        assert "too little free memory" in str(caught.value)
 
 
 def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = task(400)
     whole = {name: make(device="cpu").fit(X, y) for name, make in MAKERS.items()}
-    monkeypatch.setattr(training, "JUDGED", 77)
+    monkeypatch.setattr("evenhand.forecasters.network.training.BLOCK_CELLS", 77)
     for name, make in MAKERS.items():
         parts = make(device="cpu").fit(X, y)
         # sums of some hundred numbers in float32

@@ -266,10 +266,7 @@ HOUSE = Path(evenhand.__file__).parent
 
 PAST_THE_DOOR = {
     ("test_audits.py", "evenhand.report.findings"),
-    ("test_bases.py", "evenhand.forecasters.adapters.quantile_bases"),
-    ("test_boosted.py", "evenhand.forecasters.base"),
     ("test_cli.py", "evenhand.cli.fitting"),
-    ("test_columns.py", "evenhand.columns.unseen"),
     ("test_credit.py", "evenhand.studies.credit_banks"),
     ("test_credit.py", "evenhand.studies.credit_claims"),
     ("test_credit.py", "evenhand.studies.credit_people"),
@@ -280,14 +277,10 @@ PAST_THE_DOOR = {
     ("test_crime.py", "evenhand.studies.sweep"),
     ("test_crime.py", "evenhand.studies.verdicts"),
     ("test_docs.py", "evenhand.cli.commands"),
-    ("test_encoding.py", "evenhand.columns.encoded_columns"),
     ("test_errata.py", "evenhand.studies.impossibility"),
-    ("test_gpu.py", "evenhand.forecasters.network.stack"),
-    ("test_gpu.py", "evenhand.forecasters.network.training"),
     ("test_html.py", "evenhand.report.chart"),
     ("test_html.py", "evenhand.report.verdict"),
     ("test_impossibility.py", "evenhand.studies.impossibility"),
-    ("test_people.py", "evenhand.tables.spreadsheet"),
     ("test_results_shown.py", "evenhand.studies.lending.outcome"),
     ("test_scale.py", "evenhand.scale.audit_columns"),
     ("test_scale.py", "evenhand.scale.forecasts"),
@@ -297,8 +290,6 @@ PAST_THE_DOOR = {
     ("test_scale.py", "evenhand.scale.survey"),
     ("test_sweeps.py", "evenhand.studies.study"),
     ("test_toy.py", "evenhand.studies.toy_figures"),
-    ("test_training.py", "evenhand.forecasters.network.stack"),
-    ("test_training.py", "evenhand.forecasters.network.training"),
 }
 """Imports of tests past the front door of a room: file and module."""
 

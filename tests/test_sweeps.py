@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evenhand import InputError, PAICRegressor, RandomizedRegressor, certify
 from evenhand.distributions import Normal
 from evenhand.forecast import Forecast
-from evenhand.forecasters.network import training as network_training
+from evenhand.forecasters import network
 from evenhand.studies import study
 from evenhand.studies.study import compute_parts
 
@@ -185,8 +185,8 @@ def test_trainings_of_a_path_set_the_same_rows_aside(
         seen.append(arguments[4].y)
         return whole(*arguments, **options)
 
-    whole = network_training.train
-    monkeypatch.setattr(network_training, "train", train)
+    whole = network.train
+    monkeypatch.setattr("evenhand.forecasters.network.training.train", train)
     X, y = table()
     with parallel_config("threading", n_jobs=2):
         models = PAICRegressor.path(X, y, [0.2] * 4, **SMALL, random_state=random_state)
@@ -204,5 +204,5 @@ def test_a_number_of_jobs_that_is_none_is_refused(n_jobs: Any) -> None:
 
 
 def test_a_path_needs_an_alpha() -> None:
-    with pytest.raises(InputError, match="alphas must hold at least one alpha"):
+    with pytest.raises(InputError, match=r"^alphas .*at least one"):
         PAICRegressor.path(*table(), [])

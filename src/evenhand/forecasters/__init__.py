@@ -1,6 +1,6 @@
-"""Forecasters: scikit-learn regressors that forecast a whole distribution, `h[x, r]`.
+"""Forecasters: scikit-learn regressors that predict a whole distribution, `h[x, r]`.
 
-Adding a forecaster is one new file and one line in `FORECASTERS`.
+A new forecaster needs one file and one line in `FORECASTERS`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.grouping import By as By
 from evenhand.forecasters.maps import learn_maps as learn_maps
+from evenhand.forecasters.maps import plotting_positions as plotting_positions
+from evenhand.forecasters.maps import refined as refined
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor

@@ -1,4 +1,4 @@
-"""Base class of forecasters: a scikit-learn regressor with `forecast`, and its stored state."""
+"""Base class of forecasters, scikit-learn regressors with `forecast`, and their stored state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, bad_input
+from evenhand._validate import Floats, InputError, bad_input
 from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
@@ -22,24 +22,24 @@ from evenhand.forecasters.adapters import Base, allows_missing
 from evenhand.tables import row_blocks, take_rows
 
 POINT_ROWS = 1024
-"""Rows whose means are taken at once: where a mean is no formula it goes through a table of
+"""Number of rows whose means are computed at once, as a mean without a closed form needs a table of
 quantiles for each row."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """Everything needed to rebuild a fitted forecaster, in parts that can be stored without pickle.
+    """Complete state of a fitted forecaster, in parts that can be stored without pickle.
 
     Parameters
     ----------
     kind : str
-        Name of the forecaster's class.
+        Class name of the forecaster.
     params : dict
-        Constructor parameters and learned values that JSON can hold.
+        Constructor parameters and learned values, as JSON values.
     arrays : dict of str to ndarray
         Learned arrays.
     parts : dict of str to estimator
-        Fitted estimators inside: forecasters of ours, or others.
+        Fitted inner estimators, which may be forecasters of this package or other models.
     """
 
     kind: str
@@ -58,23 +58,23 @@ class State:
 
 
 class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A regressor that forecasts a whole distribution for each row."""
+    """A regressor that predicts a whole distribution for each row."""
 
     @abstractmethod
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
-        """Forecast the distribution of each row's outcome.
+        """Predict the distribution of each row's outcome.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
             Rows with the columns of the training table.
         r : None, float, array of shape (n,), (1, m) or (n, m)
-            Draws strictly between 0 and 1. None draws a fresh one per row. Deterministic
-            forecasters ignore it.
+            Draws strictly between 0 and 1. None generates one new draw per row. Deterministic
+            forecasters ignore `r`.
         random_state : int, generator or None
-            Source of fresh draws.
+            Source of new draws.
 
         Returns
         -------
@@ -83,26 +83,26 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def to_state(self) -> State:
-        """Return the fitted forecaster as parts that can be stored without pickle."""
+        """Return the state of the fitted forecaster, which can be stored without pickle."""
 
     @classmethod
     @abstractmethod
     def from_state(cls, state: State) -> Self:
-        """Rebuild the fitted forecaster from `to_state`."""
+        """Rebuild a fitted forecaster from the output of `to_state`."""
 
     def predict(self, X: Any) -> Floats:
         """Predict the mean of the outcome, shape (n,); it does not depend on a draw.
 
-        It is the mean of the deterministic forecast: for `RandomizedRegressor` that of the model
-        inside, and for `PAICRegressor`, which has no such model, the mean over 64 draws. Randomized
-        forecasts of a skewed outcome have larger means, in expectation over the draw.
+        This is the mean of the deterministic forecast: for `RandomizedRegressor` the forecast of
+        the inner model, and for `PAICRegressor`, which has no inner model, the mean over 64 draws.
+        For a skewed outcome, randomized forecasts have larger means in expectation over the draw.
         """
         return self.forecast_and_predict(X, 0.5)[1]
 
     def forecast_and_predict(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> tuple[Forecast, Floats]:
-        """Return `forecast` and `predict` of the same rows, for less than the cost of both.
+        """Return `forecast` and `predict` of the same rows at less than their combined cost.
 
         Parameters
         ----------
@@ -116,20 +116,20 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The point forecasts.
         """
         forecast = self.forecast(X, r, random_state=random_state)
-        # a deterministic forecast is its own point forecast
+        # for a deterministic forecast, the point forecast is its mean
         if not forecast.is_randomized:
             return forecast, point_forecast(forecast)
-        with unreported():  # what is unusual about the rows has been reported above
+        with unreported():  # unseen values have already been reported above
             return forecast, point_forecast(self.forecast(X, nodes(64)))
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """Check names and shape; read a table by the schema, anything else as numbers."""
+        """Check names and shape; read a table by the schema, and anything else as numbers."""
         if hasattr(X, "columns"):
             refuse_repeated_names(X)
             # names and their order are checked by scikit-learn, values by the schema
             validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
-                raise bad_input("X", "have at least one row", "0 rows")
+                raise bad_input("X", "have at least one row", "an empty table")
             if reset:
                 self.schema_ = Schema.learn(X)
                 self.sees_pandas_ = isinstance(X, pd.DataFrame)
@@ -140,18 +140,18 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
 
     def _read(self, X: Any) -> Any:
-        """Return a table with columns of the kinds of training; the table itself if it has them.
+        """Convert the columns of a table to the kinds of training; unchanged if they match.
 
-        A model that was trained on a table of pandas gets no other: models depend on how missing
-        values are stored.
+        A model trained on a pandas table always receives pandas tables, as models depend on how
+        missing values are stored.
         """
         table = as_pandas(X)
         read = self.schema_.apply(table, "")
-        # a table of polars goes to the model as it came, if training had one too
+        # a table of another library is passed on unchanged if training used such a table
         return X if read is table and not self.sees_pandas_ else read
 
     def _check_new_rows(self, X: Any) -> Any:
-        """Check rows to forecast, and warn of values that training never had."""
+        """Check rows to forecast, and warn about values that did not occur in training."""
         rows = self._check_rows(X, reset=False)
         if hasattr(rows, "columns"):
             warn_unseen(self.schema_, rows)
@@ -162,14 +162,12 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> tuple[Any, Floats, Floats]:
         """Check a training set; return rows of positive weight, their outcomes and weights."""
         if y is None:
-            raise bad_input(
-                "y",
-                "be given: this estimator requires y to be passed, but the target y is None",
-                "None",
-            )
+            # scikit-learn's own checks look for this clause
+            reason = "this estimator requires y to be passed, but the target y is None"
+            raise InputError(f"y is missing: {reason}; pass the outcomes")
         rows = self._check_rows(X, reset=True)
         outcomes = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        # a column of a table is an outcome too, with scikit-learn's warning
+        # a table with a single column is accepted, with scikit-learn's warning
         if outcomes.ndim == 2 and outcomes.shape[1] == 1:
             outcomes = column_or_1d(outcomes, warn=True)
         if outcomes.ndim != 1:
@@ -184,13 +182,13 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         )
         if not weight.any():
             raise bad_input("sample_weight", "have a positive sum", "zeros only")
-        if not weight.all():  # rows of weight 0 are no rows: a fold of them would fit nothing
+        if not weight.all():  # rows of weight 0 are dropped, as a model cannot be fitted to them
             used = np.flatnonzero(weight)
             return take_rows(rows, used), outcomes[used], weight[used]
         return rows, outcomes, weight
 
     def _columns_to_state(self) -> dict[str, Any]:
-        """Return the columns of the training table as `State` keeps them."""
+        """Return the columns of the training table as part of `State`."""
         columns: dict[str, Any] = {"n_features_in": self.n_features_in_}
         if hasattr(self, "feature_names_in_"):
             columns["feature_names_in"] = [str(name) for name in self.feature_names_in_]
@@ -204,12 +202,12 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
 
     def _params_to_state(self) -> dict[str, Any]:
-        """Return constructor parameters as JSON can hold them, without a generator."""
+        """Return constructor parameters as JSON values, without a generator."""
         params = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in self.get_params(deep=False).items()
         }
-        # a generator has moved on since the fit: its state would not repeat it
+        # the state of a generator has changed during the fit and would not reproduce it
         if not isinstance(params["random_state"], int | None):
             params["random_state"] = None
         return params
@@ -221,7 +219,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class WrappingForecaster(Forecaster):
-    """A forecaster whose distributions are made from those of the model in `estimator`."""
+    """A forecaster that transforms the distributions predicted by the model in `estimator`."""
 
     estimator: Any
 
@@ -230,7 +228,7 @@ class WrappingForecaster(Forecaster):
         self.estimator_ = base.estimator
 
     def base_forecast(self, X: Any) -> Forecast:
-        """Forecast as the model itself does, without what is put around it, shape (n,)."""
+        """Return the untransformed forecast of the inner model, shape (n,)."""
         check_is_fitted(self)
         return Forecast(self._base.distribution(self._check_new_rows(X)))
 
@@ -243,6 +241,6 @@ class WrappingForecaster(Forecaster):
 
 
 def point_forecast(forecast: Forecast) -> Floats:
-    """Mean of each person's forecast, over the draws if there are several, shape (n,)."""
+    """Return the mean of each row's forecast, averaged over several draws, shape (n,)."""
     mean = np.concatenate([forecast[rows].mean() for rows in row_blocks(len(forecast), POINT_ROWS)])
     return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)

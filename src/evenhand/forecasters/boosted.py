@@ -1,4 +1,4 @@
-"""Boosted trees for the mean and the scale, with the distribution of residuals (LightGBM)."""
+"""Boosted trees for mean and scale, with an estimated residual distribution (LightGBM)."""
 
 from __future__ import annotations
 
@@ -31,50 +31,51 @@ from evenhand.forecasters.booster_text import check_booster_text
 class BoostedDistributionRegressor(Forecaster):
     """Deterministic forecasts from boosted trees for the mean and the scale of each row.
 
-    The rows are cut into `cv` folds. For each fold trees are grown on the other rows until the loss
-    on the fold no longer falls: first for the mean; then for the scale, by the size of what the
-    mean leaves of rows that it has not seen; then for the mean again, rows weighted by their
-    precision. The forecast takes the average of these ensembles, one per fold. Its shape is the
-    distribution of the standardized residuals of each fold under the trees grown without it, so
-    that skew and heavy tails need no assumption.
+    The rows are split into `cv` folds. For each fold, trees are grown on the other rows until the
+    loss on the fold stops decreasing: first for the mean, then for the scale of the held-out
+    residuals, then for the mean again with precision weights. Predictions are averages over these
+    ensembles, one per fold. The shape of the predicted distribution is that of the standardized
+    held-out residuals, so that skew and heavy tails need no assumption.
 
-    Categories, text and missing values are split on as they are; levels not seen in training count
+    Trees split categories, text and missing values natively; levels unseen in training are treated
     as missing.
 
     Parameters
     ----------
     n_estimators : int, default 1000
-        Most trees of an ensemble.
+        Largest number of trees of an ensemble.
     learning_rate : float, default 0.05
-        Share of each tree that is added, 0 < learning_rate <= 1.
+        Shrinkage of each tree, 0 < learning_rate <= 1.
     num_leaves, min_child_samples : int
-        Most leaves of a tree, and fewest rows in one.
+        Largest number of leaves of a tree, and smallest number of rows in a leaf.
     subsample, colsample_bytree : float
-        Shares of the rows and of the features that a tree sees, drawn anew for each.
+        Shares of rows and of features sampled for each tree.
     reg_lambda : float, default 1.0
-        L2 penalty on what a leaf adds.
+        L2 penalty on the values of leaves.
     patience : int, default 50
-        Trees without a better loss on the fold before an ensemble stops growing.
+        Number of trees without a better loss on the fold before an ensemble stops growing.
     cv : int, default 5
-        Folds, and ensembles: each takes a share `1 / cv` of the training rows for early stopping.
+        Number of folds and ensembles. Each ensemble uses a share `1 / cv` of the training rows for
+        early stopping.
     n_jobs : int, default 1
-        Threads; -1 is all. Fits with another number of threads may differ in the last digits.
+        Number of threads; -1 means all. Results may differ in the last digits between numbers of
+        threads.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
-        of rows.
+        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        value in more than 10% of the rows.
     random_state : int, generator or None
-        Seed of the folds, and of the rows and features that a tree sees.
+        Seed of the folds and of the sampling of rows and features.
 
     Attributes
     ----------
     mean_boosters_, scale_boosters_ : list of lightgbm.Booster
-        The ensembles, one per fold: the mean in units of `y_unit_` from `y_offset_`, and the
-        logarithm of the scale up to a constant that `law_` absorbs. None where no feature can be
-        split.
-    law_ : Quantiles
+        Ensembles, one per fold: the mean relative to `y_offset_` in units of `y_unit_`, and the
+        logarithm of the scale up to a constant that `residual_distribution_` absorbs. Empty if no
+        feature can be split.
+    residual_distribution_ : Quantiles
         Distribution of the standardized residuals, batch shape (1,).
     schema_ : Schema
-        Kinds, levels and ranges of the columns of the training table; every table is read by them.
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
     References
     ----------
@@ -123,17 +124,17 @@ class BoostedDistributionRegressor(Forecaster):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the ensembles and learn the distribution of their residuals.
+        """Grow the ensembles and estimate the distribution of their residuals.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Training rows; a table may hold numbers, categories, text, booleans, dates and missing
-            values.
+            Training rows; a table may contain numbers, categories, text, booleans, dates and
+            missing values.
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows, in the trees, in early stopping and in the distribution.
+            Weights of the rows, for the trees, early stopping and the residual distribution.
 
         Returns
         -------
@@ -142,8 +143,8 @@ class BoostedDistributionRegressor(Forecaster):
         Raises
         ------
         InputError
-            If a parameter or the training set breaks its rule, or fewer than `2 cv` rows have a
-            positive weight.
+            If a parameter or the training set is invalid, or fewer than `2 cv` rows have a positive
+            weight.
         MissingExtraError
             If LightGBM is not installed.
         """
@@ -151,18 +152,17 @@ class BoostedDistributionRegressor(Forecaster):
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         if outcomes.size < 2 * self.cv:
-            raise bad_input(
-                "X",
-                f"have at least {2 * self.cv} rows for cv={self.cv}",
-                f"n_samples = {outcomes.size}",
-            )
+            rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
+            raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         check_continuous(outcomes, on_discrete=self.on_discrete)
         self.encoder_ = TableEncoder().fit(table)
-        # median and quartiles: outliers must not set the unit of the trees
+        # median and quartiles, so that outliers do not determine the unit of the trees
         self.y_offset_, self.y_unit_ = _centre_and_spread(outcomes, weight)
         unit = (outcomes - self.y_offset_) / self.y_unit_
         residuals = self._grow(self._features(table), unit, weight / weight.mean())
-        self.law_ = residual_distribution(residuals, None if sample_weight is None else weight)
+        self.residual_distribution_ = residual_distribution(
+            residuals, None if sample_weight is None else weight
+        )
         return self
 
     def forecast(
@@ -177,15 +177,14 @@ class BoostedDistributionRegressor(Forecaster):
             )
             for ensembles in (self.mean_boosters_, self.scale_boosters_)
         )
-        # the scale's trees predict a logarithm: their mean is a geometric one, always positive
-        scale = np.exp(log_scale)
-        return Forecast(
-            LocationScale(self.law_, self.y_offset_ + self.y_unit_ * loc, self.y_unit_ * scale)
-        )
+        # the trees predict log scales, so the average over ensembles is geometric and positive
+        scale = self.y_unit_ * np.exp(log_scale)
+        loc = self.y_offset_ + self.y_unit_ * loc
+        return Forecast(LocationScale(self.residual_distribution_, loc, scale))
 
     @property
     def n_rounds_(self) -> Any:
-        """Trees kept of each ensemble, those for the mean first, shape (2, cv)."""
+        """Number of trees of each ensemble, mean before scale, shape (2, cv)."""
         return np.array([[one.current_iteration() for one in part] for part in self._boosters()])
 
     def to_state(self) -> State:
@@ -196,9 +195,10 @@ class BoostedDistributionRegressor(Forecaster):
             "y_offset": self.y_offset_,
             "y_unit": self.y_unit_,
         } | self._columns_to_state()
+        # the keys are those of stored model folders, which must stay readable
         arrays = {
-            "law_levels": np.ravel(self.law_.levels),
-            "law_values": np.ravel(self.law_.values),
+            "law_levels": np.ravel(self.residual_distribution_.levels),
+            "law_values": np.ravel(self.residual_distribution_.values),
         }
         return State(
             type(self).__name__, {"params": self._params_to_state(), "learned": learned}, arrays
@@ -215,12 +215,14 @@ class BoostedDistributionRegressor(Forecaster):
         model._columns_from_state(learned)
         width = sum(len(_names(column)) for column in model.encoder_.columns_)
         for text in chain.from_iterable(learned["boosters"]):
-            # LightGBM follows indices of a text without checks of its own
+            # LightGBM does not check the indices in a text
             check_booster_text(text, width)
         model.mean_boosters_, model.scale_boosters_ = (
             [lightgbm.Booster(model_str=text) for text in part] for part in learned["boosters"]
         )
-        model.law_ = Quantiles(state.arrays["law_levels"], state.arrays["law_values"][None, :])
+        model.residual_distribution_ = Quantiles(
+            state.arrays["law_levels"], state.arrays["law_values"][None, :]
+        )
         return model
 
     def _check_parameters(self) -> None:
@@ -240,23 +242,23 @@ class BoostedDistributionRegressor(Forecaster):
             raise bad_input("reg_lambda", "be a finite number of at least 0", repr(self.reg_lambda))
 
     def _features(self, table: Any) -> Floats:
-        """Features as trees split on them: NaN where missing, categories by number of level."""
+        """Features for the trees, with NaN for missing values and level numbers for categories."""
         encoded = self.encoder_.transform(table)
         blocks = []
         start = 0
         for column in self.encoder_.columns_:
             n_out = len(column.outputs())
-            # the encoder is the networks': its columns are turned back into what trees split
+            # the encoder is that of the networks, so its indicators are turned back into levels
             block = encoded[:, start : start + n_out]
-            gone = (
+            missing = (
                 encoded[:, start + n_out] > 0
                 if column.had_missing
                 else np.zeros(len(encoded), dtype=np.bool_)
             )
             if isinstance(column, CategoryColumn):
-                gone = gone | (block[:, -1] > 0)  # unknown
+                missing = missing | (block[:, -1] > 0)  # unknown levels
                 block = block.argmax(axis=-1)[:, None].astype(np.float64)
-            blocks.append(np.where(gone[:, None], np.nan, block))
+            blocks.append(np.where(missing[:, None], np.nan, block))
             start += len(column.names_out)
         return np.hstack(blocks)
 
@@ -264,28 +266,28 @@ class BoostedDistributionRegressor(Forecaster):
         return self.mean_boosters_, self.scale_boosters_
 
     def _grow(self, features: Floats, y: Floats, weight: Floats) -> Floats:
-        """Grow all ensembles; return each row's standardized residual under those without it."""
+        """Grow all ensembles; return the standardized held-out residual of each row."""
         random = generator(self.random_state)
-        # folds of equal size up to one row
+        # fold sizes differ by at most one row
         fold = random.permutation(y.size) % self.cv
         settings = self._settings(int(random.integers(2**31)))
-        # binned once: folds and all three fits are subsets of one data set
+        # binned once, as the folds of all three fits are subsets of one data set
         rows = self._dataset(features, y, settings)
         self.mean_boosters_: list[Any] = []
         self.scale_boosters_: list[Any] = []
-        # no feature can be split on: all rows get one distribution
+        # if no feature can be split, all rows get the same distribution
         if not any(rows.feature_num_bin(i) > 1 for i in range(features.shape[1])):
             return y
-        # residuals of rows in training would be too small: the scale learns from held-out ones
+        # residuals of training rows are too small, so the scale is fitted to held-out residuals
         _, loc = self._cross_fit(rows, features, fold, settings | {"objective": "l2"}, y, weight)
         size = np.abs(y - loc)
-        # the gamma likelihood has no mass at 0
+        # the gamma distribution needs positive values
         size = np.maximum(size / (np.average(size, weights=weight) or 1.0), 1e-3)
-        # the gamma likelihood of log link: the mean size is right whatever the residuals' shape
+        # with a log link, the gamma likelihood estimates the mean size consistently for any shape
         gamma = settings | {"objective": "gamma"}
         self.scale_boosters_, log_scale = self._cross_fit(rows, features, fold, gamma, size, weight)
         scale = np.exp(log_scale)
-        # no row counts for more than a hundred rows of the median scale
+        # the weight of a row is at most a hundred times that of a row with the median scale
         precision = weight / np.maximum(scale, 0.1 * np.median(scale)) ** 2
         squares = settings | {"objective": "l2"}
         self.mean_boosters_, loc = self._cross_fit(
@@ -312,7 +314,10 @@ class BoostedDistributionRegressor(Forecaster):
         target: Floats,
         weight: Floats,
     ) -> tuple[list[Any], Floats]:
-        """Grow an ensemble without each fold, which stops it; return all with the folds' output."""
+        """Grow one ensemble without each fold, with early stopping on the fold.
+
+        Returns the ensembles and their outputs on the folds.
+        """
         lightgbm = _lightgbm()
         boosters = []
         out = np.empty(target.size)
@@ -320,19 +325,19 @@ class BoostedDistributionRegressor(Forecaster):
         rows.set_weight(weight)
         for k in range(self.cv):
             learn = np.flatnonzero(fold != k)
-            hold = np.flatnonzero(fold == k)
+            held_out = np.flatnonzero(fold == k)
             booster = lightgbm.train(
                 settings,
                 rows.subset(learn),
                 self.n_estimators,
-                valid_sets=[rows.subset(hold)],
+                valid_sets=[rows.subset(held_out)],
                 callbacks=[lightgbm.early_stopping(self.patience, verbose=False)],
             )
-            # as it is stored, and without the rows that it was grown on
+            # in its stored form, and without a reference to its training rows
             kept = lightgbm.Booster(
                 model_str=booster.model_to_string(num_iteration=booster.best_iteration)
             )
-            out[hold] = self._output(kept, features[hold])
+            out[held_out] = self._output(kept, features[held_out])
             boosters.append(kept)
         return boosters, out
 
@@ -347,7 +352,7 @@ class BoostedDistributionRegressor(Forecaster):
             "feature_fraction": float(self.colsample_bytree),
             "lambda_l2": float(self.reg_lambda),
             "num_threads": 0 if self.n_jobs == -1 else int(self.n_jobs),
-            # one seed, one model, on one kind of machine and number of threads
+            # a seed determines the model on a given machine type and number of threads
             "deterministic": True,
             "force_row_wise": True,
             "seed": seed,
@@ -355,7 +360,7 @@ class BoostedDistributionRegressor(Forecaster):
         }
 
     def _output(self, booster: Any, features: Floats) -> Floats:
-        """Mean or log scale, shape (n,)."""
+        """Return means or log scales, shape (n,)."""
         threads = 0 if self.n_jobs == -1 else int(self.n_jobs)
         return np.asarray(
             booster.predict(features, raw_score=True, num_threads=threads), dtype=np.float64
@@ -365,7 +370,7 @@ class BoostedDistributionRegressor(Forecaster):
 def _lightgbm() -> Any:
     try:
         return require_extra("lightgbm", "boosting")
-    except OSError as error:  # the package is there, and the system lacks the OpenMP library
+    except OSError as error:  # the package is installed, but the OpenMP library is not
         remedy = (
             "install the OpenMP runtime (Debian and Ubuntu: libgomp1, macOS: brew install libomp)"
         )
@@ -373,12 +378,12 @@ def _lightgbm() -> Any:
 
 
 def _names(column: Any) -> list[bool]:
-    """Whether each feature that a column becomes is a category."""
+    """Whether each feature made from a column is a category."""
     return [True] if isinstance(column, CategoryColumn) else [False] * len(column.outputs())
 
 
 def _centre_and_spread(y: Floats, weight: Floats) -> tuple[float, float]:
-    """Weighted median, and half the weighted interquartile range (other spreads if that is 0)."""
+    """Weighted median, and half the weighted interquartile range, or the std if that is 0."""
     order = np.argsort(y)
     share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
     low, centre, high = np.interp([0.25, 0.5, 0.75], share, y[order])

@@ -1,4 +1,4 @@
-"""Groups of rows that have recalibration maps of their own: by columns or by a function."""
+"""Groups of rows for separate recalibration maps, defined by columns or by a function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import Mask, bad_input
+from evenhand._validate import InputError, Mask, bad_input
 from evenhand.columns import Partition, as_pandas, label
 from evenhand.tables import column_of
 
@@ -21,14 +21,14 @@ Labels = NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Grouping:
-    """Groups of rows by a function, or by columns whose groups were learned in training.
+    """Groups of rows, defined by a function or by columns whose groups were learned in training.
 
     Parameters
     ----------
     by : str, sequence of str or callable
-        Names of columns, or a function from a table to a label for each row.
+        Column names, or a function from a table to one label per row.
     columns : tuple of Partition
-        Groups of each column; none of a function.
+        Groups of each column; empty for a function.
     """
 
     by: By
@@ -36,18 +36,18 @@ class Grouping:
 
     @classmethod
     def learn(cls, by: By, X: Any) -> Self:
-        """Learn how columns make groups; a function is kept as it is."""
+        """Learn the groups of columns; a function is stored unchanged."""
         if callable(by):
             return cls(by)
         names = [by] if isinstance(by, str) else list(by)
         if not names:
-            raise bad_input("by", "name at least one column", "none", "leave it out for one map")
+            raise InputError("`by` is empty; name at least one column, or omit it for a single map")
         table = _table(X)
         columns = ((column_of(table, name, "X"), name) for name in names)
         return cls(by, tuple(Partition.learn(*column, source="X") for column in columns))
 
     def labels(self, X: Any) -> Labels:
-        """Return the label of each row; None where a part of it is missing or unknown."""
+        """Return the label of each row; None if any column has a missing or unknown group."""
         if callable(self.by):
             answer = np.asarray(self.by(X), dtype=object)
             if answer.shape != (len(X),):
@@ -57,57 +57,58 @@ class Grouping:
             return np.array(found, dtype=object)
         table = _table(X)
         parts = np.column_stack([part.labels(table[part.column]) for part in self.columns])
-        # a combination of which a part is unknown is itself unknown
+        # a combination is unknown if one of its groups is
         known = pd.notna(parts).all(axis=1)
         joined = np.array([", ".join(map(str, row)) for row in parts], dtype=object)
         return np.where(known, joined, cast(Any, None))
 
     def warn_unseen(self, labels: Labels, seen: Sequence[str]) -> None:
-        """Warn if a function gives most rows of a forecast labels that no row of the training had.
+        """Warn if a function gives most rows of a forecast labels that are new.
 
-        For columns the schema of the model reports values that training never had.
+        New values of columns are reported by the schema of the model instead.
         """
-        # None is a function's way to put a row into no group: it is no new label
+        # a function returns None for a row in no group, which is not a new label
         is_new = pd.notna(labels) & ~pd.Series(labels, dtype=object).isin(list(seen)).to_numpy()
-        # of fewer rows most may be new by chance
+        # with fewer rows, most may be new by chance
         if not callable(self.by) or labels.size < 20 or 2 * is_new.sum() <= labels.size:
             return
         warnings.warn(
-            f"by: {int(is_new.sum())} of {labels.size} rows have labels never seen in training and"
-            f" take the map of all rows; write them as in training ({', '.join(seen)[:80]}) or fit"
-            " again with rows of these labels",
+            f"by: {int(is_new.sum())} of {labels.size} rows have labels that did not occur in"
+            " training and get the map of all rows; use the labels of training"
+            f" ({', '.join(seen)[:80]}), or fit again with rows of the new labels",
             UserWarning,
             stacklevel=3,
         )
 
     def groups(self, X: Any) -> Iterator[tuple[str, Mask]]:
-        """Return groups that occur, each with its rows: in the order of a column, else by name."""
+        """Yield the non-empty groups and their rows, in the order of a column or else by name."""
         labels = self.labels(X)
         seen = {str(name) for name in labels if name is not None}
         is_single = len(self.columns) == 1
         order = self.columns[0].names if is_single else sorted(seen)
         names = [name for name in order if name in seen]
-        # one mask at a time: a function may make many groups
+        # one mask at a time, as a function may define many groups
         return ((name, labels == name) for name in names)
 
     def to_state(self) -> tuple[str | list[str], list[dict[str, Any]]]:
-        """Return `by` and the columns as values that can be stored."""
+        """Return `by` and the columns as JSON values; InputError if `by` is a function."""
         if callable(self.by):
-            remedy = "put the labels into a column of X and name it"
-            rule = "name columns in a model that is stored"
-            raise bad_input("by", rule, f"the function {self.by!r}", remedy)
+            raise InputError(
+                f"`by` is the function {self.by!r}, which cannot be stored; put its labels into a"
+                " column of X and name that column"
+            )
         by = self.by if isinstance(self.by, str) else list(self.by)
         return by, [column.to_state() for column in self.columns]
 
     @classmethod
     def from_state(cls, by: By, columns: Iterable[Mapping[str, Any]]) -> Self:
-        """Rebuild from `to_state`."""
+        """Rebuild a grouping from the output of `to_state`."""
         return cls(by, tuple(map(Partition.from_state, columns)))
 
 
 def _table(X: Any) -> pd.DataFrame:
     table = as_pandas(X)
     if not isinstance(table, pd.DataFrame):
-        remedy = "or give a function from X to labels"
-        raise bad_input("X", "be a table if `by` names columns", type(X).__name__, remedy)
+        remedy = "pass a DataFrame, or a function from X to labels as `by`"
+        raise bad_input("X", "be a table, as `by` names columns", type(X).__name__, remedy)
     return table

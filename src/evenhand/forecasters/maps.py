@@ -1,4 +1,4 @@
-"""Recalibration maps: monotone maps learned from PITs, for all rows and for groups of rows."""
+"""Recalibration maps: monotone maps estimated from PITs, for all rows and for groups."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from evenhand._validate import Floats, Ints, Mask
 Labels = NDArray[np.object_]
 
 LEAST_PIT = 1e-12
-"""PITs nearer to 0 or 1 than this, or nearer to each other, count as tied: floats have no digits
-left near 1."""
+"""PITs closer than this to 0, to 1 or to each other count as tied, as floats lose precision near
+1."""
 
 
 def learn_maps(
     pit: Floats, weight: Floats, groups: Iterable[tuple[str, Mask]]
 ) -> tuple[Floats, Floats, pd.DataFrame]:
-    """Learn the map of all rows, and one more for each group of at least 50 rows.
+    """Estimate the map of all rows, and one for each group of at least 50 rows.
 
     Parameters
     ----------
     pit : ndarray of shape (n,)
-        PITs of rows that the model was not fitted on, between 0 and 1.
+        Held-out PITs, between 0 and 1.
     weight : ndarray of shape (n,)
-        Weights of the rows; those of weight 0 do not count.
+        Weights of the rows; rows of weight 0 are ignored.
     groups : iterable of (str, ndarray)
         Names and masks of shape (n,).
 
     Returns
     -------
     levels, values : ndarray of shape (n_maps, n_knots)
-        Knots of the maps: that of all rows, then those of the groups with maps of their own, in
-        the order of the groups.
+        Knots of the map of all rows, followed by the maps of groups with separate maps, in the
+        order of the groups.
     table : DataFrame
-        `group_table` of the groups.
+        Output of `group_table`.
     """
     used = weight > 0
     maps = [_learn_map(pit[used], weight[used])]
@@ -50,31 +50,31 @@ def learn_maps(
         if own:
             maps.append(_learn_map(pit[inside], weight[inside]))
     n_knots = max(levels.size for levels, _ in maps)
-    refined = [_refined(levels, values, n_knots) for levels, values in maps]
-    levels, values = (np.stack(knots) for knots in zip(*refined, strict=True))
+    longer = [refined(levels, values, n_knots) for levels, values in maps]
+    levels, values = (np.stack(knots) for knots in zip(*longer, strict=True))
     return levels, values, group_table(rows)
 
 
 def group_table(rows: Iterable[tuple[str, int, str]]) -> pd.DataFrame:
-    """Return name, number of rows and kind of map, "own" or "pooled", of each group."""
+    """Return a table of groups with their names, numbers of rows and maps, "own" or "pooled"."""
     return pd.DataFrame(list(rows), columns=["group", "n_samples", "map"])
 
 
 def map_of_rows(table: pd.DataFrame, labels: Labels) -> Ints:
-    """Return which of the maps of `learn_maps` each row takes, 0 where its group has none."""
+    """Return the index of the map of `learn_maps` for each row; 0 if its group has no map."""
     own = pd.Index(table["group"][table["map"] == "own"])
-    # -1, a label without a map of its own, becomes 0
+    # -1, a label without a separate map, becomes 0, the map of all rows
     return np.asarray(1 + own.get_indexer(pd.Index(labels)), dtype=np.intp)
 
 
 def _learn_map(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Return the knots of a map: the isotonic distribution of PITs at equal steps of its values.
+    """Return the knots of a map: the isotonic distribution of PITs at equal steps of probability.
 
-    Over a base that is right the map costs about n_knots / (2 n) nats.
+    On a calibrated base the map costs about n_knots / (2 n) nats.
     """
-    place, share = _plotting_positions(np.clip(pit, LEAST_PIT, 1 - LEAST_PIT), weight)
-    # steps of a histogram with equal masses whose bias and noise are in balance; unequal weights
-    # count as fewer rows (Kish)
+    place, share = plotting_positions(np.clip(pit, LEAST_PIT, 1 - LEAST_PIT), weight)
+    # number of cells of an equal-probability histogram that balances bias and variance; unequal
+    # weights reduce the effective number of rows (Kish)
     n_effective = weight.sum() ** 2 / (weight**2).sum()
     n_steps = int(np.clip(round(2 * n_effective**0.4), 2, 200))
     values = np.arange(1, n_steps) / n_steps
@@ -84,23 +84,23 @@ def _learn_map(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
     return np.concatenate(([0.0], levels, [1.0])), np.concatenate(([0.0], values, [1.0]))
 
 
-def _plotting_positions(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Return distinct PITs in order with plotting positions: i / (n + 1), the mean over ties."""
+def plotting_positions(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return sorted distinct PITs and their plotting positions i / (n + 1), averaged over ties."""
     place, which = np.unique(pit, return_inverse=True)
     mass = np.bincount(which, weights=weight / weight.mean())
     return place, (np.cumsum(mass) - mass / 2 + 0.5) / (pit.size + 1)
 
 
 def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Join knots at nearly the same level into one at their mean: a map has no jumps."""
+    """Merge knots at nearly the same level into their mean, so that the map has no jumps."""
     which = np.cumsum(np.diff(levels, prepend=-np.inf) > LEAST_PIT) - 1
     count = np.bincount(which)
     return np.bincount(which, weights=levels) / count, np.bincount(which, weights=values) / count
 
 
-def _refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Floats]:
-    """Return the same map with knots added on its widest line."""
-    # maps of several groups then fit into one array
+def refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Floats]:
+    """Return the same map with knots added on its longest segment, up to `n_knots`."""
+    # so that the maps of several groups fit into one array
     missing = n_knots - levels.size
     if missing == 0:
         return levels, values

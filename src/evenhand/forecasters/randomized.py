@@ -1,4 +1,4 @@
-"""Randomized forecasts around any model: a link spreads the model's own forecasts."""
+"""Randomized forecasts of any model: a link shifts the model's forecasts by the draw."""
 
 from __future__ import annotations
 
@@ -18,59 +18,61 @@ from evenhand.links import Link, make_link
 
 
 class RandomizedRegressor(WrappingForecaster):
-    """A randomized forecaster `H(G_x(y); r)` around any deterministic model `G`.
+    """A randomized forecaster `H(G_x(y); r)` that wraps any deterministic model `G`.
 
-    The model is fitted as it would be without randomization. The link then spreads its forecasts by
-    the draw, so that every group, named or not, has calibrated forecasts up to the link's error;
-    `alpha` sets how much.
+    The model is fitted as usual. The link then shifts its forecasts by the draw, so that forecasts
+    are calibrated for every group, named or not, up to the error of the link; `alpha` controls the
+    amount of randomization.
 
     Parameters
     ----------
     estimator : estimator, function or list, optional
-        The deterministic model; it is always cloned. A fitted model comes in a `FrozenEstimator`
-        and is not fitted again: give `fit` rows that it has not seen. None is
-        `MixtureMLPRegressor()`. How a model predicts its distribution is seen from what it has, the
-        first of these that holds; the last step of a `Pipeline` counts:
+        Deterministic model, always cloned. Wrap a fitted model in a `FrozenEstimator`, which is not
+        refitted: pass rows to `fit` that it has not seen. None is `MixtureMLPRegressor()`. The
+        first of these features that the model (or the last step of a `Pipeline`) has determines how
+        it predicts a distribution:
 
-        - `forecast`: a forecaster of ours;
+        - `forecast`: a forecaster of this package;
         - a list of models that predict normal distributions or mixtures of them: their mixture,
-          with equal weights. So are a `BaggingRegressor` and a `VotingRegressor` of models whose
-          `predict` takes `return_std`;
+          with equal weights. A `BaggingRegressor` or `VotingRegressor` of models whose `predict`
+          takes `return_std` is treated alike;
         - a function from rows to a deterministic `Forecast`, a `Distribution`, or means and
           standard deviations;
         - `pred_dist` (NGBoost), or `predict_proba` with `predict_quantiles` (skpro): normal
-          distributions exactly, others by 161 quantiles, which moves PITs by less than 0.0005;
-        - quantiles: a model for one level, which is fitted at 13 levels from 0.02 to 0.98 (a number
-          as `quantile`; or `loss`, `objective` or `strategy` "quantile", with the level as
-          `quantile` or `alpha`); one that predicts a column for each of its `levels`, `quantiles`
-          or `quantile_alpha`; one whose `predict` takes `quantiles`. Quantiles that cross are
-          sorted and kept a little apart; between them the CDF is linear, beyond them exponential;
+          distributions exactly, others by 161 quantiles, which changes PITs by less than 0.0005;
+        - quantiles: a model for a single level, which is fitted at 13 levels from 0.02 to 0.98 (its
+          `quantile` is a number; or its `loss`, `objective` or `strategy` is "quantile" and its
+          level is `quantile` or `alpha`); a model that predicts one column for each of its
+          `levels`, `quantiles` or `quantile_alpha`; or a model whose `predict` takes `quantiles`.
+          Crossing quantiles are sorted and slightly separated; the CDF is linear between quantiles
+          and has exponential tails;
         - `predict` with `return_std`, such as a Gaussian process: normal distributions;
-        - `predict` alone: the prediction and the distribution of its cross-fitted residuals. So are
-          gradient boosting with squared error, random forests, and a fitted model for one quantile.
+        - `predict` only: the prediction plus the distribution of its residuals, estimated by
+          cross-fitting. This includes gradient boosting with squared error, random forests and a
+          fitted model for a single quantile.
     alpha : float, default 0.1
-        Weight of sharpness, 0 < alpha <= 1; at 1 the forecasts are the model's own.
+        Weight of sharpness, 0 < alpha <= 1; at 1 the model's forecasts are not randomized.
     link : {"entropic", "laplace", "gaussian"} or Link, default "entropic"
-        The family of links. May be changed after fitting, as may `alpha`: the model does not depend
-        on them.
+        Family of links. `link` and `alpha` may be changed after fitting, as the model does not
+        depend on them.
     recalibrate : bool, default False
-        Whether the model is first recalibrated by `RecalibratedRegressor`, with PITs on rows that
-        the model of their fold has not seen; a model in a `FrozenEstimator`, on all rows given to
-        `fit`. Certify with other rows.
+        Whether the model is first recalibrated by `RecalibratedRegressor`, with PITs estimated by
+        cross-fitting, or with all rows passed to `fit` for a model in a `FrozenEstimator`. Certify
+        on other rows.
     cv : int, default 5
-        Folds for the residuals of a plain regressor, and for `recalibrate`.
+        Number of folds for the residuals of a plain regressor, and for `recalibrate`.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
-        of rows.
+        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        value in more than 10% of the rows.
     random_state : int, generator or None
-        Seed of the folds, and of the default estimator.
+        Seed of the folds and of the default estimator.
 
     Attributes
     ----------
     estimator_ : estimator, function or list
-        The fitted model; with `recalibrate`, the `RecalibratedRegressor` around it.
+        Fitted model; with `recalibrate`, the `RecalibratedRegressor` that wraps it.
     schema_ : Schema
-        Kinds, levels and ranges of the columns of the training table; every table is read by them.
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
     Examples
     --------
@@ -84,8 +86,7 @@ class RandomizedRegressor(WrappingForecaster):
     >>> low.shape
     (142,)
 
-    A model whose standard deviation is off by a factor of two, recalibrated before it is
-    randomized:
+    Recalibrate a model whose standard deviation is too large by a factor of two before randomizing:
 
     >>> from evenhand.calibration import calibration_error
     >>> import numpy as np
@@ -117,12 +118,12 @@ class RandomizedRegressor(WrappingForecaster):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model and, where it predicts numbers only, the distribution of its residuals.
+        """Fit the model and, if it predicts only numbers, the distribution of its residuals.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Training rows, passed to the estimator as they are.
+            Training rows, passed to the estimator unchanged.
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
@@ -150,7 +151,7 @@ class RandomizedRegressor(WrappingForecaster):
             estimator = RecalibratedRegressor(
                 estimator, cv=cv, on_discrete="ignore", random_state=seed
             )
-        # estimators that take no weights must be fitted without them
+        # estimators that do not accept weights must be fitted without them
         given = None if sample_weight is None else weight
         rows = Training(table, outcomes, given, cv, random)
         self._set_base(kind_of(estimator).fit(estimator, rows))
@@ -158,20 +159,20 @@ class RandomizedRegressor(WrappingForecaster):
 
     @classmethod
     def around(cls, fitted: RecalibratedRegressor, **params: Any) -> Self:
-        """Put a link around a fitted `RecalibratedRegressor`, without a new fit.
+        """Randomize a fitted `RecalibratedRegressor` without refitting it.
 
         Parameters
         ----------
         fitted : RecalibratedRegressor
-            A fitted model with its maps.
+            Fitted model with its maps.
         **params
-            Constructor parameters other than `estimator`. With `recalibrate=True` the link goes
-            around the recalibrated forecasts, otherwise around those of the model inside.
+            Constructor parameters other than `estimator`. With `recalibrate=True` the recalibrated
+            forecasts are randomized, otherwise the forecasts of the inner model.
 
         Returns
         -------
         RandomizedRegressor
-            Fitted; it shares the model with `fitted`.
+            Fitted forecaster that shares the model with `fitted`.
         """
         check_is_fitted(fitted)
         model = cls(fitted.estimator, **params)
@@ -211,7 +212,7 @@ class RandomizedRegressor(WrappingForecaster):
         params = state.params["params"]
         make_link(params["link"], params["alpha"])
         base = KINDS[learned["kind"]].from_parts(state.parts, dict(state.arrays))
-        # fitted once more, a recalibrated model is recalibrated anew, not twice
+        # a new fit of a recalibrated model must recalibrate its inner model, not recalibrate twice
         given = base.estimator.estimator if params.get("recalibrate") else frozen(base.estimator)
         model = cls(given, **params)
         model._set_base(base)

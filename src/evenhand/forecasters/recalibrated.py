@@ -1,4 +1,4 @@
-"""Recalibrated forecasts of any model, on average or by named group (method: recalibration)."""
+"""Recalibration of any model, on average or by named group (method: recalibration)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import Floats, OnDiscrete, bad_input, check_continuous, check_count
+from evenhand._validate import (
+    Floats,
+    InputError,
+    OnDiscrete,
+    bad_input,
+    check_continuous,
+    check_count,
+)
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
@@ -21,55 +28,55 @@ from evenhand.tables import take_rows
 
 
 class RecalibratedRegressor(WrappingForecaster):
-    """A model with recalibrated forecasts `g(F(y))`, `g` learned from PITs on unseen rows.
+    """A model with recalibrated forecasts `g(F(y))`, with `g` estimated from held-out PITs.
 
-    The map is the isotonic one of Kuleshov, Fenner and Ermon (2018), smoothed to `2 n^(2/5)` knots
-    of equal mass so that densities stay finite. One map for all rows repairs the average, not
-    groups; with `by` each named group has a map of its own. Groups that nobody named need
-    randomization: put this model inside `RandomizedRegressor`. Certify with rows that were not used
-    here.
+    The map is the isotonic regression of Kuleshov, Fenner and Ermon (2018), smoothed to
+    `2 n^(2/5)` knots of equal probability so that densities stay finite. A single map for all rows
+    calibrates forecasts on average, not within groups; with `by` each named group has a separate
+    map. Groups that cannot be named need randomization: wrap this model in `RandomizedRegressor`.
+    Certify on rows that were not used here.
 
     Parameters
     ----------
     estimator : estimator
-        The deterministic model, of any kind that `RandomizedRegressor` takes; it is always cloned.
-        It is fitted on all rows, and once more without each fold for the PITs. A fitted model comes
-        in a `FrozenEstimator` and is not fitted again: all rows serve the map, give `fit` rows that
-        it has not seen.
+        Deterministic model of any kind that `RandomizedRegressor` accepts, always cloned. It is
+        fitted on all rows, and once without each fold for the held-out PITs. Wrap a fitted model in
+        a `FrozenEstimator`: it is not refitted, and all rows are used to estimate the map, so pass
+        rows to `fit` that it has not seen.
     by : str, list of str or callable, optional
-        Groups with maps of their own: columns of the table `X`, or a function from `X` to a label
-        for each row. Several columns give a group for each combination. Numbers and dates with more
-        than 10 distinct values are cut at the training median, others give a group per value,
-        missing values one more, named as in an audit: `age <= 50`. Rows of a label not seen in
-        training (missing, for a function), or of a group with fewer than 50 rows, take the map of
-        all rows. Values of columns that training never had are reported as for any forecaster;
-        labels of a function, where most rows of a forecast have new ones.
+        Groups with separate maps: columns of the table `X`, or a function from `X` to one label per
+        row. Several columns define one group per combination. Numbers and dates with more than 10
+        distinct values are cut at the training median, other columns have one group per value, and
+        missing values are a separate group; names are those of an audit, such as `age <= 50`. Rows
+        with a label that is new (or missing, for a function), or of a group with fewer than 50
+        rows, use the map of all rows. New values of columns are reported as for any forecaster; new
+        labels of a function are reported if most rows of a forecast have them.
     cv : int, default 5
-        Folds for the PITs, and for the residuals of a plain regressor.
+        Number of folds for the PITs, and for the residuals of a plain regressor.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
-        of rows. PITs of rounded outcomes are used as they are: the map is then right up to the mass
-        of a rounding cell.
+        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        value in more than 10% of the rows. PITs of rounded outcomes are not randomized, so the map
+        is accurate up to the probability of a rounding cell.
     random_state : int, generator or None
         Seed of the folds.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted model.
+        Fitted model.
     groups_ : DataFrame
-        The groups seen in training: `group`, `n_samples` (those of positive weight) and `map`,
-        which is "own" or "pooled". Empty without `by`.
+        Groups of the training table: `group`, `n_samples` (rows of positive weight) and `map`,
+        "own" or "pooled". Empty without `by`.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
-        Knots of the maps: that of all rows, then those of the groups with maps of their own, in
-        their order.
+        Knots of the map of all rows, followed by those of the groups with separate maps, in the
+        order of `groups_`.
     schema_ : Schema
-        Kinds, levels and ranges of the columns of the training table; every table is read by them.
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
     References
     ----------
-    Kuleshov, Fenner & Ermon, ICML 2018. Plotting positions `i / (n + 1)`, at which a fresh outcome
-    is below the `i`-th PIT with just that probability: Vovk et al., Machine Learning 108 (2019),
+    Kuleshov, Fenner & Ermon, ICML 2018. A new outcome is below the `i`-th PIT with probability
+    `i / (n + 1)`, the plotting position used here: Vovk et al., Machine Learning 108 (2019),
     445-474.
 
     Examples
@@ -101,17 +108,17 @@ class RecalibratedRegressor(WrappingForecaster):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model, and the maps from PITs on rows that it was not fitted on.
+        """Fit the model, and estimate the maps from held-out PITs.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Training rows, passed to the estimator as they are; a table if `by` names columns.
+            Training rows, passed to the estimator unchanged; a table if `by` names columns.
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows, in the maps and for estimators that take them; rows of weight 0 are
-            left out.
+            Weights of the rows, for the maps and for estimators that accept them; rows of weight 0
+            are dropped.
 
         Returns
         -------
@@ -120,8 +127,8 @@ class RecalibratedRegressor(WrappingForecaster):
         Raises
         ------
         InputError
-            If the estimator is randomized or of no kind that is served, `by` does not fit the
-            table, or fewer than `2 cv` rows have a positive weight.
+            If the estimator is randomized or of an unsupported kind, `by` does not match the table,
+            or fewer than `2 cv` rows have a positive weight.
         """
         cv = check_count("cv", self.cv, least=2)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
@@ -140,19 +147,18 @@ class RecalibratedRegressor(WrappingForecaster):
         self._grouping = grouping
         rows = Training(table, outcomes, given, cv, random)
         self._set_base(kind.fit(self.estimator, rows))
-        # the model has seen none of these rows: all PITs are of unseen rows already
+        # a fitted model has not seen these rows, so all PITs are held-out PITs
         if is_held_out:
             pit = self._base.distribution(table).cdf(outcomes)
         elif isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
-            pit = self._base.unseen_pit  # its residuals are cross-fitted already
+            pit = self._base.unseen_pit  # its residuals are already cross-fitted
         else:
-            # a frozen plain regressor is not fitted again, but the distribution of its residuals is
+            # a frozen plain regressor is not refitted, but its residual distribution is
             pit = _cross_fitted_pit(kind, self.estimator, rows)
         if not np.isfinite(pit).all():
-            raise bad_input(
-                "estimator",
-                "give forecasts that are finite",
-                f"{type(self.estimator_).__name__} with NaN",
+            raise InputError(
+                f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
+                " finite; check its predictions for NaN"
             )
         self.levels_, self.values_, self.groups_ = learn_maps(pit, weight, groups)
         return self
@@ -163,31 +169,31 @@ class RecalibratedRegressor(WrappingForecaster):
         check_is_fitted(self)
         rows = self._check_new_rows(X)
         labels = self._labels(rows)
-        # labels of a group function are not values of the table, and are counted here
+        # labels of a function are not values of the table, so the schema does not report them
         if self._grouping is not None and labels is not None:
             self._grouping.warn_unseen(labels, self.groups_["group"].tolist())
         return self._mapped(Forecast(self._base.distribution(rows)), labels)
 
     def recalibrate(self, forecast: Forecast, X: Any) -> Forecast:
-        """Apply the maps to a base forecast, for those who need both and compute the base once.
+        """Apply the maps to an existing base forecast, which is then computed only once.
 
         Parameters
         ----------
         forecast : Forecast
-            `base_forecast(X)`.
+            Output of `base_forecast(X)`.
         X : DataFrame or array-like of shape (n, n_features)
-            Its rows, which the maps of groups are chosen by.
+            Rows of the forecast, which determine their groups.
 
         Returns
         -------
         Forecast
-            As `forecast(X)`, without warnings about values that training never had.
+            Equal to `forecast(X)`, without warnings about unseen values.
         """
         check_is_fitted(self)
         return self._mapped(forecast, self._labels(self._check_rows(X, reset=False)))
 
     def _labels(self, rows: Any) -> Any:
-        """Label of each row, shape (n,); None without groups."""
+        """Return the label of each row, shape (n,); None without groups."""
         return None if self._grouping is None else self._grouping.labels(rows)
 
     def _mapped(self, forecast: Forecast, labels: Any) -> Forecast:
@@ -199,8 +205,8 @@ class RecalibratedRegressor(WrappingForecaster):
         )
 
     def without_groups(self) -> Self:
-        """Return the fitted model with the map of all rows alone, as if fitted without `by`."""
-        # a shallow copy: the fitted model is shared, and neither copy changes it
+        """Return the fitted model with only the map of all rows, as if fitted without `by`."""
+        # a shallow copy, as the shared model is never changed
         pooled = copy(self)
         pooled.by, pooled._grouping, pooled.groups_ = None, None, group_table([])
         pooled.levels_ = self.levels_[:1]
@@ -209,7 +215,7 @@ class RecalibratedRegressor(WrappingForecaster):
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        # a function cannot be stored: the grouping refuses it
+        # the grouping refuses a function, which cannot be stored
         by, columns = (None, []) if self._grouping is None else self._grouping.to_state()
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         learned["columns"] = columns
@@ -251,9 +257,9 @@ class RecalibratedRegressor(WrappingForecaster):
 
 
 def _cross_fitted_pit(kind: type[Base], estimator: Any, rows: Training) -> Floats:
-    """PITs of each row under the model fitted without its fold."""
+    """Return the PIT of each row under the model fitted without its fold."""
     pit = np.empty(rows.y.size)
-    for learn, hold in rows.folds():
+    for learn, held_out in rows.folds():
         part = kind.fit(estimator, learn)
-        pit[hold] = part.distribution(take_rows(rows.X, hold)).cdf(rows.y[hold])
+        pit[held_out] = part.distribution(take_rows(rows.X, held_out)).cdf(rows.y[held_out])
     return pit

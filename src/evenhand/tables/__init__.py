@@ -19,6 +19,7 @@ from evenhand.tables.cells import (
 from evenhand.tables.files import TABLE_ENDINGS
 from evenhand.tables.parts import Parts, open_parts
 from evenhand.tables.reading import holds_text, read_table
+from evenhand.tables.spreadsheet import guarded as guarded
 from evenhand.tables.spreadsheet import spreadsheet_safe, unguarded
 from evenhand.tables.typed_columns import (
     column_of,

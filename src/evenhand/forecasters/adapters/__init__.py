@@ -1,4 +1,4 @@
-"""Adapters of models of other people, and of forecasts in columns of a table."""
+"""Adapters for models of other libraries, and for forecasts in columns of a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from evenhand.forecasters.adapters.distribution_bases import ForecasterBase
 from evenhand.forecasters.adapters.estimators import Training, allows_missing, frozen, thawed
 from evenhand.forecasters.adapters.foreign_columns import forecast_columns, forecast_from_columns
 from evenhand.forecasters.adapters.kinds import KINDS, kind_of
+from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS as FITTED_LEVELS
 from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
+from evenhand.forecasters.adapters.quantile_bases import spaced as spaced
 from evenhand.forecasters.adapters.residual_bases import ResidualBase, residual_distribution
 
 __all__ = [

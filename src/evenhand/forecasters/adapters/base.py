@@ -1,4 +1,4 @@
-"""Base class of adapters, which turn the output of a fitted estimator into distributions."""
+"""Base class of adapters, which convert the output of a fitted estimator to distributions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenhand.forecasters.adapters.estimators import Training, thawed
 
 
 class Base(ABC):
-    """A fitted estimator together with what turns its output into a distribution."""
+    """A fitted estimator together with the conversion of its output to a distribution."""
 
     name: ClassVar[str]
 
@@ -27,22 +27,22 @@ class Base(ABC):
 
     @classmethod
     def accepts_frozen(cls, estimator: Any) -> bool:
-        """Whether a fitted estimator, taken out of its `FrozenEstimator`, is of this kind."""
+        """Whether a fitted estimator from inside a `FrozenEstimator` is of this kind."""
         return cls.accepts(estimator)
 
     @classmethod
     def is_held_out(cls, estimator: Any) -> bool:
-        """Whether `fit` learns nothing, so that the model has seen none of its rows."""
+        """Whether `fit` learns nothing, so that its rows are held out for this model."""
         return isinstance(estimator, FrozenEstimator)
 
     @classmethod
     @abstractmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
-        """Fit a clone of the estimator, and whatever else the distribution needs."""
+        """Fit a clone of the estimator, and everything else that the distribution needs."""
 
     @abstractmethod
     def distribution(self, X: Any) -> Distribution:
-        """Distributions of the rows, batch shape (n,)."""
+        """Return the predicted distributions of the rows, batch shape (n,)."""
 
     def to_arrays(self) -> dict[str, Floats]:
         """Return the arrays that were learned in addition to the estimator."""
@@ -50,15 +50,15 @@ class Base(ABC):
 
     def to_parts(self) -> dict[str, Any]:
         """Return the fitted estimators, by name."""
-        # the wrapper marks a fitted model, which a stored one always is
+        # without FrozenEstimator, which only marks a model as fitted: a stored model always is
         return {"estimator": thawed(self.estimator)}
 
     @classmethod
     def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
-        """Rebuild from a fitted estimator and `to_arrays`."""
+        """Rebuild a base from a fitted estimator and the output of `to_arrays`."""
         return cls(estimator)
 
     @classmethod
     def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
-        """Rebuild from `to_parts` and `to_arrays`."""
+        """Rebuild a base from the outputs of `to_parts` and `to_arrays`."""
         return cls.from_arrays(parts["estimator"], arrays)

@@ -1,4 +1,4 @@
-"""Bases whose estimator predicts a distribution for each row."""
+"""Adapters for estimators that predict a distribution for each row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evenhand.tables import take_rows
 
 
 class ForecasterBase(Base):
-    """A forecaster of ours, which predicts distributions itself."""
+    """A forecaster of this package."""
 
     name: ClassVar[str] = "forecaster"
 
@@ -36,24 +36,25 @@ class ForecasterBase(Base):
     @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
         base = cls(fitted(estimator, rows))
-        # a randomized forecaster is refused here, not at the first forecast
+        # refuse a randomized forecaster now, not at the first forecast
         base.distribution(take_rows(rows.X, [0]))
         return base
 
     def distribution(self, X: Any) -> Distribution:
-        with unreported():  # the model around it reports values that training never had
+        with unreported():  # the wrapping forecaster reports unseen values
             forecast = self.estimator.forecast(X)
         if forecast.is_randomized:
             raise InputError(
-                f"estimator {type(self.estimator).__name__} is randomized already; randomization is"
-                " the outermost step: use it as it is, or randomize a deterministic estimator"
+                f"estimator {type(self.estimator).__name__} is already randomized, and"
+                " randomization must be the outermost step; use it without this wrapper, or pass a"
+                " deterministic estimator"
             )
         distribution: Distribution = forecast.distribution
         return distribution
 
 
 class CallableBase(Base):
-    """A function from rows to forecasts; there is nothing to fit."""
+    """A function from rows to forecasts, without anything to fit."""
 
     name: ClassVar[str] = "callable"
 
@@ -72,12 +73,12 @@ class CallableBase(Base):
     @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
         base = cls(thawed(estimator))
-        # output of another kind is refused here, not at the first forecast
+        # refuse output of another kind now, not at the first forecast
         base.distribution(take_rows(rows.X, [0]))
         return base
 
     def distribution(self, X: Any) -> Distribution:
-        # whatever people return, one of three kinds is taken
+        # three kinds of output are accepted
         output = self.estimator(X)
         if isinstance(output, tuple) and len(output) == 2:
             output = Normal(*(np.ravel(np.asarray(part, dtype=np.float64)) for part in output))
@@ -86,15 +87,15 @@ class CallableBase(Base):
         if not isinstance(output, Distribution) or output.batch_shape != (len(X),):
             shape = f" of shape {output.batch_shape}" if isinstance(output, Distribution) else ""
             rule = (
-                f"return a deterministic Forecast, a Distribution or (mean, std) of the {len(X)}"
-                " rows it is given"
+                f"return a deterministic Forecast, a Distribution or (mean, std) for its {len(X)}"
+                " rows"
             )
             raise bad_input("estimator", rule, type(output).__name__ + shape)
         return output
 
 
 class PPFBase(Base):
-    """A model that returns an object with `ppf` for its rows, as those of NGBoost and skpro do."""
+    """A model that returns an object with `ppf`, as models of NGBoost and skpro do."""
 
     name: ClassVar[str] = "ppf"
 
@@ -104,13 +105,13 @@ class PPFBase(Base):
 
     @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
-        # scikit-learn cannot see of every such model whether it is fitted: its first forecast shows
+        # scikit-learn cannot always determine whether such a model is fitted; a forecast can
         base = cls(estimator if isinstance(estimator, FrozenEstimator) else fitted(estimator, rows))
         base.distribution(take_rows(rows.X, [0]))
         return base
 
     def distribution(self, X: Any) -> Distribution:
-        # messages name the model, not the FrozenEstimator around it
+        # messages name the model, not its FrozenEstimator
         model = thawed(self.estimator)
         method = _ppf_method(model)
         assert method is not None
@@ -125,7 +126,7 @@ class PPFBase(Base):
 
 
 class ReturnStdBase(Base):
-    """Normal forecasts of a model whose `predict` gives a deviation, such as a Gaussian process."""
+    """Normal forecasts of a model whose `predict` takes `return_std`, as Gaussian processes do."""
 
     name: ClassVar[str] = "return_std"
 
@@ -143,7 +144,7 @@ class ReturnStdBase(Base):
 
     @staticmethod
     def floor(y: Floats) -> float:
-        """Least standard deviation: a Gaussian process without noise has 0 at its training rows."""
+        """Lower bound on std, as a noise-free Gaussian process predicts 0 at training rows."""
         return 1e-9 * float(np.abs(y).max()) or 1e-300
 
     def distribution(self, X: Any) -> Distribution:
@@ -162,16 +163,16 @@ class ReturnStdBase(Base):
 def checked_ppf(
     ppf: Callable[[float], Any], n_samples: int, name: str
 ) -> Callable[[float], Floats]:
-    """Return a model's quantile function, checked at each call to give `n_samples` finite numbers.
+    """Wrap a model's quantile function with a check that it returns `n_samples` finite numbers.
 
     Parameters
     ----------
     ppf : callable
-        Quantiles of all rows at one probability; anything with `n_samples` numbers.
+        Function from a probability to the quantiles of all rows, in any shape.
     n_samples : int
         Number of rows.
     name : str
-        The model, for messages.
+        Name of the model, for messages.
     """
 
     def checked(p: float) -> Floats:
@@ -180,7 +181,8 @@ def checked_ppf(
             wrong_size = values.size != n_samples
             got = f"{values.size} values" if wrong_size else "values that are not finite"
             raise InputError(
-                f"estimator {name} gives {got} as quantiles of {n_samples} rows; {USE_A_FUNCTION}"
+                f"estimator {name} predicts {got} as quantiles of {n_samples} rows;"
+                f" {USE_A_FUNCTION}"
             )
         return values
 
@@ -188,9 +190,9 @@ def checked_ppf(
 
 
 def _ppf_method(estimator: Any) -> str | None:
-    """Name of the method that returns a distribution.
+    """Return the name of the method that returns a distribution; None if there is none.
 
-    Classifiers have `predict_proba` too, but no quantiles.
+    Classifiers have `predict_proba` as well, but not `predict_quantiles`.
     """
     model = final_step(estimator)
     if hasattr(model, "pred_dist"):
@@ -200,12 +202,12 @@ def _ppf_method(estimator: Any) -> str | None:
 
 
 def _rows_for(estimator: Any, X: Any) -> Any:
-    """Return rows as the method that predicts distributions takes them.
+    """Return rows for the method that predicts distributions.
 
-    In a Pipeline they have passed the steps before the last.
+    In a Pipeline, rows are first transformed by the steps before the last.
     """
     method = _ppf_method(estimator)
-    # a Pipeline passes on predict_proba by itself, and pred_dist not
+    # a Pipeline delegates predict_proba, but not pred_dist
     if method is None or hasattr(estimator, method) or len(estimator.steps) == 1:
         return X
     return estimator[:-1].transform(X)

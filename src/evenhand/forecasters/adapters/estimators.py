@@ -1,4 +1,4 @@
-"""Fitting and inspection of the estimators that people bring."""
+"""Fitting and inspection of users' estimators."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from evenhand._validate import Floats, Ints, bad_input
+from evenhand._validate import Floats, InputError, Ints
 from evenhand.tables import take_rows
 
-USE_A_FUNCTION = "give a function from rows to a Forecast instead"
-"""Remedy for models whose output does not fit."""
+USE_A_FUNCTION = "pass a function from rows to a Forecast instead"
+"""Remedy for models whose output cannot be used."""
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Rows that an estimator is fitted on, as people bring them.
+    """Training rows of an estimator.
 
     Parameters
     ----------
     X : DataFrame or array-like of shape (n, n_features)
-        Features, passed to the estimator as they are.
+        Features, passed to the estimator unchanged.
     y : ndarray of shape (n,)
         Outcomes.
     weight : ndarray of shape (n,), or None
-        Weights of the rows; None for estimators that take none.
+        Weights of the rows; None for estimators that do not accept weights.
     cv : int
-        Folds of what is cross-fitted.
+        Number of folds for cross-fitting.
     random : Generator
-        Of the folds.
+        Source of the folds.
     """
 
     X: Any
@@ -47,38 +47,35 @@ class Training:
     random: np.random.Generator
 
     def folds(self) -> Iterator[tuple[Training, Ints]]:
-        """Yield the rows without each fold, and the numbers of those in it."""
+        """Yield the training rows without each fold, and the row numbers of the fold."""
         folds = KFold(self.cv, shuffle=True, random_state=int(self.random.integers(2**31)))
-        for learn, hold in folds.split(np.empty((self.y.size, 1))):
+        for learn, held_out in folds.split(np.empty((self.y.size, 1))):
             weight = None if self.weight is None else self.weight[learn]
-            # folds within a fold need two rows each, too
+            # nested folds need two rows each as well
             cv = max(2, min(self.cv, learn.size // 2))
             X = take_rows(self.X, learn)
-            yield replace(self, X=X, y=self.y[learn], weight=weight, cv=cv), hold
+            yield replace(self, X=X, y=self.y[learn], weight=weight, cv=cv), held_out
 
 
 def thawed(estimator: Any) -> Any:
-    """Return the model inside a FrozenEstimator; any other estimator is returned as it is."""
+    """Return the model inside a FrozenEstimator; any other estimator is returned unchanged."""
     return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
 def frozen(estimator: Any) -> Any:
-    """Return a model in a FrozenEstimator, each of several in one of its own.
-
-    A function is returned as it is.
-    """
+    """Wrap a model, or each model of a list, in a FrozenEstimator; functions are unchanged."""
     if isinstance(estimator, list | tuple):
         return [frozen(member) for member in estimator]
     return FrozenEstimator(thawed(estimator)) if hasattr(estimator, "fit") else estimator
 
 
 def final_step(estimator: Any) -> Any:
-    """Return the last step of a Pipeline; any other estimator is returned as it is."""
+    """Return the last step of a Pipeline; any other estimator is returned unchanged."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def predict_options(estimator: Any) -> tuple[str, ...]:
-    """Names of the parameters of `predict`, of the last step in a Pipeline."""
+    """Return the parameter names of `predict`, in a Pipeline those of its last step."""
     predict = getattr(final_step(estimator), "predict", None)
     return () if predict is None else tuple(inspect.signature(predict).parameters)
 
@@ -92,15 +89,15 @@ def allows_missing(estimator: Any) -> bool | None:
 
 
 def fitted(estimator: Any, rows: Training) -> Any:
-    """Fit a clone. A FrozenEstimator is its own clone and stays as it is."""
+    """Fit a clone of an estimator; a FrozenEstimator is not refitted."""
     if isinstance(estimator, FrozenEstimator) and allows_missing(estimator) is None:
-        return estimator  # scikit-learn cannot see whether it is fitted
+        return estimator  # scikit-learn cannot determine whether it is fitted
     copy = clone(estimator)
     if rows.weight is None or isinstance(estimator, FrozenEstimator):
         return copy.fit(rows.X, rows.y)
-    # weights that a model ignores would be left out in silence
+    # otherwise the weights would silently be ignored
     if not has_fit_parameter(copy, "sample_weight"):
-        raise bad_input(
-            "sample_weight", f"be left out: {type(copy).__name__}.fit does not take it", "weights"
+        raise InputError(
+            f"sample_weight is not supported by {type(copy).__name__}.fit; fit without weights"
         )
     return copy.fit(rows.X, rows.y, sample_weight=rows.weight)

@@ -1,4 +1,4 @@
-"""Forecasts of other models, from the columns of a table."""
+"""Forecasts of other models in the columns of a table."""
 
 from __future__ import annotations
 
@@ -27,23 +27,21 @@ def forecast_from_columns(
     source: str,
     start: int = 0,
 ) -> tuple[Forecast, list[str]]:
-    """Make forecasts from a model's output: means and standard deviations, quantiles or samples.
+    """Create forecasts from a model's means and standard deviations, quantiles or samples.
 
     Parameters
     ----------
     table : DataFrame of n rows
-        The model's output.
+        Output of the model.
     mean, std : str, optional
         Columns with means and with standard deviations (> 0).
     quantiles : str, optional
-        Columns with quantiles, with commas between, each name ending in its level as in `q0.05`; or
-        what all their names begin with.
+        Comma-separated columns with quantiles, whose names end in their levels as in `q0.05`; or
+        the common prefix of their names.
     samples : str, optional
-        Columns with samples of the outcome, with commas between; or what all their names begin
-        with.
+        Comma-separated columns with samples of the outcome; or the common prefix of their names.
     sort_quantiles : bool, default False
-        Whether quantiles that fall with their level are sorted in each row; they are refused
-        otherwise.
+        Whether to sort crossing quantiles in each row; otherwise they raise an error.
     source : str
         File name for messages.
     start : int, default 0
@@ -54,12 +52,12 @@ def forecast_from_columns(
     forecast : Forecast
         Deterministic forecasts of the n rows.
     columns : list of str
-        The columns they were made of.
+        Columns used.
 
     Raises
     ------
     InputError
-        If none or several kinds are named, or a column is missing or does not fit.
+        If no kind or several kinds of columns are named, or a column is missing or invalid.
 
     Examples
     --------
@@ -95,12 +93,12 @@ def forecast_columns(
     samples: str | None = None,
     source: str,
 ) -> list[str]:
-    """Return which columns of a table hold the forecasts, quantiles by rising level.
+    """Return the columns of a table that contain the forecasts, with quantiles sorted by level.
 
-    Options as for `forecast_from_columns`. Raises InputError if none or several kinds are named, or
-    there is no such column.
+    Parameters as in `forecast_from_columns`. Raises InputError if no kind or several kinds are
+    named, or there is no such column.
     """
-    # a mean without a standard deviation predicts no distribution
+    # a mean without a standard deviation is not a distribution
     kinds = [mean is not None or std is not None, quantiles is not None, samples is not None]
     if sum(kinds) != 1 or (mean is None) != (std is None):
         rule = "name one kind of columns: --mean and --std, --quantiles, or --samples"
@@ -110,15 +108,15 @@ def forecast_columns(
         return _listed(present, samples, "--samples", source)
     if quantiles is not None:
         names = _listed(present, quantiles, "--quantiles", source)
-        # files list quantiles in any order
+        # quantile columns may have any order
         return sorted(names, key=_level)
     return [check_column(str(name), present, source) for name in (mean, std)]
 
 
 def _listed(present: list[str], listed: str, option: str, source: str) -> list[str]:
-    """Return the columns listed with commas between, or all that begin with the word given."""
+    """Return comma-separated columns, or all columns with a common prefix."""
     names = [name.strip() for name in listed.split(",") if name.strip()]
-    # one word that is no column is the beginning of the columns' names
+    # a single word that is not a column is a prefix
     if len(names) == 1 and names[0] not in present:
         names = [
             name
@@ -128,7 +126,7 @@ def _listed(present: list[str], listed: str, option: str, source: str) -> list[s
     for name in names:
         check_column(name, present, source)
     if len(names) < 2:
-        remedy = "list them with commas between, or give what their names begin with"
+        remedy = "separate them by commas, or give the common prefix of their names"
         raise bad_input(option, "name at least two columns", repr(listed), remedy)
     return names
 
@@ -146,14 +144,14 @@ def _from_quantiles(
     table: pd.DataFrame, names: list[str], source: str, start: int, *, sort: bool
 ) -> Forecast:
     values = _numbers(table, names, source, start)
-    # equal quantiles are allowed, and spread by the distribution
+    # equal quantiles are allowed: the distribution separates them
     falls = np.diff(values, axis=-1) < 0
     if falls.any() and not sort:
         row, column = (int(k) for k in np.argwhere(falls)[0])
         place = f"{source}: column {names[column + 1]!r}, row {start + row + 1}"
         below, above = values[row, column : column + 2]
         raise InputError(
-            f"{place}: quantiles must not fall with their level, got {above:g} after"
+            f"{place}: quantiles must not decrease with their level, got {above:g} after"
             f" {below:g}; correct them, or sort each row with --sort-quantiles (in Python:"
             " sort_quantiles=True)"
         )

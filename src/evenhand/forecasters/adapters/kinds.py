@@ -1,6 +1,6 @@
-"""Kinds of bases, in the order in which an estimator is matched, and those made of several models.
+"""Registry of adapters in order of precedence, and adapters for several models.
 
-Adding a kind of base is one class and one line in `KINDS`.
+A new adapter needs one class and one line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evenhand.forecasters.adapters.distribution_bases import (
     PPFBase,
     ReturnStdBase,
 )
-from evenhand.forecasters.adapters.estimators import Training, frozen, thawed
+from evenhand.forecasters.adapters.estimators import USE_A_FUNCTION, Training, frozen, thawed
 from evenhand.forecasters.adapters.quantile_bases import QuantileBase
 from evenhand.forecasters.adapters.residual_bases import ResidualBase
 from evenhand.tables import take_rows
@@ -46,8 +46,8 @@ class MembersBase(Base):
     def fit(cls, estimator: Any, rows: Training) -> Self:
         members = _members(estimator)
         if not members:
-            raise bad_input("estimator", "hold at least one model", "an empty list")
-        # a plain regressor is refused before anything is fitted
+            raise InputError("estimator is an empty list; give at least one model")
+        # refuse a plain regressor before anything is fitted
         served = (ForecasterBase, CallableBase, PPFBase, ReturnStdBase)
         for member in members:
             if not issubclass(kind_of(member), served):
@@ -60,7 +60,7 @@ class MembersBase(Base):
         return mixture([(1.0, member.distribution(X), member.estimator) for member in self.members])
 
     def to_arrays(self) -> dict[str, Floats]:
-        # flat names, as one file holds the arrays of all members
+        # flat names, as the arrays of all members are stored in one file
         named = ((i, member.to_arrays()) for i, member in enumerate(self.members))
         return {f"{i}.{name}": array for i, arrays in named for name, array in arrays.items()}
 
@@ -71,7 +71,7 @@ class MembersBase(Base):
     def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
         members = []
         for i in range(len(parts)):
-            # the kind of a member is not stored: a fitted model shows it
+            # the kind of a member is not stored, as it can be determined from the fitted model
             model = parts[f"member{i}"]
             start = f"{i}."
             own = {
@@ -84,7 +84,7 @@ class MembersBase(Base):
 
 
 class EnsembleBase(ReturnStdBase):
-    """A bagging or voting regressor of models with `return_std`: a mixture of normals."""
+    """Mixture of normals from a bagging or voting regressor of models with `return_std`."""
 
     name: ClassVar[str] = "ensemble"
 
@@ -100,9 +100,9 @@ class EnsembleBase(ReturnStdBase):
     def distribution(self, X: Any) -> Distribution:
         model = thawed(self.estimator)
         rows = np.asarray(X) if isinstance(model, BaggingRegressor) else X
-        # a bagging regressor may give each member its own columns
+        # a bagging regressor may fit each member on different columns
         columns = getattr(model, "estimators_features_", None) or [None] * len(model.estimators_)
-        # a voting regressor drops members, whose weights this property leaves out
+        # this property omits the weights of members that a voting regressor has dropped
         weights = getattr(model, "_weights_not_none", None)
         weights = np.ones(len(model.estimators_)) if weights is None else np.asarray(weights)
         members = []
@@ -115,7 +115,7 @@ class EnsembleBase(ReturnStdBase):
 
 KINDS: dict[str, type[Base]] = {
     kind.name: kind
-    # the first that accepts an estimator: from whole distributions to single numbers
+    # in order of precedence, from whole distributions to single numbers
     for kind in (
         ForecasterBase,
         MembersBase,
@@ -130,19 +130,20 @@ KINDS: dict[str, type[Base]] = {
 
 
 def kind_of(estimator: Any) -> type[Base]:
-    """Return the first kind that an estimator is of."""
+    """Return the first adapter that accepts an estimator."""
     inner = thawed(estimator)
     for kind in KINDS.values():
         if kind.accepts(inner) if inner is estimator else kind.accepts_frozen(inner):
             return kind
-    remedy = "a function from rows to a Forecast serves too"
-    raise bad_input(
-        "estimator", "be a regressor with fit and predict", type(estimator).__name__, remedy
-    )
+    rule = "be a regressor with fit and predict"
+    raise bad_input("estimator", rule, type(estimator).__name__, USE_A_FUNCTION)
 
 
 def mixture(members: list[tuple[float, Distribution, Any]]) -> NormalMixture:
-    """Mix normal distributions and mixtures: weight, distribution and model of each member."""
+    """Mix normal distributions and mixtures.
+
+    `members` contains the weight, the predicted distribution and the model of each member.
+    """
     parts = []
     for weight, predicted, model in members:
         if isinstance(predicted, Normal):
@@ -157,12 +158,14 @@ def mixture(members: list[tuple[float, Distribution, Any]]) -> NormalMixture:
 
 
 def _members(estimator: Any) -> list[Any]:
-    """Return the members of a list, each in a FrozenEstimator of its own if the list was in one."""
+    """Return the members of a list, each in a FrozenEstimator if the list is in one."""
     inner = thawed(estimator)
     return list(inner) if inner is estimator else frozen(inner)
 
 
 def _not_normal(model: Any) -> InputError:
-    rule = "hold models that say normal distributions or mixtures of them"
-    remedy = "put plain regressors into a VotingRegressor"
-    return bad_input("estimator", rule, type(thawed(model)).__name__, remedy)
+    return InputError(
+        f"estimator contains a {type(thawed(model)).__name__}, but only models that predict normal"
+        " distributions or mixtures of them can be mixed; put plain regressors in a"
+        " VotingRegressor"
+    )

@@ -1,4 +1,4 @@
-"""Bases whose estimator predicts quantiles."""
+"""Adapters for estimators that predict quantiles."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from evenhand.forecasters.adapters.estimators import (
 from evenhand.tables import take_rows
 
 FITTED_LEVELS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
-"""Levels at which a model for one quantile is fitted."""
+"""Levels at which a model for a single quantile is fitted."""
 
 ASKED_LEVELS = tuple(round(0.02 * k, 2) for k in range(1, 50))
-"""Levels that are asked of a model which predicts any quantile."""
+"""Levels requested from a model that predicts any quantile."""
 
 LEVEL_NAMES = ("levels", "quantiles", "quantile_alpha")
-"""Attributes with the levels at which a model predicts."""
+"""Names of attributes with the levels of a model's predictions."""
 
 
 class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Fitted models for one quantile each, as one model that predicts a column per level.
+    """Fitted models for single quantiles, combined into a model with one column per level.
 
     Parameters
     ----------
     models : list of estimators
-        Fitted, one for each level.
+        Fitted models, one for each level.
     levels : list of float
-        Their levels, increasing.
+        Increasing levels of the models.
     """
 
     def __init__(self, models: list[Any], levels: Sequence[float]) -> None:
@@ -50,7 +50,7 @@ class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.levels = levels
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Do nothing: the models are fitted."""
+        """Do nothing, as the models are already fitted."""
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -66,12 +66,12 @@ class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-# model folders store the class under this name, whatever file it is in
+# model folders store the class under this module name, independent of its file
 QuantileGrid.__module__ = "evenhand.forecasters.adapters"
 
 
 class QuantileBase(Base):
-    """A model that predicts one quantile, whose level can be set, or several at known levels."""
+    """A model that predicts one quantile at an adjustable level, or several at known levels."""
 
     name: ClassVar[str] = "quantiles"
 
@@ -90,7 +90,7 @@ class QuantileBase(Base):
         if parameter is None:
             base = cls(fitted(estimator, rows))
         else:
-            # one model per level: a single quantile is no distribution
+            # one model per level, as a single quantile is not a distribution
             copies = (clone(estimator).set_params(**{parameter: level}) for level in FITTED_LEVELS)
             base = cls(QuantileGrid([fitted(copy, rows) for copy in copies], list(FITTED_LEVELS)))
         base.distribution(take_rows(rows.X, [0]))
@@ -100,36 +100,36 @@ class QuantileBase(Base):
         model = thawed(self.estimator)
         levels = known_levels(model)
         assert levels is not None
-        # quantile forests and the like predict any level that they are asked for
+        # quantile forests, for instance, predict any level on request
         asked = {"quantiles": levels.tolist()} if "quantiles" in predict_options(model) else {}
         values = np.asarray(model.predict(X, **asked), dtype=np.float64)
         if values.shape != (len(X), levels.size):
-            rule = f"predict a column for each of its {levels.size} levels"
+            rule = f"predict one column for each of its {levels.size} levels"
             got = f"shape {values.shape} from {type(model).__name__}"
             raise bad_input("estimator", rule, got, USE_A_FUNCTION)
-        # models keep levels in the order in which they were given
+        # models store levels in the order given by the user
         order = np.argsort(levels)
         return Quantiles(levels[order], spaced(levels[order], values[:, order]))
 
 
 def spaced(levels: Floats, values: Floats) -> Floats:
-    """Sort the quantiles of each row, and separate those that nearly coincide.
+    """Sort the quantiles of each row, and separate quantiles that nearly coincide.
 
-    They move away from the middle quantile. Where models of two levels cross, sorting leaves them
-    any small distance apart, and a tail that joins on there would be as short.
+    Quantiles are moved away from the middle one. After sorting, crossing quantiles can be
+    arbitrarily close, and a tail fitted to them would be too short.
     """
     # monotone rearrangement (Chernozhukov, Fernandez-Val & Galichon 2010)
     ordered = np.sort(values, axis=-1)
     mean_gaps = np.diff(levels) * (ordered[:, -1:] - ordered[:, :1]) / (levels[-1] - levels[0])
-    # beyond 50 times the row's mean density the models of two levels contradict each other
+    # a density above 50 times the row's mean density means that two models contradict each other
     short = np.maximum(mean_gaps / 50 - np.diff(ordered, axis=-1), 0.0)
     shift = np.concatenate([np.zeros((len(ordered), 1)), np.cumsum(short, axis=-1)], axis=-1)
-    # the middle quantile stays where the model has it
+    # the middle quantile is unchanged
     return np.asarray(ordered + shift - shift[:, [levels.size // 2]])
 
 
 def known_levels(estimator: Any) -> Floats | None:
-    """Levels of the quantiles that a model predicts, by column; None if it predicts none."""
+    """Return the levels of a model's quantiles by column; None if it does not predict quantiles."""
     model = final_step(estimator)
     if not hasattr(model, "predict"):
         return None
@@ -140,7 +140,7 @@ def known_levels(estimator: Any) -> Floats | None:
             levels = np.asarray(getattr(model, name, ()), dtype=np.float64)
         except (TypeError, ValueError):
             continue
-        # an attribute of that name may hold anything: only levels of quantiles count
+        # an attribute of that name may have any content, so check that these are levels
         distinct = levels.ndim == 1 and np.unique(levels).size == levels.size > 1
         if distinct and levels.min() > 0 and levels.max() < 1:
             return levels
@@ -148,10 +148,10 @@ def known_levels(estimator: Any) -> Floats | None:
 
 
 def level_parameter(estimator: Any) -> str | None:
-    """Name of the parameter with the level of a model for one quantile, None for other models.
+    """Return the level parameter of a model for a single quantile; None for other models.
 
-    A model that can be trained for other things too, by a `loss`, `objective` or `strategy`, counts
-    if that is "quantile"; one that cannot, if its `quantile` is a number.
+    A model with a `loss`, `objective` or `strategy` is a quantile model if its value is "quantile",
+    any other model if its `quantile` is a number.
     """
     model = final_step(estimator)
     if (
@@ -161,14 +161,14 @@ def level_parameter(estimator: Any) -> str | None:
     ):
         return None
     params = model.get_params(deep=False)
-    # `alpha` is a penalty in other models: one of these must name the quantile loss
+    # `alpha` alone can be a penalty, so the quantile loss must be named
     modes = [params[name] for name in ("loss", "objective", "strategy") if name in params]
     if modes:
-        serves = any(isinstance(mode, str) and mode == "quantile" for mode in modes)
+        is_quantile = any(isinstance(mode, str) and mode == "quantile" for mode in modes)
     else:
         level = params.get("quantile")
-        serves = isinstance(level, numbers.Real) and not isinstance(level, bool)
-    if not serves:
+        is_quantile = isinstance(level, numbers.Real) and not isinstance(level, bool)
+    if not is_quantile:
         return None
     parameter = "quantile" if "quantile" in params else "alpha"
     return parameter if model is estimator else f"{estimator.steps[-1][0]}__{parameter}"

@@ -1,4 +1,4 @@
-"""Bases whose estimator predicts numbers: the prediction and the distribution of residuals."""
+"""Adapter for estimators that predict numbers, with an estimated residual distribution."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from evenhand.tables import take_rows
 
 
 class ResidualBase(Base):
-    """Any regressor: its prediction plus the distribution of its cross-fitted residuals.
+    """Prediction of any regressor plus its residual distribution, estimated by cross-fitting.
 
-    Residuals come from rows that the model was not fitted on, so the distribution is that of a
-    model fitted on a share `(cv - 1) / cv` of the rows.
+    The residuals are held-out residuals of models fitted on a share `(cv - 1) / cv` of the rows.
     """
 
     name: ClassVar[str] = "residuals"
@@ -34,7 +33,7 @@ class ResidualBase(Base):
 
     @classmethod
     def is_held_out(cls, estimator: Any) -> bool:
-        return False  # residuals are learned even of a fitted model
+        return False  # the residual distribution is estimated even for a fitted model
 
     @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
@@ -43,23 +42,24 @@ class ResidualBase(Base):
         if n < 2 * rows.cv and not is_frozen:
             rule = f"have at least {2 * rows.cv} rows for cv={rows.cv}"
             raise bad_input("X", rule, f"n_samples = {n}")
-        # the model that forecasts learns from all rows; those of the folds give residuals only
+        # the final model is fitted on all rows; models of the folds are used for residuals only
         model = fitted(estimator, rows)
         if is_frozen:
             residuals = rows.y - np.ravel(model.predict(rows.X))
         else:
             residuals = np.empty(n)
-            for learn, hold in rows.folds():
-                predicted = fitted(estimator, learn).predict(take_rows(rows.X, hold))
-                residuals[hold] = rows.y[hold] - np.ravel(predicted)
+            for learn, held_out in rows.folds():
+                predicted = fitted(estimator, learn).predict(take_rows(rows.X, held_out))
+                residuals[held_out] = rows.y[held_out] - np.ravel(predicted)
         if not np.isfinite(residuals).all():
             raise InputError(
-                f"estimator {type(estimator).__name__} predicts values that are not finite"
+                f"estimator {type(estimator).__name__} predicts values that are not finite; check"
+                " its predictions for NaN"
             )
         base = cls(model, residual_distribution(residuals, rows.weight))
         if not is_frozen:
-            # each row's residual is one of n that make the distribution: its PIT is unseen but for
-            # 1 / n
+            # a row's residual has weight 1 / n in the distribution: apart from that, its PIT is
+            # held out
             base.unseen_pit = LocationScale(base.residuals, np.zeros(n)).cdf(residuals)
         return base
 
@@ -80,10 +80,10 @@ class ResidualBase(Base):
 
 
 def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles:
-    """Distribution of residuals: quantiles at equal steps of probability, exponential beyond.
+    """Return the distribution of residuals: equally spaced quantiles with exponential tails.
 
-    The number of steps, `2 n^(2/5)`, is that of a histogram with equal masses whose bias and noise
-    are in balance.
+    The number of quantiles, `2 n^(2/5)`, balances bias and variance of an equal-probability
+    histogram.
     """
     if weight is not None:
         residuals = residuals[weight > 0]
@@ -96,4 +96,5 @@ def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles
         order = np.argsort(residuals)
         share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
         values = np.interp(levels, share, residuals[order])
-    return Quantiles(levels, values[None, :], sort=True)  # interpolated ones may fall by a rounding
+    # sorted, as rounding errors may make interpolated quantiles decrease
+    return Quantiles(levels, values[None, :], sort=True)

@@ -1,9 +1,37 @@
-"""Neural forecasters: stacks of networks and their training (torch)."""
+"""Neural forecasters (torch).
+
+Names that need torch are imported on first use, as the package must import without torch.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
 
 from evenhand.forecasters.network.mixture_mlp import MixtureMLPRegressor
 from evenhand.forecasters.network.neural import NeuralForecaster
 from evenhand.forecasters.network.paic import PAICRegressor
 
 __all__ = ["MixtureMLPRegressor", "NeuralForecaster", "PAICRegressor"]
+
+_OF_TORCH = {
+    "stack": ("Shape", "Stack", "Weights", "pick_device", "score"),
+    "training": (
+        "Rows",
+        "Run",
+        "Settings",
+        "Validation",
+        "row_numbers",
+        "split_rows",
+        "split_rows_by_network",
+        "tensors",
+        "train",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _OF_TORCH.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The deterministic base: an ensemble of networks with mixture heads, trained by likelihood."""
+"""Deterministic forecaster: ensemble of mixture density networks, trained by likelihood."""
 
 from __future__ import annotations
 
@@ -15,53 +15,54 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters.network.neural import NeuralForecaster
 
 MIN_STD = 0.02
-"""Least standard deviation of a component, in standard deviations of the outcome."""
+"""Smallest standard deviation of a component, relative to that of the outcome."""
 
 
 class MixtureMLPRegressor(NeuralForecaster):
     """Deterministic mixture forecasts from a small ensemble of networks.
 
-    Each network gives a mixture of normals and is trained by maximum likelihood; the forecast is
-    the mixture of all of them. The members train side by side, each with its own start and batches,
-    and each stops on its own.
+    Each network predicts a mixture of normals and is trained by maximum likelihood; the forecast is
+    the mixture of all of them. The members are trained together, with separate initial weights,
+    batches and early stopping.
 
     Parameters
     ----------
     n_members : int, default 8
-        Networks in the ensemble.
+        Number of networks in the ensemble.
     n_components : int, default 4
-        Normal components of each network.
+        Number of normal components of each network.
     hidden : tuple of int, default (64, 64, 64, 64)
-        Units of the hidden layers.
+        Numbers of units of the hidden layers.
     dropout : float, default 0.2
         Share of the last hidden layer's units dropped in training.
     learning_rate, weight_decay : float
-        Of AdamW; the rate falls along a half cosine to a tenth over `max_steps`.
+        Parameters of AdamW; the rate decays along a half cosine to a tenth over `max_steps`.
     batch_size, max_steps : int
-        Rows in a step and most steps.
+        Number of rows per step, and largest number of steps.
     patience, check_every : int
-        Checks without a better validation loss before a network stops, and steps between checks.
+        Number of checks without a better validation loss before a network stops, and number of
+        steps between checks.
     validation_fraction : float, default 0.15
-        Share of the training rows that each network sets aside for early stopping; the shares of
-        different networks differ, so that the ensemble learns from all rows.
+        Share of the training rows that each network holds out for early stopping. Different
+        networks hold out different rows, so that the ensemble is trained on all rows.
     device : {"auto", "cpu", "cuda"}, default "auto"
-        Where to train and score; "auto" takes a CUDA device if there is one.
+        Device for training and prediction; "auto" uses a CUDA device if there is one.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
-        of rows.
+        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        value in more than 10% of the rows.
     random_state : int, generator or None
         Seed of the split, the initial weights and the batches.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Whether to show a progress bar on a terminal.
 
     Attributes
     ----------
     weights_ : dict of str to ndarray
-        Parameters of the networks, the first axis over members.
+        Parameters of the networks, with members along the first axis.
     n_steps_, validation_loss_ : ndarray of shape (n_members,)
-        Optimizer steps taken and best validation loss of each member.
+        Number of optimizer steps and best validation loss of each member.
     schema_ : Schema
-        Kinds, levels and ranges of the columns of the training table; every table is read by them.
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
     References
     ----------
@@ -79,8 +80,8 @@ class MixtureMLPRegressor(NeuralForecaster):
     """
 
     takes_draw: ClassVar[bool] = False
-    # smooth networks fit better than kinked ones, and shares of their own let the ensemble learn
-    # from all rows
+    # smooth activations fit better than piecewise linear ones, and with a different validation set
+    # for each network the ensemble is trained on all rows
     activation: ClassVar[str] = "silu"
     splits_by_network: ClassVar[bool] = True
 
@@ -133,15 +134,15 @@ class MixtureMLPRegressor(NeuralForecaster):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Training rows; a table may hold numbers, categories, text, booleans, dates and missing
-            values.
+            Training rows; a table may contain numbers, categories, text, booleans, dates and
+            missing values.
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
         X_val, y_val : optional
-            Rows for early stopping instead of a share of the training rows. Never the rows that the
-            model is judged on.
+            Rows for early stopping instead of a share of the training rows. They must not be the
+            test rows.
 
         Returns
         -------
@@ -157,9 +158,9 @@ class MixtureMLPRegressor(NeuralForecaster):
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
         out = self._outputs_of(self._encode(X), None)
-        # softmax and softplus: any output is a valid mixture
+        # softmax and softplus make any output a valid mixture
         logits, loc, raw = np.split(out, 3, axis=-1)
-        # (members, rows, components) -> (rows, members * components), members of equal weight
+        # (members, rows, components) -> (rows, members * components), with equal weights
         weights, loc, std = (
             np.moveaxis(array, 0, 1).reshape(out.shape[1], -1)
             for array in (special.softmax(logits, axis=-1), loc, np.logaddexp(0.0, raw) + MIN_STD)

@@ -1,4 +1,4 @@
-"""Base class of neural forecasters: encoding, training, scoring and storage of a stack."""
+"""Base class of neural forecasters: encoding, training, prediction and storage."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from evenhand._validate import (
     check_continuous,
     check_count,
     check_fraction,
+    check_rows,
     require_extra,
 )
 from evenhand.columns import TableEncoder
@@ -24,16 +25,16 @@ from evenhand.draws import generator
 from evenhand.forecasters.base import Forecaster, State
 
 COUNTS = ("n_members", "n_components", "batch_size", "max_steps", "patience", "check_every")
-"""Constructor parameters that count something."""
+"""Constructor parameters that must be positive integers."""
 
 
 class NeuralForecaster(Forecaster):
-    """Base of the neural forecasters; a subclass has the parameters named below and a row loss."""
+    """Base of neural forecasters; subclasses have the parameters listed below and a row loss."""
 
     takes_draw: ClassVar[bool]
     activation: ClassVar[str] = "leaky_relu"
     splits_by_network: ClassVar[bool] = False
-    """Whether each network stops early on rows of its own."""
+    """Whether each network has its own rows for early stopping."""
 
     # constructor parameters of every subclass
     hidden: tuple[int, ...]
@@ -53,14 +54,14 @@ class NeuralForecaster(Forecaster):
     @property
     @abstractmethod
     def _n_outputs(self) -> int:
-        """Outputs of one network."""
+        """Number of outputs of one network."""
 
     @abstractmethod
     def _row_loss(self) -> Any:
-        """Loss of each row for `train`."""
+        """Return the row loss for `train`."""
 
     def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
-        """Offset and unit in which the networks see the outcome."""
+        """Return the offset and the unit of the outcome for the networks."""
         mean = float(np.average(y, weights=weight))
         return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=weight))) or 1.0
 
@@ -74,9 +75,9 @@ class NeuralForecaster(Forecaster):
         n_networks: int,
         chunk: int = 0,
     ) -> Any:
-        """Encode, split and train; set the attributes that networks share, return the rest.
+        """Encode, split and train; set the attributes common to all networks, return the others.
 
-        Each `chunk` of one path has the same split, and starts and batches of its own.
+        All values of `chunk` have the same split, but different initial weights and batches.
         """
         require_extra("torch", "neural")
         from evenhand.forecasters.network.stack import Shape
@@ -86,14 +87,14 @@ class NeuralForecaster(Forecaster):
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
-        # fitted on all rows given: the share for early stopping is split off after encoding
+        # the encoder is fitted on all rows; rows for early stopping are held out afterwards
         self.encoder_ = TableEncoder()
         encoded = self.encoder_.fit_transform(table)
         self.y_offset_, self.y_unit_ = self._scale_outcomes(outcomes, weight)
-        # weights of mean 1 leave the learning rate its meaning
+        # weights of mean 1 do not change the effective learning rate
         rows = Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
         learning, validation = self._split(rows, X_val, y_val, n_networks, random)
-        # numpy integers of a grid search cannot be stored as JSON
+        # NumPy integers, for instance of a grid search, cannot be stored as JSON
         hidden = tuple(int(units) for units in self.hidden)
         self.shape_ = Shape(
             encoded.shape[1],
@@ -103,7 +104,7 @@ class NeuralForecaster(Forecaster):
             float(self.dropout),
             self.activation,
         )
-        random.integers(2**62, size=chunk)  # the seeds of the chunks before
+        random.integers(2**62, size=chunk)  # skip the seeds of earlier chunks
         return train(
             self.shape_,
             n_networks,
@@ -119,7 +120,7 @@ class NeuralForecaster(Forecaster):
     def _split(
         self, rows: Any, X_val: Any, y_val: Any, n_networks: int, random: np.random.Generator
     ) -> tuple[Any, Any]:
-        """Rows to learn from and rows for early stopping."""
+        """Return rows for training and rows for early stopping."""
         from evenhand.forecasters.network.training import split_rows, split_rows_by_network
 
         if X_val is not None or y_val is not None:
@@ -146,10 +147,10 @@ class NeuralForecaster(Forecaster):
             if name in COUNTS:
                 check_count(name, value)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
-            # the draw joins the inputs of the second hidden layer: with fewer layers it would be
-            # ignored
+            # the draw is an input of the second hidden layer, so fewer layers would ignore it
             least = "two hidden layers" if self.takes_draw else "one hidden layer"
-            raise bad_input("hidden", f"list the units of at least {least}", repr(self.hidden))
+            rule = f"list the numbers of units of at least {least}"
+            raise bad_input("hidden", rule, repr(self.hidden))
         for i, units in enumerate(self.hidden):
             check_count(f"hidden[{i}]", units)
         check_fraction("dropout", self.dropout, low_open=False)
@@ -158,10 +159,8 @@ class NeuralForecaster(Forecaster):
         from evenhand.forecasters.network.training import Rows
 
         if X_val is None or y_val is None:
-            raise bad_input("X_val and y_val", "be given together", "one of them")
-        outcomes = np.asarray(y_val, dtype=np.float64)
-        if outcomes.shape != (len(X_val),) or not np.isfinite(outcomes).all():
-            raise bad_input("y_val", f"hold {len(X_val)} finite numbers", f"shape {outcomes.shape}")
+            raise bad_input("X_val and y_val", "be given together", "only one of them")
+        outcomes = check_rows("y_val", y_val, len(X_val))
         encoded = self.encoder_.transform(self._check_rows(X_val, reset=False))
         return Rows(encoded, self._to_unit(outcomes), np.ones(outcomes.size))
 
@@ -169,7 +168,7 @@ class NeuralForecaster(Forecaster):
         return (y - self.y_offset_) / self.y_unit_
 
     def _outputs_of(self, encoded: Floats, r: Floats | None) -> Floats:
-        """Network outputs in float64 for encoded rows (and draws), the first axis over networks."""
+        """Return float64 outputs for encoded rows (and draws), with networks on the first axis."""
         require_extra("torch", "neural")
         from evenhand.forecasters.network.stack import score
 
@@ -203,7 +202,7 @@ class NeuralForecaster(Forecaster):
 
         params = dict(state.params["params"])
         learned = state.params["learned"]
-        # JSON knows lists only
+        # JSON has no tuples
         params["hidden"] = tuple(params["hidden"])
         model = cls(**params)
         shape = learned["shape"] | {"hidden": tuple(learned["shape"]["hidden"])}
@@ -218,29 +217,30 @@ class NeuralForecaster(Forecaster):
             arrays.pop("validation_loss"),
         )
         model.weights_ = arrays
-        # a weight file of another shape would broadcast, or fail inside torch
+        # weights of another shape would broadcast, or fail inside torch
         model._check_weights()
         return model
 
     def _check_weights(self) -> None:
-        """Refuse weights that do not fit the shape, such as those of an edited model folder."""
+        """Refuse weights that do not match the network, for instance of an edited model folder."""
         for i, (n_in, n_out) in enumerate(self.shape_.layers()):
             for name, size in ((f"kernel_{i}", (n_in, n_out)), (f"bias_{i}", (1, n_out))):
                 array = self.weights_.get(name)
                 if array is None or array.shape[1:] != size or not np.isfinite(array).all():
                     raise InputError(
-                        f"the stored weights do not fit the network: {name} must have shape (k,"
-                        f" {size})"
+                        f"the stored weights do not match the network: {name} must have the shape"
+                        f" (k, {size[0]}, {size[1]}) and finite values; save the model again"
                     )
 
 
 def warn_about_unit(y: Floats, low: float, high: float) -> None:
-    """Warn if the outcome's spread lies outside the range of the paper's network."""
+    """Warn if the outcome's standard deviation is outside the range of the paper's network."""
     spread = float(np.std(y))
     if not 2 * low < spread < high / 2:
         warnings.warn(
-            f"the outcome has standard deviation {spread:g}, and the paper's network says standard"
-            f" deviations from {low:g} to {high:g} in raw units of y; set standardize_y=True",
+            f"the outcome has standard deviation {spread:g}, but the paper's network predicts"
+            f" standard deviations from {low:g} to {high:g} in raw units of y; set"
+            " standardize_y=True",
             UserWarning,
             stacklevel=6,  # the line that calls fit or path
         )

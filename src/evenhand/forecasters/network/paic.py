@@ -1,4 +1,4 @@
-"""The paper's forecaster: a network with the draw as an input (Zhao, Ma & Ermon, ICML 2020)."""
+"""PAIC: a network that takes the draw as an input (Zhao, Ma & Ermon, ICML 2020)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, OnDiscrete, bad_input, check_count, check_fraction
+from evenhand._validate import Floats, InputError, OnDiscrete, check_count, check_fraction
 from evenhand.distributions import Normal
 from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
@@ -23,50 +23,51 @@ STD_RANGE = 5.0
 class PAICRegressor(NeuralForecaster):
     """Randomized normal forecasts from a network trained for individual calibration.
 
-    The network and the objective are the paper's: three hidden layers of 100, the draw joined to
-    the inputs of the second and third, dropout 0.5 before the last layer, a normal output with
-    standard deviation `5 sigmoid(.) + 0.01` in raw units of `y`; the loss is `(1 - alpha) |h[x,
-    r](y) - r| - alpha log density` with a fresh draw each step. The optimizer's settings are ours.
+    Network and objective are those of the paper: three hidden layers of 100 units, the draw as an
+    additional input of the second and third, dropout 0.5 before the last layer, and a normal output
+    with standard deviation `5 sigmoid(.) + 0.01` in raw units of `y`. The loss is `(1 - alpha)
+    |h[x, r](y) - r| - alpha log density`, with a new draw each step. The settings of the optimizer
+    differ from the paper.
 
     Parameters
     ----------
     alpha : float, default 0.1
-        Weight of sharpness, 0 < alpha <= 1: small values buy calibration for every group, 1 is
+        Weight of sharpness, 0 < alpha <= 1. Small values favor calibration for every group; 1 is
         maximum likelihood.
     hidden : tuple of int, default (100, 100, 100)
-        Units of the hidden layers.
+        Numbers of units of the hidden layers.
     dropout : float, default 0.5
         Share of the last hidden layer's units dropped in training.
     standardize_y : bool, default False
-        Train on the outcome minus its mean over its standard deviation. The paper works in raw
-        units, whose standard deviations are limited to 0.01 to 5.01: set this for outcomes of
-        another size.
+        Whether to standardize the outcome. In raw units, as in the paper, predicted standard
+        deviations are limited to 0.01 to 5.01: standardize outcomes of another scale.
     learning_rate, weight_decay : float
-        Of AdamW; the rate falls along a half cosine to a tenth over `max_steps`.
+        Parameters of AdamW; the rate decays along a half cosine to a tenth over `max_steps`.
     batch_size, max_steps : int
-        Rows in a step and most steps.
+        Number of rows per step, and largest number of steps.
     patience, check_every : int
-        Checks without a better validation loss before a network stops, and steps between checks.
+        Number of checks without a better validation loss before a network stops, and number of
+        steps between checks.
     validation_fraction : float, default 0.15
-        Share of the training rows that is set aside for early stopping.
+        Share of the training rows that is held out for early stopping.
     device : {"auto", "cpu", "cuda"}, default "auto"
-        Where to train and score; "auto" takes a CUDA device if there is one.
+        Device for training and prediction; "auto" uses a CUDA device if there is one.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do about an outcome that is not continuous: fewer than 20 values, or one in over 10%
-        of rows.
+        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        value in more than 10% of the rows.
     random_state : int, generator or None
         Seed of the split, the initial weights, the batches and the draws.
     verbose : bool, default False
-        Show a progress bar on a terminal.
+        Whether to show a progress bar on a terminal.
 
     Attributes
     ----------
     weights_ : dict of str to ndarray
         Parameters of the network.
     n_steps_, validation_loss_ : ndarray of shape (1,)
-        Optimizer steps taken and best validation loss.
+        Number of optimizer steps and best validation loss.
     schema_ : Schema
-        Kinds, levels and ranges of the columns of the training table; every table is read by them.
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
     References
     ----------
@@ -135,15 +136,15 @@ class PAICRegressor(NeuralForecaster):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Training rows; a table may hold numbers, categories, text, booleans, dates and missing
-            values.
+            Training rows; a table may contain numbers, categories, text, booleans, dates and
+            missing values.
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
         X_val, y_val : optional
-            Rows for early stopping instead of a share of the training rows. Never the rows that the
-            model is judged on.
+            Rows for early stopping instead of a share of the training rows. They must not be the
+            test rows.
 
         Returns
         -------
@@ -165,25 +166,23 @@ class PAICRegressor(NeuralForecaster):
         n_jobs: int | None = None,
         **params: Any,
     ) -> list[PAICRegressor]:
-        """Train one model for each alpha, all in one training, or in several side by side.
+        """Train one model for each alpha, in a single run or in several parallel runs.
 
-        The models of one training start apart, and have batches and draws of their own, which
-        depend on their place in it. So the number of trainings changes the models by chance, as
-        another seed does; the rows set aside for early stopping stay the same, and the first
-        training is the path of its alphas alone.
+        The models of a run have different initial weights, batches and draws, which depend on their
+        position in the run. The number of runs therefore changes the models randomly, as another
+        seed would. The rows held out for early stopping do not change, and the first run equals a
+        path of its alphas alone.
 
         Parameters
         ----------
         X, y, sample_weight, X_val, y_val
             As for `fit`.
         alphas : sequence of float
-            Weights of sharpness; a value may come more than once, for models that differ by chance
-            only.
+            Weights of sharpness. Repeated values give models that differ only by their seeds.
         n_jobs : int, optional
-            Trainings that `alphas`, in their order, are split over; -1 for one on each core. They
-            run through joblib, in a back end that is set around the call if there is one. None is
-            one training, or as many as such a back end has workers. On a GPU one training is
-            fastest.
+            Number of runs over which `alphas` are distributed in order; -1 for one run per core.
+            Runs use joblib and the active joblib backend. None is a single run, or one run per
+            worker of the active backend. On a GPU a single run is fastest.
         **params
             Constructor parameters other than `alpha`.
 
@@ -194,15 +193,15 @@ class PAICRegressor(NeuralForecaster):
         """
         models = [cls(alpha=alpha, **params) for alpha in alphas]
         if not models:
-            raise bad_input("alphas", "hold at least one alpha", "none")
-        # networks in one training share matrix products: several trainings pay on several cores
+            raise InputError("alphas is empty; give at least one alpha")
+        # networks of one run share matrix products, so several runs only help with several cores
         n_chunks = min(_count_jobs(n_jobs), len(models))
         if n_chunks == 1:
             models[0]._fit_path(X, y, models, sample_weight, X_val, y_val)
             return models
         from joblib import Parallel, delayed
 
-        if not isinstance(params.get("random_state"), numbers.Integral):  # one split for all
+        if not isinstance(params.get("random_state"), numbers.Integral):  # a common seed
             seed = int(generator(params.get("random_state")).integers(2**31))
         else:
             seed = int(params["random_state"])
@@ -211,7 +210,7 @@ class PAICRegressor(NeuralForecaster):
             delayed(_fit_chunk)(part, seed, i, X, y, sample_weight, X_val, y_val)
             for i, part in enumerate(chunks)
         )
-        # workers are other processes, which change copies: what they learned comes back as state
+        # workers change copies of the models, so they return what they have learned
         states = [state for chunk in Parallel(n_jobs=n_jobs)(calls) for state in chunk]
         for model, state in zip(models, states, strict=True):
             model.__dict__.update(state)
@@ -227,7 +226,7 @@ class PAICRegressor(NeuralForecaster):
         y_val: Any,
         chunk: int = 0,
     ) -> None:
-        """Train a stack for `models`, which differ in alpha only, with `self` in the lead."""
+        """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
         trained = self._learn(X, y, sample_weight, X_val, y_val, len(models), chunk)
         del self._alphas
@@ -242,10 +241,10 @@ class PAICRegressor(NeuralForecaster):
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
         rows = self._encode(X)
-        # the draw is an input of the network: the network itself is h[x, r]
+        # the draw is an input of the network, which is itself h[x, r]
         draws = as_draws(r, rows.shape[0], random_state)
         out = self._outputs_of(rows, draws)[0]
-        # as in the paper's published code: standard deviations from 0.01 to 5.01
+        # standard deviations from 0.01 to 5.01, as in the published code
         std = STD_RANGE * special.expit(out[..., 1]) + MIN_STD
         return Forecast(
             Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std), draws
@@ -278,7 +277,7 @@ class PAICRegressor(NeuralForecaster):
             nonlocal alphas
             alphas = alphas.to(out.device)  # copied to a GPU once
             alpha = alphas[numbers][:, None]
-            # one draw per row and step: over the steps every person meets all draws
+            # one draw per row and step, so that each row is trained with many draws over the steps
             return individual_calibration_loss(
                 torch.special.ndtr(z), -0.5 * z * z - torch.log(std) - log_root, r, alpha
             )
@@ -287,7 +286,7 @@ class PAICRegressor(NeuralForecaster):
 
 
 def _count_jobs(n_jobs: int | None) -> int:
-    """Return how many jobs joblib would run at once; None asks the back end around the call."""
+    """Return the number of parallel jobs of joblib; None uses the active backend."""
     from joblib import effective_n_jobs
 
     if n_jobs is not None and n_jobs != -1:
@@ -305,7 +304,7 @@ def _fit_chunk(
     X_val: Any,
     y_val: Any,
 ) -> list[dict[str, Any]]:
-    """Train some models of a path in a process of their own; returns what each has learned."""
+    """Train some models of a path in a separate process; return their learned attributes."""
     lead = models[0]
     given = lead.random_state
     lead.random_state = seed

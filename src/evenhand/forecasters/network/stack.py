@@ -1,4 +1,4 @@
-"""A stack of fully connected networks that train and score in one matrix product."""
+"""Stack of fully connected networks, trained and evaluated in batched matrix products."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats, bad_input, check_choice
+from evenhand._validate import Floats, InputError, check_choice
 
 Weights = dict[str, NDArray[np.float32]]
 
 BLOCK_INPUTS = 32_768
 GPU_BLOCK_INPUTS = 262_144
-"""Rows times draws and networks that are scored at once; on a GPU a layer of 100 units then
+"""Number of rows times draws times networks evaluated at once; on a GPU a layer of 100 units then
 takes 200 MB."""
 
 
@@ -33,16 +33,16 @@ class Shape:
     Parameters
     ----------
     n_inputs, n_outputs : int
-        Columns in and out.
+        Numbers of inputs and outputs.
     hidden : tuple of int
-        Units of the hidden layers.
+        Numbers of units of the hidden layers.
     takes_draw : bool
-        Whether the draw `r` joins the inputs of the second and later hidden layers, as in the
-        paper's published code.
+        Whether the draw `r` is an additional input of all hidden layers except the first, as in
+        the paper's published code.
     dropout : float
         Share of the last hidden layer's units that is dropped in training.
     activation : {"leaky_relu", "silu"}
-        Of the hidden layers.
+        Activation function of the hidden layers.
     """
 
     n_inputs: int
@@ -56,7 +56,7 @@ class Shape:
         check_choice("activation", self.activation, tuple(ACTIVATIONS))
 
     def layers(self) -> list[tuple[int, int]]:
-        """Inputs and outputs of each layer."""
+        """Return the numbers of inputs and outputs of each layer."""
         sizes = [self.n_inputs, *self.hidden, self.n_outputs]
         last = len(self.hidden)
         return [
@@ -66,20 +66,20 @@ class Shape:
 
 
 class Stack(torch.nn.Module):
-    """Networks of one shape; every parameter has a leading axis over networks."""
+    """Networks of the same shape, with networks along the first axis of every parameter."""
 
     def __init__(
         self, shape: Shape, n_networks: int, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        # never torch's global generator, which belongs to the caller; always the CPU's, for one
-        # start on any device
+        # not torch's global generator, which belongs to the caller, and always on the CPU, so that
+        # a seed gives the same initial weights on any device
         generator = generator or torch.Generator()
         self.shape = shape
         self.n_networks = n_networks
         self.kernels, self.biases = torch.nn.ParameterList(), torch.nn.ParameterList()
         for n_in, n_out in shape.layers():
-            # torch's default start of a linear layer
+            # torch's default initialization of a linear layer
             bound = n_in**-0.5
             for group, size in ((self.kernels, (n_in, n_out)), (self.biases, (1, n_out))):
                 uniform = torch.rand((n_networks, *size), generator=generator, device="cpu")
@@ -88,15 +88,15 @@ class Stack(torch.nn.Module):
     def forward(
         self, x: torch.Tensor, r: torch.Tensor | None, generator: torch.Generator | None
     ) -> torch.Tensor:
-        """Outputs (networks, rows, outputs) of `x` (networks, rows, inputs), `r` (rows last)."""
+        """Return outputs (networks, rows, outputs) for `x` (networks, rows, inputs) and draws."""
         last = len(self.kernels) - 1
         activation = ACTIVATIONS[self.shape.activation]
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
-            # the draw joins the inputs of all hidden layers but the first
+            # the draw is an input of all hidden layers except the first
             if i in (0, last) or r is None:
                 x = torch.baddbmm(bias, x, kernel)
             else:
-                # the draw's column apart: no copy of the inputs with one column more
+                # the draw's column is multiplied separately, which avoids a copy of the inputs
                 x = torch.baddbmm(bias, x, kernel[:, :-1]) + r[..., None] * kernel[:, -1:]
             if i < last:
                 x = activation(x)
@@ -105,7 +105,7 @@ class Stack(torch.nn.Module):
         return x
 
     def to_weights(self) -> Weights:
-        """Parameters as arrays, the first axis over networks."""
+        """Return the parameters as arrays, with networks along the first axis."""
         named = {f"kernel_{i}": p for i, p in enumerate(self.kernels)} | {
             f"bias_{i}": p for i, p in enumerate(self.biases)
         }
@@ -120,7 +120,7 @@ class Stack(torch.nn.Module):
         where: torch.device | str = "cpu",
     ) -> Stack:
         """Rebuild a stack from its parameters."""
-        # without drawing a start that would be thrown away
+        # without generating initial weights, which would be discarded
         stack = cls.__new__(cls)
         torch.nn.Module.__init__(stack)
         stack.shape, stack.n_networks = shape, next(iter(weights.values())).shape[0]
@@ -137,11 +137,11 @@ class Stack(torch.nn.Module):
 def _dropout_mask(
     x: torch.Tensor, dropout: float, generator: torch.Generator | None
 ) -> torch.Tensor:
-    """Mask of zeros and 1/keep, eight units from one random integer.
+    """Return a mask of zeros and 1/keep, with eight units from each random integer.
 
     The share of zeros is a multiple of 1/256.
     """
-    # a byte is at most 255: next to no dropout drops one unit in 256
+    # a byte is at most 255, so the smallest possible dropout is one unit in 256
     n_kept = min(max(round(256 * (1 - dropout)), 1), 255)
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device)
     bits = words.random_(-(2**63), None, generator=generator).view(torch.uint8)[: x.numel()]
@@ -149,34 +149,38 @@ def _dropout_mask(
 
 
 def pick_device(device: str) -> torch.device:
-    """Return the torch device; "auto" takes a CUDA device if there is one."""
+    """Return the torch device; "auto" uses a CUDA device if there is one."""
     check_choice("device", device, ("auto", "cpu", "cuda"))
     has_cuda = torch.cuda.is_available()
-    # never silently on the CPU: that may take hours
+    # no silent fallback to the CPU, which may take hours
     if device == "cuda" and not has_cuda:
-        remedy = (
-            "a fitted model runs anywhere: set model.device = 'auto', or model.estimator_.device"
-            " where the network is inside another model"
-        )
-        raise bad_input(
-            "device", "be 'auto' or 'cpu' where there is no CUDA device", repr(device), remedy
+        raise InputError(
+            "device is 'cuda', but there is no CUDA device; set it to 'auto' or 'cpu', for a fitted"
+            " model with model.device = 'auto' (model.estimator_.device for an inner network)"
         )
     return torch.device("cuda" if device != "cpu" and has_cuda else "cpu")
 
 
 @contextmanager
-def memory_of(where: torch.device, remedy: str) -> Iterator[None]:
-    """Say in one line that the device's memory did not suffice, and what to do."""
+def device_errors(where: torch.device, remedy: str) -> Iterator[None]:
+    """Turn errors of a device into a one-line InputError.
+
+    `remedy` is the advice if there is too little memory.
+    """
     try:
         yield
     except torch.OutOfMemoryError as error:
-        raise bad_input(
-            "device", "have memory enough", f"{where.type!r} with too little free", remedy
-        ) from error
+        raise InputError(f"device {where.type!r} has too little free memory; {remedy}") from error
+    except (RuntimeError, AssertionError) as error:
+        # torch raises these types for a device that is missing, lost or too old
+        if where.type == "cpu" or "CUDA" not in str(error):
+            raise
+        reason = str(error).partition(". ")[0].splitlines()[0]
+        raise InputError(f"the CUDA device cannot be used ({reason}); set device='cpu'") from error
 
 
 def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: str) -> Floats:
-    """Outputs in float64, shape (networks, rows, outputs) or (networks, rows, draws, outputs).
+    """Return outputs, shape (networks, rows, outputs) or (networks, rows, draws, outputs).
 
     Parameters
     ----------
@@ -191,15 +195,16 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
         None if r is None else np.broadcast_to(r if r.ndim == 2 else r[:, None], (x.shape[0], m))
     )
     parts = []
-    # float64 in scoring: PITs next to 0 and 1 need their digits
-    with memory_of(where, "score fewer rows at once, or set device='cpu'"), torch.inference_mode():
+    # float64, as PITs near 0 and 1 need the precision
+    remedy = "predict fewer rows at once, or set device='cpu'"
+    with device_errors(where, remedy), torch.inference_mode():
         stack = Stack.from_weights(shape, weights, torch.float64, where).eval()
         step = max(
             1, (BLOCK_INPUTS if where.type == "cpu" else GPU_BLOCK_INPUTS) // (m * stack.n_networks)
         )
         for start in range(0, x.shape[0], step):
             cut = slice(start, start + step)
-            # rows are repeated where they are scored, not on their way there
+            # rows are repeated on the device, which saves transfers
             rows = torch.tensor(x[cut], device=where)
             block = rows.repeat_interleave(m, dim=0).expand(stack.n_networks, -1, -1)
             at = None

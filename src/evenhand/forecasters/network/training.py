@@ -1,4 +1,4 @@
-"""One training for a whole stack of networks, each stopped on its own."""
+"""Training of a stack of networks, with early stopping for each network separately."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ import torch
 from evenhand._progress import progress
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_fraction
 from evenhand.draws import RandomState, generator
-from evenhand.forecasters.network.stack import Shape, Stack, Weights, memory_of, pick_device
+from evenhand.forecasters.network.stack import Shape, Stack, Weights, device_errors, pick_device
 
 RowLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], torch.Tensor]
-"""Loss of each row, (networks, rows), from outputs, outcomes, draws and the numbers of the
-networks."""
+"""Function from outputs, outcomes, draws and network numbers to losses, shape (networks, rows)."""
 
-JUDGED = 262_144
-"""Validation cells times networks whose loss is taken at once."""
+BLOCK_CELLS = 262_144
+"""Number of validation cells times networks whose loss is computed at once."""
 
 MIN_ROWS_TO_SPLIT = 10
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a stack is trained.
+    """Settings of a training run.
 
     Parameters
     ----------
     learning_rate : float
-        Adam's step size at the start; it falls along a half cosine to a tenth over `max_steps`.
+        Initial step size of Adam; it decays along a half cosine to a tenth over `max_steps`.
     weight_decay : float
         Decoupled weight decay (AdamW).
     batch_size : int
-        Rows in a step.
+        Number of rows per step.
     max_steps : int
-        Most optimizer steps of a network.
+        Largest number of optimizer steps of a network.
     patience : int
-        Checks without a better validation loss after which a network stops.
+        Number of checks without a better validation loss after which a network stops.
     check_every : int
-        Steps between checks of the validation loss.
+        Number of steps between checks of the validation loss.
     """
 
     learning_rate: float
@@ -63,7 +62,7 @@ class Settings:
 class Rows:
     """Encoded rows with outcomes and weights of mean 1.
 
-    `of` has the numbers of each network's rows, shape (n_networks, k); None is all rows.
+    `of` contains the row numbers of each network, shape (n_networks, k); None means all rows.
     """
 
     x: Floats
@@ -74,14 +73,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training returns.
+    """Result of a training run.
 
     Parameters
     ----------
     weights : Weights
         Best parameters of each network.
     n_steps : ndarray of shape (n_networks,)
-        Optimizer steps each network took in all.
+        Number of optimizer steps of each network.
     validation_loss : ndarray of shape (n_networks,)
         Best mean loss on the validation rows.
     """
@@ -92,9 +91,9 @@ class Trained:
 
 
 def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[Rows, Rows]:
-    """Set a random share of the training rows aside for early stopping.
+    """Hold out a random share of the training rows for early stopping.
 
-    Too few rows serve as both.
+    If there are too few rows, all rows are used for both.
     """
     check_fraction("validation_fraction", fraction)
     n = rows.y.size
@@ -102,36 +101,40 @@ def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[
     if n < MIN_ROWS_TO_SPLIT:
         return rows, rows
     order = generator(random_state).permutation(n)
-    n_held = min(max(round(fraction * n), 1), n - 1)
-    held = order[:n_held]
-    kept = order[n_held:]
-    _check_weights(rows.weight[held], rows.weight[kept])
-    return tuple(Rows(rows.x[part], rows.y[part], rows.weight[part]) for part in (kept, held))  # type: ignore[return-value]
+    n_validation = min(max(round(fraction * n), 1), n - 1)
+    validation = order[:n_validation]
+    training = order[n_validation:]
+    _check_weights(rows.weight[validation], rows.weight[training])
+    kept, held_out = (
+        Rows(rows.x[part], rows.y[part], rows.weight[part]) for part in (training, validation)
+    )
+    return kept, held_out
 
 
 def split_rows_by_network(
     rows: Rows, fraction: float, n_networks: int, random_state: RandomState
 ) -> tuple[Rows, Rows]:
-    """Set another share of the rows aside for each network: together they learn from all rows."""
+    """Hold out a different share of the rows for each network, so that together they use all."""
     check_fraction("validation_fraction", fraction)
     n = rows.y.size
     if n < MIN_ROWS_TO_SPLIT:
         return rows, rows
-    n_held = min(max(round(fraction * n), 1), n - 1)
-    # each network's share begins where the last one's ended
+    n_validation = min(max(round(fraction * n), 1), n - 1)
     order = generator(random_state).permutation(n)
-    # one permutation, turned on by a share for each network
-    orders = np.stack([np.roll(order, -i * n_held) for i in range(n_networks)])
-    held = orders[:, :n_held]
-    kept = orders[:, n_held:]
-    for one_held, one_kept in zip(held, kept, strict=True):
-        _check_weights(rows.weight[one_held], rows.weight[one_kept])
-    return replace(rows, of=kept), replace(rows, of=held)
+    # the share of each network begins where the share of the previous one ends
+    orders = np.stack([np.roll(order, -i * n_validation) for i in range(n_networks)])
+    validation = orders[:, :n_validation]
+    training = orders[:, n_validation:]
+    for one_validation, one_training in zip(validation, training, strict=True):
+        _check_weights(rows.weight[one_validation], rows.weight[one_training])
+    return replace(rows, of=training), replace(rows, of=validation)
 
 
 def _check_weights(*parts: Floats) -> None:
     if not all(part.any() for part in parts):
-        raise InputError("sample_weight is zero on all rows of a split; drop rows of zero weight")
+        raise InputError(
+            "sample_weight is zero on all training or all validation rows; drop rows of zero weight"
+        )
 
 
 def train(
@@ -146,10 +149,10 @@ def train(
     random_state: RandomState,
     verbose: bool,
 ) -> Trained:
-    """Train a stack; each network stops on its own and keeps its best validation step."""
+    """Train a stack; each network stops separately and returns to its best validation step."""
     where = pick_device(device)
     remedy = "train with fewer rows, a smaller batch_size or network, or device='cpu'"
-    with memory_of(where, remedy), _threads(shape, n_networks, settings.batch_size):
+    with device_errors(where, remedy), _threads(shape, n_networks, settings.batch_size):
         return _train(
             shape, n_networks, loss, learning, validation, settings, where, random_state, verbose
         )
@@ -166,34 +169,35 @@ def _train(
     random_state: RandomState,
     verbose: bool,
 ) -> Trained:
-    # torch has generators of its own, and on a GPU one per device
+    # torch has its own generators, one per device
     seed = int(generator(random_state).integers(2**62))
     random = torch.Generator(where).manual_seed(seed)
-    # started on the CPU, so that a seed gives one start on any device
+    # initialized on the CPU, so that a seed gives the same initial weights on any device
     stack = Stack(shape, n_networks, torch.Generator().manual_seed(seed)).to(where)
-    x, y, weight = _tensors(learning, where)
-    run = _Run(stack, loss, settings, _numbers(learning, where))
-    judge = _Judge(loss, validation, shape.takes_draw, where)
+    x, y, weight = tensors(learning, where)
+    run = Run(stack, loss, settings, row_numbers(learning, where))
+    checked = Validation(loss, validation, shape.takes_draw, where)
     with progress("training", settings.max_steps, enabled=verbose) as advance:
         for step in range(1, settings.max_steps + 1):
             run.step(step, x, y, weight, random)
             if step % settings.check_every == 0 or step == settings.max_steps:
-                run.check(judge, step)
+                run.check(checked, step)
                 advance(step, f"{run.n_running} of {n_networks} networks")
                 if run.n_running == 0:
                     break
     return run.result()
 
 
-def _tensors(rows: Rows, where: torch.device) -> tuple[torch.Tensor, ...]:
+def tensors(rows: Rows, where: torch.device) -> tuple[torch.Tensor, ...]:
+    """Return inputs, outcomes and weights as float32 tensors on a device."""
     return tuple(
         torch.as_tensor(array, dtype=torch.float32, device=where)
         for array in (rows.x, rows.y, rows.weight)
     )
 
 
-def _numbers(rows: Rows, where: torch.device) -> torch.Tensor:
-    """Row numbers of each network, (n_networks, k), or (1, k) if all have the same rows."""
+def row_numbers(rows: Rows, where: torch.device) -> torch.Tensor:
+    """Return the row numbers of each network, (n_networks, k), or (1, k) if all are the same."""
     if rows.of is None:
         return torch.arange(rows.y.size, device=where)[None, :]
     return torch.as_tensor(rows.of, device=where)
@@ -201,13 +205,10 @@ def _numbers(rows: Rows, where: torch.device) -> torch.Tensor:
 
 @contextmanager
 def _threads(shape: Shape, n_networks: int, batch_size: int) -> Iterator[None]:
-    """Use one thread for small steps.
-
-    Threads that wait for each other cost more there than they bring.
-    """
+    """Use a single thread for small steps, where synchronization costs more than it saves."""
     multiplications = n_networks * batch_size * sum(n_in * n_out for n_in, n_out in shape.layers())
     before = torch.get_num_threads()
-    # several threads pay only in steps of more multiplications
+    # several threads are faster only for steps with more multiplications
     torch.set_num_threads(before if multiplications > 10**9 else 1)
     try:
         yield
@@ -215,29 +216,28 @@ def _threads(shape: Shape, n_networks: int, batch_size: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class _Judge:
-    """Mean loss of each network on the validation rows, over the same draws every time."""
+class Validation:
+    """Mean loss of each network on the validation rows, with the same draws at every check."""
 
     def __init__(self, loss: RowLoss, rows: Rows, takes_draw: bool, where: torch.device) -> None:
         self.loss = loss
-        x, y, weight = _tensors(rows, where)
-        of = _numbers(rows, where)
+        x, y, weight = tensors(rows, where)
+        of = row_numbers(rows, where)
         n = of.shape[1]
-        # few rows get many draws each, so that the loss has about the same noise
-        # as many draws per row as make 2,000 pairs, so that the validation loss is not noisy
+        # enough draws per row for 2,000 pairs, so that the validation loss has little noise
         m = -(-2000 // n) if takes_draw else 1
         # (networks or 1, rows times draws)
         self.x, self.y, self.weight = (
             values[of].repeat_interleave(m, dim=1) for values in (x, y, weight)
         )
-        # draws shifted from row to row, so that the rows together cover (0, 1) finely
+        # draws are shifted from row to row, so that together they cover (0, 1) finely
         shift = torch.arange(n, device=where)[:, None] / n
         cells = torch.arange(m, device=where)[None, :]
         self.r = ((cells + (shift * 0.998 + 0.001)) / m).reshape(-1) if takes_draw else None
 
     @torch.no_grad()
     def __call__(self, stack: Stack, numbers: torch.Tensor) -> torch.Tensor:
-        step = max(1, JUDGED // stack.n_networks)
+        step = max(1, BLOCK_CELLS // stack.n_networks)
         parts = [
             self._sums(stack, numbers, slice(start, start + step))
             for start in range(0, self.x.shape[1], step)
@@ -248,7 +248,7 @@ class _Judge:
     def _sums(
         self, stack: Stack, numbers: torch.Tensor, cells: slice
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Weighted loss and weight of some cells, each network's sum."""
+        """Return the sums of weighted losses and of weights over some cells, by network."""
         b = stack.n_networks
         r = None if self.r is None else self.r[cells].expand(b, -1)
         x, y, weight = (
@@ -259,8 +259,8 @@ class _Judge:
         return (values * weight).sum(dim=-1), weight.sum(dim=-1)
 
 
-class _Run:
-    """State of a training: the networks still running, and the best that each network has been."""
+class Run:
+    """State of a training run: the networks still running, and the best state of each network."""
 
     def __init__(self, stack: Stack, loss: RowLoss, settings: Settings, of: torch.Tensor) -> None:
         self.stack = stack
@@ -273,7 +273,7 @@ class _Run:
         self.best = torch.full((n,), np.inf, device=where)
         self.waited = torch.zeros(n, dtype=torch.long, device=where)
         self.n_steps = torch.zeros(n, dtype=torch.long, device=where)
-        # the best parameters so far, of stopped networks too
+        # the best parameters so far, including those of stopped networks
         self.kept = {name: p.detach().clone() for name, p in stack.named_parameters()}
         self.optimizer = self._optimizer()
         self.order = torch.empty((0, 0), dtype=torch.long, device=where)
@@ -302,42 +302,41 @@ class _Run:
         rows = self._next_rows(random)
         shape = self.stack.shape
         r = torch.rand(rows.shape, generator=random, device=x.device) if shape.takes_draw else None
-        # dropout in steps, not in checks
+        # dropout in training steps only, not in checks
         self.stack.train()
         values = self.loss(self.stack(x[rows], r, random), y[rows], r, self.numbers)
-        # networks share nothing, so the gradient of the sum is each network's own
+        # networks share no parameters, so the gradient of the sum is that of each network
         (values * weight[rows]).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
         share = min(step / self.settings.max_steps, 1.0)
-        # half a cosine from the learning rate to a tenth of it
+        # half a cosine, from the learning rate to a tenth of it
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * (0.55 + 0.45 * float(np.cos(np.pi * share)))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
     def _next_rows(self, random: torch.Generator) -> torch.Tensor:
-        """Row numbers of the next step, each network in its own order, every row once in a pass."""
+        """Return the row numbers of the next step; each network has its own order in each epoch."""
         n = self.of.shape[1]
         size = min(self.settings.batch_size, n)
         if self.place + size > self.order.shape[-1]:
-            # sorting random keys permutes all networks' rows in one operation
+            # sorting random keys permutes the rows of all networks in one operation
             keys = torch.rand((self.n_running, n), generator=random, device=self.numbers.device)
             self.order = keys.argsort(dim=-1)
             self.place = 0
-        # the rest of a pass that fills no batch is dropped
+        # an incomplete last batch of an epoch is dropped
         at = self.order[:, self.place : self.place + size]
         self.place += size
         return self.of.expand(self.n_running, -1).gather(1, at)
 
-    def check(self, judge: _Judge, step: int) -> None:
+    def check(self, validation: Validation, step: int) -> None:
         self.stack.eval()
-        # the loss of each running network decides about that network alone
-        values = judge(self.stack, self.numbers)
+        values = validation(self.stack, self.numbers)
         better = values < self.best[self.numbers]
         at = self.numbers[better]
         self.best[at] = values[better]
         for name, p in self.stack.named_parameters():
             self.kept[name][at] = p.detach()[better]
-        # patience counts checks, each network its own
+        # patience is counted in checks, separately for each network
         self.waited[self.numbers] = torch.where(better, 0, self.waited[self.numbers] + 1)
         self.n_steps[self.numbers] = step
         running = self.waited[self.numbers] < self.settings.patience
@@ -345,7 +344,7 @@ class _Run:
             self._keep(running)
 
     def _keep(self, running: torch.Tensor) -> None:
-        """Drop the networks that have stopped, with their optimizer state."""
+        """Remove the networks that have stopped, with their optimizer state."""
         old = list(self.stack.parameters())
         states = [self.optimizer.state[p] for p in old]
         self.numbers = self.numbers[running]
@@ -353,7 +352,7 @@ class _Run:
         for group in (self.stack.kernels, self.stack.biases):
             for i, p in enumerate(group):
                 group[i] = torch.nn.Parameter(p.detach()[running].clone())
-        # parameters of another shape need a new optimizer, which goes on from the old state
+        # parameters of another shape need a new optimizer, which continues from the old state
         self.optimizer = self._optimizer()
         for p, state in zip(self.stack.parameters(), states, strict=True):
             self.optimizer.state[p] = {
@@ -365,11 +364,11 @@ class _Run:
             self.of = self.of[running]
 
     def result(self) -> Trained:
-        # a network whose loss was never finite has kept its start
+        # a network whose loss was never finite still has its initial weights
         if not torch.isfinite(self.best).all():
             raise InputError(
-                "training diverged: no finite validation loss; scale the outcome or lower"
-                " learning_rate"
+                "training diverged: the validation loss was never finite; scale the outcome or"
+                " lower learning_rate"
             )
         stack = Stack(self.stack.shape, self.best.numel())
         with torch.no_grad():
