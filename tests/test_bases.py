@@ -431,10 +431,10 @@ def test_nearly_normal_laws_go_through_the_table() -> None:
     ("law", "message"),
     [
         (object(), "must return an object with ppf from pred_dist, got object from Odd"),
-        (Law(stats.norm(np.zeros(7)), (7,)), "Odd predicts 7 values .* 1 rows"),
+        (Law(stats.norm(np.zeros(7)), (7,)), "Odd predicts 7 values .* 1 row"),
         (
             Law(stats.norm([np.nan]), (1,)),
-            "Odd predicts .*not finite .* 1 rows",
+            "Odd predicts .*not finite .* 1 row",
         ),
     ],
 )

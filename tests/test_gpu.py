@@ -107,6 +107,25 @@ def test_a_step_and_a_check_keep_to_the_device_of_the_stack(make: Callable[..., 
 
 
 @needs_none
+def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = MixtureMLPRegressor(n_members=1, hidden=(4,), max_steps=2).fit(*task(40))
+
+    def lost(*arguments: Any) -> Any:
+        raise RuntimeError("CUDA error: device is lost. Compile with X.\nmore lines")
+
+    monkeypatch.setattr(Stack, "forward", lost)
+    with pytest.raises(RuntimeError, match="CUDA error"):  # on the CPU it is a fault of ours
+        model.forecast(task(3)[0])
+    monkeypatch.setattr(
+        "evenhand.forecasters.network.stack.pick_device", lambda device: torch.device("meta")
+    )
+    with pytest.raises(InputError, match=r"device is lost\); use device='cpu'") as caught:
+        model.forecast(task(3)[0])
+    assert "\n" not in str(caught.value)
+
+
 def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -> None:
     X, y = task(60)
     with pytest.raises(

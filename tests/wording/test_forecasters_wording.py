@@ -67,8 +67,8 @@ SENTENCES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: randomized(lambda rows: rows),
-        "estimator must return a deterministic Forecast, a Distribution or (mean, std) for its 1"
-        " rows, got ndarray",
+        "estimator must return a deterministic Forecast, a Distribution or (mean, std) for each of"
+        " its 1 row(s), got ndarray",
     ),
     (
         lambda: randomized(KNeighborsRegressor(), sample_weight=np.ones(40)),

@@ -171,7 +171,8 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if outcomes.ndim == 2 and outcomes.shape[1] == 1:
             outcomes = column_or_1d(outcomes, warn=True)
         if outcomes.ndim != 1:
-            raise bad_input("y", "have one column", f"shape {outcomes.shape}")
+            remedy = "fit one forecaster per outcome"
+            raise bad_input("y", "have one column", f"shape {outcomes.shape}", remedy)
         check_consistent_length(rows, outcomes)
         if outcomes.size < 2:
             raise bad_input("X", "have at least 2 rows", "n_samples = 1")

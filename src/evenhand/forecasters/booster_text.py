@@ -82,7 +82,7 @@ def _check_tree(tree: Fields, n_features: int) -> None:
     n_nodes = n_leaves - 1
     # linear leaves contain further indices, and our forecasters do not grow them
     if n_leaves < 1 or tree.get("is_linear", "0") != "0":
-        raise InputError("a tree has no leaves, or linear ones")
+        raise InputError("a tree has no leaves or has linear leaves")
     _check_length(tree["leaf_value"], n_leaves)
     if n_nodes == 0:
         return

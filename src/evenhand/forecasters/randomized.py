@@ -145,7 +145,7 @@ class RandomizedRegressor(WrappingForecaster):
                 on_discrete="ignore",
                 random_state=int(random.integers(2**31)) if self.random_state is not None else None,
             )
-        # the link goes around recalibrated forecasts: randomization is the outermost step
+        # the link is applied to recalibrated forecasts, as randomization is the outermost step
         if self.recalibrate:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
             estimator = RecalibratedRegressor(

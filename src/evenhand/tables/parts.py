@@ -173,7 +173,7 @@ class Parts:
         with readable(path), open_parquet(path, pre_buffer=False, buffer_size=1 << 16) as file:
             names = plain_schema(file.schema_arrow).names
             check_same_columns(names, self.columns, str(path), self.names[0])
-            # another process may have written the part anew since it was opened
+            # another process may have rewritten the part since it was opened
             if file.metadata.num_rows != self.counts[i]:
                 raise InputError(
                     f"{path} had {self.counts[i]} rows when it was opened and now has"

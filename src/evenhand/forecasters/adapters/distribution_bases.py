@@ -87,8 +87,8 @@ class CallableBase(Base):
         if not isinstance(output, Distribution) or output.batch_shape != (len(X),):
             shape = f" of shape {output.batch_shape}" if isinstance(output, Distribution) else ""
             rule = (
-                f"return a deterministic Forecast, a Distribution or (mean, std) for its {len(X)}"
-                " rows"
+                "return a deterministic Forecast, a Distribution or (mean, std) for each of its"
+                f" {len(X)} row(s)"
             )
             raise bad_input("estimator", rule, type(output).__name__ + shape)
         return output
@@ -181,7 +181,7 @@ def checked_ppf(
             wrong_size = values.size != n_samples
             got = f"{values.size} values" if wrong_size else "values that are not finite"
             raise InputError(
-                f"estimator {name} predicts {got} as quantiles of {n_samples} rows;"
+                f"estimator {name} predicts {got} as quantiles of {n_samples} row(s);"
                 f" {USE_A_FUNCTION}"
             )
         return values

@@ -176,7 +176,9 @@ def device_errors(where: torch.device, remedy: str) -> Iterator[None]:
         if where.type == "cpu" or "CUDA" not in str(error):
             raise
         reason = str(error).partition(". ")[0].splitlines()[0]
-        raise InputError(f"the CUDA device cannot be used ({reason}); set device='cpu'") from error
+        raise InputError(
+            f"the CUDA device cannot be used ({reason}); use device='cpu' (--device cpu)"
+        ) from error
 
 
 def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: str) -> Floats:
