@@ -126,6 +126,7 @@ def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
     assert "\n" not in str(caught.value)
 
 
+@needs_none
 def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -> None:
     X, y = task(60)
     with pytest.raises(

@@ -61,7 +61,7 @@ class BoostedDistributionRegressor(Forecaster):
         Number of threads; -1 means all. Results may differ in the last digits between numbers of
         threads.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
     random_state : int, generator or None
         Seed of the folds and of the sampling of rows and features.

@@ -1,4 +1,4 @@
-"""Randomized forecasts of any model: a link shifts the model's forecasts by the draw."""
+"""Randomized forecasts of any model: a link perturbs the model's forecasts with a draw."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from evenhand.links import Link, make_link
 class RandomizedRegressor(WrappingForecaster):
     """A randomized forecaster `H(G_x(y); r)` that wraps any deterministic model `G`.
 
-    The model is fitted as usual. The link then shifts its forecasts by the draw, so that forecasts
-    are calibrated for every group, named or not, up to the error of the link; `alpha` controls the
+    The model is fitted as usual. The link then perturbs its forecasts with a draw, so that they are
+    calibrated for every group, named or not, up to the error of the link; `alpha` controls the
     amount of randomization.
 
     Parameters
@@ -56,13 +56,13 @@ class RandomizedRegressor(WrappingForecaster):
         Family of links. `link` and `alpha` may be changed after fitting, as the model does not
         depend on them.
     recalibrate : bool, default False
-        Whether the model is first recalibrated by `RecalibratedRegressor`, with PITs estimated by
+        Whether the model is first recalibrated by `RecalibratedRegressor`, with PITs computed by
         cross-fitting, or with all rows passed to `fit` for a model in a `FrozenEstimator`. Certify
         on other rows.
     cv : int, default 5
         Number of folds for the residuals of a plain regressor, and for `recalibrate`.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
     random_state : int, generator or None
         Seed of the folds and of the default estimator.

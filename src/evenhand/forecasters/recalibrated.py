@@ -54,7 +54,7 @@ class RecalibratedRegressor(WrappingForecaster):
     cv : int, default 5
         Number of folds for the PITs, and for the residuals of a plain regressor.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows. PITs of rounded outcomes are not randomized, so the map
         is accurate up to the probability of a rounding cell.
     random_state : int, generator or None

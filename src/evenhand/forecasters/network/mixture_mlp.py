@@ -48,7 +48,7 @@ class MixtureMLPRegressor(NeuralForecaster):
     device : {"auto", "cpu", "cuda"}, default "auto"
         Device for training and prediction; "auto" uses a CUDA device if there is one.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        Reaction to an outcome that is not continuous, with fewer than 20 distinct values or one
+        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
     random_state : int, generator or None
         Seed of the split, the initial weights and the batches.
