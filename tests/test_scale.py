@@ -34,12 +34,24 @@ from evenhand.columns import Partition, Schema, Seen, UnseenValues, group_column
 from evenhand.draws import KeyedDraws, fresh
 from evenhand.forecast import cell_ends
 from evenhand.links import Entropic
-from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts
-from evenhand.scale.audit_columns import AuditColumns
-from evenhand.scale.parts_audit import Scoring, count_part
-from evenhand.scale.people import People, RowSet
-from evenhand.scale.sample import Sample, take_part
-from evenhand.scale.survey import SCORES, Survey, block_generator, survey_part
+from evenhand.scale import (
+    SCORES,
+    AuditColumns,
+    ForecastJob,
+    ModelSubject,
+    People,
+    Repeated,
+    RowSet,
+    Sample,
+    Scoring,
+    Survey,
+    audit_parts,
+    block_generator,
+    count_part,
+    forecast_parts,
+    survey_part,
+    take_part,
+)
 from evenhand.tables import Parts, open_parts
 from parts_examples import (
     ASKED,
@@ -294,7 +306,7 @@ def test_outcomes_whose_squares_are_no_numbers_are_refused() -> None:
     table = people(50)
     plan = CountPlan((), (0.8, 0.9), None, (0.0, 1.0))
     forecast = Forecast.from_normal(table["mean"], table["std"])
-    with pytest.raises(InputError, match="outcomes must lie within"):
+    with pytest.raises(InputError, match=r"outcomes .*within"):
         count_rows(forecast, None, np.full(50, 1e200), table, plan, 0, np.random.default_rng(0))
 
 
@@ -779,7 +791,7 @@ def test_a_folder_of_bad_parts_is_refused_with_the_first_reason(tmp_path: Path) 
     table.loc[[3, 60], "y"] = np.nan
     folder = write_parts(table, tmp_path / "in", [50])
     with pytest.raises(
-        InputError, match=r"at least one good part, got none of 2; part-0.parquet: column 'y'"
+        InputError, match=r"none of 2 parts can be used; .*part-0.parquet: column 'y'"
     ):
         audit_parts(GIVEN, folder, "y", skip_bad=True, **QUICK)
 
@@ -829,8 +841,8 @@ def test_parts_without_rows_change_nothing(tmp_path: Path, ending: str) -> None:
     [
         ({"target": "z"}, "has no column 'z'"),
         ({"target": "mean"}, "is the target and cannot be its own forecast"),
-        ({"groups": ["y"]}, "groups must leave out the target"),
-        ({"features": ["y"]}, "features must leave out the target"),
+        ({"groups": ["y"]}, "groups contains 'y', the target"),
+        ({"features": ["y"]}, "features contains 'y', the target"),
         ({"groups": ["nobody"]}, "has no column 'nobody'"),
         ({"cluster": "nobody"}, "has no column 'nobody'"),
         ({"sample_size": 0}, "sample_size"),
@@ -849,7 +861,7 @@ def test_text_with_too_many_values_cannot_name_groups(tmp_path: Path) -> None:
     table = people(400)
     table["word"] = [f"w{i}" for i in range(400)]
     folder = write_parts(table, tmp_path / "in", [200])
-    with pytest.raises(InputError, match="column 'word' must have at most 100 distinct values"):
+    with pytest.raises(InputError, match=r"column 'word' .*100 distinct values"):
         audit_parts(GIVEN, folder, "y", groups=["word"], sample_size=100, **QUICK)
     found = audit_parts(GIVEN, folder, "y", sample_size=100, random_state=0, **QUICK)
     assert not any("word" in group for group in found.scan["group"])
@@ -936,14 +948,14 @@ def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_b
     folder = write_parts(table, tmp_path / "in", [300, 600])
     with pytest.raises(InputError) as caught:
         audit_parts(model, folder, "y", sample_size=200, random_state=0, **QUICK)
-    assert str(caught.value).startswith("part-2.parquet: among rows ")
+    assert str(caught.value).startswith("part-2.parquet: the model refuses some of rows ")
     assert "NaN" in str(caught.value)
     found = audit_parts(model, folder, "y", sample_size=200, random_state=0, skip_bad=True, **QUICK)
     assert found.n_samples == 600
     assert found.provenance["data"]["n_rows"] == 600
     assert found.provenance["data"]["n_parts"] == 2
     assert len(notes_of(found.notes, NoteKind.PART_LEFT_OUT)) == 1
-    with pytest.raises(InputError, match=r"part-2\.parquet: among rows .* the model refuses"):
+    with pytest.raises(InputError, match=r"part-2\.parquet: the model refuses some of rows"):
         forecast_parts(model, folder, tmp_path / "out", **(ASKED | {"link": None}))
     assert temporary(tmp_path) == []
 
@@ -989,9 +1001,7 @@ def test_text_in_a_column_of_other_kind_in_other_csv_parts_is_named(
     text = (folder / "part-1.csv").read_text().splitlines()
     text[12] = text[12].rpartition(",")[0] + ",abc"
     (folder / "part-1.csv").write_text("\n".join(text) + "\n")
-    told = (
-        "part-1.csv: column 'km', row 12 must hold a number or a date as in most parts, got 'abc'"
-    )
+    told = "part-1.csv: column 'km', row 12: 'abc' is not a "
     with pytest.raises(InputError, match=told):
         audit_parts(GIVEN, folder, "y", groups=["km"], sample_size=100, **QUICK)
     found = audit_parts(
@@ -1010,10 +1020,8 @@ def test_a_folder_is_not_named_like_a_file(tmp_path: Path) -> None:
 
 
 def test_the_key_is_not_shown() -> None:
-    from evenhand.scale.forecasts import _Job
-
     assert "secret" not in repr(
-        _Job(GIVEN, "id", ("id",), b"a secret of enough bytes", "", None, (0.5,))
+        ForecastJob(GIVEN, "id", ("id",), b"a secret of enough bytes", "", None, (0.5,))
     )
 
 
@@ -1067,12 +1075,12 @@ def test_an_output_folder_that_holds_something_is_left_as_it_was(tmp_path: Path)
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine").write_text("kept")
-    with pytest.raises(InputError, match="must be a new folder"):
+    with pytest.raises(InputError, match="name a new folder"):
         forecast_parts(GIVEN, folder, out, **ASKED)
     assert [path.name for path in out.iterdir()] == ["mine"]
     (out / "mine").unlink()
     assert forecast_parts(GIVEN, folder, out, **ASKED).n_rows == 40
-    with pytest.raises(InputError, match="must lie in an existing folder"):
+    with pytest.raises(InputError, match="not a writable folder"):
         forecast_parts(GIVEN, folder, tmp_path / "no" / "out", **ASKED)
 
 
@@ -1109,7 +1117,7 @@ def test_forecasts_go_on_without_bad_parts_into_a_folder_only(tmp_path: Path, ca
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         f"part-{i}.parquet" for i in (0, 1, 3)
     ]
-    with pytest.raises(InputError, match="must be a folder here"):
+    with pytest.raises(InputError, match="a folder is needed here"):
         forecast_parts(GIVEN, folder, tmp_path / "out.csv", skip_bad=True, **ASKED)
 
 
@@ -1117,7 +1125,7 @@ def test_a_folder_of_bad_parts_only_makes_no_forecasts(tmp_path: Path) -> None:
     table = people(100)
     table.loc[[3, 60], "std"] = -1.0
     folder = write_parts(table, tmp_path / "in", [50])
-    with pytest.raises(InputError, match="at least one good part, got none of 2; part-0"):
+    with pytest.raises(InputError, match=r"none of 2 parts can be used; .*part-0"):
         forecast_parts(GIVEN, folder, tmp_path / "out", skip_bad=True, **ASKED)
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 

@@ -81,9 +81,9 @@ def test_a_cluster_writes_the_same_forecasts(client: Any, five: Path, tmp_path: 
     expected = forecast_parts(GIVEN, five, tmp_path / "theirs", **ASKED)
     assert done == expected
     assert contents(tmp_path / "ours") == contents(tmp_path / "theirs")
-    with pytest.raises(InputError, match="must be a folder here"):
+    with pytest.raises(InputError, match="a folder is needed here"):
         forecast_parts(GIVEN, five, tmp_path / "out.csv", client=client, **ASKED)
-    with pytest.raises(InputError, match="must be a folder of parts for workers to share"):
+    with pytest.raises(InputError, match="workers need a folder of parts"):
         forecast_parts(GIVEN, five / "part-0.parquet", tmp_path / "out", client=client, **ASKED)
 
 
@@ -145,7 +145,7 @@ def test_a_part_that_always_kills_its_worker_is_named(
         Deadly(part="part-3.parquet"), five, "y", client=client, skip_bad=True, **OPTIONS
     )
     (note,) = [str(note) for note in found.notes if str(note).startswith("part left out: part-3")]
-    assert "part-3.parquet must be worked on without killing its worker" in note
+    assert "part-3.parquet: several workers died" in note
     assert "\n" not in note
 
 
@@ -158,7 +158,7 @@ def test_an_error_of_the_work_is_raised_and_not_tried_again(client: Any, tmp_pat
 def test_parts_that_workers_cannot_see_are_named(client: Any, tmp_path: Path) -> None:
     parts = open_parts(write_parts(people(30), tmp_path / "in", [10]))
     (tmp_path / "in" / "part-1.parquet").unlink()
-    with pytest.raises(InputError, match=r"part-1\.parquet must be a file that workers see"):
+    with pytest.raises(InputError, match=r"part-1\.parquet does not exist on a worker"):
         list(engine.over_parts(size_of, b"", parts, description="", client=client))
 
 
@@ -205,7 +205,7 @@ def test_a_scheduler_that_is_not_there_is_refused_soon(
     pytest.importorskip("distributed")
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
     with (
-        pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"),
+        pytest.raises(InputError, match="no Dask scheduler answers at"),
         dask_client(address),
     ):
         pass

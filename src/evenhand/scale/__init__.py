@@ -1,17 +1,28 @@
-"""Audits and forecasts of tables in parts, in one process or on a Dask cluster."""
+"""Audits and forecasts of large tables in parts, in one process or on a Dask cluster."""
 
 from __future__ import annotations
 
+# names beside `__all__`, the documented reference, are for the command and the tests
+from evenhand.scale.audit_columns import AuditColumns as AuditColumns
 from evenhand.scale.engine import dask_client
+from evenhand.scale.forecasts import ForecastJob as ForecastJob
 from evenhand.scale.forecasts import Written, forecast_parts
-
-# parts for the command; `__all__` is the documented reference
 from evenhand.scale.parts_audit import SAMPLE_SIZE as SAMPLE_SIZE
+from evenhand.scale.parts_audit import Scoring as Scoring
 from evenhand.scale.parts_audit import audit_parts
+from evenhand.scale.parts_audit import count_part as count_part
+from evenhand.scale.people import People as People
 from evenhand.scale.people import Repeated
+from evenhand.scale.people import RowSet as RowSet
+from evenhand.scale.sample import Sample as Sample
+from evenhand.scale.sample import take_part as take_part
 from evenhand.scale.subjects import ColumnSubject, ModelSubject
 from evenhand.scale.subjects import has_sources as has_sources
 from evenhand.scale.subjects import searched_columns as searched_columns
+from evenhand.scale.survey import SCORES as SCORES
+from evenhand.scale.survey import Survey as Survey
+from evenhand.scale.survey import block_generator as block_generator
+from evenhand.scale.survey import survey_part as survey_part
 
 __all__ = [
     "ColumnSubject",

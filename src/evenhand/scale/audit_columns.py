@@ -1,4 +1,4 @@
-"""Columns of a table in parts that an audit reads, and what each is for."""
+"""Columns that an audit of a table in parts reads, by purpose."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from evenhand._validate import bad_input, check_column
+from evenhand._validate import InputError, check_column
 from evenhand.columns import check_names
 from evenhand.scale.subjects import Subject, searched_columns
 from evenhand.tables import Parts
@@ -19,17 +19,17 @@ class AuditColumns:
     Parameters
     ----------
     subject : Subject
-        The forecaster, or the columns with forecasts.
+        The forecaster, or the columns that contain forecasts.
     source : str
         File name of the table, for messages.
     target : str
         Column with the outcomes.
     used : tuple of str
-        Columns that the forecasts need.
+        Columns that the forecasts require.
     named, searched : tuple of str
-        Columns that name groups, and those that groups are searched in.
+        Columns that define groups, and columns in which groups are searched.
     person : str or None
-        Column that names people.
+        Column with ids of people.
     """
 
     subject: Subject
@@ -51,7 +51,7 @@ class AuditColumns:
         id_column: str | None = None,
         cluster: str | None = None,
     ) -> Self:
-        """Check the columns that are asked for against those that are there."""
+        """Check that the requested columns exist, and collect them."""
         source = parts.source
         groups = check_names(groups)
         persons = [name for name in (cluster, id_column) if name is not None]
@@ -60,30 +60,33 @@ class AuditColumns:
         used = subject.columns(parts.columns, source)
         for option, names in (("groups", groups), ("features", features or ())):
             if target in names:
-                # given y, even the true distribution is off in one direction (method: errata)
-                remedy = "groups that outcomes define look wrong in any model"
-                raise bad_input(option, "leave out the target", repr(target), remedy)
+                # in groups defined by y even the true distribution is miscalibrated
+                # (method: errata)
+                raise InputError(
+                    f"{option} contains {target!r}, the target: groups defined by the outcome are"
+                    " miscalibrated under any model; leave it out"
+                )
         apart = {target, *persons}
-        # called even if features are named: it refuses a target that is one of the forecasts
+        # called even if features are given: it refuses a target that is one of the forecasts
         own = searched_columns(subject, parts.columns, target, apart, source)
         searched = own if features is None else features
         named = tuple(dict.fromkeys(groups))
-        # several rows of a cluster have several ids: the cluster is who may be audited only once
+        # a cluster may have several ids: one row per cluster is audited
         person = next(iter(persons), None)
         return cls(subject, source, target, tuple(used), named, tuple(searched), person)
 
     @property
     def grouping(self) -> tuple[str, ...]:
-        """Columns that groups are named by or searched in."""
+        """Columns that define groups or in which groups are searched."""
         return tuple(dict.fromkeys((*self.named, *self.searched)))
 
     @property
     def columns(self) -> list[str]:
-        """Columns that scoring reads."""
+        """Columns read for scoring."""
         return list(dict.fromkeys((self.target, *self.grouping, *self.used)))
 
     @property
     def with_person(self) -> list[str]:
-        """Columns that scoring reads, and the one that names people."""
-        # labels are text of every row: they are read where they are used, not while scoring
+        """Columns read for scoring, and the column with ids of people."""
+        # ids are text in every row: they are read only where they are used, not for scoring
         return list(dict.fromkeys((*self.columns, *filter(None, [self.person]))))

@@ -1,4 +1,4 @@
-"""Execution over the parts of a table, in this process or by the workers of a Dask cluster."""
+"""Execution over the parts of a table, in this process or on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evenhand._progress import part_progress
-from evenhand._validate import InputError, bad_input, check_count, require_extra
+from evenhand._validate import InputError, check_count, require_extra
 from evenhand.tables import Parts
 
 Result = TypeVar("Result")
 Advance = Callable[[int], None]
 Work = Callable[[Any, Parts, int, Advance], Result]
-"""From what all parts share, the parts, the number of one and `advance(rows)`."""
+"""Function of the shared data, the parts, the number of a part and `advance(rows)`."""
 
 CONNECT_SECONDS = 15
 KEEP_MILLISECONDS = 2000
-"""Time to wait for a scheduler, and between looks for workers that died on this machine."""
+"""Time to wait for a scheduler, and interval between checks for dead local workers."""
 
 FETCH_SECONDS = 60
 MOST_LOSSES = 5
-"""Time that a result may take to arrive, and how often a part is repeated where it does not."""
+"""Time limit for the transfer of a result, and number of repetitions of a part whose result is
+lost."""
 
 
 @contextmanager
 def dask_client(scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
-    """Yield a Dask client of a running scheduler or of workers started here, or None.
+    """Yield a Dask client of a running scheduler or of new local workers, or None.
 
     Parameters
     ----------
     scheduler : str, optional
-        Address, such as `tcp://10.0.0.1:8786`, or `tls://...` with certificates as Dask's
-        configuration names them. Scheduler and workers see the model, the data and, for forecasts,
+        Address, such as `tcp://10.0.0.1:8786`, or `tls://...` with the certificates in Dask's
+        configuration. Scheduler and workers have access to the model, the data and, for forecasts,
         the key of the draws.
     workers : int, optional
-        Processes to start on this machine, each with one thread.
+        Number of local processes to start, each with one thread.
 
     Yields
     ------
@@ -56,7 +57,7 @@ def dask_client(scheduler: str | None = None, workers: int | None = None) -> Ite
     True
     """
     if scheduler is not None and workers is not None:
-        raise InputError("a scheduler and a number of workers exclude each other; give one of them")
+        raise InputError("a scheduler and a number of workers exclude each other; use one of them")
     if scheduler is None and workers is None:
         yield None
         return
@@ -66,7 +67,7 @@ def dask_client(scheduler: str | None = None, workers: int | None = None) -> Ite
             _local_cluster(check_count("workers", workers)) as local,
             distributed.Client(local) as client,
         ):
-            # a worker that dies while it starts is not started again by its nanny
+            # the nanny of a worker that dies during its start does not restart it
             ioloop = require_extra("tornado.ioloop", "scale")
             keeper = ioloop.PeriodicCallback(lambda: local.scale(workers), KEEP_MILLISECONDS)
             local.periodic_callbacks["keeper"] = keeper
@@ -76,29 +77,30 @@ def dask_client(scheduler: str | None = None, workers: int | None = None) -> Ite
     try:
         client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, TimeoutError, ValueError) as error:
-        rule = "be the address of a Dask scheduler"
-        remedy = "start one with: dask scheduler"
-        raise bad_input("scheduler", rule, f"{scheduler!r}, where none answers", remedy) from error
+        raise InputError(
+            f"no Dask scheduler answers at {scheduler!r}; check the address, or start one with:"
+            " dask scheduler"
+        ) from error
     with client:
         yield client
 
 
 def _local_cluster(workers: int) -> Any:
-    """Start workers on this machine that reuse the memory of one block for the next."""
+    """Start local workers that reuse the memory of one block for the next."""
     config = require_extra("dask.config", "scale")
     distributed = require_extra("distributed", "scale")
     key = "distributed.nanny.pre-spawn-environ"
-    # by default Dask returns memory at once, at the price of a page fault for each page of an array
+    # by default Dask returns memory at once, which costs a page fault for each page of an array
     environment = {
         name: value for name, value in config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"
     }
     with config.set({key: environment}):
         return distributed.LocalCluster(
             n_workers=workers,
-            # the work is Python code that holds the lock: threads of one process would wait
+            # Python code holds the interpreter lock, so threads of one process would wait
             threads_per_worker=1,
             processes=True,
-            # a free port of this machine only: the dashboard shows what workers hold
+            # local only: the dashboard shows data of the workers
             dashboard_address="127.0.0.1:0",
             silence_logs=50,
         )
@@ -115,26 +117,26 @@ def over_parts(
     skipped: dict[str, str] | None = None,
     verbose: bool = False,
 ) -> Iterator[tuple[int, Result]]:
-    """Apply a function to each part; yield part numbers with results, as they are done.
+    """Apply a function to each part; yield part numbers and results in the order of completion.
 
     Parameters
     ----------
     work : callable
-        `work(shared, parts, i, advance)` works on part `i` and reports rows done by
-        `advance(rows)`; a function of a module, as workers are processes of their own.
+        `work(shared, parts, i, advance)` processes part `i` and reports finished rows by
+        `advance(rows)`. It must be a module-level function, because workers are other processes.
     shared : object
-        What all parts need, such as the model.
+        Data that all parts need, such as the model.
     parts : Parts
         The table. Workers of a cluster open its files by the same paths.
     description : str
-        For the progress bar.
+        Label of the progress bar.
     numbers : sequence of int, optional
-        Parts to work on; all by default.
+        Parts to process; all by default.
     client : distributed.Client, optional
-        Of the cluster that works. A worker that dies is replaced, and its results are made again.
+        Client of a Dask cluster. Results of workers that die are computed again.
     skipped : dict of str to str, optional
-        Takes the parts that an InputError stops, with the reason, and work goes on without them.
-        By default the error is raised.
+        If given, parts that fail with an InputError are added to it, with the reason, and the other
+        parts are processed. By default the error is raised.
     verbose : bool, default False
         Whether to show a progress bar on a terminal.
     """
@@ -150,9 +152,9 @@ def over_parts(
             )
         else:
             attempts = _attempts(work, shared, parts, chosen, client)
-        with closing(attempts):  # an error ends the work of the others at once
+        with closing(attempts):  # an error cancels all other tasks at once
             for i, result in attempts:
-                # in this process rows were counted as they were done
+                # in this process `work` has already reported its rows
                 advance(0 if client is None else parts.n_rows(i) or 0, 1)
                 if not isinstance(result, InputError):
                     yield i, result
@@ -163,17 +165,17 @@ def over_parts(
                     n_bad += 1
     if skipped is not None and n_bad == len(chosen):
         first = skipped[parts.names[chosen[0]]]
-        raise bad_input(parts.source, "hold at least one good part", f"none of {n_bad}", first)
+        raise InputError(f"{parts.source}: none of {n_bad} parts can be used; the first: {first}")
 
 
 def _attempts(
     work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any
 ) -> Generator[tuple[int, Any]]:
-    """Work on each part on a cluster, and yield results, or errors of input, as they come."""
+    """Process the parts on a cluster; yield results or input errors in the order of completion."""
     tasks = _Tasks.begin_all(work, shared, parts, chosen, client)
     try:
         yield from tasks.results()
-        # each alone now: it may only have waited at a worker that another part killed
+        # repeat each part alone: another part may have killed its worker
         for i in tasks.suspects:
             future = tasks.begin(i)
             tasks.distributed.wait(future)
@@ -184,7 +186,7 @@ def _attempts(
 
 @dataclass(frozen=True)
 class _Tasks:
-    """Tasks of a cluster, one for each part, and those of which workers died."""
+    """Tasks of a cluster, one for each part, and parts whose workers died."""
 
     distributed: Any
     client: Any
@@ -197,13 +199,12 @@ class _Tasks:
     def begin_all(
         cls, work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any
     ) -> _Tasks:
-        # workers may run in another folder
+        # workers may run in another working directory
         seen = replace(parts, paths=tuple(path.absolute() for path in parts.paths))
         with warnings.catch_warnings():
-            # it is sent once, which is what the advice is for
+            # the warning advises to send large data once, as it is done here
             warnings.filterwarnings("ignore", "Sending large graph")
-            # a task, not data that is scattered: the scheduler makes it again where a worker that
-            # held it dies
+            # a task instead of scattered data: the scheduler recomputes it if its worker dies
             held = client.submit(_same, (shared, seen), pure=False)
         tasks = cls(require_extra("distributed", "scale"), client, work, held)
         for i in chosen:
@@ -211,7 +212,7 @@ class _Tasks:
         return tasks
 
     def begin(self, i: int) -> Any:
-        # not pure: a result of the same name, from before, could be one that died with its worker
+        # not pure: an earlier result of the same key may have been lost with its worker
         future = self.client.submit(_remotely, self.work, self.held, i, pure=False)
         self.running[future] = i
         return future
@@ -226,33 +227,35 @@ class _Tasks:
         for future in done:
             i = self.running.pop(future)
             if future.status == "cancelled":
-                lost = "the Dask scheduler was lost, and what its workers did with it; start again"
-                raise InputError(lost)
+                raise InputError(
+                    "the connection to the Dask scheduler was lost, with all results; start again"
+                )
             if self.is_killed(future):
                 self.suspects.append(i)
                 continue
             is_error = future.status == "error"
             try:
-                # an error of the work itself is raised here at once: it is no loss. A large result
-                # may take longer to come, so each attempt is given twice the time
+                # an error of the work itself is raised here at once and is not repeated. A large
+                # result may take longer to arrive, so each attempt has twice the time
                 result = future.result(timeout=None if is_error else FETCH_SECONDS * 2 ** losses[i])
             except TimeoutError:
                 if is_error or losses[i] == MOST_LOSSES:
                     raise
-                losses[i] += 1  # the worker that held the result died, or it takes longer to come
+                losses[i] += 1  # the worker with the result died, or the transfer takes longer
                 done.add(self.begin(i))
             else:
                 yield i, result
-            future.release()  # else workers would keep the results of all parts
+            future.release()  # otherwise workers would keep the results of all parts
 
     def cancel(self) -> None:
         self.client.cancel([*self.running, self.held])
 
 
 def _killed(name: str) -> InputError:
-    rule = "be worked on without killing its worker"
-    remedy = "give workers more memory, or split the part"
-    return bad_input(name, rule, "several workers that died of it one after the other", remedy)
+    return InputError(
+        f"{name}: several workers died one after the other while they processed this part; give"
+        " workers more memory, or split the part"
+    )
 
 
 def _same(value: Any) -> Any:
@@ -262,8 +265,10 @@ def _same(value: Any) -> Any:
 def _remotely(work: Work[Any], held: tuple[Any, Parts], i: int) -> Any:
     shared, parts = held
     if not parts.paths[i].exists():
-        remedy = "all workers open the table by the same path"
-        return bad_input(str(parts.paths[i]), "be a file that workers see", "none there", remedy)
+        return InputError(
+            f"{parts.paths[i]} does not exist on a worker; store the table where all workers can"
+            " open it by the same path"
+        )
     return _attempt(work, shared, parts, i, lambda rows: None)
 
 

@@ -1,4 +1,4 @@
-"""`forecast_parts`: forecasts of a table in parts, under keyed draws, written as they are made."""
+"""Forecasts of tables in parts with keyed draws, written block by block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._files import Partial, link_target
-from evenhand._validate import Floats, InputError, bad_input, check_column
+from evenhand._validate import Floats, InputError, check_column
 from evenhand.columns import UnseenValues
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
@@ -41,20 +41,20 @@ LIKE_AN_ENDING = re.compile(r"\.[A-Za-z]{2,5}")
 
 @dataclass(frozen=True)
 class Written:
-    """Summary of the forecasts that were written.
+    """Summary of the written forecasts.
 
     Parameters
     ----------
     n_rows : int
-        Forecasts.
+        Number of forecasts.
     repeated : Repeated or None
-        Ids that come more than once: their rows share a draw.
+        Repeated ids, whose rows share a draw.
     skipped : dict of str to str
-        Parts that were left out, and why.
+        Skipped parts, with the reason.
     key : str
         Fingerprint of the key, as in each row.
     unseen : UnseenValues
-        Values that the forecaster's training table never had.
+        Values that are absent from the forecaster's training table.
     """
 
     n_rows: int
@@ -79,38 +79,38 @@ def forecast_parts(
     skip_bad: bool = False,
     verbose: bool = False,
 ) -> Written:
-    """Forecast each person of a table in parts.
+    """Forecast each person in a table in parts, with keyed draws.
 
-    A person's draw is a keyed hash of the id, whatever the part.
+    A person's draw is a keyed hash of the id and does not depend on the part.
 
     Parameters
     ----------
     model : forecaster or ColumnSubject
-        A fitted forecaster, or the columns that hold the forecasts of another model.
+        A fitted forecaster, or the columns that contain the forecasts of another model.
     table : path or Parts
         A folder of parquet or csv parts, or one file.
     out : path
-        A csv or parquet file; or, for a folder of parts, a new folder that is given a part for each
-        of them. All of it is written, or nothing.
+        A csv or parquet file; or, for a folder of parts, a new folder, to which one part is written
+        for each part of the table. Either the whole output is written, or nothing.
     id_column : str
-        Column that names each person: integers or text.
+        Column with the id of each person: integers or text.
     key : bytes
-        Secret of at least 16 bytes.
+        Secret key of at least 16 bytes.
     context : str, default ""
-        The decision that the draws are for, such as a period.
+        Name of the decision that the draws are for, such as a period.
     link : Link, optional
-        Randomizes the forecasts of another model; a forecaster is randomized already, or not at
-        all.
+        Link that randomizes the forecasts of another model. A forecaster has its own
+        randomization.
     levels : sequence of float
-        Probabilities of the quantiles that are written.
+        Levels of the quantiles to write.
     moments : bool, default False
-        Whether the mean and the standard deviation of the served forecast, randomized at the
-        person's draw, are written, as `served_mean` and `served_std`. They take longer to compute
-        than all other columns.
+        Whether to write mean and standard deviation of the served forecast, which is randomized
+        with the person's draw, as `served_mean` and `served_std`. They take longer to compute than
+        all other columns.
     client : distributed.Client, optional
-        Of a Dask cluster that works on the parts; `out` is then a folder.
+        Client of a Dask cluster; `out` must then be a folder.
     skip_bad : bool, default False
-        Whether to go on without parts that cannot be used.
+        Whether to skip parts that cannot be read.
     verbose : bool, default False
         Whether to show progress on a terminal.
 
@@ -121,15 +121,14 @@ def forecast_parts(
     Raises
     ------
     InputError
-        If a part, column or value cannot be used, with its file and row, or `out` cannot be
-        written.
+        If a part, column or value cannot be read, with file and row, or `out` cannot be written.
 
     Notes
     -----
     The column `mean` is the point forecast, which does not depend on the draw: `predict` of a
-    forecaster, the mean of another model's forecast.
+    forecaster, or the mean of another model's forecast.
 
-    Memory stays that of a block of rows and, to tell of ids that come twice, some 100 bytes a row.
+    The memory needed is that of a block of rows, and about 100 bytes per row to find repeated ids.
 
     Examples
     --------
@@ -153,7 +152,7 @@ def forecast_parts(
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
     source = parts.source
     used = subject.columns(parts.columns, source)
-    job = _Job(
+    job = ForecastJob(
         subject,
         check_column(id_column, parts.columns, source),
         tuple(dict.fromkeys((id_column, *used))),
@@ -184,31 +183,31 @@ def forecast_parts(
 
 
 def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bool) -> Path:
-    """Return the path if it could be written to: a file, or a new folder with as many parts.
-
-    Call before long work.
-    """
+    """Check before long work that an output file, or a new folder of parts, can be written."""
     target = Path(out)
     if is_shared and not parts.is_folder:
-        rule = "be a folder of parts for workers to share"
-        raise bad_input(parts.source, rule, "one file", "leave the workers out")
+        raise InputError(
+            f"{parts.source} is one file, but workers need a folder of parts; run without workers"
+        )
     if _is_file(target):
         if is_shared or skip_bad:
-            # bytes in a file cannot be taken back, a part of a folder can
-            why = "a bad part may be noticed when half is written"
-            why = "workers write parts of their own" if is_shared else why
-            raise bad_input(str(target), "be a folder here", "a file", f"{why}: name a new folder")
+            # a part of a folder can be discarded, but not rows of a file
+            why = "a bad part may be found after half of it is written"
+            why = "each worker writes its own parts" if is_shared else why
+            raise InputError(
+                f"{target} is a file, but a folder is needed here because {why}; name a new folder"
+            )
         return check_writable(target, TABLE_ENDINGS)
-    # a name like `out.txt` is meant as a file, of an ending that cannot be written
+    # a name such as `out.txt` is meant to be a file, with an ending that is not supported
     if not parts.is_folder or (LIKE_AN_ENDING.fullmatch(target.suffix) and not target.is_dir()):
         return check_writable(target, TABLE_ENDINGS)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        there = "something that is there already"
-        raise bad_input(str(target), "be a new folder", there, "name another")
+        raise InputError(f"{target} already exists and is not an empty folder; name a new folder")
     parent = link_target(target).parent
     if not os.access(parent, os.W_OK):
-        rule = "lie in an existing folder that can be written to"
-        raise bad_input(str(target), rule, str(parent), "name another")
+        raise InputError(
+            f"{target} cannot be created because {parent} is not a writable folder; name another"
+        )
     return target
 
 
@@ -217,12 +216,12 @@ def _is_file(target: Path) -> bool:
 
 
 Kept = tuple[People, UnseenValues]
-"""Of a block that is written: who it is about, and values that training never had."""
+"""People and unseen values of a written block."""
 
 
 @dataclass(frozen=True)
-class _Job:
-    """What forecasting a part takes: it goes to every worker."""
+class ForecastJob:
+    """Forecasting task, which is sent to all workers."""
 
     subject: Subject
     id_column: str
@@ -234,7 +233,7 @@ class _Job:
     moments: bool = False
 
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
-        """Yield the forecasts of each block of a part, and what is kept of it."""
+        """Yield the forecasts of each block of a part, with its people and unseen values."""
         draws = KeyedDraws(self.key, self.context)
         source = parts.names[i]
         column = f"{source}: column {self.id_column!r}"
@@ -245,7 +244,7 @@ class _Job:
             forecaster, X = self.subject.of(table, source, start)
             with refusals(source, start, start + len(table) - 1):
                 forecast, mean = self._forecast(forecaster, X, r)
-            # with each row what, besides the id, its draw is made of: it can then be made again
+            # context and key fingerprint of each row, so that its draw can be reproduced
             made = self._columns(r, mean, forecast)
             made |= {"context": self.context, "key": draws.fingerprint}
             if self.id_column in made:
@@ -260,17 +259,17 @@ class _Job:
     def _forecast(
         self, forecaster: Any, X: pd.DataFrame | None, r: Floats
     ) -> tuple[Forecast, Floats]:
-        """Return the forecasts under the draws, and the means that do not depend on a draw."""
+        """Return the forecasts with the draws, and the means, which do not depend on draws."""
         if X is not None:
             both: tuple[Forecast, Floats] = forecaster.forecast_and_predict(X, r)
             return both
-        stated: Forecast = forecaster
-        served = stated if self.link is None else stated.randomized(self.link.alpha, self.link, r)
-        # a draw must not move a point forecast: the mean is that of the base
-        return served, stated.mean()
+        base: Forecast = forecaster
+        served = base if self.link is None else base.randomized(self.link.alpha, self.link, r)
+        # a draw must not change a point forecast, so the mean is that of the base
+        return served, base.mean()
 
     def _columns(self, r: Floats, mean: Floats, forecast: Forecast) -> dict[str, Any]:
-        """Return the draws, means, quantiles and, if asked for, served moments."""
+        """Return the draws, means, quantiles and, if requested, served moments."""
         quantiles = forecast.ppf(self.levels)
         columns: dict[str, Any] = {"r": r, "mean": mean}
         columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(self.levels)}
@@ -279,21 +278,21 @@ class _Job:
         return columns
 
 
-def _to_file(job: _Job, over: Callable[..., Any], target: Path) -> list[Kept]:
+def _to_file(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:
     with TableWriter(target) as writer:
-        # a function within another reaches no worker; one file has none (`check_output`)
-        def write(job: _Job, parts: Parts, i: int, advance: Advance) -> list[Kept]:
+        # a nested function cannot be sent to workers, but a file has none (`check_output`)
+        def write(job: ForecastJob, parts: Parts, i: int, advance: Advance) -> list[Kept]:
             return [_written(writer, *block) for block in job.blocks(parts, i, advance)]
 
         return [one for _, kept in over(write, job) for one in kept]
 
 
-def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[Kept]:
-    # all or nothing: parts are written to a hidden folder, which gets its name in the end
+def _to_folder(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:
+    # all or nothing: parts are written to a hidden folder, which is renamed at the end
     hidden = Partial(link_target(target), is_folder=True)
     try:
         found = [one for _, kept in over(_write_part, (job, hidden.path)) for one in kept]
-        for half in hidden.path.glob(".*"):  # of a worker that died as it wrote
+        for half in hidden.path.glob(".*"):  # left by workers that died while writing
             half.unlink()
         hidden.commit()
     except BaseException:
@@ -302,10 +301,12 @@ def _to_folder(job: _Job, over: Callable[..., Any], target: Path) -> list[Kept]:
     return found
 
 
-def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advance) -> list[Kept]:
+def _write_part(
+    shared: tuple[ForecastJob, Path], parts: Parts, i: int, advance: Advance
+) -> list[Kept]:
     job, folder = shared
     blocks = job.blocks(parts, i, advance)
-    # a file has the columns of its blocks: a part without rows makes none
+    # a part without rows has no block to take columns from, so no file is written
     first = next(blocks, None)
     if first is None:
         return []
@@ -314,14 +315,14 @@ def _write_part(shared: tuple[_Job, Path], parts: Parts, i: int, advance: Advanc
 
 
 def _written(writer: TableWriter, table: pd.DataFrame, kept: Kept) -> Kept:
-    # a spreadsheet would run text that begins with = or @ as a formula; parquet is for programs
+    # spreadsheets run text that begins with = or @ as a formula; parquet is read by programs
     is_parquet = writer.path.name.lower().endswith(".parquet")
     writer.write(table if is_parquet else spreadsheet_safe(table))
     return kept
 
 
 def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
-    # an id that went through a csv of ours would get another draw than the person had
+    # an id read from a csv file written by evenhand would get another draw than the original id
     for row, value in enumerate(ids, start=start + 1):
         if (
             isinstance(value, str)
@@ -329,9 +330,9 @@ def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
             and (original := unguarded(value)) != value
         ):
             warnings.warn(
-                f"{column}, row {row}: {value!r} is how csv files of evenhand write {original!r};"
-                " it is taken as it is and has another draw: remove the apostrophe if it was"
-                " added",
+                f"{column}, row {row}: {value!r} may be {original!r} with the apostrophe that"
+                " evenhand adds in csv files, and has another draw than it; remove the apostrophe"
+                " if it was added",
                 stacklevel=2,
             )
             return

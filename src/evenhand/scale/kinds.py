@@ -1,4 +1,4 @@
-"""Kinds of the columns of a table in parts: by a model's schema, or by what all parts hold."""
+"""Types of the columns of a table in parts, from a model's schema or from all parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError
 from evenhand.columns import Evidence, Schema, found_schema, text_dates
 from evenhand.scale.engine import Advance
 from evenhand.tables import Parts, parse_numbers
@@ -25,14 +25,14 @@ def typed_parts(
     schema: Schema,
     skipped: dict[str, str] | None,
 ) -> Parts:
-    """Return the parts with typed columns: by a model's schema, else by what all csv parts hold.
+    """Return the parts with typed columns, by a model's schema or else by all csv parts together.
 
-    A part with text in a column that holds numbers or dates in most parts is refused, or noted in
+    A part with text in a column of numbers or dates in most parts is refused, or added to
     `skipped`.
     """
     unknown = tuple(name for name in columns if name not in schema)
-    # parquet parts have types; a cell of csv is text, and one part may hold whole numbers where
-    # another holds words, so that only all parts together show what the column is
+    # parquet parts have types, but csv cells are text: one part may contain integers and another
+    # words, so only all parts together determine the type of a column
     if not unknown or all(count is not None for count in parts.counts):
         return parts.typed(schema.apply)
     found: dict[int, Found] = dict(over(look_at_part, unknown, description="reading types"))
@@ -48,7 +48,7 @@ def typed_parts(
 
 
 def look_at_part(columns: tuple[str, ...], parts: Parts, i: int, advance: Advance) -> Found:
-    """Count the cells of some columns of one part by kind."""
+    """Count the cells of some columns of one part by type."""
     found = {name: Evidence() for name in columns}
     is_csv = parts.n_rows(i) is None
     for start, block in parts.blocks(i, columns):
@@ -65,7 +65,7 @@ def _misfits(
     wrong: dict[int, InputError] = {}
     for name in columns:
         kinds = Counter(one[name].kind for one in found.values() if not one[name].is_empty)
-        # without a majority of numbers the column is text, and parts of numbers are codes in it
+        # without a majority of numbers the column is text, and its numbers are codes
         is_typed = 2 * (kinds["number"] + kinds["date"]) > len(found)
         for i in sorted(found) if is_typed else ():
             if not found[i][name].is_empty and found[i][name].kind == "category":
@@ -79,9 +79,11 @@ def _misfit(parts: Parts, i: int, name: str, is_date: bool) -> InputError:
         if is_wrong.any():
             row = int(np.argmax(is_wrong))
             place = f"{parts.names[i]}: column {name!r}, row {start + row + 1}"
-            rule = "hold a number or a date as in most parts"
-            remedy = "correct it or drop the row"
-            return bad_input(place, rule, repr(block[name].iloc[row]), remedy)
-    return bad_input(
-        f"{parts.names[i]}: column {name!r}", "hold what it holds in most parts", "text"
+            kind = "a date" if is_date else "a number"
+            return InputError(
+                f"{place}: {block[name].iloc[row]!r} is not {kind} as in most parts; correct it or"
+                " drop the row"
+            )
+    return InputError(
+        f"{parts.names[i]}: column {name!r} contains text, unlike most parts; correct it"
     )

@@ -1,4 +1,4 @@
-"""`audit_parts`: one audit of a table that comes in parts, larger than memory or on a cluster."""
+"""Audits of tables in parts, which may be larger than memory or processed on a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenhand._progress import waiting
 from evenhand._validate import (
     DiscreteOutcomeWarning,
-    bad_input,
+    InputError,
     check_continuous,
     check_count,
     check_fraction,
@@ -49,10 +49,10 @@ from evenhand.scale.survey import SCORES, Survey, block_generator, survey_part
 from evenhand.tables import Parts, number_column, open_parts
 
 SAMPLE_SIZE = 100_000
-"""Rows chosen at random that are audited in memory."""
+"""Size of the random sample that is audited in memory."""
 
 LEVELS = (0.8, 0.9)
-"""Probabilities of the intervals whose coverage is counted in every audit."""
+"""Nominal levels of the prediction intervals whose coverage is counted in every audit."""
 
 
 def audit_parts(
@@ -76,75 +76,74 @@ def audit_parts(
     name: str | None = None,
     verbose: bool = False,
 ) -> Audit:
-    """Audit forecasts of a table in parts, of which no more than a block is in memory at a time.
+    """Audit forecasts of a table in parts, with at most one block of rows in memory at a time.
 
     Parameters
     ----------
     model : forecaster or ColumnSubject
-        A fitted forecaster, which is asked for forecasts over 64 jittered draws, or the columns
-        that hold the forecasts of another model.
+        A fitted forecaster, which is evaluated with 64 jittered draws per row, or the columns that
+        contain the forecasts of another model.
     table : path or Parts
         A folder of parquet or csv parts, or one file. Workers of a cluster open it by the same
         path.
     target : str
         Column with the outcomes.
     groups : sequence of str
-        Columns that name groups. A column with few values gives one group per value, another its
-        halves, cut at the median of the rows chosen at random. Groups and features must be known
-        before the outcome; possible leaks are looked for on the rows chosen at random; they are
-        named and are no findings.
+        Columns that define groups. A column with few values gives one group per value; other
+        columns give two halves, cut at the median of the random sample. Groups and features must be
+        known before the outcome; possible leaks are detected in the random sample, and are reported
+        but do not count as findings.
     features : sequence of str, optional
-        Columns that groups are searched in; by default those of the forecaster, or all that are not
-        forecasts.
+        Columns in which groups are searched; by default the features of the forecaster, or all
+        columns that are not forecasts.
     id_column : str, optional
-        Column that names each person; an id that comes twice is refused. It takes some 100 bytes a
-        row of memory.
+        Column with the id of each person; repeated ids are refused. It takes about 100 bytes of
+        memory per row.
     cluster : str, optional
-        Column that names people who have several rows: one row of each, chosen at random, is
-        audited, whatever their ids. It takes some 100 bytes a row of memory.
+        Column with ids of people who have several rows: one row per person, chosen at random, is
+        audited. It takes about 100 bytes of memory per row.
     masses, learned_masses, min_size, confidence
         As in `audit`.
     levels : sequence of float
-        Probabilities of intervals whose coverage can be certified, besides 0.8 and 0.9.
+        Nominal levels of intervals whose coverage can be certified, besides 0.8 and 0.9.
     sample_size : int, default 100,000
-        Rows chosen at random and audited in memory: scores, scanned, learned and worst groups and
-        examples are of them. A table of no more rows is audited in memory as a whole.
+        Size of the random sample that is audited in memory: scores, scanned, learned and worst
+        groups and examples use this sample. A table with at most as many rows is audited in memory.
     client : distributed.Client, optional
-        Of a Dask cluster that works on the parts; the findings are those of one process, to the
-        last digit.
+        Client of a Dask cluster; the results are identical to those of one process.
     skip_bad : bool, default False
-        Whether to pass over parts that cannot be used; they are named in the notes.
+        Whether to skip parts that cannot be read; they are named in the notes.
     random_state : int, generator or None
-        Seed of draws, of the rows chosen and of the searches.
+        Seed of the draws, the random sample and the searches.
     name : str, optional
-        What to call the forecaster in what people see.
+        Name of the forecaster in reports.
     verbose : bool, default False
-        Whether to show progress on a terminal: parts done, rows per second, time left.
+        Whether to show progress on a terminal: finished parts, rows per second, time left.
 
     Returns
     -------
     Audit
-        Of all rows: the scores that PITs give, named groups, the certificate with its bounds in
-        `worst_groups`, calibration curve and histogram. All else is of the rows chosen at random,
-        as the notes say.
+        Scores computed from PITs, named groups, the certificate with its bounds in `worst_groups`,
+        calibration curve and histogram use all rows. Everything else uses the random sample, as the
+        notes report.
 
     Raises
     ------
     InputError
-        If a part, column or value cannot be used, with its file and row; or as `audit` does.
+        If a part, column or value cannot be read, with file and row; or as `audit` does.
 
     Notes
     -----
-    The table is read three times, the columns needed alone: once to look at the outcomes and at
-    what groups are named by, once to take the rows at random and try the forecaster on them, once
-    to score. So a bad part is found early.
+    The required columns of the table are read three times: to collect the outcomes and the values
+    of group columns, to take the random sample and try the forecaster on it, and to score. Bad
+    parts are therefore found early.
 
-    PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones. What is
-    certified stays certain: pathwise errors are rounded up, by at most 1/16384. Coverages, shares
-    at or below a level and the histogram are exact.
+    PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones.
+    Certified bounds remain valid, because pathwise errors are rounded up, by at most 1/16384.
+    Coverages, shares at or below a level and the histogram are exact.
 
-    Counts are whole numbers and sums are added in the order of the parts, so who works on a part,
-    and which part is done first, changes no digit.
+    Counts are integers and sums are added in the order of the parts, so results do not depend on
+    the workers or on the order of completion.
 
     Examples
     --------
@@ -163,7 +162,7 @@ def audit_parts(
     (3000, 1.0)
     """
     check_count("sample_size", sample_size)
-    # before the table is read, which may take hours
+    # options are checked before the table is read, which may take hours
     check_search(masses, learned_masses, min_size, confidence, 2)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
@@ -202,7 +201,7 @@ def audit_parts(
         shared = Scoring(columns, plan, rows, seed)
         total, good = _total(over(count_part, shared, numbers=good, description="scoring"))
         if not set(sample.part.tolist()) <= set(good):
-            # a part that scoring left out must not show in the searches either
+            # parts skipped during scoring must not be part of the searches either
             sample = sample.of_parts(good)
             found = search(sample)
         found = with_counts(found, total, plan, confidence=confidence)
@@ -211,8 +210,8 @@ def audit_parts(
 
 
 def _seed(random_state: RandomState) -> int:
-    """Return the number that the random numbers of all blocks are made of."""
-    random = generator(random_state)  # refuses what is no seed
+    """Return the integer seed of the random streams of all blocks."""
+    random = generator(random_state)  # raises for an invalid seed
     is_seed = isinstance(random_state, numbers.Integral)
     return int(random_state) if is_seed else int(random.integers(2**32))  # type: ignore[arg-type]
 
@@ -224,14 +223,13 @@ def _survey(
     skipped: dict[str, str] | None,
     seed: int,
 ) -> Survey:
-    # those left out already, when the table was opened or its columns typed, are not read again
+    # parts skipped when the table was opened or typed are not read again
     numbers = [i for i in range(len(parts)) if parts.names[i] not in (skipped or {})]
     surveys = over(survey_part, (columns, seed), numbers=numbers, description="reading")
     found: dict[int, Survey] = {i: one for i, one in surveys if one is not None}
     if not found:
-        raise bad_input(columns.source, "have at least one row of data", "none")
-    # in their order, whichever was done first: where values of two types meet, it decides how they
-    # are written
+        raise InputError(f"{columns.source} has no rows; an audit needs data")
+    # in the order of the parts, because it determines how values of mixed types are written
     return Survey.joined([found[i] for i in sorted(found)])
 
 
@@ -244,9 +242,9 @@ def _sample(
 
 
 def _partitions(survey: Survey, sample: Sample, columns: AuditColumns) -> dict[str, Partition]:
-    """Return how the columns that name groups part the rows, fixed before rows are counted."""
-    # halves are cut at the median of the sample; values come from all rows, so that a value too
-    # rare for the sample has its group
+    """Return the partitions of the group columns, fixed before rows are counted."""
+    # halves are cut at the median of the sample; values are those of all rows, so that values
+    # missing from the sample have a group, too
     learn = partial(Partition.learn, source=columns.source)
     table = sample.table
     return {name: learn(table[name], name, seen=survey.seen[name]) for name in columns.named}
@@ -255,20 +253,20 @@ def _partitions(survey: Survey, sample: Sample, columns: AuditColumns) -> dict[s
 def _audited(
     columns: AuditColumns, sample: Sample, known: Mapping[str, Partition], **options: Any
 ) -> Audit:
-    """Audit the rows that were chosen, in memory."""
+    """Audit the random sample in memory."""
     table = sample.table
     y = number_column(table, columns.target, source=columns.source)
     check_continuous(y, name=f"{columns.source}: column {columns.target!r}")
     model, X = columns.subject.of(table, columns.source)
     masks = [pair for name in columns.named for pair in known[name].masks(table[name]).pairs()]
     with warnings.catch_warnings():
-        # given above, with the column's name
+        # `check_continuous` has warned above, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         return audit(
             model,
             X,
             y,
-            # a group that the sample missed is counted all the same
+            # groups without rows in the sample are still counted later
             groups=Groups((group, mask) for group, mask in masks if mask.any()),
             features=table[list(columns.searched)] if columns.searched else None,
             target_name=columns.target,
@@ -287,9 +285,10 @@ def _count_plan(
     return CountPlan(
         tuple(known[name] for name in columns.named),
         levels,
-        # a value that many rows share is in a random sample too, so the sample shows the grid
+        # frequent values also occur in the sample, so it suffices to find the rounding step
         spread_step(number_column(sample.table, columns.target, source=columns.source)),
-        # of all rows: the end cells are open, and must not depend on the block (outcomes, 4.3)
+        # of all rows: the cells at the ends are open and must not depend on the block
+        # (outcomes, 4.3)
         survey.span,
         float(found.groups["bias"].iloc[0]),
     )
@@ -297,18 +296,18 @@ def _count_plan(
 
 @dataclass(frozen=True)
 class Scoring:
-    """What scoring a part takes: it goes to every worker.
+    """Scoring task, which is sent to all workers.
 
     Parameters
     ----------
     columns : AuditColumns
-        What is read.
+        Columns to read.
     plan : CountPlan
-        How PITs are counted.
+        Definition of what is counted.
     kept : RowSet or None
-        The rows that are audited; None for all.
+        The audited rows; None for all.
     seed : int
-        Of the draws of every block.
+        Seed of the draws of all blocks.
     """
 
     columns: AuditColumns
@@ -318,7 +317,7 @@ class Scoring:
 
 
 def count_part(shared: Scoring, parts: Parts, i: int, advance: Advance) -> RowCounts | None:
-    """Score one part; None if none of its rows are audited."""
+    """Score one part; return None if none of its rows are audited."""
     columns = shared.columns
     source = parts.names[i]
     total = None
@@ -329,7 +328,7 @@ def count_part(shared: Scoring, parts: Parts, i: int, advance: Advance) -> RowCo
         if len(table):
             y = number_column(table, columns.target, source=source, start=start)
             model, X = columns.subject.of(table, source, start)
-            # keyed by the place of the block: the worker and the order change no draw
+            # keyed by part and block, so draws depend on neither worker nor order
             random = block_generator(shared.seed, SCORES, i, block)
             with refusals(source, start, start + len(whole) - 1):
                 found = count_rows(model, X, y, table, shared.plan, i, random)
@@ -339,8 +338,8 @@ def count_part(shared: Scoring, parts: Parts, i: int, advance: Advance) -> RowCo
 
 
 def _total(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, list[int]]:
-    """Add up counts as they come, for there may be many; returns which parts there were as well."""
-    # counts take 0.2 MB for each group and part: a list of those of all parts might not fit
+    """Sum the counts as they arrive; return the sum and the part numbers."""
+    # counts take 0.2 MB per group and part: a list for all parts might not fit in memory
     done = []
     total = None
     for i, one in counts:
@@ -359,11 +358,11 @@ def _noted(
     *,
     is_clustered: bool,
 ) -> Audit:
-    """Note the parts that were left out, and that one row of each person was audited."""
+    """Add notes on skipped parts and on the selection of one row per person."""
     notes = [
         Note(NoteKind.PART_LEFT_OUT, (name,), reason=skipped[name]) for name in sorted(skipped)
     ]
-    # counts know of people only: how many rows these have, the survey knows
+    # counts contain people only; the number of rows is known from the survey
     rows = sum(survey.n_rows[i] for i in good)
     if found.n_samples < rows:
         notes.append(Note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
@@ -376,8 +375,8 @@ def _noted(
 def _sourced(
     found: Audit, survey: Survey, sample: Sample, good: Sequence[int], columns: AuditColumns
 ) -> Audit:
-    """Name examples by ids, or by rows in the parts used, and the outcomes by a hash of hashes."""
-    # as if the parts that were used were one table: rows of parts left out are not numbered
+    """Add ids or row numbers of the examples, and the hash of the outcomes."""
+    # rows are numbered as if the parts used were one table, without skipped parts
     ends = dict(zip(good, np.cumsum([survey.n_rows[i] for i in good]).tolist(), strict=True))
     first = {i: end - survey.n_rows[i] for i, end in ends.items()}
     at = found.examples["row"].to_numpy(dtype=np.intp)
@@ -390,7 +389,7 @@ def _sourced(
         "n_parts": len(good),
         "n_searched": len(sample),
     }
-    # a hash of all outcomes would have to see them in order; those of parts can be made anywhere
+    # a hash of the parts' hashes: one hash of all outcomes would need them in order
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
     examples = found.examples.assign(row=rows)

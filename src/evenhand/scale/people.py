@@ -1,4 +1,4 @@
-"""People of the rows of a table in parts: repeated ids, and one row of each person."""
+"""People in a table in parts: repeated ids, and selection of one row per person."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Hashes = NDArray[np.uint64]
 class People:
     """People by a hash of their labels.
 
-    32 bytes a row, and three times as much while they are sorted.
+    They take 32 bytes per row, and three times as much while they are sorted.
 
     Parameters
     ----------
     label : ndarray of uint64, shape (n,)
-        Hash of the label of each row; that two labels share one is left out of account (1e-5 at 20
-        million).
+        Hash of the label of each row. Collisions are ignored (probability 1e-5 at 20 million
+        labels).
     chance : ndarray of shape (n,)
-        Random number of each row: of one person the least is taken.
+        Random number of each row: the row with the smallest number is selected for each person.
     part, row : ndarray of int, shape (n,)
-        Where the row stands.
+        Part number of each row, and row number within the part.
     """
 
     label: Hashes
@@ -47,11 +47,11 @@ class People:
         start: int,
         chance: NDArray[np.float64] | None = None,
     ) -> People:
-        """Take the labels of some rows that follow each other.
+        """Hash the labels of consecutive rows.
 
-        Without chances the first row of a person is taken.
+        Without `chance` the first row of each person is selected.
         """
-        # 1 and "1" are one person (method: draws)
+        # 1 and "1" are the same person (method: draws)
         text = np.array([id_text(label) for label in labels], dtype=object)
         row = np.arange(start, start + text.size)
         chance = np.zeros(text.size) if chance is None else chance
@@ -61,24 +61,24 @@ class People:
 
     @staticmethod
     def joined(people: Sequence[People]) -> People:
-        """Return the people of all rows."""
+        """Concatenate people of different rows."""
         fields = ("label", "chance", "part", "row")
         return People(*(np.concatenate([getattr(one, name) for one in people]) for name in fields))
 
     def chosen(self) -> dict[int, Ints]:
-        """Return the rows of each part that are taken, one of each person, in increasing order."""
-        # place breaks ties, so the order in which parts were read changes nothing
+        """Return the selected rows of each part, one per person, in increasing order."""
+        # ties are broken by position, so the order of reading has no effect
         order = np.lexsort((self.row, self.part, self.chance, self.label))
         is_first = np.append(True, self.label[order][1:] != self.label[order][:-1])
         kept = order[is_first]
         kept = kept[np.lexsort((self.row[kept], self.part[kept]))]
-        # of all parts: one whose people are all taken elsewhere has no rows, but is listed
+        # parts without selected rows are listed, too
         parts = np.unique(self.part)
         rows = np.split(self.row[kept], np.searchsorted(self.part[kept], parts[1:]))
         return dict(zip(parts.tolist(), rows, strict=True))
 
     def repeated(self, parts: Parts, column: str) -> Repeated | None:
-        """Return the label that most rows share; None if all are distinct."""
+        """Return the label with the most rows; None if all labels are distinct."""
         order = np.lexsort((self.row, self.part, self.label))
         starts = np.flatnonzero(np.append(True, self.label[order][1:] != self.label[order][:-1]))
         counts = np.diff(starts, append=self.label.size)
@@ -94,11 +94,11 @@ class People:
         )
 
     def refuse_repeated(self, parts: Parts, column: str) -> None:
-        """Raise InputError if a label comes twice."""
+        """Raise InputError if a label is repeated."""
         order = np.lexsort((self.row, self.part, self.label))
         for at in np.flatnonzero(self.label[order][1:] == self.label[order][:-1]):
             first, again = (self._place(k) for k in order[at : at + 2])
-            # labels themselves are not kept: equal hashes are looked up, as they may be chance
+            # only hashes are stored: the labels of equal hashes are read again and compared
             label = _label_at(parts, column, *again)
             if id_text(_label_at(parts, column, *first)) == id_text(label):
                 there = f"{parts.names[first[0]]}, row" if first[0] != again[0] else "row"
@@ -112,18 +112,18 @@ class People:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Ids that come more than once.
+    """Summary of repeated ids.
 
     Parameters
     ----------
     label : str
-        One that most rows share.
+        An id with the most rows.
     n_rows : int
-        How many rows share it.
+        Number of its rows.
     n_labels : int
-        How many ids are shared.
+        Number of repeated ids.
     where : str
-        The first two rows that share it.
+        The first two rows of `label`.
     """
 
     label: str
@@ -134,22 +134,22 @@ class Repeated:
 
 @dataclass(frozen=True)
 class RowSet:
-    """Some rows of each part, a bit for each row of the table."""
+    """Some rows of each part, stored as one bit per row of the table."""
 
     bits: dict[int, NDArray[np.uint8]]
 
     @classmethod
     def of(cls, rows: Mapping[int, Ints], n_rows: Mapping[int, int]) -> RowSet:
-        """Keep these rows of each part."""
-        # bits, as all workers are sent the rows of all parts: an index would take 64 times as much
+        """Store these rows of each part."""
+        # bits, because all workers receive the rows of all parts; indices take 64 times the space
         bits = {i: np.zeros(n, dtype=np.bool_) for i, n in n_rows.items()}
         for i, mask in bits.items():
             mask[rows[i]] = True
         return cls({i: np.packbits(mask) for i, mask in bits.items()})
 
     def within(self, part: int, start: int, count: int) -> Ints:
-        """Return those of some rows that follow each other, counted from the first of these."""
-        # only the bytes that hold them: a part may have very many blocks
+        """Return the stored rows among `count` rows from `start`, relative to `start`."""
+        # unpacks only the bytes needed, because a part may have very many blocks
         byte, skip = divmod(start, 8)
         bits = np.unpackbits(self.bits[part][byte : -(-(start + count) // 8)])
         return np.flatnonzero(bits[skip : skip + count])
@@ -171,4 +171,4 @@ def _label_at(parts: Parts, column: str, part: int, row: int) -> str | int:
                 source=parts.names[part],
                 start=row,
             )[0]
-    raise InputError(f"{parts.names[part]} has changed since it was read")
+    raise InputError(f"{parts.names[part]} has changed since it was first read; start again")

@@ -1,4 +1,4 @@
-"""Rows chosen at random from a table in parts."""
+"""Random samples of rows of a table in parts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Sample:
     Parameters
     ----------
     part, row : ndarray of int, shape (k,)
-        Where each stands.
+        Part number of each row, and row number within the part.
     table : DataFrame of k rows
-        What it holds.
+        The rows.
     """
 
     part: Ints
@@ -35,10 +35,10 @@ class Sample:
 
     @classmethod
     def joined(cls, taken: Mapping[int, pd.DataFrame], rows: Mapping[int, Ints]) -> Sample:
-        """Put what was taken from each part side by side."""
+        """Concatenate the rows taken from each part."""
         numbers = sorted(taken)
-        # a column that is all missing in a part is of no type, and would make objects of dates
-        # elsewhere
+        # a column without values in a part has no type, and would turn dates of other parts into
+        # objects
         typed = [taken[i].dropna(axis="columns", how="all") for i in numbers]
         table = pd.concat(typed, ignore_index=True).reindex(columns=taken[numbers[0]].columns)
         part = np.repeat(np.array(numbers, dtype=np.intp), [len(taken[i]) for i in numbers])
@@ -48,7 +48,7 @@ class Sample:
         return len(self.table)
 
     def of_parts(self, numbers: Collection[int]) -> Sample:
-        """Return the rows that are of these parts."""
+        """Return the rows of these parts."""
         kept = np.isin(self.part, list(numbers))
         return Sample(self.part[kept], self.row[kept], self.table[kept].reset_index(drop=True))
 
@@ -56,7 +56,7 @@ class Sample:
 def take_part(
     shared: tuple[AuditColumns, Mapping[int, Ints]], parts: Parts, i: int, advance: Advance
 ) -> pd.DataFrame:
-    """Take the chosen rows of one part, and refuse those that the forecaster refuses."""
+    """Return the chosen rows of one part; raise InputError if the forecaster refuses them."""
     columns, rows = shared[0], shared[1][i]
     source = parts.names[i]
     taken = []
@@ -67,7 +67,7 @@ def take_part(
     table = pd.concat(taken, ignore_index=True)
     forecaster, X = columns.subject.of(table, source)
     if X is not None:
-        # here the part of a refused row is known; one draw costs little beside the 64 of the audit
+        # a trial forecast, while the part of a refused row is known; the audit takes 64 draws
         with refusals(source, int(rows[0]), int(rows[-1])):
             forecaster.forecast(X, 0.5)
     return table

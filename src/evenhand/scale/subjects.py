@@ -1,4 +1,4 @@
-"""What is scored in parts: a forecaster, or forecasts of another model that stand in columns."""
+"""Sources of forecasts for tables in parts: a forecaster, or columns of another model."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import forecast_columns, forecast_from_columns
 
 SOURCES = ("r", "context", "key")
-"""Columns of forecasts that evenhand wrote which tell how a draw was made."""
+"""Columns, in forecasts written by evenhand, from which a draw can be reproduced."""
 
 SERVED = (*SOURCES, "served_mean", "served_std")
-"""Columns that depend on the draw: in groups by these, no randomized forecast is calibrated."""
+"""Columns that depend on the draw. No randomized forecast is calibrated in groups defined by
+them."""
 
 
 class Subject(Protocol):
-    """Maker of forecasts of the rows of a table; `source` is its file name for messages."""
+    """Source of forecasts for rows of a table; `source` is the file name in messages."""
 
     @property
     def schema(self) -> Schema:
-        """The columns that rows must be read by; none where nothing is known of them."""
+        """Types of the columns; empty if unknown."""
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
-        """Return the columns that it needs, or raise InputError if one is not there."""
+        """Return the required columns; raise InputError if one is missing."""
 
     def of(
         self, table: pd.DataFrame, source: str, start: int = 0
     ) -> tuple[Any, pd.DataFrame | None]:
-        """Return a forecaster with its rows, or forecasts without.
+        """Return a forecaster and its input rows, or forecasts and None.
 
         `start` is the number of the first row.
         """
@@ -48,12 +49,12 @@ class ModelSubject:
 
     @property
     def schema(self) -> Schema:
-        """The columns of its training table."""
+        """Schema of the training table."""
         schema = getattr(self.forecaster, "schema_", None)
         return schema if isinstance(schema, Schema) else Schema()
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
-        """Return the columns that it was trained on."""
+        """Return the columns that the forecaster was trained on."""
         names = [str(name) for name in getattr(self.forecaster, "feature_names_in_", [])]
         if not names:
             raise InputError(
@@ -62,22 +63,23 @@ class ModelSubject:
         missing = sorted(set(names).difference(present), key=names.index)
         if missing:
             listed = ", ".join(map(repr, missing))
-            # a model of thousands of columns must not fill the terminal
-            raise InputError(f"{source}: no column {listed}, which the model was trained on"[:400])
+            # thousands of missing columns must not fill the terminal
+            raise InputError(
+                f"{source}: columns that the model was trained on are missing: {listed}"[:400]
+            )
         return names
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Any, pd.DataFrame]:
-        """Return the forecaster and its columns."""
+        """Return the forecaster and its input columns."""
         return self.forecaster, table[self.columns(table.columns, source)]
 
 
 @dataclass(frozen=True)
 class ColumnSubject:
-    """Forecasts of another model.
+    """Forecasts of another model, given as columns of the table.
 
-    Columns with means and standard deviations, with quantiles or with samples.
-
-    Quantiles that fall with their level are refused, or sorted in each row with `sort_quantiles`.
+    The columns contain means and standard deviations, quantiles, or samples. Rows whose quantiles
+    cross are refused, or sorted if `sort_quantiles` is true.
     """
 
     mean: str | None = None
@@ -88,17 +90,17 @@ class ColumnSubject:
 
     @property
     def named(self) -> dict[str, str]:
-        """The columns that are named, by their kind."""
+        """The given columns by kind."""
         kinds = ("mean", "std", "quantiles", "samples")
         return {kind: getattr(self, kind) for kind in kinds if getattr(self, kind) is not None}
 
     @property
     def schema(self) -> Schema:
-        """Nothing is known of the rows."""
+        """Empty: the types of the columns are unknown."""
         return Schema()
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
-        """Return the columns that hold them."""
+        """Return the columns that contain the forecasts."""
         return forecast_columns(present, **self.named, source=source)
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
@@ -109,54 +111,54 @@ class ColumnSubject:
 
 
 def as_subject(model: Any) -> Subject:
-    """Return what makes forecasts: the columns that are named, or a fitted forecaster."""
+    """Return a model as a `Subject`."""
     return model if isinstance(model, ColumnSubject | ModelSubject) else ModelSubject(model)
 
 
 def searched_columns(
     subject: Subject, present: Sequence[str], target: str, apart: Collection[str], source: str
 ) -> list[str]:
-    """Return the columns that groups are searched in by default.
+    """Return the columns in which groups are searched by default.
 
-    Those that have another part in the audit are left out. They are those of a forecaster, and
-    beside forecasts of another model all others; beside
-    forecasts that evenhand wrote without the draw and what depends on it. Raises InputError if the
-    target is one of its own forecasts.
+    For a forecaster these are its features; for columns of another model's forecasts all other
+    columns, without those that depend on the draw in forecasts written by evenhand. Columns in
+    `apart`, which have another role, are left out. Raises InputError if the target is one of the
+    forecasts.
     """
     used = subject.columns(present, source)
-    # a model's table may hold more, which nobody has checked for what is known after the outcome
+    # other columns of a model's table may contain information from after the outcome
     if isinstance(subject, ModelSubject):
         return [name for name in used if name not in apart]
     if target in used:
         raise InputError(
-            f"{source}: column {target!r} is the target and cannot be its own forecast"
+            f"{source}: column {target!r} is the target and cannot be its own forecast; name"
+            " another column"
         )
-    # given the draw no randomized forecast is calibrated (method: proof)
+    # no randomized forecast is calibrated given its draw (method: proof)
     left_out = {*used, *apart, *(SERVED if has_sources(present) else ())}
     return [name for name in present if name not in left_out]
 
 
 def has_sources(present: Iterable[str]) -> bool:
-    """Return whether a table has the columns that come with forecasts that evenhand wrote."""
+    """Return whether a table has the columns of forecasts written by evenhand."""
     return set(SOURCES) <= set(present)
 
 
 @contextmanager
 def refusals(source: str, first: int, last: int) -> Iterator[None]:
-    """Name the part, and what rows it may be, where a forecaster refuses them.
+    """Add the part and the range of rows to the message if a forecaster refuses them.
 
-    Rows are counted from 0.
-
-    Values that training never had are counted over all parts, not warned of in each.
+    Rows are counted from 0. Warnings of unseen values are silenced, because they are counted over
+    all parts.
     """
     try:
         with unreported():
             yield
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
-    except (TypeError, ValueError) as error:  # so models of other libraries say it
+    except (TypeError, ValueError) as error:  # errors of models of other libraries
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{source}: among rows {first + 1} to {last + 1} are some that the model refuses"
-            f" ({why}); correct them"
+            f"{source}: the model refuses some of rows {first + 1} to {last + 1} ({why}); correct"
+            " them"
         ) from error

@@ -1,4 +1,4 @@
-"""Surveys of tables in parts: rows, outcomes, values that name groups, and people."""
+"""Surveys of tables in parts: rows, outcomes, values of group columns, and people."""
 
 from __future__ import annotations
 
@@ -25,15 +25,12 @@ Ints = NDArray[np.intp]
 SURVEY = 0
 CHOICE = 1
 SCORES = 2
-"""Purposes of random numbers."""
+"""Keys of the random streams by purpose."""
 
 
 def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random.Generator:
-    """Return the random numbers of one block of one part.
-
-    They depend on neither order nor worker.
-    """
-    # keys, not one generator after another: a block has its numbers whoever reads what before it
+    """Return the random generator of one block, which depends on neither order nor worker."""
+    # a keyed stream per block, instead of one stream that blocks consume in some order
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, part, block)))
 
 
@@ -46,15 +43,15 @@ class Survey:
     n_rows : dict of int to int
         Rows of each part.
     span : tuple of float
-        The least and the greatest outcome.
+        The smallest and the largest outcome.
     seen : dict of str to Seen
-        What the columns of groups hold.
+        Values of the group columns.
     digests : dict of int to bytes
         Hash of the outcomes of each part.
     people : People or None
-        Who has which row.
+        People by row, if ids are needed.
     unseen : UnseenValues
-        Values that the forecaster's training never had.
+        Values that are absent from the forecaster's training table.
     """
 
     n_rows: dict[int, int]
@@ -84,17 +81,16 @@ class Survey:
         )
 
     def chosen(self, kept: Mapping[int, Ints] | None, size: int, seed: int) -> dict[int, Ints]:
-        """Choose rows of each part at random, all alike likely.
+        """Choose a simple random sample of `size` rows; return its rows of each part.
 
-        All of them if they are no more than `size`.
-
-        `kept` are the rows of each part that are to be chosen from, if not all are.
+        All rows are chosen if there are at most `size`. `kept` restricts the choice to some rows of
+        each part.
         """
         numbers = sorted(self.n_rows)
         sizes = [self.n_rows[i] if kept is None else kept[i].size for i in numbers]
         ends = np.cumsum(sizes)
         total = sum(sizes)
-        # places among all rows, so that each set of rows is as likely as any other of its size
+        # positions among all rows, so that all sets of rows of this size are equally likely
         random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(CHOICE,)))
         picked = (
             np.arange(total)
@@ -112,14 +108,14 @@ class Survey:
 def survey_part(
     shared: tuple[AuditColumns, int], parts: Parts, i: int, advance: Advance
 ) -> Survey | None:
-    """Survey one part and refuse what an audit cannot use; None of a part without rows."""
+    """Survey one part, checking its values for the audit; return None for a part without rows."""
     columns, seed = shared
     source = parts.names[i]
     found = list[Survey]()
     hashed = hashlib.sha256()
     for block, (start, table) in enumerate(parts.blocks(i, columns.with_person)):
         y = number_column(table, columns.target, source=source, start=start)
-        # little-endian whatever the machine, so that the hash of a table is one everywhere
+        # little-endian, so that the hash does not depend on the machine
         hashed.update(np.ascontiguousarray(y, dtype="<f8").data)
         # reading forecasts from columns checks them, so a bad part is found in the first pass
         columns.subject.of(table, source, start)
@@ -131,7 +127,7 @@ def survey_part(
             people = People.of(labels, i, start, chance)
         with about(source):
             for name in table.columns:
-                # lists and structs are refused here, where the part is known; a few rows show them
+                # refuses lists and structs here, where the part is known; a few rows suffice
                 coded(table[name].head(100), f"column {name!r}")
             seen = {
                 name: _seen(table[name], last.seen[name] if last else None)
@@ -140,14 +136,14 @@ def survey_part(
         unseen = UnseenValues.of(columns.subject.schema, table)
         span = float(y.min()), float(y.max())
         found.append(Survey({i: y.size}, span, seen, {}, people, unseen))
-        if columns.person is None:  # people are joined at the end: each time would copy them all
+        if columns.person is None:  # people are joined once at the end, to avoid copies
             found = [Survey.joined(found)]
         advance(len(table))
     return replace(Survey.joined(found), digests={i: hashed.digest()}) if found else None
 
 
 def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
-    """Look at a column, unless earlier blocks have shown that it has too many values."""
+    """Collect the values of a column, unless earlier blocks contain too many distinct values."""
     if before is None or before.labels is not None:
         return Seen.of(values)
     return before if before.has_missing else replace(before, has_missing=bool(values.isna().any()))
