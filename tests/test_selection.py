@@ -482,6 +482,17 @@ def test_tested_models_are_false_in_at_most_one_data_set_of_twenty() -> None:
     assert broken <= most_failures(n_sets)
 
 
+def test_the_choice_is_certified_at_the_confidence_asked_for() -> None:
+    X, y = data(600)
+    surer, bolder = (
+        randomize(Truth(), X, y, max_group_error=0.35, confidence=confidence, random_state=3)
+        for confidence in (0.95, 0.7)
+    )
+    assert (surer.certificate.confidence, bolder.certificate.confidence) == (0.95, 0.7)
+    # less to prove takes less randomization
+    assert bolder.alpha > surer.alpha
+
+
 def test_a_seed_repeats_the_choice() -> None:
     X, y = data(600)
     one, two = (randomize(Truth(), X, y, max_group_error=0.35, random_state=3) for _ in range(2))

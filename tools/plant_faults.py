@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -275,15 +276,15 @@ FAULTS = (
     Fault(
         "a learned group judged by rows that it was learned from",
         "search/learned_group.py",
-        "score = best_score(self._fits[start], pit[:start], mass, self._random, before)",
-        "score = best_score(self._fits[start], pit, mass, self._random, before)",
+        "learn_fits(features[:start], pit[:start], self._random)",
+        "learn_fits(features, pit, self._random)",
         ("test_learned.py",),
     ),
     Fault(
         "a bound printed rounded down",
         "_format.py",
-        """_rounded(share, decimals, unit, 'up'):.{decimals}f""",
-        """_rounded(share, decimals, unit, 'nearest'):.{decimals}f""",
+        'return show(value, "up")',
+        'return show(value, "nearest")',
         ("test_format.py",),
     ),
     Fault(
@@ -310,40 +311,32 @@ FAULTS = (
 )
 
 
-def plant(fault: Fault, place: Path) -> None:
-    """Copy the package and its tests to a place, with the fault in them."""
-    for name in ("src", "tests", "docs", "benchmarks"):
+def copy(place: Path) -> None:
+    """Copy the package and its tests to a place."""
+    for name in ("src", "tests", "docs", "benchmarks", "tools"):
         shutil.copytree(
             ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "_build")
         )
     for name in ("pyproject.toml", "README.md", "Makefile"):
         shutil.copy(ROOT / name, place)
+
+
+def plant(fault: Fault, place: Path) -> None:
+    """Put a fault into the copy at a place."""
     path = place / "src" / "evenhand" / fault.file
     text = path.read_text(encoding="utf-8")
     if text.count(fault.old) != 1:
-        raise SystemExit(
-            f"{fault.name}: {fault.file} has {text.count(fault.old)} times {fault.old!r}"
-        )
+        raise SystemExit(f"{fault.file} must contain this once, to plant a fault: {fault.old!r}")
     path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
 
 
-def detected_by(fault: Fault, place: Path) -> str:
+def first_failure(tests: Iterable[str], place: Path) -> str:
     """Return the name of the first test that fails, or an empty text."""
     environment = os.environ | {"PYTHONPATH": str(place / "src"), "OMP_NUM_THREADS": "1"}
     environment.pop("EVENHAND_STATISTICS", None)
-    tests = [f"tests/{name}" for name in fault.tests]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider"]
     run = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "--no-header",
-            "-p",
-            "no:cacheprovider",
-            *tests,
-        ],
+        pytest + [f"tests/{name}" for name in tests],
         check=False,
         capture_output=True,
         text=True,
@@ -352,8 +345,19 @@ def detected_by(fault: Fault, place: Path) -> str:
     )
     failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if run.returncode not in (0, 1) or (run.returncode and not failed):
-        raise SystemExit(f"{fault.name}: the tests did not run\n{run.stdout}{run.stderr}")
+        raise SystemExit(f"the tests did not run\n{run.stdout}{run.stderr}")
     return failed[0].partition(" - ")[0].removeprefix("FAILED tests/") if failed else ""
+
+
+def check_without_faults(faults: Iterable[Fault]) -> None:
+    """Check that the tests pass as long as no fault is planted."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy(Path(folder))
+        test = first_failure(
+            sorted({name for fault in faults for name in fault.tests}), Path(folder)
+        )
+    if test:
+        raise SystemExit(f"{test} fails without any fault; repair it first")
 
 
 def main() -> int:
@@ -370,12 +374,14 @@ def main() -> int:
     if asked.list:
         print(*(fault.name for fault in chosen), sep="\n")
         return 0
+    check_without_faults(chosen)
     missed = 0
     for fault in chosen:
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
+            copy(Path(folder))
             plant(fault, Path(folder))
-            test = detected_by(fault, Path(folder))
+            test = first_failure(fault.tests, Path(folder))
         missed += not test
         took = f"{time.monotonic() - start:.0f} s"
         print(f"{'detected' if test else 'MISSED  '}  {fault.name}  [{test or took}]", flush=True)
