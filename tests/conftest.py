@@ -18,7 +18,7 @@ import pytest
 from command_outcome import Command, Outcome
 from evenhand.cli import main
 from forked_command import Forks
-from shared_work import made_once
+from shared_work import made_once, save_blank
 
 
 def pytest_report_header() -> list[str]:
@@ -82,6 +82,12 @@ def forks() -> Iterator[Forks]:
     program = Forks()
     yield program
     program.close()
+
+
+@pytest.fixture
+def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw nothing, where figures of the same study were looked at by another test."""
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", save_blank)
 
 
 @pytest.fixture

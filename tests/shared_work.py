@@ -6,6 +6,7 @@ import fcntl
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def made_once(place: Path, make: Callable[[Path], str]) -> tuple[Path, str]:
@@ -18,3 +19,12 @@ def made_once(place: Path, make: Callable[[Path], str]) -> tuple[Path, str]:
             place.mkdir()
             text.write_text(make(place), encoding="utf-8")
     return place, text.read_text(encoding="utf-8")
+
+
+def save_blank(figure: Any, target: Any, **options: Any) -> None:
+    """Stand in for `Figure.savefig`, which takes half of the time of a study."""
+    blank = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>'
+    if hasattr(target, "write"):
+        target.write(blank)
+    else:
+        Path(target).write_bytes(blank)

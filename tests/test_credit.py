@@ -302,6 +302,7 @@ def test_links_on_real_people_stay_under_the_best_cut(finished: tuple[Path, str]
     assert (linked["utility_informed"] <= linked["utility_best_cut"] + 1e-12).all()
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_a_stopped_run_goes_on_where_it_was(
     finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

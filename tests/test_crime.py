@@ -68,6 +68,7 @@ def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, st
     assert "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_a_stopped_run_goes_on_where_it_was(
     finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
