@@ -1028,10 +1028,10 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         ("given.csv", "'income'", "row 6", "inf"),
     ),
     "fit, date as target": (lambda d: d.fit(target="since"), ("people.csv", "'since'", "dates")),
-    "fit, zero rows": (lambda d: d.fit(HEADER), ("given.csv", "at least one row")),
+    "fit, zero rows": (lambda d: d.fit(HEADER), ("given.csv", "no rows", "at least one")),
     "fit, empty file": (lambda d: d.fit(""), ("given.csv", "empty")),
     "fit, one row": (lambda d: d.fit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
-    "fit, a column twice": (lambda d: d.fit(SPLIT), ("given.csv", "'age'", "once")),
+    "fit, a column twice": (lambda d: d.fit(SPLIT), ("given.csv", "'age'", "2 times")),
     "fit, few values": (
         lambda d: d.fit(DISCRETE),
         ("given.csv", "'loss'", "7 distinct values", "20"),
@@ -1069,7 +1069,7 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.predict(None, "--id", "person"),
         ("people.csv", "'person'"),
     ),
-    "predict, zero rows": (lambda d: d.predict(HEADER), ("given.csv", "at least one row")),
+    "predict, zero rows": (lambda d: d.predict(HEADER), ("given.csv", "no rows", "at least one")),
     "predict, fewer features": (
         lambda d: d.predict(TABLE.drop(columns=["job", "income"])),
         ("given.csv", "'income', 'job'"),
@@ -1096,7 +1096,7 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     ),
     "predict, missing id": (
         lambda d: d.predict(changed("id", None, 5)),
-        ("given.csv", "'id'", "row 5", "missing"),
+        ("given.csv", "'id'", "row 5", "no id"),
     ),
     "predict, blank id": (
         lambda d: d.predict(changed("id", "  ", 5)),
@@ -1179,7 +1179,7 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     ),
     "audit, newer model": (
         lambda d: d.audit(model=d.model(newer)),
-        ("format 9", "newer than 1", "evenhand 7.7"),
+        ("format 9", "up to 1", "evenhand 7.7"),
     ),
     "audit, damaged model": (
         lambda d: d.audit(model=d.model(flipped)),
