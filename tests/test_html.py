@@ -229,73 +229,70 @@ def test_rows_that_go_by_several_names_are_told_of_once():
     )
     named = scanned("sex=f", 740, 0.092, "outcomes lower than forecast", -0.31, 0.00004)
     audit["scan"][1:1] = [again, named]
-    verdict = text_of(audit_html(audit)).partition("Off by 0 points")[0]
+    verdict = text_of(audit_html(audit)).partition("Errors are differences")[0]
     assert "Group age > 45 and sex = f (420 rows)" in verdict
     assert "sex = f and age > 45" not in verdict
     assert verdict.count("sex=f (740 rows)") == 1
-    assert "In all 1 of 3 named groups and 7 of 33 scanned groups are surely off" in verdict
+    assert "1 of 3 named groups and 7 of 33 scanned groups are significantly off" in verdict
 
 
 def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages):
     text = text_of(pages["deterministic"])
-    assert (
-        "What this audit says Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of"
-        " y. Some groups are surely off. For one, sex=f: outcomes are lower than forecast, by 0.31"
-        " units of y on average; stated chances are off by an estimated 9.2 percentage points,"
-        " surely by at least 4.3." in text
+    assert re.search(
+        r"Main findings Forecasts are too high .* 0\.13 units of y \(.* 0\.03 to 0\.23\)\. Some"
+        r" groups are significantly off\. In group sex=f, outcomes are lower than forecast, by"
+        r" 0\.31 units of y .* estimated 9\.2 percentage points, by at least 4\.3 with 95% confidence\.",
+        text,
     )
-    assert (
-        "Named group sex=f (740 rows): outcomes lower than forecast, by 0.31 units of y on average;"
-        " off by an estimated 9.2 points, surely by at least 4.3." in text
+    assert re.search(
+        r"Named group sex=f \(740 rows\): outcomes are lower .* 0\.31 units of y .* 9\.2 points, by"
+        r" at least 4\.3 with 95% confidence\.",
+        text,
     )
-    assert (
-        "Group age > 45 and sex = f (420 rows): outcomes lower than forecast, by 0.81 units of y on"
-        " average; off by an estimated 23.1 points, surely off (adjusted p < 0.0001)." in text
+    assert re.search(
+        r"Group age > 45 and sex = f \(420 rows\): outcomes are lower .* 0\.81 units of y .* 23\.1"
+        r" points \(adjusted p < 0\.0001\)\.",
+        text,
     )
-    assert (
-        "In all 1 of 3 named groups and 5 of 31 scanned groups are surely off" in text
-    )  # the surest, and p = 0.01, 0.02, 0.03, 0.04
-    assert (
-        "In a group of 20% of people, nearly those with age > 44 and sex = f (180 rows), "
-        "outcomes are lower than forecast" in text
+    # the smallest p-value, and p = 0.01, 0.02, 0.03, 0.04
+    assert "1 of 3 named groups and 5 of 31 scanned groups are significantly off" in text
+    assert re.search(
+        r"In a group of 20% of people, approximately age > 44 and sex = f \(180 rows\), outcomes"
+        r" are lower .* 21\.4 points, by at least 15\.2 with 95% confidence\.",
+        text,
     )
-    assert "off by an estimated 21.4 points, surely by at least 15.2." in text
-    assert (
-        "with one forecast per person no data can prove calibration for groups of up to half of the"
-        " people" in text
-    )
+    assert "no data can prove calibration for groups of up to half of the people" in text
     assert "For every group of at least" not in text
 
 
 def test_groups_lead_for_a_deterministic_model_and_the_oracle_is_an_appendix(pages):
     assert headings(pages["deterministic"]) == [
         "Named groups",
-        "Groups by features",
+        "Scanned groups",
         "Worst groups learned from features",
         "Scores",
-        "What is proven",
-        "What the proof rests on",
+        "Guarantees",
+        "Assumptions and limits",
         "Notes",
-        "Appendix: worst groups picked in hindsight",
+        "Appendix: oracle worst groups",
     ]
-    assert "even the true distribution scores about (1 - share) / 2 here" in text_of(
+    assert "even the true distribution has an error of about (1 - share) / 2 here" in text_of(
         pages["deterministic"]
     )
 
 
 def test_proof_leads_for_a_randomized_model(pages):
     text = text_of(pages["randomized"])
-    # 31.38 and 94.45 are rounded up; each bound holds by itself, so none is said of both at once
-    assert (
-        "What this audit says For every group of at least 20% of people, an interval stated as 80%"
-        " holds at least 51.4% of the time, and stated chances are off by at most 31.4 percentage"
-        " points averaged over all levels; each with 95% confidence. Forecasts are too high on"
-        " average, by 0.13 (0.03 to 0.23) in units of y." in text
+    # 31.38 and 94.45 are rounded up; the confidence is that of each bound, not of both together
+    assert re.search(
+        r"Main findings For every group of at least 20% of people, .* at most 31\.4 percentage"
+        r" points .* at least 51\.4% of outcomes; each bound .* 95% confidence\. Forecasts are too",
+        text,
     )
-    assert "The same 80% interval holds at most 94.5% of the time" in text
+    assert "covers at most 94.5% of outcomes" in text
     assert headings(pages["randomized"])[:3] == [
-        "What is proven",
-        "Worst groups picked in hindsight",
+        "Guarantees",
+        "Oracle worst groups",
         "Named groups",
     ]
     assert "even the true distribution" not in text
@@ -309,10 +306,10 @@ def test_bounds_that_say_nothing_are_not_sold_as_a_proof(bound):
     page = audit_html(audit)
     assert (
         told(page)
-        .partition("What this audit says ")[2]
+        .partition("Main findings ")[2]
         .startswith(
-            "Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of y. These rows"
-            " prove nothing useful for every group of at least 20% of people."
+            "Forecasts are too high on average, by 0.13 units of y (95% confidence interval 0.03 to"
+            " 0.23). These rows give no useful guarantee for every group of at least 20% of people."
         )
     )
     assert "at most 50" not in told(page)
@@ -326,16 +323,16 @@ def test_one_draw_per_row_proves_nothing_for_every_group():
 
 def test_scan_shows_the_surest_and_says_how_many_there_were(pages):
     text = text_of(pages["deterministic"])
-    assert "31 groups looked at" in text
-    assert "5 of them have an adjusted p-value below 0.05" in text
+    assert "31 groups were tested" in text
+    assert "5 of them have a p-value below 0.05" in text
     assert "x29 > 0.5" in text
     audit = deterministic()
     audit["scan"] = [
         scanned(f"x{i} > 0", 90, 0.1, "mixed", 0.1, min(0.001 * (i + 1), 1.0)) for i in range(101)
     ]
     text = text_of(audit_html(audit))
-    assert "101 groups looked at" in text
-    assert "Shown are the 100 surest." in text
+    assert "101 groups were tested" in text
+    assert "The 100 groups with the smallest p-values are shown." in text
     assert "x99 > 0" in text
     assert "x100 > 0" not in text
 
@@ -352,10 +349,10 @@ def test_where_nothing_is_off_that_is_said_without_claiming_perfection():
     ]
     text = text_of(audit_html(audit))
     assert (
-        "No group is surely off: 1 named group, 1 learned group looked at, none surely off; no"
-        " scan: the notes say why. That does not prove" in text
+        "No group is significantly off: 1 named group and 1 learned group were examined. No groups"
+        " were scanned; see the notes. This does not prove" in text
     )
-    assert "not surely off" in text
+    assert "not significantly off" in text
 
 
 def test_named_groups_that_fail_only_their_own_band_are_not_sure_beside_joint_bounds():
@@ -368,15 +365,15 @@ def test_named_groups_that_fail_only_their_own_band_are_not_sure_beside_joint_bo
 def test_forecasts_that_are_off_for_everybody_are_called_so():
     audit = deterministic() | {"scan": [], "learned": []}
     audit["groups"] = audit["groups"][:1]
-    assert "Forecasts are too high on average, by 0.13 (0.03 to 0.23) in units of y." in told(
-        audit_html(audit)
+    assert re.search(
+        r"Forecasts are too high on average, by 0\.13 units of y \(.* 0\.03 to 0\.23\)\.",
+        told(audit_html(audit)),
     )
 
 
 def test_too_small_groups_are_marked(pages):
     text = text_of(pages["deterministic"])
-    assert "too few rows to tell" in text
-    assert "region=north - too few rows to tell 0.100" in text
+    assert "region=north - too few rows 0.100" in text
     assert not [tip for tip in tips(pages["deterministic"]) if "region=north" in tip]
 
 
@@ -400,7 +397,7 @@ def test_certificate_is_shown_with_its_limits(pages):
         "every group of at least",
         "31.4",
         "51.4%",
-        "what these rows can answer",
+        "questions that these rows answer",
         "is it calibrated on average? yes",
     ):
         assert part.lower() in text.lower()
@@ -447,7 +444,7 @@ def test_very_many_groups_and_long_names_stay_in_bounds():
     ]
     page = audit_html(audit)
     assert len(page.encode()) < 1_500_000
-    assert "Shown are the 400 of 3,003 groups, those off by most for sure first." in text_of(page)
+    assert "The 400 of 3,003 groups with the largest lower bounds are shown." in text_of(page)
     # cut in the middle, so that names that differ at their ends stay apart
     assert (
         len({cell for cell in Page(page).cells if cell.startswith("long ")}) == 399
@@ -482,21 +479,21 @@ def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(pages):
         "What was audited Model risk model (BoostedDistributionRegressor) Data table.csv Rows 1,500"
         in told_of
     )
-    assert "Groups 3 named, 31 by features, 3 learned" in told_of
+    assert "Groups 3 named, 31 scanned, 3 learned" in told_of
     assert (
-        "What this does not cover Groups that nobody looked at: nothing is proven for them here."
+        "What is not covered Groups that were not examined: there is no guarantee for them."
         in told_of
     )
     assert "A shift in time or population after these rows." in told_of
-    assert "Groups that nobody looked at" not in told(pages["full_randomized"])
-    assert "People, places and times that these rows do not stand for." in told(pages["no_groups"])
+    assert "Groups that were not examined" not in told(pages["full_randomized"])
+    assert "People, places and times that these rows do not represent." in told(pages["no_groups"])
 
 
 def test_scale_shows_everybody_the_farthest_group_and_the_proof(pages):
     assert tips(pages["full_randomized"])[:3] == [
-        "everybody: 4.1 points.",
-        "sex=f: estimated 9.2 points, surely by at least 4.3.",
-        "every group of 20% of people, proven: at most 31.4 points.",
+        "overall: 4.1 points.",
+        "sex=f: an estimated 9.2 points, by at least 4.3 with 95% confidence.",
+        "every group of 20% of people: at most 31.4 points, certified.",
     ]
 
 
@@ -510,7 +507,7 @@ def test_bars_outside_the_band_are_told_apart():
     }
     page = audit_html(audit)
     assert (
-        "Stated chance 0% to 5%: 9.0% of outcomes; if calibrated 3.0% to 7.0%. Outside the band."
+        "PIT 0% to 5%: 9.0% of outcomes; under calibration 3.0% to 7.0%. Outside the band."
         in tips(page)
     )
     assert "1 bar lies outside the band." in text_of(page)
@@ -521,22 +518,20 @@ def test_calibration_curve_says_what_comes_true():
     audit = full_randomized()
     audit["calibration"] = [{"level": 0.8, "observed": 0.7, "low": 0.65, "high": 0.75}]
     page = audit_html(audit)
-    assert "Stated 80%: 70.0% of outcomes lie at or below (95% band 65.0% to 75.0%)." in tips(page)
-    assert "At 1 level of 1 the band does not hold the stated chance." in text_of(page)
+    (tip,) = [tip for tip in tips(page) if tip.startswith("Predicted 80%: 70.0% of outcomes")]
+    assert "65.0% to 75.0%" in tip
+    assert "At 1 of 1 level, the band does not contain the predicted" in text_of(page)
 
 
 def test_worst_groups_are_drawn_beside_chance_learners_and_proof(pages):
     said = " ".join(tips(pages["full_randomized"]))
     # 0.22 * 0.8 + 0.02 and 0.43 - 0.038 * 2, as the example has them
-    assert (
-        "Worst 20% picked in hindsight: off by 19.6 points; calibrated forecasts show 17.0 to 19.0."
-        in said
-    )
+    assert "Oracle worst 20%: off by 19.6 points; under calibration 17.0 to 19.0." in said
     assert "Certified: every group of at least 20% of people is off by at most 35.4 points." in said
-    assert "Group of 20% learned from features: off by 21.4 points, surely by 15.2 or more." in said
+    assert "Group of 20% learned from features: off by 21.4 points, by at least 15.2 with" in said
     assert "Certified" not in " ".join(tips(pages["full_deterministic"]))
     for name in ("full_deterministic", "full_randomized"):
-        assert 'aria-label="Worst groups picked in hindsight"' in pages[name]  # the same as numbers
+        assert 'aria-label="Oracle worst groups"' in pages[name]  # the same as numbers
 
 
 def test_price_shows_the_point_that_was_chosen_if_there_is_one(pages):
@@ -548,7 +543,7 @@ def test_price_shows_the_point_that_was_chosen_if_there_is_one(pages):
     )
     assert "Chosen here: alpha 0.2." in text_of(pages["full_randomized"])
     assert "Chosen" not in text_of(pages["full_deterministic"])
-    assert "This model has no link of its own to choose by." in text_of(pages["full_deterministic"])
+    assert "This model has no link." in text_of(pages["full_deterministic"])
 
 
 def test_people_are_counted_from_one_and_the_draw_is_explained(pages):
@@ -591,24 +586,24 @@ def test_provenance_is_shown(pages):
 
 def test_older_audits_are_shown_without_what_they_lack(pages):
     assert not {
-        "Calibration over everybody",
+        "Overall calibration",
         "Example people",
-        "What proof costs",
-        "Where this comes from",
+        "Price of a guarantee",
+        "Provenance",
     } & set(headings(pages["deterministic"]))
     assert headings(pages["full_randomized"]) == [
-        "What is proven",
-        "Calibration over everybody",
-        "Worst groups picked in hindsight",
+        "Guarantees",
+        "Overall calibration",
+        "Oracle worst groups",
         "Named groups",
-        "Groups by features",
+        "Scanned groups",
         "Worst groups learned from features",
         "Scores",
         "Example people",
-        "What proof costs",
-        "What the proof rests on",
+        "Price of a guarantee",
+        "Assumptions and limits",
         "Notes",
-        "Where this comes from",
+        "Provenance",
     ]
 
 
@@ -657,7 +652,7 @@ def test_bounds_that_round_to_nothing_are_not_told_of():
     audit["certificate"]["groups"][0] |= {"low": 0.0004}
     assert "Named group sex=f" not in text_of(audit_html(audit))
     audit["certificate"]["groups"][0] |= {"low": 0.0016}
-    assert "off by an estimated 9.2 points, surely by at least 0.1." in text_of(audit_html(audit))
+    assert "an estimated 9.2 points, by at least 0.1 with" in text_of(audit_html(audit))
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -676,7 +671,7 @@ def test_a_caveat_stands_first_in_page_and_text():
     listed = page.partition("<ul>")[2]
     assert listed.startswith('<li class="warn">The draws were &lt;not&gt; fresh.</li>')
     lead = "For every group of at least 20% of people, "
-    assert told(page).partition("What this audit says ")[2].startswith(lead)
+    assert told(page).partition("Main findings ")[2].startswith(lead)
     assert lead in text
     assert f"- {caveat}" in text
     for lacking in (full_randomized(), full_randomized() | {"caveat": None}):
@@ -714,10 +709,10 @@ def test_groups_too_small_to_tell_are_the_first_to_be_left_out():
     assert order[:3] == ["everyone", "sex=f", "large 397"]  # by lower bound
     bounds = page.partition('aria-label="Bounds for named groups"')[2].partition("</table>")[0]
     assert re.findall(r'<th scope="row">([a-z]+)', bounds) == ["large"] * 300 + ["small"] * 100
-    assert "Shown are the 400 of 600 groups" in text_of(page)
+    assert "The 400 of 600 groups with the largest lower bounds" in text_of(page)
     assert '<label for="find-bounds-for-named-groups">' in page
     text = audit_text(audit)
-    assert "small" not in text
+    assert not re.search(r"small \d", text)
     assert text.index("large 397") < text.index("large 380")
 
 
@@ -734,33 +729,31 @@ def test_bad_news_over_everybody_comes_first_with_direction_and_units():
     audit = everybody(-15.2, 0.15)
     audit["groups"][0] |= {"bias_low": -23.1, "bias_high": -7.3}
     assert verdict(audit)[0].startswith(
-        "Forecasts are too high on average, by 15.2 (7.3 to 23.1) in units of y. No group is surely"
-        " off: 1 named group"
+        "Forecasts are too high on average, by 15.2 units of y (95% confidence interval 7.3 to"
+        " 23.1). No group is significantly off: 1 named group"
     )
     audit["groups"][0] |= {"bias": 15.2, "bias_low": 7.3, "bias_high": 23.1}
-    assert verdict(audit)[0].startswith(
-        "Forecasts are too low on average, by 15.2 (7.3 to 23.1) in units of y."
-    )
+    assert verdict(audit)[0].startswith("Forecasts are too low on average, by 15.2 units of y (95%")
     told_of = verdict(randomized())[1]
-    assert str(told_of[0]).startswith("Forecasts are too high on average, by 0.13 (0.03 to 0.23)")
+    assert str(told_of[0]).startswith("Forecasts are too high on average, by 0.13 units of y (95%")
 
 
 def test_chances_off_over_everybody_are_told_where_the_mean_is_not():
     lead, _ = verdict(everybody(0.01, 0.15, cover=0.61))
     assert lead.startswith(
-        "Intervals are surely too narrow over everybody: a stated 80% interval holds 61.0% of"
-        " outcomes; stated chances are off by an estimated 20.0 percentage points, surely by at"
-        " least 15.0."
+        "Overall, intervals are significantly too narrow: the 80% prediction interval covers 61.0%"
+        " of outcomes. Predicted probabilities are off by an estimated 20.0 percentage points, by"
+        " at least 15.0 with 95% confidence."
     )
-    assert verdict(everybody(0.01, 0.0004))[0].startswith("No group is surely off")
+    assert verdict(everybody(0.01, 0.0004))[0].startswith("No group is significantly off")
 
 
 def test_a_mean_whose_own_band_excludes_0_is_reported_of_a_group_that_is_not_off():
     audit = deterministic()
     audit["groups"][1] |= {"bias_low": 0.01}
     listed = text_of(audit_html(audit)).partition("Named groups Estimates")[2]
-    assert "not surely off; mean higher, by its own band alone" in listed
-    # surely off as a group, and by intervals: the mean is told of as well
+    assert "not significantly off; mean higher, judged separately" in listed
+    # a group with too narrow intervals: the sentence reports its mean as well
     audit["groups"][2] |= {"mean_pit": 0.5}
     assert (
         "intervals too narrow; on average outcomes are 0.31 units of y below forecast"
@@ -774,21 +767,22 @@ def test_scanned_groups_that_chance_explains_are_not_called_as_forecast():
     audit = deterministic()
     audit["scan"][-1] |= {"direction": "as forecast", "p_adjusted": 1.0}
     row = audit_html(audit).partition("x29 &gt; 0.5</th>")[2].partition("</tr>")[0]
-    assert "<td>not surely off</td>" in row
+    assert "<td>not significantly off</td>" in row
     assert "as forecast" not in row
     assert "as forecast" not in audit_text(audit)
 
 
 def test_why_nothing_was_scanned_is_said():
-    note = "150 rows are needed to scan for groups, got 120"
+    note = "no groups were scanned: the scan needs 150 rows, got 120"
     audit = full_deterministic() | {"scan": [], "learned": [], "certificate": None, "notes": [note]}
     audit["groups"][0] |= {"bias_low": -1.0, "bias_high": 1.0, "error_low": 0.0}
     audit["groups"][2] |= {"error_low": 0.0}
     page = audit_html(audit, [Note(NoteKind.TOO_FEW_TO_SCAN, numbers=(150, 120))])
-    assert "3 named groups looked at, none surely off; no scan: too few rows" in told(page)
-    assert f"No groups were scanned: {note}." in text_of(page)
-    assert "that takes features" not in text_of(page)
-    assert "No groups were scanned: that takes features." in text_of(
+    reason = "No groups were scanned: the scan needs 150 rows, got 120."
+    assert f"3 named groups were examined. {reason}" in told(page)
+    assert text_of(page).count(reason) == 2  # in the findings and in the section on the scan
+    assert "no features" not in text_of(page)
+    assert "No groups were scanned: no features were given." in text_of(
         audit_html(audit | {"notes": []})
     )
 
@@ -834,28 +828,24 @@ def test_deterministic_lead_says_direction_units_and_how_surely():
     audit = deterministic()
     audit["groups"][0] |= {"bias_low": -1.0, "bias_high": 1.0, "error_low": 0.0}
     lead, sentences = verdict(audit)
-    assert (
-        lead
-        == "Some groups are surely off. For one, sex=f: outcomes are lower than forecast, by 0.31"
-        " units of y on average; stated chances are off by an estimated 9.2 percentage points,"
-        " surely by at least 4.3."
-    )
-    assert str(sentences[-1]) == "To mend it without randomness: see the guides on mending."
+    assert lead.startswith("Some groups are significantly off. In group sex=f, ")
+    assert "by 0.31 units of y on average" in lead
+    assert lead.endswith("9.2 percentage points, by at least 4.3 with 95% confidence.")
+    assert "see the guides on recalibration" in str(sentences[-1])
     audit["groups"] = audit["groups"][:1]
     audit["scan"][0] |= {"group": "sex = f", "features": ["sex"]}
     lead, sentences = verdict(audit | {"certificate": None})
-    assert lead.endswith("an estimated 23.1 percentage points, surely off (adjusted p < 0.0001).")
-    assert (
-        str(sentences[-1])
-        == 'To mend it without randomness: RecalibratedRegressor(model, by="sex").'
-    )
+    assert lead.endswith("an estimated 23.1 percentage points (adjusted p < 0.0001).")
+    assert 'RecalibratedRegressor(model, by="sex")' in str(sentences[-1])
 
 
 def test_a_named_group_of_one_column_is_mended_by_it():
     audit = deterministic()
     audit["groups"][2] |= {"group": "sex = f", "column": "sex"}
     audit["certificate"]["groups"][0]["group"] = "sex = f"
-    assert "guides on mending" in str(verdict(audit)[1][-1])  # no column of that name is known
+    assert "guides on recalibration" in str(
+        verdict(audit)[1][-1]
+    )  # no column of that name is known
     audit["scan"].append(
         scanned("sex = m", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": ["sex"]}
     )
@@ -888,12 +878,12 @@ def test_table_and_drawing_call_those_groups_off_that_the_verdict_does():
     audit["groups"][0] |= {"error_low": 0.0, "bias_low": -0.3, "bias_high": 0.1}
     assert painted_off(audit) == {"sex=f"}
     audit["certificate"]["groups"][0]["low"] = 0.0
-    assert verdict(audit)[0].startswith("No group is surely off")
+    assert verdict(audit)[0].startswith("No group is significantly off")
     assert painted_off(audit) == set()
     assert painted_off(audit | {"certificate": None}) == {"sex=f"}
     # too little to be told of in points is not off anywhere
     audit["learned"] = [found(0.2, 180, 0.01, 0.0002, None)]
-    assert verdict(audit)[0].startswith("No group is surely off")
+    assert verdict(audit)[0].startswith("No group is significantly off")
     in_page = (
         text_of(audit_html(audit))
         .partition("Worst groups learned from features")[2]
@@ -906,7 +896,7 @@ def test_table_and_drawing_call_those_groups_off_that_the_verdict_does():
     )
     for shown in (in_page, in_text):
         assert "outcomes lower than forecast" not in shown
-        assert "not surely off" in shown
+        assert "not significantly off" in shown
 
 
 def test_groups_that_were_not_judged_are_not_counted():
@@ -917,8 +907,8 @@ def test_groups_that_were_not_judged_are_not_counted():
     ]
     audit["scan"][2]["p_adjusted"] = None
     shown = audit_text(audit)
-    assert "2 groups looked at" in shown
-    assert "1 of them has an adjusted p-value below 0.05" in " ".join(shown.split())
+    assert "2 groups were tested" in shown
+    assert "1 of them has a p-value below 0.05" in " ".join(shown.split())
     assert re.search(r"^sex=f +9\.2 .* possible leak", shown, flags=re.M)
     assert "possible leak" not in audit_text(deterministic())
 
@@ -926,7 +916,7 @@ def test_groups_that_were_not_judged_are_not_counted():
 def test_a_learned_group_is_drawn_as_it_is_called():
     audit = full_randomized()
     audit["learned"] = [{**audit["learned"][0], "low": 0.0003}]
-    assert "not surely off." in " ".join(
+    assert "not significantly off." in " ".join(
         tip for tip in tips(audit_html(audit)) if "learned from features" in tip
     )
 
@@ -937,7 +927,7 @@ def test_possible_leaks_are_named_and_are_no_findings():
     leak = {"kind": "group", "name": "sex=f", "column": None, "apart": 0.004}
     audit["possible_leaks"] = [leak | {"rank_correlation": None, "forecast_rank_correlation": None}]
     lead, sentences = verdict(audit)
-    assert "No group is surely off: 2 named groups looked at" in lead
+    assert "No group is significantly off: 2 named groups were examined" in lead
     assert str(sentences[-1]).startswith(
         "Possible leak: group sex=f may be defined by the outcome: it differs"
     )
@@ -953,9 +943,13 @@ def test_five_bullets_of_groups_at_most(make):
         audit["scan"].insert(0, scanned(f"age > {i} and sex = f", 99 + i, 0.2, "mixed", -0.1, 1e-6))
         audit["scan"][0]["features"] = ["age", "sex"]
     said = [str(sentence) for sentence in verdict(audit)[1]]
-    of_groups = [s for s in said if s.startswith(("Named group", "Group", "In a group", "In all"))]
+    of_groups = [
+        s for s in said if s.startswith(("Named group", "Group", "In a group", "In total"))
+    ]
     assert len(of_groups) == 5
-    assert of_groups[-1].endswith("overlap with age > 8 and sex = f; others may only reflect it.")
+    assert of_groups[-1].endswith(
+        "overlap with age > 8 and sex = f and may only reflect its error."
+    )
 
 
 def test_deterministic_pages_do_not_list_limits_of_draws():
@@ -981,9 +975,10 @@ def test_chain_is_shown_where_it_says_something():
     assert "by the paper's chain" not in text_of(audit_html(audit))
 
 
-def test_the_word_surely_is_explained_on_request(pages):
-    assert "<summary>What surely means</summary>" in pages["full_randomized"]
-    assert "Surely: of scanned groups" in " ".join(audit_text(full_randomized()).split())
+def test_the_rules_of_significance_are_explained_on_request(pages):
+    assert "<summary>How significance is judged</summary>" in pages["full_randomized"]
+    text = " ".join(audit_text(full_randomized()).split())
+    assert "A scanned group is significantly off if its p-value, adjusted for all scanned" in text
 
 
 def real_size(n):
@@ -1020,7 +1015,7 @@ def test_the_outcome_goes_by_its_name():
     for row in audit["scores"]:
         row["unit"] = row["unit"].replace("units of y", "units of progression")
     page, text = audit_html(audit), audit_text(audit)
-    assert "(0.03 to 0.23) in units of progression" in text_of(page)
+    assert "by 0.13 units of progression (95% confidence interval 0.03 to 0.23)" in text_of(page)
     assert "Outcome minus forecast is in units of progression" in text_of(page)
     assert "Units of progression" in page  # the axis of the examples
     assert "nits of y" not in page + text

@@ -162,7 +162,7 @@ def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
 @pytest.mark.parametrize("name", ["full_randomized", "real_deterministic", "real_randomized"])
 def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(opened, name):
     page = opened(name)
-    for title in ("What this audit says", "What was audited", "What this does not cover"):
+    for title in ("Main findings", "What was audited", "What is not covered"):
         assert is_in_first_screen(page, page.get_by_role("heading", name=title))
     assert is_in_first_screen(page, page.locator("dd", has_text="forecasts").first)
 
@@ -248,7 +248,7 @@ def test_table_of_groups_sorts(opened, size):
 def test_numbers_sort_as_numbers_and_unknown_ones_come_last(opened):
     page = opened("many_groups")
     head = page.locator("[aria-label='Named groups']").get_by_role(
-        "columnheader", name="off by (points)"
+        "columnheader", name="error (points)"
     )
     for way in ("descending", "ascending"):
         head.get_by_role("button").click()
@@ -288,7 +288,7 @@ def test_table_of_groups_filters(opened, size):
 def test_names_that_are_markup_are_found_as_text(opened):
     page = opened("hostile")
     page.get_by_label("Find a group by its features").fill("<script>")
-    assert EVIL in names_of(page, "Groups by features")
+    assert EVIL in names_of(page, "Scanned groups")
     assert page.locator("h1").inner_text() == f"Audit of {EVIL}"
     page.locator("#features .mark").first.hover()
     assert (
@@ -299,16 +299,16 @@ def test_names_that_are_markup_are_found_as_text(opened):
 
 
 FIGURES = {
-    "histogram": ("svg[aria-label^='Histogram']", "Stated chance 0% to 5%: 5.1% of outcomes"),
-    "calibration": ("svg[aria-label^='Calibration curve']", "Stated 5%: 5.1% of outcomes"),
+    "histogram": ("svg[aria-label^='Histogram']", "PIT 0% to 5%: 5.1% of outcomes"),
+    "calibration": ("svg[aria-label^='Calibration curve']", "Predicted 5%: 5.1% of outcomes"),
     "worst": ("svg[aria-label^='Error of the worst']", "Certified: every group of at least 10%"),
     "price": ("svg[aria-label^='Price']", "Alpha 0.01: groups of 20%"),
     "examples": (
-        "svg[aria-label^='80% intervals']",
+        "svg[aria-label^='80% prediction intervals']",
         "Row 12, draw 0.10: 80% interval 3.000 to 120",
     ),
     "groups": ("[aria-label='Named groups']", "everyone: off by 4.1 points"),
-    "scale": ("svg[aria-label^='Scale']", "everybody: 4.1 points."),
+    "scale": ("svg[aria-label^='Scale']", "overall: 4.1 points."),
 }
 
 
@@ -393,7 +393,7 @@ def test_keyboard_reaches_the_report_figures_and_tables(opened):
     assert is_in_first_screen(page, link)
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "What surely means"
+    assert page.evaluate("document.activeElement.textContent") == "How significance is judged"
     page.keyboard.press("Tab")
     assert page.locator(".tip").is_visible()  # the scale, first thing in the report that has values
     seen = set()
@@ -409,7 +409,7 @@ def test_page_reads_without_javascript(opened):
     assert page.locator("#groups tbody tr").count() == 4
     assert not page.locator(".search").first.is_visible()
     assert page.locator("svg.chart").count() == 6
-    assert page.locator(".mark title").first.text_content() == "everybody: 4.1 points."
+    assert page.locator(".mark title").first.text_content() == "overall: 4.1 points."
     page.locator("#calibration summary").first.click()
     assert page.locator("#calibration details table").first.is_visible()
 

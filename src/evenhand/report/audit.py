@@ -1,4 +1,4 @@
-"""The document of an audit: verdict, sections, and what was audited."""
+"""The document of an audit: verdict, cards and sections."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from evenhand.report.price import price_section
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, or_zero
-from evenhand.report.sentences import evidence_in_words
-from evenhand.report.verdict import SCALE, SURELY, forecast_kind, not_covered, verdict_of
+from evenhand.report.sentences import error_in_words
+from evenhand.report.verdict import SCALE, SIGNIFICANCE, forecast_kind, not_covered, verdict_of
 
 NAME_LENGTH = 200
 """Most characters of the name of an audit."""
 
 
 def audit_document(findings: Findings) -> Document:
-    """Write the document of an audit's findings."""
+    """Return the document on the findings of an audit."""
     found = [named_section(findings), scanned_section(findings), learned_section(findings)]
     proof = proof_section(findings)
     oracle = oracle_section(findings)
     calibration = calibration_section(findings)
     rest = [_scores(findings), examples_section(findings), price_section(findings)]
     last = [limits_section(findings), _notes(findings)]
-    # what is proven for every group leads; where nothing is, the groups that were looked at, and
-    # groups picked in hindsight become an appendix, as they measure provability, not harm
+    # a guarantee for every group leads; without one the examined groups lead, and oracle groups
+    # become an appendix, since they measure what can be proven, not harm
     if findings.bound is not None:
         order = [proof, calibration, oracle, *found, *rest, *last]
     else:
@@ -46,7 +46,7 @@ def audit_document(findings: Findings) -> Document:
         opening=_opening(findings),
         cards=[card for card in _cards(findings) if card.parts],
         sections=[section for section in sections if section is not None],
-        footer="Made by evenhand. The same values, with all digits, are in the audit as JSON.",
+        footer="Made by evenhand. The JSON of this audit contains the same values with all digits.",
     )
 
 
@@ -56,21 +56,20 @@ def _opening(findings: Findings) -> Section:
         Paragraph(verdict.lead, "lead"),
         Bullets(verdict.sentences),
         Paragraph(SCALE, "facts"),
-        # folded away: who reads many reports knows it
-        Details("What surely means", SURELY),
+        Details("How significance is judged", SIGNIFICANCE),
     ]
-    return Section("What this audit says", parts)
+    return Section("Main findings", parts)
 
 
 def _cards(findings: Findings) -> list[Section]:
-    """Show the scale of errors, what was audited and its limits."""
+    """Show the scale of errors, the audited forecasts and the limits of the audit."""
     audit = findings.values
     source = audit.get("provenance") or {}
     data = source.get("data") or {}
     model_kind = (source.get("model") or {}).get("kind")
     step = audit.get("rounding_step")
     name = short(audit["name"], NAME_LENGTH)
-    # models without a name of their own are named by their kind
+    # the class is shown beside a name that differs from it
     has_name = model_kind is not None and model_kind.lower() != name.lower()
     audited = {
         "Model": f"{name} ({model_kind})" if has_name else name,
@@ -79,37 +78,34 @@ def _cards(findings: Findings) -> list[Section]:
         "Forecasts": forecast_kind(findings),
         "Outcomes": None if step is None else f"rounded to {step:g}",
         "Groups": (
-            f"{len(findings.named):,} named, {len(findings.scanned):,} by features,"
+            f"{len(findings.named):,} named, {len(findings.scanned):,} scanned,"
             f" {len(findings.learned):,} learned"
         ),
     }
     scale = _scale(findings)
     return [
-        Section("How far stated chances are off", [scale] if scale.layers else []),
+        Section("Calibration error", [scale] if scale.layers else []),
         Section("What was audited", [Facts(audited)]),
-        Section("What this does not cover", [Bullets.of(not_covered(findings))]),
+        Section("What is not covered", [Bullets.of(not_covered(findings))]),
     ]
 
 
 def _scale(findings: Findings) -> Chart:
-    """Show on one scale everybody, the group that is farthest off for sure, and what is proven."""
+    """Show all people, the worst group that is significantly off and the certified bound."""
     overall, worst, bound = findings.everyone, findings.farthest_off, findings.bound
     layers = []
-    # the key gives each value in words: marks of close errors cover each other on the scale
+    # the key gives each value in words, since marks of close errors overlap
     if overall is not None and known(overall.error.value):
-        words = f"everybody: {points(overall.error.value)} points"
+        words = f"overall: {points(overall.error.value)} points"
         layers.append(_on_scale(overall.error.value, words, "blue", "circle"))
     if worst is not None and known(worst.error.value):
-        words = (
-            f"{short(worst.name, 60)}: estimated {points(worst.error.value)} points,"
-            f" {evidence_in_words(worst)}"
-        )
+        words = f"{short(worst.name, 60)}: {error_in_words(worst, findings.level)}"
         layers.append(_on_scale(worst.error.value, words, "orange", "diamond"))
     if bound is not None and findings.is_bound_useful:
         most = f"at most {at_most(bound.group_error)} points"
-        words = f"every group of {in_full(bound.mass)} of people, proven: {most}"
+        words = f"every group of {in_full(bound.mass)} of people: {most}, certified"
         layers.append(_on_scale(bound.group_error, words, "red", "square"))
-    alt = "Scale of errors, from 0 points, perfect, to 50, the worst"
+    alt = "Scale of errors from 0 points (perfect) to 50 points (worst)"
     axis = Axis(0, 0.5, ticks=TENTHS, show=lambda end: "50 worst" if end else "0 perfect")
     return Chart(alt, axis, layers, title="In percentage points", size="scale")
 
@@ -122,13 +118,13 @@ def _scores(findings: Findings) -> Section | None:
     if not findings.scores:
         return None
     text = (
-        "Means over rows and draws with 95% bands. Smaller log scores, CRPS, deviations and widths"
-        " are sharper."
+        "Means over rows and draws with 95% confidence intervals. Smaller log scores and CRPS are"
+        " better; smaller standard deviations and interval widths are sharper."
     )
     cells: Cells[Score] = {
         Column("measure"): lambda score: str(score.measure),
         numeric("value"): lambda score: _in_unit(score)[0](score.value),
-        numeric("95% band"): lambda score: band(_in_unit(score)[0], score.low, score.high),
+        numeric("95% interval"): lambda score: band(_in_unit(score)[0], score.low, score.high),
         Column("unit"): lambda score: _in_unit(score)[1],
     }
     table = Table.of("Scores", findings.scores, cells)
@@ -136,7 +132,7 @@ def _scores(findings: Findings) -> Section | None:
 
 
 def _in_unit(score: Score) -> tuple[Callable[..., str], str]:
-    # units of the audit are machine-readable; here a share is a percentage and an error points
+    # the audit has machine-readable units; here shares are percentages and errors points
     shown = {"share": (percent, "of outcomes"), "probability": (points, "points")}
     return shown.get(str(score.unit), (number, str(score.unit or "of outcomes")))
 

@@ -1,4 +1,4 @@
-"""Section on calibration of all people: the histogram of PITs and the calibration curve."""
+"""Section on overall calibration: the histogram of PITs and the calibration curve."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from evenhand.report.records import Bin, Level, Values, or_zero, records
 
 
 def calibration_section(findings: Findings) -> Section | None:
-    """Show calibration over everybody; nothing if it is not known."""
+    """Show the calibration of all people; nothing if it is not known."""
     levels = records(Level, findings.values.get("calibration"))
     charts = [_pit_chart(findings.values.get("pit") or {}), _calibration_chart(levels)]
     drawn = [chart for chart in charts if chart is not None]
     if not drawn:
         return None
     text = (
-        "Of all outcomes a tenth should fall in each tenth of its own forecast. Bars that rise to"
-        " the left say that outcomes are lower than forecast, to the right higher; a valley says"
-        " that forecasts are too narrow, a hill too wide."
+        "Under calibration, a tenth of the outcomes falls into each tenth of the predicted"
+        " distribution. Higher bars on the left mean that outcomes are lower than forecast, on the"
+        " right that they are higher; a U shape means that forecasts are too narrow, a hump that"
+        " they are too wide."
     )
     parts: list[Part] = [Paragraph(text), Pair(drawn[:1], drawn[1:])]
-    return Section("Calibration over everybody", parts, "calibration", in_text=False)
+    return Section("Overall calibration", parts, "calibration", in_text=False)
 
 
 def _pit_chart(pit: Values) -> Chart | None:
@@ -44,7 +45,7 @@ def _pit_chart(pit: Values) -> Chart | None:
     if not pit.get("share"):
         return None
     values = (pit["edges"], pit["edges"][1:], pit["share"], pit["low"], pit["high"])
-    # one edge more than bars
+    # edges include the end of the last bin
     bins = [Bin(*row) for row in zip(*values, strict=False)]
     top = max(or_zero(end) for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
     bars = [_bar(one) for one in bins if one.share is not None]
@@ -52,28 +53,28 @@ def _pit_chart(pit: Values) -> Chart | None:
     banded = [one for one in bins if known(one.low, one.high)]
     low = [(x, or_zero(one.low)) for one in banded for x in (one.start, one.end)]
     high = [(x, or_zero(one.high)) for one in banded for x in (one.start, one.end)]
-    # bins are equally wide, so each holds the same share of uniform PITs
+    # bins are equally wide, so each contains the same share of uniform PITs
     even = 1 / len(bins)
     layers: list[Layer] = [
-        Area(low, high, "95% band if calibrated, all bars at once"),
+        Area(low, high, "simultaneous 95% band under calibration"),
         Bars(bars, "share of outcomes", "outside the band"),
-        # the ends of the band once more, since the bars cover it
+        # the ends of the band again, on top of the bars
         Line(low, kind="edge"),
         Line(high, kind="edge"),
         Line([(0, even), (1, even)], "calibrated"),
     ]
     outside = sum(bar.is_off for bar in bars)
     cells: Cells[Bin] = {
-        Column("stated chance"): lambda one: one.range,
+        Column("PIT"): lambda one: one.range,
         numeric("share of outcomes"): lambda one: percent(one.share),
-        numeric("band if calibrated"): lambda one: band(percent, one.low, one.high),
+        numeric("band under calibration"): lambda one: band(percent, one.low, one.high),
     }
     return Chart(
-        "Histogram of PITs. Calibrated forecasts make all bars as high as the dashed line.",
-        Axis(0, 1, "Stated chance of an outcome this low (PIT)", FIFTHS, in_full),
+        "Histogram of PITs. Under calibration, all bars are as high as the dashed line.",
+        Axis(0, 1, "Predicted probability of an outcome this low (PIT)", FIFTHS, in_full),
         layers,
         Axis(0, top, "Share of outcomes", nice_ticks(0.0, top, 4), in_full),
-        title="Where outcomes fall in their forecasts",
+        title="Histogram of PITs",
         note=(
             f"{count(outside, 'bar lies', 'bars lie')} outside the band."
             if outside
@@ -88,14 +89,14 @@ def _bar(one: Bin) -> Bar:
     is_below = one.low is not None and share < one.low
     is_off = is_below or (one.high is not None and share > one.high)
     tip = (
-        f"Stated chance {one.range}: {percent(share)} of outcomes; if calibrated"
+        f"PIT {one.range}: {percent(share)} of outcomes; under calibration"
         f" {band(percent, one.low, one.high)}.{' Outside the band.' if is_off else ''}"
     )
     return Bar(one.start, one.end, share, tip, is_off)
 
 
 def _calibration_chart(levels: tuple[Level, ...]) -> Chart | None:
-    """Draw stated against observed shares with their band; nothing if they are not known."""
+    """Draw observed shares by predicted probability; nothing if they are not known."""
     rows = [row for row in levels if known(row.level, row.observed)]
     if not rows:
         return None
@@ -105,36 +106,36 @@ def _calibration_chart(levels: tuple[Level, ...]) -> Chart | None:
     low = [(row.level, or_zero(row.low)) for row in banded]
     high = [(row.level, or_zero(row.high)) for row in banded]
     layers: list[Layer] = [
-        Area(low, high, "95% band, all levels at once"),
+        Area(low, high, "simultaneous 95% band"),
         Line([(0, 0), (1, 1)], "calibrated"),
-        Points(marks, "observed", joined_by="line", off_label="surely not as stated"),
+        Points(marks, "observed", joined_by="line", off_label="significantly off"),
     ]
     cells: Cells[Level] = {
-        Column("stated chance"): lambda row: in_full(row.level),
-        numeric("observed"): lambda row: percent(row.observed),
+        Column("predicted probability"): lambda row: in_full(row.level),
+        numeric("observed share"): lambda row: percent(row.observed),
         numeric("95% band"): lambda row: band(percent, row.low, row.high),
     }
     return Chart(
         "Calibration curve: share of outcomes at or below the forecast quantile of each level.",
-        Axis(0, 1, "Stated chance", FIFTHS, in_full),
+        Axis(0, 1, "Predicted probability", FIFTHS, in_full),
         layers,
         Axis(0, 1, "Share of outcomes at or below", FIFTHS, in_full),
-        title="Do stated chances come true?",
+        title="Calibration curve",
         note=(
-            f"At {count(off, 'level', 'levels')} of {len(rows)} the band does not hold the stated"
-            " chance."
+            f"At {off} of {count(len(rows), 'level')}, the band does not contain the predicted"
+            " probability."
             if off
-            else "At every level the band holds the stated chance."
+            else "At every level, the band contains the predicted probability."
         ),
         numbers=Table.of("Numbers of the calibration curve", rows, cells),
     )
 
 
 def _level_point(row: Level) -> Point:
-    # the band holds all levels at once: one level outside it is evidence against calibration
+    # the band holds simultaneously: one level outside it is evidence against calibration
     is_off = known(row.low, row.high) and not or_zero(row.low) <= row.level <= or_zero(row.high)
     tip = (
-        f"Stated {in_full(row.level)}: {percent(row.observed)} of outcomes lie at or below"
-        f" (95% band {band(percent, row.low, row.high)})."
+        f"Predicted {in_full(row.level)}: {percent(row.observed)} of outcomes lie at or below this"
+        f" quantile (95% band {band(percent, row.low, row.high)})."
     )
     return Point(row.level, or_zero(row.observed), tip, is_off)

@@ -22,7 +22,7 @@ TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 def plain(value: float) -> str:
-    """Write a value at an axis."""
+    """Format a tick of an axis."""
     size = abs(value)
     # adding 0.0 removes the sign of a negative zero
     return f"{value + 0.0:.4g}" if size >= 1e7 or 0 < size < 1e-4 else f"{value + 0.0:,.10g}"
@@ -30,7 +30,7 @@ def plain(value: float) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """The range of an axis, its title, and the ticks with their text."""
+    """Range, title and ticks of an axis."""
 
     low: float
     high: float
@@ -39,10 +39,10 @@ class Axis:
     show: Callable[[float], str] = plain
 
 
-# `rank` orders the key: marks first, then areas, then lines, whatever is drawn on top
+# the key is ordered by `rank`, independently of the drawing order: marks, then areas, then lines
 @dataclass(frozen=True)
 class Area:
-    """The space between two lines."""
+    """Area between two lines."""
 
     low: Sequence[Place]
     high: Sequence[Place]
@@ -52,7 +52,7 @@ class Area:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points: dashed where it shows an even distribution, thin at an edge."""
+    """Line through points: dashed for a reference, thin for the edge of a band."""
 
     points: Sequence[Place]
     label: str = ""
@@ -62,7 +62,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a histogram with its value in words."""
+    """Bar of a histogram with its label."""
 
     start: float
     end: float
@@ -73,7 +73,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """The bars of a histogram; those that are off stand out by colour and pattern."""
+    """Bars of a histogram; those that are off have another colour and a pattern."""
 
     bars: Sequence[Bar]
     label: str
@@ -83,7 +83,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Point:
-    """A point with its value in words, and whiskers down to a bound or across a band."""
+    """Point with its label, and whiskers down to a bound or across an interval."""
 
     x: float
     y: float
@@ -99,7 +99,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one colour and shape, which a line or steps may join; those off are red squares."""
+    """Points of one colour and shape, optionally joined; those that are off are red squares."""
 
     points: Sequence[Point]
     label: str = ""
@@ -112,7 +112,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval with its middle and its value in words."""
+    """Interval with its median and its label."""
 
     low: float
     high: float
@@ -124,7 +124,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class IntervalGroup:
-    """Intervals below each other, and the value that they should cover."""
+    """Intervals of one person and the outcome."""
 
     name: str
     value: float
@@ -134,7 +134,7 @@ class IntervalGroup:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Groups of intervals; those that miss their value stand out by colour and dashes."""
+    """Intervals of several people; those that miss the outcome are red and dashed."""
 
     groups: Sequence[IntervalGroup]
     label: str
@@ -148,24 +148,24 @@ Layer = Area | Line | Bars | Points | Intervals
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart; its key is derived from the labels of its layers.
+    """Specification of a chart; its key is derived from the labels of the layers.
 
     Parameters
     ----------
     alt : str
-        What the chart shows, for people who do not see it.
+        Description for screen readers.
     x, y : Axis
-        Axes; charts of intervals, scales and cells have no vertical one.
+        Axes; charts of intervals, scales and cells have no vertical axis.
     layers : sequence of layers
-        In the order in which they are drawn.
+        Layers in drawing order.
     title, note : str
         Text above the chart.
     numbers : Table, optional
-        The values of the chart.
+        Values of the chart.
     height : float
-        In units of the picture, of which a figure is 480 wide.
+        Height in units of the picture; a figure is 480 units wide.
     size : str
-        A figure with axes, a scale with a line of marks, or a drawing in a cell of a table.
+        "figure" for a chart with axes, "scale" for marks on one axis, "cell" for a table cell.
     """
 
     alt: str

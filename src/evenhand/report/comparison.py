@@ -1,4 +1,4 @@
-"""Two audits side by side, with the difference in each measure in words."""
+"""Comparison of two audits, with each difference in words."""
 
 from __future__ import annotations
 
@@ -14,29 +14,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SIZES = {
-    "CRPS": (
-        "its whole distribution is",
-        " the outcome",
-        ("farther from", "nearer to", "far from"),
-    ),
-    "mean std": ("a person's forecast is", "", ("wider", "narrower", "wide")),
-    "interval width": ("a person's interval is", "", ("wider", "narrower", "wide")),
+    "CRPS": ("CRPS is", ("worse", "better", "large")),
+    "mean std": ("the predicted std is", ("larger", "smaller", "large")),
+    "interval width": ("prediction intervals are", ("wider", "narrower", "wide")),
 }
-"""Parts of sentences on measures in units of the outcome: before and after the ratio, its words."""
-
-PLAIN_SIZE = ("it is", "", ("larger", "smaller", "large"))
-"""The same for such a measure that has no sentence of its own."""
+"""Subjects of sentences on measures in units of the outcome, and the words for their ratios."""
 
 
 def comparison_text(
     table: pd.DataFrame, measures: Sequence[Measure], names: tuple[str, str]
 ) -> str:
-    """Render two audits side by side, with a sentence on each measure."""
+    """Return a table of two audits as text, with a sentence on each measure."""
     rows = [
         [str(row["measure"]), *(_compared(measure, row[name]) for name in names), row["in_words"]]
         for measure, row in zip(measures, table.to_dict("records"), strict=True)
     ]
-    columns = [Column("measure"), *map(numeric, names), Column("in plain words")]
+    columns = [Column("measure"), *map(numeric, names), Column("in words")]
     return Table("Comparison", columns, rows).text()
 
 
@@ -47,40 +40,40 @@ def _compared(measure: Measure, value: float) -> str:
 def difference_in_words(
     measure: Measure, first: float, second: float, names: tuple[str, str]
 ) -> str:
-    """Return in one sentence what the second forecaster changes in a measure."""
-    # a difference of two bounds is no bound of the difference, so both are named
+    """Return a sentence on the difference of a measure between two forecasters."""
+    # the difference of two bounds is no bound of the difference: the sentence gives both
     if measure.what == "certified error":
         return (
-            f"proven for any such group: off by at most {at_most(second)} points; of {names[0]}"
+            f"every such group is off by at most {at_most(second)} points; {names[0]}: at most"
             f" {at_most(first)}"
         )
-    # log scores may be negative: their difference has a meaning, their ratio has none
+    # log scores may be negative: their differences are meaningful, their ratios are not
     if measure.what in ("log score", "cell log score"):
         return _sharpness_in_words(second - first, names)
     if measure.what in UNITS:
         return _share_in_words(measure, first, second)
-    before, after, words = SIZES.get(measure.what, PLAIN_SIZE)
-    return f"{before} {_ratio(first, second, words)}{after}"
+    subject, words = SIZES[measure.what]
+    return f"{subject} {_ratio(first, second, words)}"
 
 
 def _share_in_words(measure: Measure, first: float, second: float) -> str:
-    """Return the difference of two errors or coverages."""
-    # compared as printed: "up from 5.0" must not stand beside 5.0
+    """Return the difference of two errors or coverages in words."""
+    # compared as printed, to avoid "5.0, up from 5.0"
     before = _points(first)
     now = _points(second)
-    change = "as before" if before == now else f"{'up' if second > first else 'down'} from {before}"
+    change = "unchanged" if before == now else f"{'up' if second > first else 'down'} from {before}"
     if measure.what == "coverage":
         percent = "" if before == now else "%"
         level = in_full(measure.level)
-        return f"a stated {level} interval holds {now}% of outcomes, {change}{percent}"
-    return f"stated chances are off by {now} points, {change}"
+        return f"the {level} prediction interval covers {now}% of outcomes, {change}{percent}"
+    return f"predicted probabilities are off by {now} points, {change}"
 
 
 def _sharpness_in_words(gap: float, names: tuple[str, str]) -> str:
     # gaps that would be printed as 0.00
     if abs(gap) < 0.005:
-        return f"{names[1]} is as sharp as {names[0]}"
-    return f"{names[1]} is {nats(abs(gap))} {'less sharp' if gap > 0 else 'sharper'}"
+        return f"the log score of {names[1]} equals that of {names[0]}"
+    return f"the log score of {names[1]} is {nats(abs(gap))} {'worse' if gap > 0 else 'better'}"
 
 
 def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
@@ -88,10 +81,10 @@ def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
     more, less, plain = words
     if first == second:
         return f"about as {plain}"
-    # a forecaster without spread has width 0, of which everything is infinitely many times
+    # a forecaster without spread has width 0: the ratio is infinite
     ratio = second / first if first else math.inf
     if ratio == math.inf:
-        return f"beyond comparison {more}"
+        return f"{more}, from 0"
     if ratio >= 2:
         return f"{ratio:.1f} times as {plain}"
     if abs(ratio - 1) < 0.005:

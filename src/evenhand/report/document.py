@@ -1,4 +1,4 @@
-"""Documents: sections of paragraphs, lists, tables and charts, whatever shows them."""
+"""Documents of sections with paragraphs, lists, tables and charts, for pages and text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence in three parts: the name of a group in it stands out on a page."""
+    """Sentence in three parts; pages show the name of a group in bold."""
 
     before: str
     name: str = ""
@@ -28,7 +28,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph; `kind` is its style on a page: "facts" (small), "lead" or "warn"."""
+    """Paragraph; `kind` is its style on a page: "facts" (small), "lead" or "warn"."""
 
     text: str
     kind: str = ""
@@ -36,20 +36,20 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading inside a section."""
+    """Heading inside a section."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list of sentences."""
+    """List of sentences."""
 
     items: Sequence[Sentence]
 
     @classmethod
     def of(cls, texts: Iterable[object]) -> Bullets:
-        """Make a list of texts."""
+        """Return a list of texts."""
         return cls([Sentence(str(text)) for text in texts])
 
 
@@ -62,14 +62,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Code:
-    """A command."""
+    """Command line."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Details:
-    """A paragraph that a page folds under a summary."""
+    """Paragraph that a page hides behind a summary."""
 
     summary: str
     text: str
@@ -77,7 +77,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of matplotlib, drawn when a page shows it; `name` is unique in a document."""
+    """Matplotlib figure, drawn when a page is rendered; `name` is unique in a document."""
 
     draw: Callable[[], Axes]
     alt: str
@@ -86,7 +86,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Pair:
-    """Parts beside each other; those on the right may be remarks on those on the left."""
+    """Parts side by side; those on the right may be remarks on those on the left."""
 
     left: Sequence[Part]
     right: Sequence[Part]
@@ -98,18 +98,18 @@ Part = Paragraph | Heading | Bullets | Facts | Code | Details | Figure | Pair | 
 
 @dataclass(frozen=True)
 class Section:
-    """Parts under a title.
+    """Section of a document.
 
     Parameters
     ----------
     title : str
-        Its heading.
+        Heading.
     parts : sequence of parts
         From top to bottom.
     key : str
-        Target of links to it.
+        Target of links.
     in_text : bool, default True
-        Whether text shows it; pages show all sections.
+        Whether text includes it; pages include all sections.
     """
 
     title: str
@@ -120,12 +120,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A page or a text.
+    """Content of a page or text.
 
     Parameters
     ----------
     title : str
-        Its heading.
+        Heading.
     sections : sequence of Section
         From top to bottom.
     footer : str
@@ -133,11 +133,11 @@ class Document:
     facts : sequence of str
         Line below the heading.
     opening : Section, optional
-        What matters most, which a page shows with links to all sections.
+        Main findings, which a page shows with links to all sections.
     introduction : sequence of parts
         Parts before the sections of a document without an opening.
     cards : sequence of Section
-        Sections beside the opening of a page; text leaves them out.
+        Sections beside the opening of a page; text omits them.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Section on example people, with their forecasts under several draws."""
+"""Section on example people and their forecasts under several draws."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from evenhand.report.records import Person, or_zero, records
 
 
 def examples_section(findings: Findings) -> Section | None:
-    """Show example people with an interval for each of several draws; nothing without examples."""
+    """Show prediction intervals of example people under their draws; nothing without examples."""
     people = records(Person, findings.values.get("examples"))
     rows = [row for row in people if known(row.low, row.high, row.outcome)]
     if not rows:
         return None
     text = (
         f"People from the lowest outcomes to the highest, {_named_by(findings, rows)}. Each line is"
-        " an 80% interval: two in ten outcomes lie outside one, so a miss is no fault by itself."
+        " an 80% prediction interval: two in ten outcomes lie outside, so that a single miss is no"
+        " sign of an error."
     )
     # a deterministic forecast has no draw
     if _has_draws(rows):
         text += (
-            " A person gets one draw, and with it one of these forecasts; a higher draw gives a"
-            " lower forecast. How far they lie apart is how much of a forecast is up to chance."
+            " Each person is served the forecast of one draw; a higher draw gives a lower forecast."
+            " The differences between the forecasts of a person show the effect of the draw."
         )
     pair = Pair([_chart(rows, findings.unit)], [Paragraph(text)], is_remark=True)
     return Section("Example people", [pair], "examples", in_text=False)
@@ -48,17 +49,17 @@ def _has_draws(rows: Sequence[Person]) -> bool:
 
 def _chart(rows: Sequence[Person], unit: str) -> Chart:
     ends = [or_zero(end) for row in rows for end in (row.low, row.high, row.outcome)]
-    # 1/40 of the range at both ends, divided first: the range of huge values may overflow
+    # 1/40 of the range at both ends; divided first, since the range of huge values may overflow
     room = max(ends) / 40 - min(ends) / 40 or 1.0
     low, high = min(ends) - room, max(ends) + room
-    # rows of one person follow each other; ids may be missing, the row number never is
+    # rows of a person are consecutive; ids may be missing, row numbers never are
     groups = [_group(list(group)) for _, group in groupby(rows, key=lambda row: row.row)]
-    layer = Intervals(groups, "80% interval and median", "does not hold the outcome", "outcome")
+    layer = Intervals(groups, "80% prediction interval and median", "misses the outcome", "outcome")
     return Chart(
-        "80% intervals of example people, under several draws each, and their outcomes.",
+        "80% prediction intervals of example people under several draws, and their outcomes.",
         Axis(low, high, unit[:1].upper() + unit[1:], nice_ticks(low, high, 4)),
         [layer],
-        title="Example people and their forecasts",
+        title="Forecasts of example people",
         note=f"In {unit}.",
         numbers=_table(rows),
     )
@@ -73,7 +74,7 @@ def _group(rows: Sequence[Person]) -> IntervalGroup:
 
 def _interval(row: Person) -> Interval:
     low, high, outcome = map(or_zero, (row.low, row.high, row.outcome))
-    # closed at both ends: an outcome at an end, as rounded ones are, is covered
+    # closed at both ends: rounded outcomes may equal an end
     is_covered = low <= outcome <= high
     draw = "" if row.draw is None else f"draw {row.draw:.2f}"
     person = f"{_name(row, 'Row')}, {draw}" if draw else _name(row, "Row")
@@ -98,13 +99,13 @@ def _table(rows: Sequence[Person]) -> Table:
 
 
 def _name(row: Person, noun: str) -> str:
-    """Name a person: by the id if it was given, else by the row of the table, counted from 1."""
-    # ids come from data and keep their case; only the noun of ours begins a sentence
+    """Return the id of a person or, without one, the row of the table, counted from 1."""
+    # ids keep their case; only our noun is capitalized at the start of a sentence
     return f"{noun} {row.row + 1:,}" if row.id is None else tip_name(row.id)
 
 
 def _named_by(findings: Findings, rows: Sequence[Person]) -> str:
-    """Return what names people, and of which table rows are counted."""
+    """Return how people are named, and the table in which rows are counted."""
     if all(row.id is not None for row in rows):
         return "named by their ids"
     data = (findings.values.get("provenance") or {}).get("data") or {}

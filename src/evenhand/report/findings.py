@@ -1,11 +1,11 @@
-"""Findings of an audit: groups, bounds and leaks, each judged once for all renderings."""
+"""Findings of an audit: groups, bounds and possible leaks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
-from evenhand._format import at_most, is_known
+from evenhand._format import at_most, confidence_in_full, is_known
 from evenhand.report.notes import Note
 from evenhand.report.records import (
     Bound,
@@ -22,12 +22,12 @@ from evenhand.search import HIGHER, LOWER
 
 NAMED_LISTED = 2
 GROUPS_LISTED = 3
-"""Most named groups, and most groups named or scanned, that sentences list one by one."""
+"""Most named groups, and most named or scanned groups, with a sentence each."""
 
 
 @dataclass(frozen=True)
 class GroupFinding:
-    """A group and the judgement on it.
+    """A group, its estimates and the judgement on it.
 
     Parameters
     ----------
@@ -74,26 +74,26 @@ class GroupFinding:
 
     @property
     def is_mean_off(self) -> bool:
-        """Whether the 95% band of outcome minus forecast leaves out 0."""
+        """Whether the 95% interval of outcome minus forecast excludes 0."""
         is_beyond = or_zero(self.bias.low) > 0 or or_zero(self.bias.high) < 0
         return is_known(self.bias.value) and is_beyond
 
     @property
     def reported_bias(self) -> float:
-        """The mean of outcome minus forecast; 0 where it is not reported."""
-        # a named group has a band for its mean, and one that includes 0 shows no direction
+        """Mean of outcome minus forecast; 0 if it is not reported."""
+        # an interval that contains 0 shows no direction; scanned and learned groups have none
         return or_zero(self.bias.value) if self.is_mean_off or not self.is_named else 0.0
 
     @property
     def is_mean_opposed(self) -> bool:
-        """Whether outcomes and their mean lie on different sides of the forecasts."""
+        """Whether the mean contradicts the direction of the outcomes."""
         bias = self.reported_bias
         return bool(bias) and self.direction == (HIGHER if bias < 0 else LOWER)
 
 
 @dataclass(frozen=True)
 class LearnedFinding:
-    """The worst group of a share of people that was learned from features."""
+    """Worst group of a given size that was learned from features."""
 
     group: GroupFinding
     mass: float
@@ -106,13 +106,12 @@ class LearnedFinding:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an audit found.
+    """Findings of an audit.
 
     Parameters
     ----------
     values : dict
-        The audit as plain values, None for unknown numbers: names, sizes and tables that need no
-        judgement.
+        Plain values of the audit, None for unknown numbers.
     unit : str
         Unit of the outcome.
     everyone : GroupFinding or None
@@ -120,22 +119,22 @@ class Findings:
     named, scanned : tuple of GroupFinding
         Groups in the order of the audit.
     learned : tuple of LearnedFinding
-        Learned groups by rising size.
+        Learned groups by increasing size.
     named_off, scanned_off : tuple of GroupFinding
-        Groups that are significantly off: named ones by falling lower bound, scanned ones by rising
-        p-value, without those that go by another name.
+        Groups that are significantly off: named groups by falling lower bound, scanned groups by
+        increasing p-value, each set of rows once.
     worst_groups : tuple of WorstGroup
-        Oracle worst groups by rising size.
+        Oracle worst groups by increasing size.
     proof : Proof or None
         The certificate.
     assumptions, not_covered : tuple of str
-        Of the certificate.
+        Assumptions and limits of the certificate.
     scores : tuple of Score
         Measures of all rows.
     leaks : tuple of Leak
         Groups and features that the outcome may define.
     why_no_scan : tuple of Note
-        Notes on a scan that could not run.
+        Notes that explain why no group was scanned.
     has_features : bool
         Whether features were searched.
     """
@@ -159,8 +158,14 @@ class Findings:
 
     @property
     def is_randomized(self) -> bool:
-        """Whether a draw stands behind the forecasts."""
+        """Whether forecasts depend on a draw."""
         return bool(self.values["is_randomized"])
+
+    @property
+    def level(self) -> str:
+        """Confidence of lower bounds, as text."""
+        # without a certificate, bounds are ends of 95% confidence intervals
+        return confidence_in_full(0.95 if self.proof is None else self.proof.confidence)
 
     @property
     def n_draws(self) -> int:
@@ -169,44 +174,44 @@ class Findings:
 
     @property
     def bound(self) -> Bound | None:
-        """The bound for every group of the share nearest a fifth; None if nothing is proven."""
+        """Bound for every group of the size nearest a fifth; None without a guarantee."""
         return None if self.proof is None else self.proof.bound
 
     @property
     def is_bound_useful(self) -> bool:
-        """Whether that bound is less than the largest error there is."""
+        """Whether that bound is less than the largest error."""
         # compared as printed: a bound just below 1/2 is rounded up to it
         return self.bound is not None and at_most(self.bound.group_error) != at_most(0.5)
 
     @cached_property
     def n_named(self) -> int:
-        """Named groups that were judged: possible leaks were not."""
+        """Number of named groups that were judged; possible leaks were not."""
         return sum(not group.is_possible_leak for group in self.named)
 
     @cached_property
     def n_scanned(self) -> int:
-        """Groups that the scan judged: those without a test were not."""
+        """Number of scanned groups that were tested."""
         return sum(is_known(group.p_adjusted) for group in self.scanned)
 
     @cached_property
     def n_scanned_off(self) -> int:
-        """Scanned groups that are significantly off."""
+        """Number of scanned groups that are significantly off."""
         return sum(group.is_off for group in self.scanned)
 
     @property
     def listed(self) -> tuple[GroupFinding, ...]:
-        """The named and the scanned groups that sentences list one by one."""
+        """Named and scanned groups that have a sentence each."""
         named = self.named_off[:NAMED_LISTED]
         return named + self.scanned_off[: GROUPS_LISTED - len(named)]
 
     @property
     def farthest_off(self) -> GroupFinding | None:
-        """The listed group with the largest lower bound; None if none is significantly off."""
+        """Listed group with the largest lower bound; None if no group is significantly off."""
         return max(self.listed, key=lambda g: (g.least, or_zero(g.error.value)), default=None)
 
     @property
     def learned_off(self) -> LearnedFinding | None:
-        """The learned group with the largest lower bound; None if none is significantly off."""
-        # one of them: learned groups of several sizes mostly overlap
+        """Learned group with the largest lower bound; None if no group is significantly off."""
+        # one group only: learned groups of different sizes mostly overlap
         off = (found for found in self.learned if found.group.is_off)
         return max(off, key=lambda found: found.group.least, default=None)

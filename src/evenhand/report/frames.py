@@ -1,4 +1,4 @@
-"""Places of charts' marks on their pictures, in units of the picture."""
+"""Coordinates of the marks of charts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from evenhand.report.charts import Axis, Chart, IntervalGroup, Intervals, Place
 
 LINE = 17.0
 GAP = 26.0
-"""Heights of an interval and of the head of a group of intervals."""
+"""Heights of an interval and of the space above the first interval of a person."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Ranges of both axes of a chart, its size and its margins."""
+    """Axes, size and margins of a chart, in units of the picture."""
 
     x_axis: Axis
     y_axis: Axis
@@ -38,7 +38,7 @@ class Frame:
         return self.left + _part(value, self.x_axis) * (self.x_end - self.left)
 
     def y(self, value: float) -> float:
-        # SVG counts from the top, so that larger values have smaller coordinates
+        # vertical coordinates of SVG increase downwards
         return self.y_end - _part(value, self.y_axis) * (self.y_end - self.top)
 
     def path(self, places: Iterable[Place]) -> str:
@@ -47,7 +47,7 @@ class Frame:
         return "L".join(ends)
 
     def intervals(self, layer: Intervals) -> Iterator[tuple[IntervalGroup, float, float, float]]:
-        """Yield each group of intervals with its top, the room above its first and its end."""
+        """Yield each group of intervals with its top, the space above its first and its bottom."""
         top = self.top
         for group in layer.groups:
             yield group, top, _head(group), top + _height(group)
@@ -66,15 +66,14 @@ def frame_of(chart: Chart) -> Frame:
 
 
 def _part(value: float, axis: Axis) -> float:
-    # halves, as the width of a range of huge numbers may overflow
+    # halves, since the width of a range of huge numbers may overflow
     width = axis.high / 2 - axis.low / 2
-    # a value outside the range is drawn just beyond the axis; a range of one value has only its
-    # middle
+    # values outside the range are drawn just beyond the axis; a range of one value is its middle
     return min(max((value / 2 - axis.low / 2) / width, -0.1), 1.1) if width > 0 else 0.5
 
 
 def _head(group: IntervalGroup) -> float:
-    # a single interval has the name beside it, several have it above
+    # the name is beside a single interval and above several intervals
     return GAP if len(group.intervals) > 1 or group.intervals[0].name else GAP / 2
 
 
@@ -83,12 +82,12 @@ def _height(group: IntervalGroup) -> float:
 
 
 def stairs(places: Sequence[Place]) -> list[Place]:
-    """Return the corners of steps that are level from each point to the next."""
+    """Return the corners of a step function through points."""
     turns = [(later[0], earlier[1]) for earlier, later in pairwise(places)]
     return [corner for pair in zip(places, [*turns, places[-1]], strict=True) for corner in pair]
 
 
 def digits(value: float) -> str:
-    """Write a coordinate."""
-    # a tenth of a unit is finer than a pixel, and short numbers keep the page small
+    """Format a coordinate."""
+    # tenths are finer than a pixel, and short numbers keep the page small
     return f"{value:.1f}".removesuffix(".0")

@@ -1,4 +1,4 @@
-"""Sections on groups: named, scanned and learned ones, with each error drawn on one scale."""
+"""Sections on named, scanned and learned groups."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ NAMED = 400
 """Most rows shown of the scan and of the named groups."""
 
 TOPS = (0.1, 0.25, 0.5)
-"""Ends of the scale that errors are drawn on: the least that holds them all."""
+"""Possible ends of the scale on which errors are drawn; the smallest that fits is used."""
 
 
 def named_section(findings: Findings) -> Section | None:
-    """Show the named groups: everyone, then by falling lower bound; those too small come last."""
+    """Show all people, then named groups by falling lower bound; those too small come last."""
     overall = [] if findings.everyone is None else [findings.everyone]
     groups = overall + sorted(findings.named, key=_place)
     shown = groups[: NAMED + 1]
     if not shown:
         return None
-    # bands of groups too small are not shown, and would stretch the scale
+    # intervals of groups that are too small are not shown and would stretch the scale
     errors = [group.error for group in shown if not group.is_too_small]
     top = _top(end for error in errors for end in (error.value, error.high))
     text = (
-        "Estimates with 95% bands, each for its group alone: of many groups some bands miss by"
-        f" chance. Outcome minus forecast is in {findings.unit}: below 0, outcomes are lower than"
-        " forecast."
+        "Estimates with 95% confidence intervals, computed separately for each group: among many"
+        " groups, some intervals miss the true value by chance. Outcome minus forecast is in"
+        f" {findings.unit}; negative values mean that outcomes are lower than forecast."
     )
     if len(groups) > len(shown):
         text += (
-            f" Shown are the {NAMED} of {whole(len(groups) - 1)} groups, those off by most for sure"
-            " first."
+            f" The {NAMED} of {whole(len(groups) - 1)} groups with the largest lower bounds are"
+            " shown."
         )
     cells = _cells(top, findings.unit) | {
-        numeric("90% interval holds", in_text=False): lambda g: _estimate(g.coverage_90, percent),
+        numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent),
         numeric("rows"): _rows,
     }
     dim = [i for i, group in enumerate(shown) if group.is_too_small or group.is_possible_leak]
@@ -63,7 +63,7 @@ def named_section(findings: Findings) -> Section | None:
 
 
 def _place(group: GroupFinding) -> tuple[bool, bool, float, float]:
-    # the banded part of an error first: estimates of small groups are large by chance
+    # sorted by the lower end of the interval: estimates of small groups are large by chance
     least, estimate = or_zero(group.error.low), or_zero(group.error.value)
     return group.is_too_small, group.is_possible_leak, -least, -estimate
 
@@ -72,37 +72,36 @@ def scanned_section(findings: Findings) -> Section:
     """Show the scanned groups with the smallest p-values."""
     groups, shown = findings.scanned, findings.scanned[:SCANNED]
     if not groups:
-        why = str(findings.why_no_scan[0]) if findings.why_no_scan else no_scan(findings)
-        text = f"No groups were scanned: {why}."
-        return Section("Groups by features", [Paragraph(text)], "features")
+        return Section("Scanned groups", [Paragraph(no_scan(findings))], "features")
     off = findings.n_scanned_off
     text = (
-        f"{count(findings.n_scanned, 'group')} looked at: values and halves of features, and their"
-        f" intersections two by two. {off:,} of them {'has' if off == 1 else 'have'} an adjusted"
-        f" p-value below {ADJUSTED_LEVEL:g}; it holds for all at once."
+        f"{count(findings.n_scanned, 'group was', 'groups were')} tested: values and halves of"
+        f" features and their pairwise intersections. {off:,} of them"
+        f" {'has' if off == 1 else 'have'} a p-value below {ADJUSTED_LEVEL:g}, adjusted for all of"
+        " these groups."
     )
     if len(groups) > SCANNED:
-        text += f" Shown are the {SCANNED} surest."
+        text += f" The {SCANNED} groups with the smallest p-values are shown."
     cells = _cells(_top(group.error.value for group in shown), findings.unit) | {
         numeric("adjusted p"): lambda g: Value(p_value(g.p_adjusted), order=g.p_adjusted),
         numeric("rows"): _rows,
     }
     dim = [i for i, group in enumerate(shown) if not group.is_off]
     search = "Find a group by its features"
-    table = Table.of("Groups by features", shown, cells, dim=dim, search=search)
-    return Section("Groups by features", [Paragraph(text), table], "features")
+    table = Table.of("Scanned groups", shown, cells, dim=dim, search=search)
+    return Section("Scanned groups", [Paragraph(text), table], "features")
 
 
 def _cells(top: float, unit: str) -> Cells[GroupFinding]:
-    """Return the columns that both tables of groups begin with; errors are drawn up to `top`."""
-    scale = Column(f"on a scale of 0 to {points_in_full(top)}", in_text=False)
+    """Return the columns that both tables share; errors are drawn on a scale from 0 to `top`."""
+    scale = Column(f"scale from 0 to {points_in_full(top)}", in_text=False)
     return {
         Column("group"): lambda g: g.name,
-        numeric("off by (points)"): _error,
+        numeric("error (points)"): _error,
         scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, unit)),
-        Column("how"): lambda g: how_off(g, unit),
+        Column("finding"): lambda g: how_off(g, unit),
         numeric("outcome minus forecast"): lambda g: _estimate(g.bias, number),
-        numeric("80% interval holds"): lambda g: _estimate(g.coverage_80, percent),
+        numeric("80% coverage"): lambda g: _estimate(g.coverage_80, percent),
     }
 
 
@@ -111,60 +110,60 @@ def _rows(group: GroupFinding) -> Value:
 
 
 def _error(group: GroupFinding) -> Value:
-    # an error of a few rows is mostly chance, so it is neither shown nor sorted by
+    # the error of a few rows is mostly chance: it is not shown, and rows are not sorted by it
     return Value("-") if group.is_too_small else _estimate(group.error, points)
 
 
 def _estimate(estimate: Estimate, show: Callable[..., str]) -> Value:
-    """Write an estimate with its band; columns are sorted by the estimate."""
+    """Write an estimate with its interval; columns are sorted by the estimate."""
     reach = band(show, estimate.low, estimate.high)
     return Value(show(estimate.value), reach, estimate.value)
 
 
 def _top(values: Iterable[Number]) -> float:
-    # one scale for the whole table, so that drawings can be compared
+    # one scale for the whole table makes drawings comparable
     most = max((value for value in values if value is not None), default=0.0)
     return next((top for top in TOPS if most <= top), TOPS[-1])
 
 
 def _drawing(group: GroupFinding, top: float, unit: str) -> Chart | None:
-    """Draw an error, and its band if it has one, on a scale from 0 to `top`."""
+    """Draw an error with its interval, if it has one, on a scale from 0 to `top`."""
     error, low, high = group.error.value, group.error.low, group.error.high
     if error is None or group.is_too_small:
         return None
-    # the scan gives no bands, its evidence is the adjusted p-value
+    # scanned groups have adjusted p-values instead of intervals
     evidence = f"adjusted p {p_value(group.p_adjusted, '= ')}"
     if group.is_named:
-        evidence = f"95% band {band(points, low, high)}"
+        evidence = f"95% interval {band(points, low, high)}"
     how = how_off(group, unit)
     tip = f"{tip_name(group.name)}: off by {points(error)} points ({evidence}), {how}."
-    # an upper end that is unknown leaves a bar from the lower end to the estimate
+    # without an upper end, the bar reaches from the lower end to the estimate
     reach = None if low is None else (low, error if high is None else high)
     point = Point(max(error, 0.0), 0.5, tip, is_off=group.is_off, across=reach)
     axis = Axis(0, top, ticks=[k * top / 5 for k in range(6)])
-    alt = f"Off by, from 0 to {points_in_full(top)} points"
+    alt = f"Error, from 0 to {points_in_full(top)} points"
     return Chart(alt, axis, [Points([point])], size="cell")
 
 
 def learned_section(findings: Findings) -> Section | None:
-    """Show the worst group that features can define, at each share of the people."""
+    """Show the worst group that features can define, for each share of people."""
     if not findings.learned:
         return None
     text = (
-        "For each share of people the worst group that features can define, learned on some rows"
-        " and judged on others. The error is estimated from below; each lower bound holds by"
-        " itself."
+        "For each share of people, the worst group that features can define, learned on some of the"
+        " rows and evaluated on others. Its error is a conservative estimate; each lower bound"
+        f" holds separately with {findings.level} confidence."
     )
     cells: Cells[LearnedFinding] = {
         Column("share of people"): lambda f: in_full(f.mass),
-        numeric("off by (points)"): lambda f: points(f.group.error.value),
-        numeric("at least"): lambda f: at_least(f.low),
-        Column("how"): lambda f: how_off(f.group, findings.unit),
+        numeric("error (points)"): lambda f: points(f.group.error.value),
+        numeric("lower bound"): lambda f: at_least(f.low),
+        Column("finding"): lambda f: how_off(f.group, findings.unit),
         numeric("outcome minus forecast", in_text=False): lambda f: number(f.group.bias.value),
-        numeric("80% interval holds", in_text=False): lambda f: percent(f.group.coverage_80.value),
+        numeric("80% coverage", in_text=False): lambda f: percent(f.group.coverage_80.value),
         numeric("p", in_text=False): lambda f: p_value(f.p_value),
-        numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} judged"),
-        Column("in words"): learned_in_words,
+        numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} evaluated"),
+        Column("definition"): learned_in_words,
     }
     table = Table.of("Learned groups", findings.learned, cells)
     title = "Worst groups learned from features"

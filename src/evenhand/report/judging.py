@@ -1,4 +1,4 @@
-"""Judgements on the groups of an audit, each made once."""
+"""Significance of the errors of groups."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ ADJUSTED_LEVEL = 0.05
 """Adjusted p-value below which a group is reported as off."""
 
 LEAST_REPORTED = 0.0005
-"""Least bound that is reported: a smaller one would read as 0.0 points."""
+"""Least lower bound that is reported; a smaller one would be printed as 0.0 points."""
 
 MASS = 0.2
-"""Size of the groups whose bounds the verdict names."""
+"""Group size of the bound in the verdict."""
 
 
 def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
-    """Judge the groups of an audit.
+    """Return the findings of an audit.
 
     Parameters
     ----------
     audit : dict
-        `Audit.to_dict()`, or what `json.load` makes of an audit written as JSON.
+        `Audit.to_dict()`, or an audit read from JSON.
     notes : sequence of Note
-        `Audit.notes`; JSON holds only their sentences.
+        `Audit.notes`; JSON contains only their sentences.
     """
     audit = without_nan(audit)
     judge = _Judge(audit)
@@ -78,18 +78,18 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
 
 
 class _Judge:
-    """Judgements of groups by the scan and the certificate, which hold for all groups at once."""
+    """Judge of groups by the scan and the certificate, which hold for all groups simultaneously."""
 
     def __init__(self, audit: Values) -> None:
         certified = (audit["certificate"] or {}).get("groups", [])
         self.least = {row["group"]: or_zero(row["low"]) for row in certified}
         self.p_values = {row["group"]: row["p_adjusted"] for row in reversed(audit["scan"])}
         self.joint = self.p_values, self.least
-        # a named group may be a value of a feature, and the same rows are tested once
+        # a named group that equals a value of a feature is tested once, under the name of the scan
         self.taken = {name for row in audit["groups"] for name in (row["group"], _scan_name(row))}
 
     def everyone(self, row: Values) -> GroupFinding:
-        # all people are one group, not one of many: their own band is evidence as well
+        # all people are one group, not one of many: their own interval is valid evidence
         least = max(or_zero(row["error_low"]), self.least.get(row["group"], 0.0))
         least = least if least > LEAST_REPORTED else 0.0
         return _finding(row, _estimated_direction(row), bool(least), least, is_named=True)
@@ -98,7 +98,7 @@ class _Judge:
         name, scanned_as = row["group"], _scan_name(row)
         p_adjusted = self.p_values.get(scanned_as)
         least = self._least(name, scanned_as, or_zero(row["error_low"]))
-        # either suffices; a band of a group alone counts only where no joint judgement is known
+        # either suffices; a separate interval counts only without a joint judgement
         is_joint = any(one in table for one in (name, scanned_as) for table in self.joint)
         is_off = _is_significant(p_adjusted) or (
             (self.least.get(name, 0.0) if is_joint else or_zero(row["error_low"])) >= LEAST_REPORTED
@@ -115,7 +115,7 @@ class _Judge:
         return replace(found, is_tested=is_known(p_adjusted))
 
     def _least(self, name: str, scanned_as: str, own: float) -> float:
-        # a scanned group has a p-value for all groups at once; its own band would claim more
+        # the separate interval of a scanned group would claim more than its adjusted p-value
         least = self.least.get(name, 0.0 if scanned_as in self.p_values else own)
         return least if least >= LEAST_REPORTED else 0.0
 
@@ -162,12 +162,12 @@ def _learned(row: Values) -> LearnedFinding:
 
 
 def _estimated_direction(row: Values) -> str:
-    """Return the direction of a named group's error, from its mean PIT and coverage."""
+    """Return the direction of a named group's error by its mean PIT and coverage."""
     mean = row["mean_pit"]
-    # a mean PIT away from 1/2 is an error of at least that much: is it most of the error
+    # the error is at least the distance of the mean PIT from 1/2: is that most of the error
     if is_known(mean) and abs(mean - 0.5) >= max(or_zero(row["error"]) / 2, 1e-9):
         return LOWER if mean < 0.5 else HIGHER
-    # the level explains little of it; the spread does where the band of coverage leaves out 80%
+    # otherwise the spread explains the error if the interval of the coverage excludes 80%
     if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
         return NARROW
     if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
@@ -176,7 +176,7 @@ def _estimated_direction(row: Values) -> str:
 
 
 def _scan_name(row: Values) -> str:
-    """Return the name that the scan has for the rows of a group."""
+    """Return the name of a group in the scan."""
     return str(row.get("scanned_as") or row["group"])
 
 
@@ -185,8 +185,8 @@ def _is_significant(p_adjusted: Number) -> bool:
 
 
 def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:
-    # the same rows may have several names, as where two features split people alike: equal size
-    # and error identify them
+    # the same rows may have several names if two features split people equally: equal sizes and
+    # errors identify them
     found: dict[tuple[int, Number], GroupFinding] = {}
     for group in groups:
         found.setdefault((group.n, group.error.value), group)
@@ -198,7 +198,7 @@ def _proof_of(audit: Values) -> Proof | None:
     if proof is None:
         return None
     bounds = records(Bound, proof["every_group"])
-    # one PIT per person proves nothing for groups that were not named
+    # one PIT per person gives no guarantee for groups that were not named
     is_proven = audit["is_randomized"] and audit["n_draws"] > 1
     known = [bound for bound in bounds if is_proven and is_known(bound.group_error)]
     return Proof(
@@ -214,7 +214,7 @@ def _proof_of(audit: Values) -> Proof | None:
 
 
 def _limits_of(audit: Values, key: str) -> tuple[str, ...]:
-    """Return the assumptions or limits of a proof, without those on draws if there are none."""
-    # an audit read from JSON has its limits as the certificate prints them, and nothing else
+    """Return assumptions or limits of a certificate, without those on draws if there are none."""
+    # an audit read from JSON contains the sentences of the certificate only
     texts = map(str, (audit["certificate"] or {}).get(key, []))
     return tuple(text for text in texts if audit["is_randomized"] or text not in DRAWS_ONLY)

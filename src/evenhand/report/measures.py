@@ -1,4 +1,4 @@
-"""Measures of an audit: what is measured, at which level, and the words for it."""
+"""Measures of an audit with their names and units."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNITS: dict[Quantity, str] = {
     "oracle error": "probability",
     "certified error": "probability",
 }
-"""Units of measures; all others have the unit of the outcome."""
+"""Units of measures; the others have the unit of the outcome."""
 
 
 LONGEST_TARGET = 60
@@ -47,25 +47,25 @@ LONGEST_TARGET = 60
 
 
 def units_of(target: str | None) -> str:
-    """Return the unit of an outcome, by its name where that is known."""
-    # a column name may hold line ends, and a sentence is one line
+    """Return the unit of an outcome, named after the outcome if its name is known."""
+    # a column name may contain line breaks, and a sentence is one line
     name = "y" if target is None else " ".join(target.split())
     return f"units of {name if len(name) <= LONGEST_TARGET else name[: LONGEST_TARGET - 1] + '…'}"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What an audit measures; printed, it is the name that tables show.
+    """A quantity that an audit measures; `str` gives the name shown in tables.
 
     Parameters
     ----------
     what : str
         The quantity.
     level : float
-        Probability of the interval, width of the rounding cell or size of the group that it is
-        taken at; NaN for quantities without a level.
+        Probability of the interval, width of the rounding cell or size of the group; NaN for
+        quantities without a level.
     group : str or None
-        Name of the group that it is taken in; None for everybody.
+        Name of the group in which it is measured; None for all people.
 
     Examples
     --------
@@ -80,10 +80,10 @@ class Measure:
     def __str__(self) -> str:
         if self.group is None:
             return NAMES[self.what](self.level)
-        # in a group the error is its own, not the average over everybody
+        # the error of a group is its own, not the average error
         name = "error" if self.what == "error" else str(Measure(self.what, self.level))
         return f"{name}, {self.group}"
 
     def unit(self, outcome: str) -> str:
-        """Return the unit; `outcome` is that of the outcome."""
+        """Return the unit; `outcome` is the unit of the outcome."""
         return UNITS.get(self.what, outcome)

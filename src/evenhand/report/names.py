@@ -1,4 +1,4 @@
-"""Names from data, shortened for tables and charts."""
+"""Shortening of names from data."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ TIP_NAME = 60
 
 
 LONGEST = 300
-"""Most characters of a name in a table: a page has to stay small whatever the columns hold."""
+"""Most characters of a name in a table, which bounds the size of a page."""
 
 
 def short(text: Any, length: int = LONGEST) -> str:
-    """Cut a text that is too long in its middle: names of groups often differ at their ends."""
+    """Shorten a long text in the middle, since names of groups often differ at their ends."""
     line = printable(text)
     end = length // 3
     return line if len(line) <= length else f"{line[: length - end - 1]}…{line[-end:]}"
 
 
 def tip_name(name: object) -> str:
-    """Shorten a name from data for the label of a mark, on one line."""
+    """Shorten a name for the label of a mark."""
     return short(" ".join(str(name).split()), TIP_NAME)

@@ -1,4 +1,4 @@
-"""Notes of an audit: what was left out or done otherwise, and the words for it."""
+"""Notes of an audit on parts that were left out or computed differently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_NAMED = 8
 
 
 class NoteKind(Enum):
-    """What a note is about."""
+    """Subject of a note."""
 
     PART_LEFT_OUT = auto()
     ZERO_WEIGHTS = auto()
@@ -35,23 +35,23 @@ class NoteKind(Enum):
 
 @dataclass(frozen=True)
 class Note:
-    """What an audit left out or did otherwise; printed, it is one sentence.
+    """A part of an audit that was left out or computed differently; `str` gives a sentence.
 
     Parameters
     ----------
     kind : NoteKind
-        What the note is about.
+        Subject of the note.
     subject : tuple of str
-        The groups, columns or parts of the audit that it concerns.
+        Groups, columns or parts of the audit that are affected.
     numbers : tuple of float
-        The numbers in its sentence: rows, people or the size of a group.
+        Numbers in the sentence: rows, people or the size of a group.
     reason : str
-        The message of whatever refused, where there was one.
+        Error message that explains the note, if there is one.
 
     Examples
     --------
     >>> print(Note(NoteKind.EMPTY_GROUP, ("north",)))
-    no row of group 'north' is left
+    group 'north' has no rows left
     """
 
     kind: NoteKind
@@ -64,12 +64,12 @@ class Note:
 
 
 def notes_of(notes: Iterable[Note], *kinds: NoteKind) -> tuple[Note, ...]:
-    """Return the notes of some kinds, in their order."""
+    """Return the notes of the given kinds in their order."""
     return tuple(note for note in notes if note.kind in kinds)
 
 
 NO_SCAN = (NoteKind.TOO_FEW_TO_SCAN, NoteKind.NO_LARGE_GROUP, NoteKind.ALL_FEATURES_LEAK)
-"""Kinds of notes that explain why the scan found no group to test."""
+"""Kinds of notes that explain why no group was scanned."""
 
 
 def _rows(note: Note) -> str:
@@ -77,65 +77,67 @@ def _rows(note: Note) -> str:
 
 
 def _counted(note: Note) -> str:
-    # a value lies at most half a bin from the middle of its bin
+    # each value lies within half a bin of the middle of its bin
     n, bins = note.numbers
     return (
-        f"averages, named groups and what is proven are of all {n:,} rows; errors of averages and"
-        f" named groups are counted in bins, within {1 / (2 * bins):.5f} of the exact ones"
+        f"averages, named groups and guarantees use all {n:,} rows; errors of averages and named"
+        f" groups are computed from binned PITs, within {1 / (2 * bins):.5f} of the exact values"
     )
 
 
 def _one_row_each(note: Note) -> str:
     people, rows = note.numbers
     return (
-        f"one row of each of {people:,} people is audited, of {rows:,} rows; group sizes are"
-        " shares of people, not of rows"
+        f"one row per person is audited, {people:,} of {rows:,} rows; group sizes are shares of"
+        " people, not of rows"
     )
 
 
 def _features(note: Note) -> str:
     names = note.subject
-    # tables with hundreds of columns would make a note of a page
+    # a table may have hundreds of columns
     more = len(names) - MOST_NAMED
     listed = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"groups were looked for in {count(len(names), 'feature')}: {listed}"
+    return f"groups were searched in {count(len(names), 'feature')}: {listed}"
 
 
 def _no_certificate(note: Note) -> str:
-    # without a refusal of its own, weights are the only reason
+    # without an error message, weights are the only reason
     weighted = "rows with weights are not a sample of the people"
     return f"no certificate: {note.reason or weighted}"
 
 
 WORDS: dict[NoteKind, Callable[[Note], str]] = {
     NoteKind.PART_LEFT_OUT: lambda note: f"part left out: {note.reason}",
-    NoteKind.ZERO_WEIGHTS: lambda note: f"rows of weight 0 are left out: {_rows(note)}",
+    NoteKind.ZERO_WEIGHTS: lambda note: f"rows of weight 0 were left out: {_rows(note)}",
     NoteKind.ONE_ROW_EACH: _one_row_each,
-    NoteKind.EMPTY_GROUP: lambda note: f"no row of group {note.subject[0]!r} is left",
+    NoteKind.EMPTY_GROUP: lambda note: f"group {note.subject[0]!r} has no rows left",
     NoteKind.SEARCHES_UNWEIGHTED: lambda note: (
-        "learned groups, worst groups in hindsight and the tests of scanned groups count each row"
-        " once, whatever its weight"
+        "learned groups, oracle worst groups and the tests of scanned groups count each row once,"
+        " whatever its weight"
     ),
     NoteKind.COUNTED_ROWS: _counted,
     NoteKind.SAMPLED_ROWS: lambda note: (
-        f"{', '.join(note.subject)} are of {_rows(note)} rows chosen at random"
+        f"{', '.join(note.subject)} use {_rows(note)} rows sampled at random"
     ),
-    NoteKind.SCORED_ROWS: lambda note: f"scores are taken on {_rows(note)} rows chosen at random",
+    NoteKind.SCORED_ROWS: lambda note: (
+        f"scores are computed on {_rows(note)} rows sampled at random"
+    ),
     NoteKind.NO_CERTIFICATE: _no_certificate,
     NoteKind.TOO_FEW_TO_SCAN: lambda note: (
-        f"{note.numbers[0]} rows are needed to scan for groups, got {note.numbers[1]}"
+        f"no groups were scanned: the scan needs {note.numbers[0]} rows, got {note.numbers[1]}"
     ),
     NoteKind.NO_LARGE_GROUP: lambda note: (
-        f"no group has at least {note.numbers[0]} rows: nothing was scanned"
+        f"no groups were scanned: none has at least {note.numbers[0]} rows"
     ),
     NoteKind.ALL_FEATURES_LEAK: lambda note: (
-        "the outcome may define every feature: nothing was scanned"
+        "no groups were scanned: the outcome may define every feature"
     ),
     NoteKind.COLUMN_NOT_SCANNED: lambda note: (
         f"column {note.subject[0]!r} was not scanned: {note.reason}"
     ),
     NoteKind.COLUMN_NOT_LEARNED: lambda note: (
-        f"column {note.subject[0]!r} names each row and was not learned from"
+        f"column {note.subject[0]!r} identifies each row and was not used to learn groups"
     ),
     NoteKind.NOT_LEARNED: lambda note: (
         f"no group of {in_full(note.numbers[0])} was learned: {note.reason}"

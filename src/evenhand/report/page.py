@@ -1,4 +1,4 @@
-"""Documents as pages of HTML that open offline."""
+"""Rendering of documents as HTML pages that open offline."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ if TYPE_CHECKING:
 
 
 def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
-    """Render an audit as one HTML page that opens offline.
+    """Return an audit as one HTML page that opens offline.
 
     Parameters
     ----------
     audit : dict
-        `Audit.to_dict()`, or what `json.load` makes of an audit written as JSON; its layout is in
-        docs/audit-schema.rst. Values that are None, and lists that are empty, are left out or shown
-        as "-".
+        `Audit.to_dict()`, or an audit read from JSON; see docs/audit-schema.rst. Values that are
+        None and empty lists are omitted or shown as "-".
     notes : sequence of Note
-        `Audit.notes`, which explain what is missing; JSON holds only their sentences.
+        `Audit.notes`, which explain missing parts; JSON contains only their sentences.
 
     Returns
     -------
     str
-        The page: tables, figures as SVG, a script of its own that sorts tables and tells values,
-        and a policy that lets nothing else run or be loaded. Without the script all of it can be
-        read. Text from data is escaped.
+        Page with tables and SVG charts. Its script sorts tables and shows values, and its content
+        security policy blocks everything else. The page is readable without the script. Text from
+        data is escaped.
 
     Examples
     --------
@@ -53,11 +52,11 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
 
 
 def document_html(document: Document, *, is_live: bool = False) -> str:
-    """Render a document as a page; a live one sorts and filters tables and shows values."""
+    """Return a document as a page; a live page sorts and filters tables and shows values."""
     source = _environment().loader
     assert source is not None
     script = source.get_source(_environment(), "page.js")[0] if is_live else ""
-    # the policy names our script by its hash, so that no other inline script is allowed
+    # the policy contains the hash of our script, so that no other inline script runs
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = source.get_source(_environment(), "page.css")[0]
     template = _environment().get_template("page.html.j2")
@@ -66,7 +65,7 @@ def document_html(document: Document, *, is_live: bool = False) -> str:
 
 @cache
 def _environment() -> Environment:
-    # imported here: `import evenhand` and texts for a terminal do not wait for jinja2
+    # imported here: `import evenhand` and text summaries do not wait for jinja2
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -85,7 +84,7 @@ def _environment() -> Environment:
         "n": digits,
         "frame": frame_of,
         "stairs": stairs,
-        # a prefix keeps the ids of a figure apart from those of other figures
+        # the name makes the ids of a figure unique in the page
         "drawn": lambda figure: inline_svg(figure.draw, figure.alt, figure.name),
     }
     environment.filters.update(filters)
@@ -93,11 +92,11 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Escape control characters of what is written into a page, except markup of our own."""
+    """Escape control characters of values, except those of our own markup."""
     return value if hasattr(value, "__html__") else printable(value)
 
 
 def _order(order: float | None) -> str:
-    """Write what a column is sorted by."""
-    # six digits sort as the full value would, nearly always, in half the bytes
+    """Format the value by which a column is sorted."""
+    # six digits nearly always sort as the full value, in half the bytes
     return "" if order is None or not math.isfinite(order) else f"{order:.6g}"

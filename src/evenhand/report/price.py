@@ -1,4 +1,4 @@
-"""Section on the price of proof: the log score given up against the error that a group can have."""
+"""Section on the price of a guarantee: the loss in log score against the group error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenhand.report.records import PricePoint, or_zero, record, records
 
 
 def price_section(findings: Findings) -> Section | None:
-    """Show the price of proof against the group error; nothing if it is not known."""
+    """Show the price of a guarantee against the group error; nothing if it is not known."""
     price = findings.values.get("price") or {}
     rows = [row for row in records(PricePoint, price.get("curve")) if _is_known(row)]
     if not rows:
@@ -23,18 +23,19 @@ def price_section(findings: Findings) -> Section | None:
     mass = in_full(price["mass"])
     explained = [
         Paragraph(
-            "Proof costs sharpness. The smaller alpha, the more a forecast hangs on its draw: the"
-            " less far off any group can be, and the more log score is given up, in nats."
+            "A guarantee costs sharpness. The smaller alpha is, the more a forecast depends on its"
+            " draw: the largest possible group error falls, and the loss in log score, in nats,"
+            " rises."
         ),
         Paragraph(_chosen_in_words(chosen, mass)),
         Paragraph(
-            "The curve is what a link promises around forecasts that are calibrated before the"
-            " draw; what these rows prove of this model stands under What is proven."
+            "The curve holds for forecasts that are calibrated before the draw. The bounds that"
+            " these rows give for this model are listed under Guarantees."
         ),
     ]
     chart = _price_chart(rows, chosen, mass, str(price["link"]))
     pair = Pair([chart], explained, is_remark=True)
-    return Section("What proof costs", [pair], "price", in_text=False)
+    return Section("Price of a guarantee", [pair], "price", in_text=False)
 
 
 def _is_known(point: PricePoint) -> bool:
@@ -42,31 +43,31 @@ def _is_known(point: PricePoint) -> bool:
 
 
 def _chosen_in_words(chosen: PricePoint | None, mass: str) -> str:
-    # a model without a link, such as a deterministic one, has no point on the curve
+    # a deterministic model has no link and no point on the curve
     if chosen is None:
         return (
-            "This model has no link of its own to choose by. The curve shows what a link of each"
-            " alpha would cost around a calibrated model."
+            "This model has no link. The curve shows the price of each alpha for a calibrated"
+            " model."
         )
     return (
-        f"Chosen here: alpha {chosen.alpha:.3g}. Around a calibrated model no group of {mass} of"
-        f" people would be off by more than {at_most(chosen.group_error)} points, for"
-        f" {number(chosen.price)} nats."
+        f"Chosen here: alpha {chosen.alpha:.3g}. If the model is calibrated before the draw, every"
+        f" group of {mass} of people is off by at most {at_most(chosen.group_error)} points, at a"
+        f" price of {number(chosen.price)} nats."
     )
 
 
 def _price_chart(
     rows: Sequence[PricePoint], chosen: PricePoint | None, mass: str, link: str
 ) -> Chart:
-    # the chosen alpha need not be one of the curve, and may lie beyond its ends
+    # the chosen alpha may lie between the points of the curve or beyond its ends
     shown = [*rows, chosen] if chosen else rows
-    # a little room above the highest point; all prices may be 0
+    # room above the highest point; all prices may be 0
     high = max(or_zero(row.price) for row in shown) * 1.05 or 1.0
     reach = min(0.5, max(or_zero(row.group_error) for row in shown) * 1.06) or 0.5
     layers: list[Layer] = [
         Points(
             [_price_point(row, "Alpha", mass) for row in rows],
-            f"{link} link, a point for each alpha",
+            f"{link} link, one point per alpha",
             joined_by="line",
         )
     ]
@@ -78,15 +79,15 @@ def _price_chart(
         numeric("group error (points)"): lambda row: at_most(row.group_error),
         numeric("price (nats)"): lambda row: number(row.price),
     }
-    title = f"Groups of {mass} of people off by up to (percentage points)"
+    title = f"Largest error of groups of {mass} of people (percentage points)"
     ticks = [v for v in nice_ticks(0, reach) if v <= 0.5]
     return Chart(
-        "Price of proof against the error that a group can have.",
+        "Price of a guarantee against the largest group error.",
         Axis(0, reach, title, ticks, points_in_full),
         layers,
-        Axis(0, high, "Price: log score given up (nats)", nice_ticks(0, high)),
-        title="Price of proof against group error",
-        numbers=Table.of("Numbers of the price of proof", rows, cells),
+        Axis(0, high, "Price: loss in log score (nats)", nice_ticks(0, high)),
+        title="Price against group error",
+        numbers=Table.of("Numbers of the price of a guarantee", rows, cells),
         height=330,
     )
 

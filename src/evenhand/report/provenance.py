@@ -1,4 +1,4 @@
-"""Where an audit comes from: the model, the data, the draws, the versions and the command."""
+"""Section on the provenance of an audit: model, data, draws, versions and command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN = "not recorded"
 
 
 def provenance_section(findings: Findings) -> Section | None:
-    """Show what is needed to make an audit again; nothing if it was not recorded."""
+    """Show what is needed to repeat an audit; nothing if it was not recorded."""
     known = findings.values.get("provenance")
     if not known:
         return None
@@ -21,8 +21,8 @@ def provenance_section(findings: Findings) -> Section | None:
     data = known.get("data") or {}
     listed = {
         "Model": _or_unknown(model.get("name")),
-        "Kind of model": model.get("kind"),
-        # the hash that a model folder stores, so that a report can be matched with its model
+        "Model class": model.get("kind"),
+        # the hash stored in a model folder, which matches a report with its model
         "Hash of the model": _hash(model.get("sha256"), "sha256 over its files, as in model.json"),
         "Data": _or_unknown(data.get("name")),
         "Rows": _rows(data),
@@ -31,11 +31,11 @@ def provenance_section(findings: Findings) -> Section | None:
         "Draws": _or_unknown(known.get("draws")),
         "Seed": _seed(known.get("random_state")),
         "Versions": _versions(known),
-        "Layout": findings.values.get("schema"),
+        "Schema": findings.values.get("schema"),
     }
-    text = "What was used, so that the same audit can be made again."
+    text = "The model, data and settings with which this audit can be repeated."
     parts = [Paragraph(text), Facts(listed), *_command(known)]
-    return Section("Where this comes from", parts, "provenance", in_text=False)
+    return Section("Provenance", parts, "provenance", in_text=False)
 
 
 def _or_unknown(value: Any) -> str:
@@ -47,17 +47,17 @@ def _hash(value: Any, what: str) -> str:
 
 
 def _rows(data: Values) -> str | None:
-    """Return the number of rows and, of a table in parts, how many were searched."""
+    """Return the number of rows and, for a table in parts, of those searched."""
     if data.get("n_rows") is None:
         return None
     if data.get("n_parts") is None:
         return whole(data["n_rows"])
-    searched = f"{whole(data['n_searched'])} rows taken at random for searches and scores"
+    searched = f"{whole(data['n_searched'])} rows sampled at random for searches and scores"
     return f"{whole(data['n_rows'])} in {whole(data['n_parts'])} parts; {searched}"
 
 
 def _values_hash(known: Values) -> str | None:
-    """Return the hash of the outcomes, which identifies data that no file holds."""
+    """Return the hash of the outcomes, which identifies data without a file."""
     # audits of earlier versions have no such hash
     value = known.get("values_sha256")
     return f"sha256 of the outcomes, or PITs, as 64-bit floats: {value}" if value else None
@@ -66,10 +66,12 @@ def _values_hash(known: Values) -> str | None:
 def _seed(value: Any) -> str:
     if value is None:
         return (
-            "none was set: the audit's random choices (bands, nulls, learners) differ a little from"
-            " time to time"
+            "not set: random steps of the audit (bands, null distributions, learners) vary slightly"
+            " between runs"
         )
-    return f"{value}: the audit's random choices (bands, nulls, learners) come out the same again"
+    return (
+        f"{value}: random steps of the audit (bands, null distributions, learners) are repeatable"
+    )
 
 
 def _versions(known: Values) -> str:
@@ -85,4 +87,4 @@ def _command(known: Values) -> list[Part]:
     command = known.get("command")
     if not command:
         return [Paragraph("Made from Python; no command was recorded.", "facts")]
-    return [Heading("The command that made it"), Code(str(command))]
+    return [Heading("Command"), Code(str(command))]

@@ -1,4 +1,4 @@
-"""Typed rows of an audit, read from its plain values."""
+"""Typed rows of the tables of an audit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Values = Mapping[str, Any]
 """An audit as plain values, or a row of one of its tables."""
 
 Number = float | None
-"""A number, or None where it is not known."""
+"""A number; None if it is unknown."""
 
 Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate and its band."""
+    """Estimate with its interval."""
 
     value: Number
     low: Number = None
@@ -29,7 +29,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Score:
-    """A measure of all rows with its band."""
+    """Measure of all rows with its interval."""
 
     measure: str
     value: Number
@@ -40,7 +40,7 @@ class Score:
 
 @dataclass(frozen=True)
 class WorstGroup:
-    """The oracle worst group of a share of people, beside calibrated forecasts and the proof."""
+    """Oracle worst group with its null distribution and the certified bound."""
 
     mass: float
     n: int
@@ -53,7 +53,7 @@ class WorstGroup:
 
 @dataclass(frozen=True)
 class Bound:
-    """Certified bounds for every group of at least a share of people."""
+    """Certified bounds for every group of at least a given size."""
 
     mass: float
     group_error: Number
@@ -64,7 +64,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class NamedBound:
-    """Certified bounds for a named group, and whether it has too few rows for a finding."""
+    """Certified bounds for a named group."""
 
     group: str
     n: int
@@ -75,7 +75,7 @@ class NamedBound:
 
 @dataclass(frozen=True)
 class Question:
-    """A question that rows can answer or not."""
+    """Question that rows can answer or not."""
 
     question: str
     answered: bool
@@ -84,11 +84,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Proof:
-    """A certificate.
-
-    `bound` is its bound for every group of the share nearest a fifth; None if it proves nothing
-    for groups that were not named.
-    """
+    """Certificate; `bound`, if there is one, is for every group of the size nearest a fifth."""
 
     confidence: float
     method: str
@@ -103,7 +99,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Leak:
-    """A group or feature that the outcome may define."""
+    """Group or feature that the outcome may define."""
 
     kind: str
     name: str
@@ -114,7 +110,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class Bin:
-    """A bin of the histogram of PITs with its band under calibration."""
+    """Bin of the histogram of PITs with its band under calibration."""
 
     start: float
     end: float
@@ -124,13 +120,13 @@ class Bin:
 
     @property
     def range(self) -> str:
-        """The bin in words."""
+        """Both ends in percent."""
         return f"{in_full(self.start)} to {in_full(self.end)}"
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the calibration curve with its band."""
+    """Level of the calibration curve with its band."""
 
     level: float
     observed: Number
@@ -140,7 +136,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Person:
-    """The 80% interval of an example person under one draw, and the outcome."""
+    """80% prediction interval of an example person under one draw, and the outcome."""
 
     row: int
     id: str | None
@@ -153,7 +149,7 @@ class Person:
 
 @dataclass(frozen=True)
 class PricePoint:
-    """A point of the curve of prices: an alpha with its group error and log score given up."""
+    """Point of the price curve: an alpha with its group error and loss in log score."""
 
     alpha: float
     group_error: Number
@@ -161,29 +157,29 @@ class PricePoint:
 
 
 def record(kind: type[Record], row: Values) -> Record:
-    """Read a row by the names of the fields; what is missing is None."""
-    # values of older audits lack the columns that were added later
+    """Read a row by the names of the fields; missing values are None."""
+    # audits of earlier versions lack later columns
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]
     return kind(**{name: row.get(name) for name in names})
 
 
 def records(kind: type[Record], rows: Iterable[Values] | None) -> tuple[Record, ...]:
-    """Read the rows of a table; none if it is missing."""
+    """Read the rows of a table; empty if it is missing."""
     return tuple(record(kind, row) for row in rows or ())
 
 
 def estimate(row: Values, key: str) -> Estimate:
-    """Read an estimate with its band."""
+    """Read an estimate with its interval."""
     return Estimate(row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high"))
 
 
 def or_zero(value: Any) -> float:
-    """Return a value, or 0 where it is unknown."""
+    """Return a value; 0 if it is unknown."""
     return float(value) if is_known(value) else 0.0
 
 
 def without_nan(value: Any) -> Any:
-    """Put None for what is not finite: JSON has no word for it, but Python reads and writes one."""
+    """Replace numbers that are not finite by None: Python writes them to JSON, which has none."""
     if isinstance(value, Mapping):
         return {key: without_nan(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Sentences on findings: groups that are off, the evidence for it, and possible leaks."""
+"""Sentences on groups that are significantly off, the evidence, and possible leaks."""
 
 from __future__ import annotations
 
@@ -25,29 +25,28 @@ WORDS: dict[str | None, tuple[str, str]] = {
 }
 """Subject and predicate of the directions that make a sentence."""
 
-NOT_OFF = "not surely off"
+NOT_OFF = "not significantly off"
 
 LEAKS_LISTED = 5
-"""Most possible leaks that are named one by one."""
+"""Most possible leaks that are listed."""
 
 
 def how_off(group: GroupFinding, unit: str) -> str:
-    """Return in which direction a group is off and by how much, by one rule for all tables."""
+    """Return direction and size of a group's error, by the same rule in all tables."""
     if group.is_too_small:
-        return "too few rows to tell"
+        return "too few rows"
     if group.is_possible_leak:
         return POSSIBLE_LEAK
     if group.is_off:
         return off_in_words(group, unit)
     if not group.is_tested:
-        # the direction is all that is known, as of a possible leak
+        # only the direction is known, for example of a possible leak
         return str(group.direction or "-")
     if not group.is_mean_off:
         return NOT_OFF
-    # a mean that is off by its own band is worth a look even where the group, judged with all
-    # others, is not off
+    # a biased mean is worth attention even if the group, tested jointly with all others, is not off
     side = "lower" if or_zero(group.bias.value) < 0 else "higher"
-    return f"{NOT_OFF}; mean {side}, by its own band alone"
+    return f"{NOT_OFF}; mean {side}, judged separately"
 
 
 def off_in_words(group: GroupFinding, unit: str, *, verb: str = "") -> str:
@@ -55,8 +54,8 @@ def off_in_words(group: GroupFinding, unit: str, *, verb: str = "") -> str:
     bias = group.reported_bias
     size = f"{plain_number(abs(bias))} {unit}"
     if group.is_mean_opposed:
-        # levels and mean disagree where a few large misses weigh most: one sentence must not say
-        # both of outcomes
+        # levels and mean disagree if a few large misses dominate the mean: the sentence must not
+        # contradict itself
         ranks, side = ("lower", "above") if group.direction == LOWER else ("higher", "below")
         return (
             f"outcomes rank {ranks} than forecast, but their mean is {size} {side} the mean"
@@ -71,36 +70,37 @@ def off_in_words(group: GroupFinding, unit: str, *, verb: str = "") -> str:
 
 
 def _direction_in_words(direction: str | None, verb: str) -> str:
-    """Return a direction in words, with a verb between subject and predicate if one is given."""
+    """Return a direction in words; a verb makes it a clause."""
     if direction in WORDS:
         subject, predicate = WORDS[direction]
         return f"{subject} {verb} {predicate}" if verb else f"{subject} {predicate}"
-    # in a clause the group is off, so "as forecast" of its mean leaves no one direction
+    # the group is off, so "as forecast" of its mean means that there is no single direction
     if direction in {None, MIXED, AS_FORECAST}:
-        return "stated chances are off in no one direction" if verb else "in no one direction"
+        return "errors have no single direction" if verb else "in no single direction"
     return str(direction)
 
 
-def evidence_in_words(group: GroupFinding) -> str:
-    """Return the evidence for a group's error: its lower bound, else its adjusted p-value."""
+def error_in_words(group: GroupFinding, level: str, unit: str = "points") -> str:
+    """Return the estimated error and its evidence: a lower bound, else an adjusted p-value."""
+    estimate = f"an estimated {points(group.error.value)} {unit}"
     if group.least:
-        return f"surely by at least {at_least(group.least)}"
-    if group.p_adjusted is not None:
-        return f"surely off (adjusted p {p_value(group.p_adjusted, '= ')})"
-    return "surely off"
+        return f"{estimate}, by at least {at_least(group.least)} with {level} confidence"
+    if group.p_adjusted is None:
+        return estimate
+    return f"{estimate} (adjusted p {p_value(group.p_adjusted, '= ')})"
 
 
 def group_sentences(findings: Findings) -> list[Sentence]:
-    """Return sentences on the groups that are significantly off, five at most."""
-    listed = [_finding(group, findings.unit) for group in findings.listed]
+    """Return at most five sentences on the groups that are significantly off."""
+    listed = [_finding(group, findings) for group in findings.listed]
     others = [_learned_sentence(findings), _in_all(findings)]
     return listed + [sentence for sentence in others if sentence is not None]
 
 
-def _finding(group: GroupFinding, unit: str) -> Sentence:
+def _finding(group: GroupFinding, findings: Findings) -> Sentence:
     rest = (
-        f" ({count(group.n, 'row')}): {off_in_words(group, unit)}; off by an estimated"
-        f" {points(group.error.value)} points, {evidence_in_words(group)}."
+        f" ({count(group.n, 'row')}): {off_in_words(group, findings.unit, verb='are')}; predicted"
+        f" probabilities are off by {error_in_words(group, findings.level)}."
     )
     return Sentence("Named group " if group.is_named else "Group ", group.name, rest)
 
@@ -112,9 +112,8 @@ def _learned_sentence(findings: Findings) -> Sentence | None:
     group = found.group
     return Sentence(
         f"In a group of {in_full(found.mass)} of people, {_defined(found)}"
-        f" ({count(group.n, 'row')}), {off_in_words(group, findings.unit, verb='are')}; off by an"
-        f" estimated {points(group.error.value)} points, surely by at least"
-        f" {at_least(group.least)}."
+        f" ({count(group.n, 'row')}), {off_in_words(group, findings.unit, verb='are')}; predicted"
+        f" probabilities are off by {error_in_words(group, findings.level)}."
     )
 
 
@@ -125,57 +124,60 @@ def _in_all(findings: Findings) -> Sentence | None:
     counts = {"named": (len(named), findings.n_named)}
     counts["scanned"] = (findings.n_scanned_off, findings.n_scanned)
     parts = [f"{off:,} of {n:,} {kind} groups" for kind, (off, n) in counts.items() if off]
-    text = f"In all {' and '.join(parts)} are surely off: see the tables."
+    text = f"In total, {' and '.join(parts)} are significantly off; see the tables."
     # groups that share a feature with the first share many of its rows
     related = sum(not set(others[0].features).isdisjoint(group.features) for group in others[1:])
     if related:
-        overlap = "overlaps" if related == 1 else "overlap"
-        text += f" {related:,} of them {overlap} with {others[0].name}; others may only reflect it."
+        verb = "overlaps" if related == 1 else "overlap"
+        text += f" {related:,} of them {verb} with {others[0].name} and may only reflect its error."
     return Sentence(text)
 
 
 def learned_in_words(found: LearnedFinding) -> str:
-    """Return the conditions that nearly define a learned group, or its main features."""
+    """Return conditions that approximately define a learned group, or its main features."""
     if found.description:
         share = percent(or_zero(found.description_share), decimals=0)
-        return f"nearly: {found.description}, {share} of people"
+        return f"approximately {found.description} ({share} of people)"
     features = found.group.features
-    return f"by {', '.join(features)}" if features else "no short rule"
+    return f"by {', '.join(features)}" if features else "no short definition"
 
 
 def _defined(found: LearnedFinding) -> str:
-    """Return how a learned group is defined, for a sentence."""
+    """Return the definition of a learned group as part of a sentence."""
     if found.description:
-        return f"nearly those with {found.description}"
+        return f"approximately {found.description}"
     *first, last = found.group.features or ("",)
     if not last:
-        return "which features define by no short rule"
+        return "without a short definition"
     return f"defined by {', '.join(first)}{' and ' if first else ''}{last}"
 
 
 def no_scan(findings: Findings) -> str:
-    """Return in a few words why no groups were scanned."""
-    if findings.why_no_scan:
-        return "too few rows"
-    return "the notes say why" if findings.has_features else "that takes features"
+    """Return the sentence on why no groups were scanned."""
+    for note in map(str, findings.why_no_scan):
+        return f"{note[:1].upper()}{note[1:]}."
+    if findings.has_features:
+        return "No groups were scanned; see the notes."
+    return "No groups were scanned: no features were given."
 
 
-def looked_at(findings: Findings) -> str:
-    """Return how many groups were looked at, and whether a scan ran."""
-    searched = {"scanned": findings.n_scanned, "learned": len(findings.learned)}
-    counts = [count(findings.n_named, "named group")]
-    counts += [count(n, f"{search} group") for search, n in searched.items() if n]
-    no = "" if searched["scanned"] else f"; no scan: {no_scan(findings)}"
-    return f"{', '.join(counts)} looked at, none surely off{no}"
+def examined(findings: Findings) -> str:
+    """Return the numbers of groups that were examined, and why none was scanned."""
+    numbers = {"named": findings.n_named, "scanned": findings.n_scanned}
+    numbers["learned"] = len(findings.learned)
+    *most, last = [count(n, f"{kind} group") for kind, n in numbers.items() if n] or ["no group"]
+    verb = "was" if sum(numbers.values()) <= 1 else "were"
+    counted = f"{', '.join(most)}{' and ' if most else ''}{last} {verb} examined."
+    return counted if findings.n_scanned else f"{counted} {no_scan(findings)}"
 
 
 def repair_sentence(findings: Findings) -> str:
-    """Return how to recalibrate a group that is off, without randomness."""
+    """Return how to recalibrate a group without randomness."""
     group = findings.farthest_off
     column = None if group is None else _column_of(findings, group)
     if column is None:
-        return "To mend it without randomness: see the guides on mending."
-    return f'To mend it without randomness: RecalibratedRegressor(model, by="{column}").'
+        return "To recalibrate it without randomness, see the guides on recalibration."
+    return f'To recalibrate it without randomness, use RecalibratedRegressor(model, by="{column}").'
 
 
 def _column_of(findings: Findings, group: GroupFinding) -> str | None:
@@ -190,15 +192,15 @@ def _column_of(findings: Findings, group: GroupFinding) -> str | None:
 
 
 def leak_sentences(findings: Findings) -> list[Sentence]:
-    """Name the groups and features that the outcome may define, each column once."""
+    """Return sentences on groups and features that the outcome may define, one per column."""
     leaks: dict[object, Leak] = {}
-    # a column may leak in two ways: how far it is a range of outcomes is the plainer reason
+    # a column may leak in two ways: equality with a range of outcomes is the plainer reason
     for leak in sorted(findings.leaks, key=lambda leak: not is_known(leak.apart)):
         # a tuple, so that a named group is not taken for a column of the same name
         leaks.setdefault(leak.column or (leak.name,), leak)
     listed = list(map(_leak_sentence, list(leaks.values())[:LEAKS_LISTED]))
     others = len(leaks) - len(listed)
-    return [*listed, Sentence(f"Possible leaks besides these: {others:,}.")] if others else listed
+    return [*listed, Sentence(f"Further possible leaks: {others:,}.")] if others else listed
 
 
 def _leak_sentence(leak: Leak) -> Sentence:
@@ -206,9 +208,10 @@ def _leak_sentence(leak: Leak) -> Sentence:
     if is_known(leak.rank_correlation):
         why = "its rank correlation with the outcome is above 0.99 and above that of the forecasts"
     else:
-        why = (
-            f"it differs from a range of outcomes in {percent(leak.apart, decimals=0)} of the rows"
-        )
-    rest = f" may be defined by the outcome: {why}. "
-    rest += "Groups must be known before the outcome: unless this one was, it is no finding."
+        share = percent(leak.apart, decimals=0)
+        why = f"it differs from a range of outcomes in only {share} of the rows"
+    rest = (
+        f" may be defined by the outcome: {why}. Unless it was known before the outcome, its errors"
+        " are not findings."
+    )
     return Sentence(f"Possible leak: {kind} ", str(leak.column or leak.name), rest)

@@ -1,4 +1,4 @@
-"""Documents as text for a terminal."""
+"""Rendering of documents as text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from evenhand.report.notes import Note
 from evenhand.report.records import Values
 
 MOST = 41
-"""Most rows that are shown of a table: all people and 40 groups."""
+"""Most rows of a table: all people and 40 groups."""
 
 
 def audit_text(audit: Values, notes: Sequence[Note] = ()) -> str:
-    """Render one audit, `Audit.to_dict()` with `Audit.notes`, as text."""
+    """Return an audit, given as `Audit.to_dict()` and `Audit.notes`, as text."""
     return document_text(audit_document(findings_of(audit, notes)))
 
 
 def document_text(document: Document) -> str:
-    """Render a document as text, without cards and the sections that only a page shows."""
+    """Return a document as text, without cards and sections that only pages show."""
     parts = [wrapped(f"{document.title}: {', '.join(document.facts)}")]
     if document.opening is not None:
         parts += _texts(document.opening.parts)
@@ -34,7 +34,7 @@ def document_text(document: Document) -> str:
 
 
 def _titled(title: str, texts: Iterable[str]) -> Iterator[str]:
-    """Put a title, in capitals, above the first of its parts."""
+    """Yield texts with a title in capitals above the first."""
     for i, text in enumerate(texts):
         yield text if i else f"{wrapped(title.upper())}\n{text}"
 
@@ -44,7 +44,7 @@ def _texts(parts: Iterable[Part]) -> list[str]:
     heading = ""
     for part in parts:
         text = heading + _text(part)
-        # a heading stands above the part that follows it
+        # a heading is printed above the part that follows it
         heading = f"{text}\n" if isinstance(part, Heading) else ""
         texts += [text] if text and not heading else []
     return texts
@@ -52,7 +52,7 @@ def _texts(parts: Iterable[Part]) -> list[str]:
 
 @singledispatch
 def _text(part: Part) -> str:
-    """Render a part; text has no place for others."""
+    """Return a part as text; other parts are omitted."""
     return ""
 
 
@@ -79,7 +79,7 @@ def _(part: Bullets) -> str:
 
 @_text.register
 def _(part: Pair) -> str:
-    # remarks stand beside a figure, and before its numbers
+    # remarks are printed before the numbers of a figure
     first, second = (part.right, part.left) if part.is_remark else (part.left, part.right)
     return "\n\n".join(_texts([*first, *second]))
 

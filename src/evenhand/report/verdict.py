@@ -1,4 +1,4 @@
-"""Verdict of an audit: what was audited, what is significantly off, and what is proven."""
+"""Verdict of an audit: overall error, groups that are significantly off, and guarantees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from evenhand._format import (
     at_least,
     at_most,
     band,
-    confidence_in_full,
     count,
     in_full,
     is_known,
@@ -22,51 +21,52 @@ from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.records import Bound, or_zero
 from evenhand.report.sentences import (
     WORDS,
-    evidence_in_words,
+    error_in_words,
+    examined,
     group_sentences,
     leak_sentences,
-    looked_at,
     off_in_words,
     repair_sentence,
 )
 from evenhand.search import NARROW, WIDE
 
 LEAST_COVERED = 0.01
-"""Least bound of an interval's coverage that is reported: a smaller one shows nothing."""
+"""Least lower bound of a coverage that is reported; a smaller one is uninformative."""
 
-NOT_ALL_GROUPS = "Groups that nobody looked at: nothing is proven for them here."
-OTHER_ROWS = "People, places and times that these rows do not stand for."
+NOT_ALL_GROUPS = "Groups that were not examined: there is no guarantee for them."
+OTHER_ROWS = "People, places and times that these rows do not represent."
 """Limits of every audit, for audits whose certificate does not list its own."""
 
 SCALE = (
-    "Off by 0 points is perfect, by 50 the worst: how far stated chances are from true ones,"
-    " averaged over all levels."
+    "Errors are differences between predicted and actual probabilities in percentage points,"
+    " averaged over all probability levels: 0 is perfect calibration, 50 the largest error."
 )
-"""How to read the points."""
+"""Definition of the error."""
 
-SURELY = (
-    "Surely: of scanned groups at a risk of 5% over all of them at once; of named groups by bounds"
-    " that hold at once, where there is a certificate, else by each band; of learned groups by each"
-    " one's lower bound."
+SIGNIFICANCE = (
+    "A scanned group is significantly off if its p-value, adjusted for all scanned groups, is below"
+    " 0.05; a named group if the same test or its certified lower bound shows an error or, where"
+    " neither exists, if its 95% confidence interval excludes 0; a learned group if its lower bound"
+    " is above 0."
 )
-"""How to read the word "surely"."""
+"""Rules by which groups are called significantly off."""
 
 MEANS_OF_DRAWS = (
-    "Where outcomes are right-skewed, the draw itself raises the mean of served forecasts; predict"
-    " and the column mean do not depend on the draw."
+    "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts; predict"
+    " and the mean column do not depend on the draw."
 )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The leading sentence of an audit, and the others, bad news first."""
+    """The leading sentence of an audit and the remaining ones, errors before guarantees."""
 
     lead: str
     sentences: Sequence[Sentence]
 
 
 def forecast_kind(findings: Findings) -> str:
-    """Return what kind of forecasts was audited."""
+    """Return the kind of forecasts that were audited."""
     if not findings.is_randomized:
         return "deterministic forecasts"
     return f"randomized forecasts, {count(findings.n_draws, 'draw')} per row"
@@ -80,7 +80,7 @@ def verdict_of(findings: Findings) -> Verdict:
     average = _average_sentences(findings)
     bound = findings.bound
     if bound is None:
-        # nothing is proven for all groups, so the groups that were found lead
+        # without a guarantee for all groups, the groups that were found lead
         lead = " ".join([*overall, _group_lead(findings) if groups else _no_group_off(findings)])
         before, after = remark, [*average, _no_proof_sentence(findings)]
         if groups and not findings.is_randomized:
@@ -88,10 +88,14 @@ def verdict_of(findings: Findings) -> Verdict:
     else:
         lead = _proof_sentence(findings, bound)
         if not findings.is_bound_useful:
-            # a bound that says nothing must not push what is known to be wrong out of the lead
+            # an uninformative bound must not push known errors out of the lead
             lead = " ".join([*overall, lead])
             overall = []
-        before = [*overall, *remark, *(["Even so, some groups are surely off."] if groups else [])]
+        before = [
+            *overall,
+            *remark,
+            *(["Some groups are nevertheless significantly off."] if groups else []),
+        ]
         after = [*_proof_remarks(findings, bound), *average]
         after += [] if groups else [_no_group_off(findings)]
     caveat = findings.values.get("caveat")
@@ -101,7 +105,7 @@ def verdict_of(findings: Findings) -> Verdict:
 
 
 def _overall_sentence(findings: Findings) -> str:
-    """Return in which direction and by how much forecasts are off over everybody, if they are."""
+    """Return the overall direction and size of the error; nothing if it is not significant."""
     group = findings.everyone
     if group is None:
         return ""
@@ -111,10 +115,11 @@ def _overall_sentence(findings: Findings) -> str:
         ends = sorted((abs(or_zero(group.bias.low)), abs(or_zero(group.bias.high))))
         # the bias is outcome minus forecast
         way = "high" if bias < 0 else "low"
-        reach = band(plain_number, *ends)
-        off = plain_number(abs(bias))
-        return f"Forecasts are too {way} on average, by {off} ({reach}) in {findings.unit}."
-    return _overall_error_sentence(group) if group.is_off else ""
+        return (
+            f"Forecasts are too {way} on average, by {plain_number(abs(bias))} {findings.unit} (95%"
+            f" confidence interval {band(plain_number, *ends)})."
+        )
+    return _overall_error_sentence(group, findings.level) if group.is_off else ""
 
 
 def _is_served_mean_high(findings: Findings) -> bool:
@@ -123,86 +128,86 @@ def _is_served_mean_high(findings: Findings) -> bool:
     return findings.is_randomized and is_high
 
 
-def _overall_error_sentence(group: GroupFinding) -> str:
-    subject, predicate = WORDS.get(group.direction, ("stated chances", "off, in no one direction"))
+def _overall_error_sentence(group: GroupFinding, level: str) -> str:
+    mixed = ("predicted probabilities", "off, in no single direction")
+    subject, predicate = WORDS.get(group.direction, mixed)
     # coverage is named where it is what is wrong
-    covered = f": a stated 80% interval holds {percent(group.coverage_80.value)} of outcomes"
+    covered = (
+        f": the 80% prediction interval covers {percent(group.coverage_80.value)} of outcomes"
+        if group.direction in {NARROW, WIDE}
+        else ""
+    )
     return (
-        f"{subject.capitalize()} are surely {predicate} over everybody"
-        f"{covered if group.direction in {NARROW, WIDE} else ''}; stated chances are off by an"
-        f" estimated {points(group.error.value)} percentage points, surely by at least"
-        f" {at_least(group.least)}."
+        f"Overall, {subject} are significantly {predicate}{covered}. Predicted probabilities are"
+        f" off by {error_in_words(group, level, 'percentage points')}."
     )
 
 
 def _group_lead(findings: Findings) -> str:
-    """Return the sentence that some groups are off, with the worst of those that can be named."""
+    """Return the sentence that some groups are off, with the worst one that has a name."""
     group = findings.farthest_off
     # only learned groups are off, which have no name
     if group is None:
-        return "Some groups are surely off."
+        return "Some groups are significantly off."
     return (
-        f"Some groups are surely off. For one, {group.name}:"
-        f" {off_in_words(group, findings.unit, verb='are')}; stated chances are off by an"
-        f" estimated {points(group.error.value)} percentage points, {evidence_in_words(group)}."
+        f"Some groups are significantly off. In group {group.name},"
+        f" {off_in_words(group, findings.unit, verb='are')}; predicted probabilities are off by"
+        f" {error_in_words(group, findings.level, 'percentage points')}."
     )
 
 
 def _no_group_off(findings: Findings) -> str:
     if not (findings.named or findings.scanned or findings.learned):
-        return "No groups were looked at: name some, or give features."
+        return "No groups were examined: name groups or pass features."
     return (
-        f"No group is surely off: {looked_at(findings)}. That does not prove that each of them is"
-        " well calibrated."
+        f"No group is significantly off: {examined(findings)} This does not prove that every group"
+        " is well calibrated."
     )
 
 
 def _proof_sentence(findings: Findings, bound: Bound) -> str:
     mass = in_full(bound.mass)
     if not findings.is_bound_useful:
-        return f"These rows prove nothing useful for every group of at least {mass} of people."
-    assert findings.proof is not None
-    level = confidence_in_full(findings.proof.confidence)
-    opening = f"For every group of at least {mass} of people, "
-    off = (
-        f"stated chances are off by at most {at_most(bound.group_error)} percentage points"
-        " averaged over all levels"
+        return f"These rows give no useful guarantee for every group of at least {mass} of people."
+    opening = (
+        f"For every group of at least {mass} of people, predicted probabilities are off by at most"
+        f" {at_most(bound.group_error)} percentage points"
     )
     covered = or_zero(bound.coverage_80_low)
     if covered < LEAST_COVERED:
-        return f"{opening}{off}, with {level} confidence."
-    # the two bounds are two statements: nothing says how often both hold
+        return f"{opening}, with {findings.level} confidence."
+    # the confidence is that of each bound, not of both together
     return (
-        f"{opening}an interval stated as 80% holds at least {at_least(covered)}% of the time, and"
-        f" {off}; each with {level} confidence."
+        f"{opening} and the 80% prediction interval covers at least {at_least(covered, percent)} of"
+        f" outcomes; each bound holds with {findings.level} confidence."
     )
 
 
 def _proof_remarks(findings: Findings, bound: Bound) -> list[str]:
-    """Return the upper bound of a coverage, where there is one."""
+    """Return the upper bound of the coverage, if it is informative."""
     high = bound.coverage_80_high
-    # 100% bounds nothing
+    # 100% is no bound
     if not findings.is_bound_useful or high is None or at_most(high) == "100.0":
         return []
     return [
-        f"The same 80% interval holds at most {at_most(high)}% of the time, each bound with the"
-        " same confidence."
+        f"In every group of at least {in_full(bound.mass)} of people, the 80% prediction interval"
+        f" covers at most {at_most(high, percent)} of outcomes, with the same confidence."
     ]
 
 
 def _no_proof_sentence(findings: Findings) -> str:
     if not findings.is_randomized:
         return (
-            "What cannot be shown: with one forecast per person no data can prove calibration for"
-            " groups of up to half of the people, unless they were named beforehand, however good"
-            " the forecasts are. Groups that nobody looked at may be off."
+            "With one forecast per person, no data can prove calibration for groups of up to half"
+            " of the people unless the groups are named beforehand, however good the forecasts are."
+            " Groups that were not examined may be off."
         )
     if findings.n_draws == 1:
         return (
-            "Only one draw per row is known, which proves nothing for groups not named: audit"
-            " several draws per row."
+            "Only one draw per row is known, which gives no guarantee for groups that were not"
+            " named beforehand; audit several draws per row."
         )
-    return "Nothing is proven here for groups that were not named; the notes say why."
+    return "There is no guarantee for groups that were not named beforehand; see the notes."
 
 
 def _average_sentences(findings: Findings) -> list[str]:
@@ -210,23 +215,23 @@ def _average_sentences(findings: Findings) -> list[str]:
         return []
     error = findings.everyone.error
     return [
-        f"Over everybody, stated chances are off by an estimated {points(error.value)} percentage"
-        f" points (95% band {band(points, error.low, error.high)}); a stated 80% interval holds"
-        f" {percent(findings.everyone.coverage_80.value)} of outcomes."
+        f"Overall, predicted probabilities are off by an estimated {points(error.value)} percentage"
+        f" points (95% confidence interval {band(points, error.low, error.high)}); the 80%"
+        f" prediction interval covers {percent(findings.everyone.coverage_80.value)} of outcomes."
     ]
 
 
 def not_covered(findings: Findings) -> list[str]:
-    """Return what an audit does not cover."""
+    """Return the limits of an audit."""
     limits = [f"{text[:1].upper()}{text[1:]}." for text in findings.not_covered]
     return [*([] if findings.bound else [NOT_ALL_GROUPS]), *(limits or [OTHER_ROWS])]
 
 
 def chance_sentence(findings: Findings) -> str:
-    """Return where worst groups in hindsight exceed chance; nothing if that is not known."""
-    # the search fits noise: only what it finds beyond calibrated forecasts is evidence
+    """Return the shares at which oracle worst groups exceed chance; nothing if they are unknown."""
+    # the search fits noise: only errors beyond those of calibrated forecasts are evidence
     judged = [g for g in findings.worst_groups if is_known(g.null_high) and is_known(g.error)]
     above = [in_full(g.mass) for g in judged if or_zero(g.error) > or_zero(g.null_high)]
     if above:
-        return f"Above what calibrated forecasts show at shares of {', '.join(above)}."
-    return "At no share is it above what calibrated forecasts show." if judged else ""
+        return f"Errors exceed the 95% quantile under calibration at shares of {', '.join(above)}."
+    return "At no share do errors exceed the 95% quantile under calibration." if judged else ""

@@ -1,5 +1,5 @@
-// What a report does beyond being read: values under the pointer and the keyboard, tables that sort and filter.
-// Nothing here writes markup: text goes in as text, so a name from data stays a name.
+// Interaction of a report: values of marks under pointer and keyboard, sorting and filtering of tables.
+// Text is inserted as text, never as markup, so that names from data cannot inject any.
 (() => {
   "use strict";
 
@@ -8,7 +8,7 @@
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;
-  // the mark itself carries the words for those who listen
+  // screen readers read the label of the mark itself
   tip.setAttribute("aria-hidden", "true");
   document.body.append(tip);
 
@@ -25,7 +25,7 @@
   };
 
   const hide = () => {
-    if (shown) shown.classList.remove("told");
+    if (shown) shown.classList.remove("active");
     shown = null;
     tip.hidden = true;
   };
@@ -34,8 +34,8 @@
     if (shown === mark) return;
     hide();
     shown = mark;
-    mark.classList.add("told");
-    // in the corner a tip has room to be as wide as it wants
+    mark.classList.add("active");
+    // measured in the corner, where its width is not limited
     tip.style.left = tip.style.top = "0";
     tip.textContent = mark.getAttribute("aria-label");
     tip.hidden = false;
@@ -47,14 +47,14 @@
     return Math.hypot(event.clientX - at.left - at.width / 2, event.clientY - at.top - at.height / 2);
   };
 
-  // points that stand close share their surroundings: the nearest to the pointer is meant
+  // the areas of close points overlap: the point nearest to the pointer is chosen
   const nearest = (mark, event) => {
     if (!mark.querySelector("circle.hit")) return mark;
     const points = [...mark.ownerSVGElement.querySelectorAll(".mark")].filter((m) => m.querySelector("circle.hit"));
     return points.reduce((best, m) => (distance(m, event) < distance(best, event) ? m : best), mark);
   };
 
-  // one stop for the Tab key in each figure and table; the arrows go on from there
+  // one Tab stop per figure and table; arrow keys move between its marks
   const step = (event, marks, mark) => {
     const seen = marks.filter((other) => other.getClientRects().length);
     const last = seen.length - 1;
@@ -103,7 +103,7 @@
   };
 
   const compare = (a, b, sign) => {
-    // what is not known comes last in either direction
+    // unknown values come last in both directions
     if (a === null || b === null) return (a === null) - (b === null);
     if (typeof a === "number" && typeof b === "number") return sign * (a - b);
     return sign * String(a).localeCompare(String(b), undefined, { numeric: true });
@@ -125,26 +125,26 @@
     return `Sorted by ${head.textContent.trim()}, ${way}.`;
   };
 
-  const makeSortable = (table, say) => {
+  const makeSortable = (table, announce) => {
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);
       head.append(button);
-      button.addEventListener("click", () => say(sortBy(table, head, column)));
+      button.addEventListener("click", () => announce(sortBy(table, head, column)));
     });
   };
 
   // --- Tables that filter ------------------------------------------------------------------------------------------
 
-  // words are looked for, numbers are sorted by
+  // the filter searches words; columns of numbers are only sorted
   const wordsOf = (row) =>
     [...row.cells]
       .filter((cell) => !("v" in cell.dataset))
       .map((cell) => cell.textContent.toLowerCase())
       .join(" ");
 
-  // a mark that is hidden cannot be tabbed to: the first that is seen takes its place
+  // a hidden mark cannot be a Tab stop: the first visible mark replaces it
   const moveStop = (place) => {
     const marks = [...place.querySelectorAll(".mark")];
     const stop = marks.find((mark) => mark.getAttribute("tabindex") === "0");
@@ -170,17 +170,17 @@
     const status = hasSearch ? search.querySelector("[role=status]") : null;
     const rows = [...table.tBodies[0].rows];
     const count = () => `${rows.filter((row) => !row.hidden).length} of ${rows.length} shown.`;
-    const say = (text) => {
+    const announce = (text) => {
       if (status) status.textContent = `${count()} ${text}`.trim();
     };
-    makeSortable(table, say);
+    makeSortable(table, announce);
     if (!hasSearch) continue;
     search.hidden = false;
-    say("");
+    announce("");
     search.querySelector("input").addEventListener("input", (event) => {
       filter(rows, event.target.value);
       moveStop(box);
-      say("");
+      announce("");
     });
   }
 })();
