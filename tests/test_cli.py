@@ -590,7 +590,7 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert found["is_randomized"] is False
     text = evenhand(*args)
     assert (text.code, text.err) == (0, "")
-    assert "in hindsight" in text.out
+    assert "ORACLE WORST GROUPS" in text.out
     assert "job = cook" in text.out
 
 
@@ -723,9 +723,9 @@ def searched(shown: Outcome) -> str:
     (note,) = [
         note
         for note in json.loads(shown.out)["notes"]
-        if note.startswith("groups were looked for in ")
+        if note.startswith("groups were searched in ")
     ]
-    return str(note).removeprefix("groups were looked for in ")
+    return str(note).removeprefix("groups were searched in ")
 
 
 def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(

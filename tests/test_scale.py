@@ -678,7 +678,7 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan
     n = table["who"].nunique()
     assert found.n_samples == n
     told = (
-        f"one row of each of {n:,} people is audited, of 900 rows; group sizes are shares of"
+        f"one row per person is audited, {n:,} of 900 rows; group sizes are shares of"
         " people, not of rows"
     )
     assert told in map(str, found.notes)

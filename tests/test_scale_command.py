@@ -125,7 +125,7 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
         k: v for k, v in ours.items() if k != "provenance"
     }
     assert told["n_samples"] == told["provenance"]["data"]["n_rows"] == ROWS
-    assert any("600 rows chosen at random" in note for note in told["notes"])
+    assert any("600 rows sampled at random" in note for note in told["notes"])
     assert "<!doctype html>" in page.read_text()[:200].lower()
     assert not list(tmp_path.glob(".*"))
 
@@ -228,7 +228,7 @@ def test_people_of_a_folder_are_told_apart(place: Path, evenhand: Command, tmp_p
     told = json.loads(found.out)
     assert told["n_samples"] == 1499
     note = (
-        "one row of each of 1,499 people is audited, of 1,500 rows; group sizes are shares of"
+        "one row per person is audited, 1,499 of 1,500 rows; group sizes are shares of"
         " people, not of rows"
     )
     assert note in told["notes"]

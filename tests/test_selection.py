@@ -573,7 +573,7 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement() -> No
         f"Accounting for that: at most {number} points in every group of at least 20% of people"
         in shown
     )
-    assert f"stated chances are off by at most {number} percentage points" in shown
+    assert f"predicted probabilities are off by at most {number} percentage points" in shown
     assert (
         f"at most {number} points in every group of at least 20%"
         in chosen.summary().splitlines()[0]
@@ -598,7 +598,7 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
     (row,) = found.to_dict()["certificate"]["every_group"]
     assert (row["mass"], row["group_error"], row["coverage_80_low"]) == (0.25, 0.35, 0.0)
     assert (
-        "For every group of at least 25% of people, stated chances are off by at most 35.0"
+        "For every group of at least 25% of people, predicted probabilities are off by at most 35.0"
         in found.summary()
     )
 

@@ -20,6 +20,9 @@ SIZES = {
 }
 """Subjects of sentences on measures in units of the outcome, and the words for their ratios."""
 
+OTHER_SIZE = ("the value is", ("larger", "smaller", "large"))
+"""The same for other measures."""
+
 
 def comparison_text(
     table: pd.DataFrame, measures: Sequence[Measure], names: tuple[str, str]
@@ -52,7 +55,7 @@ def difference_in_words(
         return _sharpness_in_words(second - first, names)
     if measure.what in UNITS:
         return _share_in_words(measure, first, second)
-    subject, words = SIZES[measure.what]
+    subject, words = SIZES.get(measure.what, OTHER_SIZE)
     return f"{subject} {_ratio(first, second, words)}"
 
 
@@ -84,7 +87,7 @@ def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
     # a forecaster without spread has width 0: the ratio is infinite
     ratio = second / first if first else math.inf
     if ratio == math.inf:
-        return f"{more}, from 0"
+        return f"infinitely {more}"
     if ratio >= 2:
         return f"{ratio:.1f} times as {plain}"
     if abs(ratio - 1) < 0.005:

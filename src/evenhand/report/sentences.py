@@ -176,8 +176,11 @@ def repair_sentence(findings: Findings) -> str:
     group = findings.farthest_off
     column = None if group is None else _column_of(findings, group)
     if column is None:
-        return "To recalibrate it without randomness, see the guides on recalibration."
-    return f'To recalibrate it without randomness, use RecalibratedRegressor(model, by="{column}").'
+        return "To recalibrate the model without randomness, see the guides on recalibration."
+    return (
+        "To recalibrate the model without randomness, use"
+        f' RecalibratedRegressor(model, by="{column}").'
+    )
 
 
 def _column_of(findings: Findings, group: GroupFinding) -> str | None:

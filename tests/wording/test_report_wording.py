@@ -1,0 +1,346 @@
+"""Exact sentences of reports: notes, verdicts and comparisons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser.report_examples import deterministic, found, group, randomized, scanned
+from evenhand.report import (
+    Measure,
+    Note,
+    NoteKind,
+    difference_in_words,
+    findings_of,
+    verdict_of,
+)
+
+
+def said(audit: dict[str, Any], *notes: Note) -> list[str]:
+    """Return the leading sentence of a verdict and the others."""
+    verdict = verdict_of(findings_of(audit, notes))
+    return [verdict.lead, *map(str, verdict.sentences)]
+
+
+NOTES = [
+    (Note(NoteKind.PART_LEFT_OUT, reason="a is b"), "part left out: a is b"),
+    (Note(NoteKind.ZERO_WEIGHTS, numbers=(1200,)), "rows of weight 0 were left out: 1,200"),
+    (
+        Note(NoteKind.ONE_ROW_EACH, numbers=(300, 1200)),
+        "one row per person is audited, 300 of 1,200 rows; group sizes are shares of people,"
+        " not of rows",
+    ),
+    (Note(NoteKind.EMPTY_GROUP, ("north",)), "group 'north' has no rows left"),
+    (
+        Note(NoteKind.SEARCHES_UNWEIGHTED),
+        "learned groups, oracle worst groups and the tests of scanned groups count each row"
+        " once, whatever its weight",
+    ),
+    (
+        Note(NoteKind.COUNTED_ROWS, numbers=(5000, 1000)),
+        "averages, named groups and guarantees use all 5,000 rows; errors of averages and named"
+        " groups are computed from binned PITs, within 0.00050 of the exact values",
+    ),
+    (
+        Note(NoteKind.SAMPLED_ROWS, ("scores", "examples"), (600,)),
+        "scores, examples use 600 rows sampled at random",
+    ),
+    (
+        Note(NoteKind.SCORED_ROWS, numbers=(600,)),
+        "scores are computed on 600 rows sampled at random",
+    ),
+    (
+        Note(NoteKind.NO_CERTIFICATE),
+        "no certificate: rows with weights are not a sample of the people",
+    ),
+    (
+        Note(NoteKind.TOO_FEW_TO_SCAN, numbers=(150, 120)),
+        "no groups were scanned: the scan needs 150 rows, got 120",
+    ),
+    (
+        Note(NoteKind.NO_LARGE_GROUP, numbers=(150,)),
+        "no groups were scanned: none has at least 150 rows",
+    ),
+    (
+        Note(NoteKind.ALL_FEATURES_LEAK),
+        "no groups were scanned: the outcome may define every feature",
+    ),
+    (
+        Note(NoteKind.COLUMN_NOT_SCANNED, ("id",), reason="too many values"),
+        "column 'id' was not scanned: too many values",
+    ),
+    (
+        Note(NoteKind.COLUMN_NOT_LEARNED, ("id",)),
+        "column 'id' identifies each row and was not used to learn groups",
+    ),
+    (
+        Note(NoteKind.NOT_LEARNED, numbers=(0.1,), reason="too few rows"),
+        "no group of 10% was learned: too few rows",
+    ),
+    (
+        Note(NoteKind.FEATURES, tuple("abcdefghij")),
+        "groups were searched in 10 features: a, b, c, d, e, f, g, h and 2 more",
+    ),
+]
+
+
+@pytest.mark.parametrize(("note", "sentence"), NOTES)
+def test_a_note_is_a_sentence(note: Note, sentence: str) -> None:
+    assert str(note) == sentence
+
+
+def test_every_kind_of_note_has_a_sentence() -> None:
+    assert {note.kind for note, _ in NOTES} == set(NoteKind)
+
+
+def test_the_verdict_on_deterministic_forecasts() -> None:
+    assert said(deterministic()) == [
+        "Forecasts are too high on average, by 0.13 units of y (95% confidence interval 0.03 to"
+        " 0.23). Some groups are significantly off. In group sex=f, outcomes are lower than"
+        " forecast, by 0.31 units of y on average; predicted probabilities are off by an estimated"
+        " 9.2 percentage points, by at least 4.3 with 95% confidence.",
+        "Named group sex=f (740 rows): outcomes are lower than forecast, by 0.31 units of y on"
+        " average; predicted probabilities are off by an estimated 9.2 points, by at least 4.3 with"
+        " 95% confidence.",
+        "Group age > 45 and sex = f (420 rows): outcomes are lower than forecast, by 0.81 units of"
+        " y on average; predicted probabilities are off by an estimated 23.1 points (adjusted p <"
+        " 0.0001).",
+        "Group x0 > 0.5 (700 rows): errors have no single direction; on average outcomes are 0.02"
+        " units of y above forecast; predicted probabilities are off by an estimated 5.0 points"
+        " (adjusted p = 0.0100).",
+        "In a group of 20% of people, approximately age > 44 and sex = f (180 rows), outcomes are"
+        " lower than forecast, by 0.62 units of y on average; predicted probabilities are off by an"
+        " estimated 21.4 points, by at least 15.2 with 95% confidence.",
+        "In total, 1 of 3 named groups and 5 of 31 scanned groups are significantly off; see the"
+        " tables.",
+        "Overall, predicted probabilities are off by an estimated 4.1 percentage points (95%"
+        " confidence interval 2.0 to 6.2); the 80% prediction interval covers 77.2% of outcomes.",
+        "With one forecast per person, no data can prove calibration for groups of up to half of"
+        " the people unless the groups are named beforehand, however good the forecasts are. Groups"
+        " that were not examined may be off.",
+        "To recalibrate the model without randomness, see the guides on recalibration.",
+    ]
+
+
+def test_the_verdict_on_randomized_forecasts() -> None:
+    lead, overall, draws, some, *_, upper, average = said(randomized())
+    assert lead == (
+        "For every group of at least 20% of people, predicted probabilities are off by at most 31.4"
+        " percentage points and the 80% prediction interval covers at least 51.4% of outcomes; each"
+        " bound holds with 95% confidence."
+    )
+    assert overall.startswith("Forecasts are too high on average, by 0.13 units of y")
+    assert draws == (
+        "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts;"
+        " predict and the mean column do not depend on the draw."
+    )
+    assert some == "Some groups are nevertheless significantly off."
+    assert upper == (
+        "In every group of at least 20% of people, the 80% prediction interval covers at most 94.5%"
+        " of outcomes, with the same confidence."
+    )
+    assert average.startswith("Overall, predicted probabilities are off by an estimated 4.1")
+
+
+def quiet(**more: Any) -> dict[str, Any]:
+    """Return an audit in which no group is off."""
+    audit = deterministic() | {"scan": [], "learned": [], "certificate": None, "notes": []}
+    audit["groups"] = [
+        group("everyone", 1500, 0.01, 0.0, 0.03),
+        group("sex=f", 740, 0.02, 0.0, 0.05),
+    ]
+    return audit | more
+
+
+@pytest.mark.parametrize(
+    ("audit", "notes", "lead"),
+    [
+        (
+            quiet(scan=[scanned("x > 0", 700, 0.01, "as forecast", 0.0, 1.0)]),
+            (),
+            "No group is significantly off: 1 named group and 1 scanned group were examined. This"
+            " does not prove that every group is well calibrated.",
+        ),
+        (
+            quiet(learned=[found(0.2, 180, -0.01, 0.0, None)]),
+            (),
+            "No group is significantly off: 1 named group and 1 learned group were examined. No"
+            " groups were scanned; see the notes. This does not prove that every group is well"
+            " calibrated.",
+        ),
+        (
+            quiet(),
+            (),
+            "No group is significantly off: 1 named group was examined. No groups were scanned: no"
+            " features were given. This does not prove that every group is well calibrated.",
+        ),
+        (
+            quiet(),
+            (Note(NoteKind.ALL_FEATURES_LEAK),),
+            "No group is significantly off: 1 named group was examined. No groups were scanned: the"
+            " outcome may define every feature. This does not prove that every group is well"
+            " calibrated.",
+        ),
+        (
+            quiet(groups=quiet()["groups"][:1]),
+            (),
+            "No groups were examined: name groups or pass features.",
+        ),
+        (
+            quiet(groups=[group("everyone", 1500, 0.2, 0.15, 0.3, cover=0.61)]),
+            (),
+            "Overall, intervals are significantly too narrow: the 80% prediction interval covers"
+            " 61.0% of outcomes. Predicted probabilities are off by an estimated 20.0 percentage"
+            " points, by at least 15.0 with 95% confidence. No groups were examined: name groups or"
+            " pass features.",
+        ),
+    ],
+)
+def test_the_lead_without_a_group_that_is_off(
+    audit: dict[str, Any], notes: tuple[Note, ...], lead: str
+) -> None:
+    assert said(audit, *notes)[0] == lead
+
+
+@pytest.mark.parametrize(
+    ("n_draws", "sentence"),
+    [
+        (
+            1,
+            "Only one draw per row is known, which gives no guarantee for groups that were not"
+            " named beforehand; audit several draws per row.",
+        ),
+        (
+            64,
+            "There is no guarantee for groups that were not named beforehand; see the notes.",
+        ),
+    ],
+)
+def test_the_lack_of_a_guarantee_is_explained(n_draws: int, sentence: str) -> None:
+    assert sentence in said(quiet(is_randomized=True, n_draws=n_draws))
+
+
+def test_possible_leaks_are_explained() -> None:
+    leak = {"kind": "group", "name": "sex=f", "column": None, "apart": 0.004}
+    rank = {"kind": "feature", "name": "x", "column": "x", "apart": None, "rank_correlation": 0.999}
+    audit = quiet(possible_leaks=[leak | {"rank_correlation": None}, rank])
+    assert said(audit)[-2:] == [
+        "Possible leak: group sex=f may be defined by the outcome: it differs from a range of"
+        " outcomes in only 0% of the rows. Unless it was known before the outcome, its errors are"
+        " not findings.",
+        "Possible leak: feature x may be defined by the outcome: its rank correlation with the"
+        " outcome is above 0.99 and above that of the forecasts. Unless it was known before the"
+        " outcome, its errors are not findings.",
+    ]
+
+
+NAMES = ("base", "link")
+
+
+@pytest.mark.parametrize(
+    ("measure", "first", "second", "sentence"),
+    [
+        (Measure("log score"), 1.0, 1.62, "the log score of link is 0.62 nats worse"),
+        (Measure("log score"), 1.0, 0.5, "the log score of link is 0.50 nats better"),
+        (Measure("log score"), 1.0, 1.004, "the log score of link equals that of base"),
+        (Measure("cell log score", 0.01), -1.0, -0.5, "the log score of link is 0.50 nats worse"),
+        (Measure("CRPS"), 1.0, 1.2, "CRPS is 20% worse"),
+        (Measure("CRPS"), 1.0, 0.8, "CRPS is 20% better"),
+        (Measure("CRPS"), 1.0, 1.001, "CRPS is about as large"),
+        (Measure("CRPS"), 1.0, 2.13, "CRPS is 2.1 times as large"),
+        (Measure("mean std"), 1.0, 1.2, "the predicted std is 20% larger"),
+        (Measure("mean std"), 1.0, 0.8, "the predicted std is 20% smaller"),
+        (Measure("mean std"), 1.0, 1.0, "the predicted std is about as large"),
+        (Measure("mean std"), 0.0, 0.0, "the predicted std is about as large"),
+        (Measure("mean std"), 0.0, 1.0, "the predicted std is infinitely larger"),
+        (Measure("mean std"), 1.0, np.inf, "the predicted std is infinitely larger"),
+        (Measure("mean std"), np.inf, np.inf, "the predicted std is about as large"),
+        (Measure("mean std"), 1.0, 2.0, "the predicted std is 2.0 times as large"),
+        (Measure("interval width", 0.9), 1.0, 3.26, "prediction intervals are 3.3 times as wide"),
+        (Measure("interval width", 0.8), 2.0, 1.0, "prediction intervals are 50% narrower"),
+        (
+            Measure("coverage", 0.9),
+            0.8,
+            0.91,
+            "the 90% prediction interval covers 91% of outcomes, up from 80%",
+        ),
+        (
+            Measure("coverage", 0.8),
+            0.91,
+            0.8,
+            "the 80% prediction interval covers 80% of outcomes, down from 91%",
+        ),
+        (
+            Measure("coverage", 0.9, "sex = 1"),
+            0.8,
+            0.8,
+            "the 90% prediction interval covers 80% of outcomes, unchanged",
+        ),
+        (
+            Measure("error"),
+            0.031,
+            0.012,
+            "predicted probabilities are off by 1.2 points, down from 3.1",
+        ),
+        (
+            Measure("error", group="sex = 1"),
+            0.031,
+            0.31,
+            "predicted probabilities are off by 31 points, up from 3.1",
+        ),
+        (
+            Measure("error", group="sex = 1"),
+            0.031,
+            0.0312,
+            "predicted probabilities are off by 3.1 points, unchanged",
+        ),
+        (
+            Measure("oracle error", 0.2),
+            0.404,
+            0.203,
+            "predicted probabilities are off by 20 points, down from 40",
+        ),
+        (
+            Measure("certified error", 0.2),
+            0.47,
+            0.28,
+            "every such group is off by at most 28.0 points; base: at most 47.0",
+        ),
+        (
+            Measure("oracle error", 0.8),
+            0.121,
+            0.116,
+            "predicted probabilities are off by 12 points, unchanged",
+        ),
+        # a group's name may hold any word
+        (
+            Measure("error", group="health coverage = no"),
+            0.1,
+            0.2,
+            "predicted probabilities are off by 20 points, up from 10",
+        ),
+        (
+            Measure("error", group="interval width > 3"),
+            0.1,
+            0.2,
+            "predicted probabilities are off by 20 points, up from 10",
+        ),
+        (
+            Measure("coverage", 0.9, "mean std"),
+            0.8,
+            0.9,
+            "the 90% prediction interval covers 90% of outcomes, up from 80%",
+        ),
+    ],
+)
+def test_a_difference_is_a_sentence(
+    measure: Measure, first: float, second: float, sentence: str
+) -> None:
+    assert difference_in_words(measure, first, second, NAMES) == sentence
+
+
+def test_a_measure_in_units_of_the_outcome_needs_no_sentence_of_its_own() -> None:
+    what: Any = "absolute error"
+    assert difference_in_words(Measure(what), 2.0, 1.0, NAMES) == "the value is 50% smaller"
