@@ -22,7 +22,7 @@ from sybil.example import Example
 from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockParser
 
 import evenhand
-from evenhand.cli.commands import app
+from evenhand.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"

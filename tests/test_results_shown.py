@@ -26,7 +26,7 @@ from evenhand.draws import jittered
 from evenhand.lending import LendingGame
 from evenhand.links import Entropic
 from evenhand.search import find_group, null_curve, worst_group_curve
-from evenhand.studies.lending.outcome import Round
+from evenhand.studies.lending import Round
 
 N = 400
 LONGEST = 400

@@ -49,6 +49,7 @@ from evenhand.scale import (
     block_generator,
     count_part,
     forecast_parts,
+    parts_audit,
     survey_part,
     take_part,
 )
@@ -403,16 +404,14 @@ def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[CountPlan]:
     """Return a list that gets the plan by which each audit counts its rows."""
-    import evenhand.scale.parts_audit as module
-
     kept: list[CountPlan] = []
-    merge = module.with_counts
+    merge = parts_audit.with_counts
 
     def spy(found: Any, total: Any, plan: CountPlan, **options: Any) -> Any:
         kept.append(plan)
         return merge(found, total, plan, **options)
 
-    monkeypatch.setattr(module, "with_counts", spy)
+    monkeypatch.setattr(parts_audit, "with_counts", spy)
     return kept
 
 
@@ -625,17 +624,15 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
 def test_the_order_in_which_parts_are_done_changes_no_digit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
-    import evenhand.scale.parts_audit as module
-
     folder = write_parts(people(900).assign(who=np.arange(900) // 2), tmp_path / "in", [200, 201])
     asked = {"groups": GROUPS, "sample_size": 200, "random_state": 0, **QUICK, **options}
     expected = audit_parts(GIVEN, folder, "y", **asked).to_json()
-    forward = module.over_parts
+    forward = parts_audit.over_parts
 
     def backward(*args: Any, **more: Any) -> Any:
         return iter(list(forward(*args, **more))[::-1])
 
-    monkeypatch.setattr(module, "over_parts", backward)
+    monkeypatch.setattr(parts_audit, "over_parts", backward)
     assert audit_parts(GIVEN, folder, "y", **asked).to_json() == expected
 
 
@@ -799,16 +796,14 @@ def test_a_folder_of_bad_parts_is_refused_with_the_first_reason(tmp_path: Path) 
 def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import evenhand.scale.parts_audit as module
-
     folder = write_parts(people(400), tmp_path / "in", [100, 200])
-    search = module._audited
+    search = parts_audit._audited
 
     def damage(*args: Any, **options: Any) -> Any:
         (folder / "part-1.parquet").write_bytes(b"PAR1 nothing PAR1")
         return search(*args, **options)
 
-    monkeypatch.setattr(module, "_audited", damage)
+    monkeypatch.setattr(parts_audit, "_audited", damage)
     with pytest.raises(InputError, match=r"part-1\.parquet"):
         audit_parts(GIVEN, folder, "y", sample_size=120, random_state=0, **QUICK)
     write_parts(people(400), folder, [100, 200])

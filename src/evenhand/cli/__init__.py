@@ -1,6 +1,7 @@
 """Command-line interface: parses options, calls the library and prints results."""
 
 from evenhand.cli.auditing import audit
+from evenhand.cli.commands import app as app
 from evenhand.cli.commands import main
 from evenhand.cli.experiments import demo, reproduce
 from evenhand.cli.fitting import features_like_names as features_like_names
