@@ -565,7 +565,7 @@ def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code
     path.write_text("a;b\n" + "1;x\n" * 50)
     code = (
         "import os, sys, torch\nfrom evenhand.tables import open_parts\n"
-        "for _ in range(10):\n"  # torch is imported once, each end is that of a fork
+        "for _ in range(6):\n"  # torch is imported once, each end is that of a fork
         "    if (child := os.fork()) == 0:\n        break\n"
         "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n"
         "else:\n    raise SystemExit\n"
