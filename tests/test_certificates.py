@@ -459,6 +459,18 @@ def test_questions_have_answers_and_reasons() -> None:
     assert "one draw" in str(single.set_index("question").loc[every, "why"])
 
 
+@pytest.mark.parametrize("is_randomized", [False, True])
+def test_a_deterministic_forecaster_has_no_assumptions_and_limits_of_draws(
+    is_randomized: bool,
+) -> None:
+    r = jittered(200, 4, 0)
+    certificate = certify_pit(r) if is_randomized else certify_pit(r[:, 0])
+    assert certificate.is_randomized is is_randomized
+    assert any("draw" in text for text in certificate.assumptions[2:]) is is_randomized
+    for words in ("after seeing the draws", "group size of a bound"):
+        assert any(words in text for text in certificate.not_covered) is is_randomized
+
+
 def test_summary_names_assumptions_and_what_is_not_covered() -> None:
     rng = np.random.default_rng(6)
     r = jittered(200, 8, rng)

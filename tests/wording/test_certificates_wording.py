@@ -183,10 +183,10 @@ def test_summary_of_a_deterministic_forecaster() -> None:
         AFTER_DRAWS,
         SAMPLE
         + FIXED
-        + DRAWS
-        + "; pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/16384 and"
+        + "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/16384 and"
         " 1/8192, which only widens the bounds.",
-        f"{NOT_COVERED}.",
+        "Does not cover: changes over time or in the population after these rows were collected;"
+        " outcomes that are not continuous.",
     ]
 
 

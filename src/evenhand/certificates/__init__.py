@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 # parts for other rooms and for tests; `__all__` is the documented reference
-from evenhand.certificates.assumptions import DRAWS_ONLY as DRAWS_ONLY
 from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit

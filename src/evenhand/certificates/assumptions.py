@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-ASSUMPTIONS = (
-    (
-        "the rows are a random sample of the population to which the certificate applies,"
-        " exchangeable and independent of each other"
-    ),
-    ("the forecaster, its recalibration and its randomization were fixed without using these rows"),
-    ("each draw is uniform on [0, 1] and independent of the person and of other people's draws"),
+SAMPLE = (
+    "the rows are a random sample of the population to which the certificate applies, exchangeable"
+    " and independent of each other"
 )
-"""Assumptions of every certificate, on the sample, on fixed models and on draws."""
+"""Assumption of every certificate."""
+
+FIXED = (
+    "the forecaster, its recalibration and its randomization were fixed without using these rows"
+)
+"""Assumption where nothing was chosen on the certification rows."""
+
+UNIFORM_DRAWS = (
+    "each draw is uniform on [0, 1] and independent of the person and of other people's draws"
+)
+"""Assumption on the draws of randomized forecasts."""
 
 OWN_DRAWS = (
     "the draws, which were not given, were made separately for each person, one in each of as many"
@@ -24,22 +30,21 @@ ROUNDED = (
 )
 """Effect of counting PITs in bins."""
 
-NOT_COVERED = (
-    "changes over time or in the population after these rows were collected",
+SHIFT = "changes over time or in the population after these rows were collected"
+DISCRETE = "outcomes that are not continuous"
+"""Not covered by any certificate."""
+
+OTHER_GROUPS = (
     "groups formed after seeing the draws, such as the people who were approved",
     "groups smaller than the group size of a bound",
-    "outcomes that are not continuous",
 )
-"""Not covered by any certificate."""
+"""Not covered where every group of a size is bounded, which takes randomized forecasts."""
 
 SHARES_OF_ROWS = (
     "groups measured by their share of the rows: one row per person was used, so group sizes are"
     " shares of people"
 )
 """Not covered where people have several rows."""
-
-DRAWS_ONLY = frozenset((ASSUMPTIONS[2], OWN_DRAWS, *NOT_COVERED[1:3]))
-"""Assumptions and limits that concern randomized forecasts only."""
 
 CHOSEN = "the choice of the randomization on these same people, in the bounds for named groups"
 """Not covered where only the bounds for every group account for a choice on the same people."""

@@ -20,7 +20,13 @@ from evenhand._format import (
     points,
 )
 from evenhand._validate import InputError, bad_input
-from evenhand.certificates.assumptions import NOT_COVERED, ONE_ROW_EACH, SHARES_OF_ROWS
+from evenhand.certificates.assumptions import (
+    DISCRETE,
+    ONE_ROW_EACH,
+    OTHER_GROUPS,
+    SHARES_OF_ROWS,
+    SHIFT,
+)
 
 Method = Literal["local-levels", "betting", "dkw"]
 
@@ -62,6 +68,7 @@ class Certificate(Summarized, ABC):
     method: Method
     mass: float | None
     one_row_each: bool
+    is_randomized: bool
 
     @property
     @abstractmethod
@@ -76,7 +83,8 @@ class Certificate(Summarized, ABC):
     @property
     def not_covered(self) -> tuple[str, ...]:
         """Situations that the bounds do not cover."""
-        return (*NOT_COVERED, SHARES_OF_ROWS) if self.one_row_each else NOT_COVERED
+        others = OTHER_GROUPS if self.is_randomized else ()
+        return (SHIFT, *others, DISCRETE, *((SHARES_OF_ROWS,) if self.one_row_each else ()))
 
     @abstractmethod
     def average_error(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenhand._validate import InputError, check_fraction
-from evenhand.certificates.assumptions import ASSUMPTIONS
+from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
 from evenhand.certificates.certificate import WORST, Certificate
 
 
@@ -39,10 +39,11 @@ class FixedSequenceCertificate(Certificate):
     one_row_each: bool = False
 
     method = "betting"
+    is_randomized = True
     assumptions = (
-        ASSUMPTIONS[0],
+        SAMPLE,
         "the models and their order were fixed without using these rows",
-        ASSUMPTIONS[2],
+        UNIFORM_DRAWS,
     )
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration import PITs, SurvivalBand, as_pits, local_levels_band
-from evenhand.certificates.assumptions import ASSUMPTIONS
+from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
 from evenhand.certificates.certificate import SHOWN_MASS, WORST, Certificate
 from evenhand.certificates.least_alpha import (
     LEAST_ALPHA,
@@ -71,10 +71,11 @@ class LinkCertificate(Certificate):
 
     method = "local-levels"
     mass = None
+    is_randomized = True
     assumptions = (
-        ASSUMPTIONS[0],
+        SAMPLE,
         "the deterministic forecaster was fixed without using these rows",
-        ASSUMPTIONS[2],
+        UNIFORM_DRAWS,
     )
 
     def __repr__(self) -> str:

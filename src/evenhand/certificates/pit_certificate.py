@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration import SurvivalBand, share_bound
-from evenhand.certificates.assumptions import ASSUMPTIONS, CHOSEN
+from evenhand.certificates.assumptions import CHOSEN, FIXED, SAMPLE, UNIFORM_DRAWS
 from evenhand.certificates.certificate import (
     MASSES,
     NAMED_COLUMNS,
@@ -101,8 +101,10 @@ class PITCertificate(Certificate):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions under which the bounds hold."""
-        assumed = ASSUMPTIONS if self.choice is None else self.choice.assumptions
-        return assumed + self.evidence.assumptions
+        if self.choice is not None:
+            return self.choice.assumptions + self.evidence.assumptions
+        drawn = (UNIFORM_DRAWS,) if self.is_randomized else ()
+        return (SAMPLE, FIXED, *drawn, *self.evidence.assumptions)
 
     @property
     def not_covered(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from evenhand._format import is_known
-from evenhand.certificates import DRAWS_ONLY
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
 from evenhand.report.measures import units_of
 from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
@@ -214,7 +213,5 @@ def _proof_of(audit: Values) -> Proof | None:
 
 
 def _limits_of(audit: Values, key: str) -> tuple[str, ...]:
-    """Return assumptions or limits of a certificate, without those on draws if there are none."""
-    # an audit read from JSON contains the sentences of the certificate only
-    texts = map(str, (audit["certificate"] or {}).get(key, []))
-    return tuple(text for text in texts if audit["is_randomized"] or text not in DRAWS_ONLY)
+    """Return the assumptions or limits of a certificate."""
+    return tuple(map(str, (audit["certificate"] or {}).get(key, [])))
