@@ -19,13 +19,24 @@ from evenhand.datasets import load_credit
 from evenhand.distributions import Normal
 from evenhand.lending import LendingGame
 from evenhand.links import make_link
-from evenhand.studies import credit, study
-from evenhand.studies.credit_banks import LINKED, bank_earnings, deterministic_banks
-from evenhand.studies.credit_banks import best_cut as hindsight_cut
-from evenhand.studies.credit_claims import advantages, choose_cells, claims, judge_chosen
-from evenhand.studies.credit_people import NOISE, SHARE_UNQUALIFIED, Rollout, load_people
-from evenhand.studies.sweep import NETWORK
-from evenhand.studies.verdicts import judge
+from evenhand.studies import (
+    LINKED,
+    NETWORK,
+    NOISE,
+    SHARE_UNQUALIFIED,
+    Rollout,
+    advantages,
+    bank_earnings,
+    choose_cells,
+    credit,
+    deterministic_banks,
+    judge,
+    judge_chosen,
+    load_people,
+    study,
+)
+from evenhand.studies import best_cut as oracle_cut
+from evenhand.studies import credit_claims_of as claims
 from shared_work import made_once
 
 GAME = LendingGame(threshold=0.0)
@@ -112,14 +123,14 @@ def test_the_best_cut_is_the_best_of_all_cuts() -> None:
     random = np.random.default_rng(2)
     base = random.choice(np.linspace(0, 1, 30), size=500)  # many people with one forecast
     y = random.normal(size=500) + 1 - 2 * base
-    found = hindsight_cut(GAME, base, y)
+    found = oracle_cut(GAME, base, y)
     gains = {
         cut: float(np.where(base <= cut, np.where(y >= 0, 1, -3), 0).mean())
         for cut in np.unique(base)
     }
     assert found["utility_best_cut"] == pytest.approx(max(gains.values()))
     assert gains[found["best_cut"]] == pytest.approx(max(gains.values()))
-    assert hindsight_cut(GAME, base, -np.ones(500)) == {"best_cut": 0.0, "utility_best_cut": 0.0}
+    assert oracle_cut(GAME, base, -np.ones(500)) == {"best_cut": 0.0, "utility_best_cut": 0.0}
 
 
 def test_deterministic_banks_beside_randomized_ones() -> None:

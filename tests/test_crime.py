@@ -15,11 +15,17 @@ import pytest
 from evenhand import InputError
 from evenhand.calibration import calibration_error
 from evenhand.datasets import load_crime
-from evenhand.studies import crime, study
-from evenhand.studies.crime_claims import claims, kinds_of
-from evenhand.studies.crime_split import MASSES, Split, errors_as_published
-from evenhand.studies.sweep import NETWORK
-from evenhand.studies.verdicts import interval
+from evenhand.studies import (
+    MASSES,
+    NETWORK,
+    Split,
+    crime,
+    errors_as_published,
+    interval,
+    kinds_of,
+    study,
+)
+from evenhand.studies import crime_claims_of as claims
 from shared_work import made_once
 
 try:
@@ -93,7 +99,7 @@ def load_crime_path() -> Path | None:
 def test_a_folder_of_another_study_is_refused(finished: tuple[Path, str], tmp_path: Path) -> None:
     study.check_folder(finished[0], "crime")
     study.check_folder(tmp_path / "new", "toy")
-    with pytest.raises(InputError, match="--out must name a new folder, or one of the study toy"):
+    with pytest.raises(InputError, match="study crime, not toy; name a new folder"):
         study.check_folder(finished[0], "toy")
 
 
@@ -170,7 +176,7 @@ def test_the_gap_of_planted_errors_is_measured() -> None:
     found = claims(planted(10, 0.1), ["a"]).set_index("measured")["value"]
     # shifts have a standard deviation of 0.001: means of 10 differences lie within 0.0045 x 5 /
     # sqrt(10)
-    assert found["worst fifth: error at alpha 1 less that at 0.1"].iloc[0] == pytest.approx(
+    assert found["worst fifth: error at alpha 1 minus that at 0.1"].iloc[0] == pytest.approx(
         0.1, abs=0.003
     )
 

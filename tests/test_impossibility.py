@@ -101,7 +101,7 @@ def test_both_worlds_contain_the_data():
     seen = worlds.forecast.pit(worlds.outcomes)
     for world, width in zip(WORLDS, (1.0, 1 / 7), strict=True):
         again = worlds.forecast.pit(worlds.draw(world, rng))
-        support = worlds.pit_law(world, 500)
+        support = worlds.pit_quantiles(world, 500)
         slack = width / 500
         assert (support.min(axis=-1) - slack <= seen).all()
         assert (seen <= support.max(axis=-1) + slack).all()
@@ -152,7 +152,9 @@ def test_a_verifier_says_yes_as_often_in_either_world():
 
 def test_one_slice_is_the_calibrated_world():
     worlds = two_worlds(Forecast.from_normal([0.0, 1.0], [1.0, 2.0]), slices=1, random_state=5)
-    np.testing.assert_array_equal(worlds.pit_law("sliced", 50), worlds.pit_law("calibrated", 50))
+    np.testing.assert_array_equal(
+        worlds.pit_quantiles("sliced", 50), worlds.pit_quantiles("calibrated", 50)
+    )
     assert measure_floors(worlds).average_error == pytest.approx(
         calibration_error((np.arange(200) + 0.5) / 200)
     )
@@ -167,7 +169,7 @@ def test_what_is_given_stays_as_it_was():
 
 def test_bad_input_is_named():
     forecast = Forecast.from_normal([0.0, 1.0], [1.0, 1.0])
-    with pytest.raises(InputError, match="forecast must be deterministic"):
+    with pytest.raises(InputError, match="forecast is randomized"):
         two_worlds(forecast.randomized(r=0.5))
     with pytest.raises(InputError, match="slices must be an integer of at least 1, got 0"):
         two_worlds(forecast, slices=0)

@@ -646,7 +646,7 @@ def test_banks_without_labels_stay_as_they_are_and_people_learn_from_applicants_
     ("labels", "start"), [("approved", None), ("all", None), ("none", ([[0.0]], [0.0]))]
 )
 def test_a_start_that_is_missing_or_not_needed_is_refused(labels: Any, start: Any) -> None:
-    with pytest.raises(InputError, match=r"^start must [^\n]+$"):
+    with pytest.raises(InputError, match=r"^start [^\n]+$"):
         play_rounds(GAME, recording()[0], [], RandomApplicants(), labels=labels, start=start)
     with pytest.raises(InputError, match=r"^labels must [^\n]+$"):
         play_rounds(GAME, recording()[0], [], RandomApplicants(), labels="refused")  # type: ignore[arg-type]
@@ -704,7 +704,7 @@ def test_rounds_against_keyed_draws_meet_the_same_draw_each_time() -> None:
         once.approved, draws(ids) <= 0.25
     )  # the trivial bank says r, whoever asks
     assert once.bank is TRIVIAL
-    with pytest.raises(InputError, match="customers must hold \\(X, y, ids\\) for each round"):
+    with pytest.raises(InputError, match=r"customers .*\(X, y, ids\) per round"):
         play_rounds(GAME, TRIVIAL, [(X, y)], RandomApplicants(), draws=draws)
 
 
@@ -719,7 +719,7 @@ def test_rounds_against_keyed_draws_meet_the_same_draw_each_time() -> None:
         ),
         (
             lambda: play_rounds(GAME, TRIVIAL, [], InformedApplicants),
-            "applicants must be such as InformedApplicants",
+            "applicants .*InformedApplicants",
         ),
         (
             lambda: play_rounds(GAME, object(), [], InformedApplicants()),
@@ -729,7 +729,7 @@ def test_rounds_against_keyed_draws_meet_the_same_draw_each_time() -> None:
         (lambda: GAME.play(TRIVIAL, None, [1.0]), "X must have one row per person of y"),
         (
             lambda: GAME.play(TRIVIAL, column([1.0]), [1.0], InformedApplicants()),
-            "applied must hold one boolean",
+            "applied .*one boolean",
         ),
         (
             lambda: GAME.play(TRIVIAL, column([1.0]), [1.0], draws=b"key", ids=[1]),
@@ -742,7 +742,7 @@ def test_rounds_against_keyed_draws_meet_the_same_draw_each_time() -> None:
         (lambda: GAME.expected_utility([50.0], [1.0]), "chance must lie between 0 and 1"),
         (
             lambda: LearningApplicants().predicted_utility(column([1.0]), [1.0]),
-            "nothing is learned yet",
+            "call learn first",
         ),
         (
             lambda: LearningApplicants().learn(column([1.0]), [1.0, 2.0], [1.0]),

@@ -16,8 +16,7 @@ from evenhand.calibration import calibration_error
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic
-from evenhand.studies import toy
-from evenhand.studies.toy_figures import plot_introduction, plot_two_worlds
+from evenhand.studies import plot_introduction, plot_two_worlds, toy
 from shared_work import made_once, save_blank
 
 pytest.importorskip("torch")
@@ -98,7 +97,7 @@ def test_tables_on_disk_are_the_results(study):
 def test_every_forecaster_has_its_sentence(study, rows):
     readings = pd.read_csv(study[0] / "readings.csv")
     assert readings["forecaster"].tolist() == list(rows)
-    assert readings["what it shows"].str.endswith(".").all()
+    assert readings["interpretation"].str.endswith(".").all()
 
 
 # the notions against theory

@@ -54,11 +54,6 @@ def end_with(error: BaseException) -> NoReturn:
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}")
-    # looked up in a loaded torch: an import would load it for every error
-    device_error = getattr(sys.modules.get("torch"), "AcceleratorError", None)
-    if device_error is not None and isinstance(error, device_error):
-        reason = str(error).partition(". ")[0].splitlines()[0]
-        fail(f"the CUDA device failed ({reason}); train with --device cpu")
     # all other errors are bugs: users get one line, developers the traceback
     if os.environ.get("EVENHAND_DEBUG"):
         traceback.print_exception(error)

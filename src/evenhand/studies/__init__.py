@@ -1,6 +1,6 @@
-"""Studies: the paper's experiments, rerun with figures and verdicts, and the lending game.
+"""Reruns of the paper's experiments with figures and verdicts, and the lending game.
 
-The experiments are loaded when first used: the lending game below them needs none.
+The experiments are imported on first use, because the lending game does not need them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,24 @@ _HOMES = {
     "run_credit": ("credit", "run"),
     "run_crime": ("crime", "run"),
     "run_toy": ("toy", "run"),
+    # for tests of the studies
+    "credit_claims_of": ("credit_claims", "claims"),
+    "crime_claims_of": ("crime_claims", "claims"),
+    **{
+        name: (file, name)
+        for file, names in {
+            "credit_banks": ("LINKED", "bank_earnings", "best_cut", "deterministic_banks"),
+            "credit_claims": ("advantages", "choose_cells", "judge_chosen"),
+            "credit_people": ("NOISE", "SHARE_UNQUALIFIED", "Rollout", "load_people"),
+            "crime_claims": ("kinds_of",),
+            "crime_split": ("MASSES", "Split", "errors_as_published"),
+            "study": ("compute_parts",),
+            "sweep": ("NETWORK",),
+            "toy_figures": ("plot_introduction", "plot_two_worlds"),
+            "verdicts": ("interval", "judge"),
+        }.items()
+        for name in names
+    },
 }
 
 __all__ = ["check_folder", "run_credit", "run_crime", "run_toy"]

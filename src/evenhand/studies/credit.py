@@ -1,4 +1,4 @@
-"""Give Me Some Credit, the paper's second application: where randomization pays for a bank."""
+"""Study of Give Me Some Credit, the paper's second application: when randomization pays."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from evenhand.studies.sweep import LIKELIHOOD, MAX_STEPS, NETWORK, PAIC, Row, co
 from evenhand.studies.verdicts import Claim, judge, spread_text, tally
 
 FRESH = 10_000
-"""Distance of the seeds that confirm from those that search."""
+"""Offset of the confirmation seeds from the seeds of the search."""
 
 PLACE = ("wrong", "selected")
 CLOSED = 0.1
-"""Utility per person, everybody applying, under which a bank is as good as closed: the others
-earn 0.4 to 0.7."""
+"""Utility per person, if everybody applies, below which a bank counts as closed; other banks earn
+0.4 to 0.7."""
 
 
 def run(
@@ -51,51 +51,45 @@ def run(
     confirm_rollouts: int = 20,
     max_steps: int = MAX_STEPS,
 ) -> str:
-    """Run the study, or go on with it, and return what to show.
+    """Run or resume the study, and return the text to print.
 
     Parameters
     ----------
     out : Path
-        Folder of the study; parts that lie in it are not computed again.
+        Folder of the study; results stored in it are not computed again.
     seed : int
-        Of the first roll-out; the others count on from it.
+        Seed of the first roll-out; the others have consecutive seeds.
     say : callable
-        Takes messages about progress.
+        Function that prints progress messages.
     splits : int, default 8
-        Roll-outs of the paper's figures.
+        Number of roll-outs of the paper's figures.
     data : str or Path, optional
-        Of the credit table.
+        Path of the credit table.
     jobs : int, default 2
-        Roll-outs that are computed at the same time.
+        Number of roll-outs computed in parallel.
     alphas : sequence of float
-        Of the paper's network in the figures, 0.1 and 1 among them.
+        Values of alpha of the paper's network in the figures, including 0.1 and 1.
     wrong, selected : sequence of float
-        The map's factors: by how many standard deviations labels of the young are too high, and the
-        share of people, the least worthy, without labels.
+        Factors of the map: the error of young people's labels in standard deviations, and the share
+        of the least creditworthy people without labels.
     map_alphas, link_alphas : sequence of float
-        Of the network and of the link around boosted trees on the map.
+        Values of alpha, on the map, of the network and of the link around boosted trees.
     map_rollouts, confirm_rollouts : int
-        Roll-outs of each cell of the map, and fresh ones of the settled cells.
+        Number of roll-outs of each cell of the map, and of new roll-outs of the chosen cells.
     max_steps : int
-        Most steps of a training.
+        Largest number of training steps.
     """
     table = None if data is None else str(data)
-    # the table is not pinned by a checksum as that of crime is: parts say which people they are
-    # about
+    # unlike crime, the table has no fixed checksum: tasks contain a fingerprint of its people
     common: Row = {"max_steps": max_steps, "people": fingerprint_people(table)}
     common |= {"version": __version__}
 
     compute = partial(_compute_rows, data=table, folder=out / "parts", jobs=jobs)
-    say(
-        f"credit: {counted(splits, 'roll-out')} of the game; what is done already is not done"
-        " again ..."
-    )
+    say(f"credit: {counted(splits, 'roll-out')} of the lending game; stored results are reused ...")
     tasks = [{"seed": seed + i, "alphas": list(alphas)} | common for i in range(splits)]
     games = compute(measure_rollout, tasks)
 
-    say(
-        f"credit: a map of {len(wrong)} by {len(selected)} banks, {map_rollouts} roll-outs each ..."
-    )
+    say(f"credit: a map of {len(wrong)} x {len(selected)} banks, {map_rollouts} roll-outs each ...")
     strengths: Row = {"alphas": list(map_alphas), "link_alphas": list(link_alphas)} | common
     places: list[Row] = [{"wrong": w, "selected": s} for w in wrong for s in selected]
     rollouts: list[Row] = [{"seed": seed + i} for i in range(map_rollouts)]
@@ -104,8 +98,8 @@ def run(
     found = advantages(cells)
     chosen = choose_cells(found)
 
-    # fresh roll-outs: the largest of many noisy gains is too large on those that it was chosen on
-    say(f"credit: the settled cells on {confirm_rollouts} fresh roll-outs ...")
+    # new roll-outs, because the largest of many noisy gains is biased upwards
+    say(f"credit: the chosen cells on {confirm_rollouts} new roll-outs ...")
     seeds = range(seed + FRESH, seed + FRESH + confirm_rollouts)
     tasks = [_fresh_task(s, bank, place) | common for bank, place in chosen.items() for s in seeds]
     fresh = compute(measure_cell, tasks)
@@ -128,7 +122,7 @@ def run(
 def _write_results(
     out: Path, settings: Row, measured: dict[str, pd.DataFrame], found: pd.DataFrame, splits: int
 ) -> str:
-    """Judge the claims, write the folder of the study and return what to show."""
+    """Decide the claims, write the folder of the study and return the text to print."""
     listed = claims(measured["rows"])
     verdicts = {"claims": judge(listed), "confirmed": judge_chosen(measured["fresh"])}
     tables = verdicts | measured
@@ -143,21 +137,21 @@ def _write_results(
 def _compute_rows(
     work: Callable[..., Row], tasks: list[Row], *, data: str | None, folder: Path, jobs: int
 ) -> pd.DataFrame:
-    """Compute the tasks, or read their parts, as one table of all rows."""
+    """Compute the tasks, or read their stored results, and return one table of all rows."""
     parts = compute_parts(partial(work, data=data), tasks, folder, jobs=jobs, verbose=True)
     keep = [name for name in ("seed", *PLACE) if all(name in task for task in tasks)]
     return pd.DataFrame(rows_of(tasks, parts, keep))
 
 
 def _fresh_task(seed: int, bank: str, place: dict[str, Any]) -> Row:
-    """Task that confirms a chosen cell: one kind of bank at one alpha."""
+    """Return the task that confirms a chosen cell: one kind of bank at one alpha."""
     task: Row = {"seed": seed} | {name: place[name] for name in PLACE}
     own, other = ("alphas", "link_alphas") if bank == NETWORK else ("link_alphas", "alphas")
     return task | {own: [place["alpha"]], other: []}
 
 
 def _lead(tables: dict[str, pd.DataFrame], listed: list[Claim], splits: int) -> list[str]:
-    """Sentences on the results."""
+    """Return sentences on the results."""
     verdicts = tables["claims"]
     headlines = verdicts[[claim.is_headline for claim in listed]]
     games = tables["rows"]
@@ -168,10 +162,10 @@ def _lead(tables: dict[str, pd.DataFrame], listed: list[Claim], splits: int) -> 
     closed = (plain["utility_random"] < CLOSED).groupby(plain["recalibrated"]).sum()
     sentences = [
         (
-            f"{counted(splits, 'roll-out')}: in each a bank learns from"
-            f" {N_TRAIN + N_VALIDATION:,} people and meets {N_CUSTOMERS:,} others. Intervals are"
-            " 95% t intervals over roll-outs, each claim by itself; all roll-outs draw from one"
-            " table, and a person may come in several."
+            f"{counted(splits, 'roll-out')}: in each, a bank is trained on"
+            f" {N_TRAIN + N_VALIDATION:,} people and then has {N_CUSTOMERS:,} other customers."
+            " Intervals are 95% t intervals over roll-outs, separately for each claim. All"
+            " roll-outs sample from the same table, so a person may occur in several."
         ),
         f"{tally(verdicts).capitalize()}.",
     ]
@@ -179,22 +173,25 @@ def _lead(tables: dict[str, pd.DataFrame], listed: list[Claim], splits: int) -> 
         sentences.append(f"{row.claim}: {row.verdict} ({row.measured}: {spread_text(row)}).")
     if closed[False]:
         sentences.append(
-            f"As trained, the network of alpha {LIKELIHOOD:g} says yes to hardly anybody in"
-            f" {closed[False]} of {splits} roll-outs (it earns under {CLOSED:g} even if everybody"
-            f" applies), which makes its intervals wide; recalibrated in {closed[True]}."
+            f"As trained, the network with alpha {LIKELIHOOD:g} approves hardly anybody in"
+            f" {closed[False]} of {splits} roll-outs (it earns less than {CLOSED:g} per person even"
+            f" if everybody applies), which makes its intervals wide; after recalibration in"
+            f" {closed[True]}."
         )
     sentences += [
         (
-            "A deterministic bank earns the same in all from customers who know it as from"
-            " everybody: whom it refuses stays away, whom it approves applies, qualified or not. A"
-            " link around its forecasts earns at most what the best cut on them would. So a link"
-            " earns more only where the bank's own cut is wrong: where those nearest to it, whom"
-            " the link shuts out, are unqualified more often than the bank says."
+            "A deterministic bank has the same total earnings whether its customers know it or"
+            " everybody applies: people whom it refuses stay away, and people whom it approves"
+            " apply, qualified or not. A link around its forecasts earns at most as much as the"
+            " best deterministic cut on these forecasts. A link therefore earns more only if the"
+            " bank's own cut is wrong: if people near the cut, who no longer apply under the link,"
+            " are unqualified more often than the bank predicts."
         ),
         (
-            f"The certificate of the network at alpha {PAIC:g}, as trained: off by at most"
-            f" {at_most(certified)} points in every fifth, on average over roll-outs; of"
-            " deterministic banks nothing below 25 can be proven."
+            f"The certificate of the network with alpha {PAIC:g}, as trained, averaged over"
+            f" roll-outs: predicted probabilities are off by at most {at_most(certified)} points in"
+            " every fifth of the people. For deterministic banks no bound below 25 points can be"
+            " certified."
         ),
     ]
     return sentences

@@ -24,10 +24,10 @@ LINKED = "link around boosted trees"
 """Name of the randomized boosted trees in tables."""
 
 OTHER_SHARES = (0.35, 0.5, 0.8)
-"""Other shares of people who fall short of the threshold, which the paper does not state."""
+"""Other shares of people below the threshold, which the paper does not report."""
 
 N_CERTIFY = 2000
-"""Customers of the certificate and of the worst group, both slow in the number of people."""
+"""Number of customers used for certificates and worst groups, which are slow for many people."""
 
 
 def measure_rollout(
@@ -39,20 +39,21 @@ def measure_rollout(
     people: Row | None = None,
     version: str = "",
 ) -> Row:
-    """Play the game once with the paper's network along the alphas, as trained and recalibrated.
+    """Play one roll-out with the paper's network at all alphas, as trained and recalibrated.
 
     Parameters
     ----------
     seed : int
-        Of the roll-out.
+        Seed of the roll-out.
     alphas : list of float
-        Of the network.
+        Values of alpha of the network.
     max_steps : int
-        Most steps of its training.
+        Largest number of its training steps.
     data : str, optional
         Path of the credit table.
     people, version
-        Of the table and of the code: parts of others are computed again.
+        Fingerprint of the table, and version of the code: stored parts of others are computed
+        again.
 
     Returns
     -------
@@ -72,7 +73,7 @@ def _along_the_alphas(rollout: Rollout, alphas: list[float], max_steps: int) -> 
     draws = jittered(N_CUSTOMERS, N_DRAWS, rollout.generator(2))
     once = fresh(N_EARLIER, rollout.generator(3))
     for bank in banks:
-        # no labels are wrong or missing in this part: the bank's validation rows have true ones
+        # no labels are wrong or missing here, so those of the validation rows are true
         learned = learn_map(
             bank.forecast(held, jittered(len(truth), N_DRAWS, rollout.generator(4))).pit(truth)
         )
@@ -100,7 +101,7 @@ def _along_the_alphas(rollout: Rollout, alphas: list[float], max_steps: int) -> 
 def _learning_customers(
     rollout: Rollout, game: LendingGame, earlier: tuple[pd.DataFrame, Floats], approved: Mask
 ) -> LearningApplicants:
-    """Customers who have learned from the bank's answers to earlier ones, all of whom applied."""
+    """Return customers who learned from the answers to earlier customers, all of whom applied."""
     X, y = earlier
     once = np.ones(y.size, dtype=np.intp)
     people = LearningApplicants(random_state=rollout.generator(5))
@@ -122,21 +123,21 @@ def measure_cell(
 ) -> Row:
     """Measure banks with wrong and selected labels, with random and with informed customers.
 
-    Beside each randomized bank stands a deterministic one with the same forecasts (for the network:
-    averaged over the same draws). The draws that a network's chances are counted over are those
-    that it is met with.
+    Each randomized bank is compared with a deterministic bank with the same forecasts (for the
+    network: averaged over the same draws). A network's approval probabilities are shares of the
+    draws that its customers get.
 
     Parameters
     ----------
     seed : int
-        Of the roll-out.
+        Seed of the roll-out.
     wrong, selected : float
         As for `Rollout`.
     alphas, link_alphas : list of float
-        Of the paper's network, and of the link around boosted trees; a link of alpha 1 is the trees
-        themselves.
+        Values of alpha of the paper's network, and of the link around boosted trees, where alpha 1
+        stands for the trees without a link.
     max_steps : int
-        Most steps of the network's training.
+        Largest number of the network's training steps.
     data, people, version
         As for `measure_rollout`.
 
@@ -157,12 +158,12 @@ def measure_cell(
 
 
 def _linked_banks(rollout: Rollout, alphas: list[float]) -> Iterator[Row]:
-    """Boosted trees with the distribution of their residuals, and a link around one fit."""
+    """Yield the measures of links around one fit of boosted trees with their residuals."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     if not alphas:
         return
-    # few trees: roll-outs have 1,000 rows to learn from
+    # few trees, because roll-outs have only 1,000 training rows
     trees = HistGradientBoostingRegressor(max_iter=50, random_state=0)
     bank = RandomizedRegressor(
         trees, alpha=alphas[0], link=LINK, random_state=rollout.seed, on_discrete="ignore"
@@ -185,7 +186,7 @@ def _linked_banks(rollout: Rollout, alphas: list[float]) -> Iterator[Row]:
 
 
 def _network_banks(rollout: Rollout, alphas: list[float], max_steps: int) -> Iterator[Row]:
-    """The paper's network; its deterministic counterpart averages its forecasts over the draws."""
+    """Yield the measures of the paper's network; its deterministic counterpart averages draws."""
     game = rollout.game()
     (X, y) = rollout.rows(rollout.customers)
     draws = jittered(N_CUSTOMERS, N_DRAWS, rollout.generator(2))
@@ -214,9 +215,9 @@ def _networks(rollout: Rollout, alphas: list[float], max_steps: int) -> list[PAI
 
 
 def _certified_errors(met: Forecast, y: Floats, draws: Floats | None) -> Row:
-    """Errors of a bank's forecasts over the customers, and certificates from some of them."""
+    """Return errors of a bank's forecasts for all customers, and certificates from some of them."""
     pit = met.pit(y)
-    # customers are in random order: the first are a sample
+    # customers are in random order, so the first ones are a random sample
     some = slice(0, N_CERTIFY)
     certificate = certify_pit(pit[some], None if draws is None else draws[some], random_state=0)
     return {
@@ -228,7 +229,7 @@ def _certified_errors(met: Forecast, y: Floats, draws: Floats | None) -> Row:
 
 
 def bank_earnings(game: LendingGame, chance: Floats, y: Floats) -> Row:
-    """Earnings when everybody applies, and when those apply who know their probability."""
+    """Return the bank's earnings if everybody applies, and if customers know the bank."""
     everybody = np.ones(y.size, dtype=np.bool_)
     informed = game.applies_if_informed(chance, y)
     qualified = game.is_qualified(y)
@@ -238,7 +239,7 @@ def bank_earnings(game: LendingGame, chance: Floats, y: Floats) -> Row:
     row |= _applicant_earnings(game, chance, y, everybody, "random") | _applicant_earnings(
         game, chance, y, informed, "informed"
     )
-    # earnings from people for whom applying pays off in any case, and for the unqualified only
+    # earnings from people for whom applying pays off in any case, or only if unqualified
     gains = game.expected_bank_utility(chance, y)
     open_to_all, open_to_bad = (chance >= least for least in game.break_even)
     row["earned_from_all"] = (gains * open_to_all).mean()
@@ -265,30 +266,30 @@ def _applicant_earnings(
 def deterministic_banks(
     game: LendingGame, risk: Floats, chance: Floats, y: Floats, pit: Floats
 ) -> Row:
-    """Earnings of deterministic banks with the same forecasts: at its own cut, and at the best.
+    """Return the earnings of deterministic banks with the same forecasts: own cut and oracle cut.
 
     Parameters
     ----------
     game : LendingGame
         The rules.
     risk : ndarray of shape (n,)
-        Chance of `y < threshold` that the deterministic forecast states.
+        Probability of `y < threshold` predicted by the deterministic forecast.
     chance : ndarray of shape (n,)
-        Of a yes from the randomized bank.
+        Probability of approval by the randomized bank.
     y, pit : ndarray of shape (n,)
         Worthiness, and its PIT under the deterministic forecast.
     """
-    # the deterministic bank approves where a yes gains in expectation
-    says_yes = risk <= game.risk
+    # the deterministic bank approves if approval has a positive expected gain
+    approves = risk <= game.risk
     is_bad = ~game.is_qualified(y)
-    shut_out = says_yes & (chance < game.break_even[0])
-    proven = certify_pit(pit[:N_CERTIFY], random_state=0)
-    row = {"utility_plain": game.expected_bank_utility(says_yes.astype(np.float64), y).mean()}
-    row |= {"plain_bad_share": _share_among(is_bad, says_yes), "shut_out": shut_out.mean()}
-    row |= {"shut_out_bad_share": _share_among(is_bad, shut_out)}
+    deterred = approves & (chance < game.break_even[0])
+    proof = certify_pit(pit[:N_CERTIFY], random_state=0)
+    row = {"utility_plain": game.expected_bank_utility(approves.astype(np.float64), y).mean()}
+    row |= {"plain_bad_share": _share_among(is_bad, approves), "shut_out": deterred.mean()}
+    row |= {"shut_out_bad_share": _share_among(is_bad, deterred)}
     row |= {
-        "plain_certified_average": proven.average_error(),
-        "plain_certified_error": proven.group_error(MASS),
+        "plain_certified_average": proof.average_error(),
+        "plain_certified_error": proof.group_error(MASS),
     }
     return row | best_cut(game, risk, y)
 
@@ -298,16 +299,16 @@ def _share_among(of: Mask, among: Mask) -> float:
 
 
 def best_cut(game: LendingGame, risk: Floats, y: Floats) -> Row:
-    """Earnings of a deterministic bank at the best cut on the same forecasts, and that cut.
+    """Return the oracle cut on the same forecasts, and the earnings of a bank that uses it.
 
     No link around these forecasts earns more from customers who know it (documentation: decide).
     """
-    # cuts between two people alike earn the same: cuts at people are enough
+    # all cuts between two neighbouring people earn the same, so cuts at people suffice
     order = np.argsort(risk, kind="stable")
     gains = (
         np.cumsum(np.where(game.is_qualified(y[order]), game.bank_gain, -game.bank_loss)) / y.size
     )
-    # people with one forecast are on one side of a cut
+    # people with equal forecasts are on the same side of a cut
     last = np.append(np.diff(risk[order]) > 0, True)
     at = int(np.argmax(np.where(last, gains, -np.inf)))
     if gains[at] <= 0:

@@ -1,4 +1,4 @@
-"""Claims of the paper about the lending game, and cells of the map where randomization pays."""
+"""Claims of the paper about the lending game, and choice of the cells where randomization pays."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from evenhand.studies.verdicts import Claim, interval, judge
 
 CELL = ["bank", "wrong", "selected"]
 
-RATIONAL = {"learning": "who learned from earlier ones", "informed": "who know the bank"}
+RATIONAL = {"learning": "who learned from earlier customers", "informed": "who know the bank"}
 """Kinds of rational customers."""
 
 
 def claims(rows: pd.DataFrame) -> list[Claim]:
-    """List the paper's claims about the game.
+    """Return the paper's claims about the game.
 
     Parameters
     ----------
     rows : DataFrame
         Measures of `measure_rollout`, with `seed`.
     """
-    # the threshold of the figures; others are in a table of their own
+    # the threshold of the figures; other thresholds have their own table
     drawn = rows[rows["share_unqualified"] == SHARE_UNQUALIFIED]
     return [
         *_claims_of_alphas(drawn, True, ", recalibrated"),
@@ -37,39 +37,40 @@ def claims(rows: pd.DataFrame) -> list[Claim]:
 
 
 def _claims_of_alphas(rows: pd.DataFrame, recalibrated: bool, how: str) -> Iterator[Claim]:
-    """Claims that compare banks of the two alphas, as trained or recalibrated."""
+    """Yield claims that compare banks at two alphas, as trained or recalibrated."""
     small = f"alpha {PAIC:g}"
     large = f"alpha {LIKELIHOOD:g}"
 
     def more(column: str) -> Floats:
-        """Measure at the smaller alpha less that at the larger one, by roll-out."""
+        """Return the measure at the smaller alpha minus that at the larger, by roll-out."""
         at_paic = values_at(rows, column, PAIC, recalibrated)
         return at_paic - values_at(rows, column, LIKELIHOOD, recalibrated)
 
     claim = f"With random customers the individually calibrated bank earns less{how}"
-    measured = f"utility per person at {small} less that at {large}"
+    measured = f"utility per person at {small} minus that at {large}"
     yield Claim(claim, measured, more("utility_random"), is_above=False)
     claim = f"With rational customers it earns more{how}"
     for who, which in RATIONAL.items():
         for column, unit in (("utility", "person"), ("per_applicant", "applicant")):
-            measured = f"utility per {unit} at {small} less that at {large}, customers {which}"
+            measured = f"utility per {unit} at {small} minus that at {large}, customers {which}"
             values = more(f"{column}_{who}")
             yield Claim(claim, measured, values, is_headline=column == "utility")
     claim = f"It has fewer exploitative customers{how}"
     for who, which in RATIONAL.items():
-        measured = f"share of people, {which}, who are unqualified and apply: {small} less {large}"
+        measured = (
+            f"share of people who are unqualified and apply, customers {which}: {small} minus"
+            f" {large}"
+        )
         yield Claim(claim, measured, more(f"exploiting_{who}"), is_above=False)
-    claim = (
-        f"Of the people it says yes to at most 25% are unqualified, {small}, random customers{how}"
-    )
+    claim = f"At most 25% of the people it approves are unqualified, {small}, random customers{how}"
     share = values_at(rows, "bad_share_of_yes", PAIC, recalibrated)
-    yield Claim(claim, "share of its yes", share, 0.25, is_above=False)
+    yield Claim(claim, "unqualified share of approvals", share, 0.25, is_above=False)
 
 
 def advantages(cells: pd.DataFrame) -> pd.DataFrame:
-    """Gains of each randomized bank over a deterministic one with the same forecasts.
+    """Return the gain of each randomized bank over a deterministic bank with the same forecasts.
 
-    Both meet customers who know the bank.
+    Customers know the bank in both cases.
 
     Parameters
     ----------
@@ -79,10 +80,11 @@ def advantages(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row per bank, cell and alpha below 1: `more` with `low` and `high`, 95% t intervals over
-        roll-outs; what both `earned`; the shares of unqualified people among those whom the
-        deterministic bank approves, and among those of them for whom the randomized one is no
-        longer worth it to the qualified; the certificates of both.
+        One row per bank, cell and alpha below 1: the gain `more` with its 95% t interval over
+        roll-outs; `earned` and `deterministic`, the earnings of both banks; the share of
+        unqualified people among those whom the deterministic bank approves, and among those of
+        them to whom the randomized bank is no longer attractive if qualified; the certificates of
+        both.
     """
     table = []
     randomized = cells[cells["alpha"] < 1]
@@ -90,7 +92,7 @@ def advantages(cells: pd.DataFrame) -> pd.DataFrame:
         gains, plain = (
             own[name].to_numpy(dtype=np.float64) for name in ("utility_informed", "utility_plain")
         )
-        # paired by roll-out: both banks meet the same people
+        # paired by roll-out: both banks have the same customers
         more, low, high = interval(gains - plain)
         row: dict[str, Any] = dict(zip([*CELL, "alpha"], place, strict=True))
         row |= {
@@ -100,8 +102,8 @@ def advantages(cells: pd.DataFrame) -> pd.DataFrame:
             "earned": gains.mean(),
             "deterministic": plain.mean(),
         }
-        row |= {"unqualified among its yes": own["plain_bad_share"].mean()}
-        row |= {"... and among those shut out": own["shut_out_bad_share"].mean()}
+        row |= {"unqualified among approved": own["plain_bad_share"].mean()}
+        row |= {"unqualified among deterred": own["shut_out_bad_share"].mean()}
         row |= {"certified every fifth": own["certified_error"].mean()}
         row |= {"certified average": own["certified_average"].mean()}
         table.append(
@@ -111,10 +113,10 @@ def advantages(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def choose_cells(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Choose the cell and alpha to confirm for each kind of bank, by the lower end of the gain.
+    """Choose the cell and alpha to confirm for each kind of bank: the largest lower end of gains.
 
-    Only cells with positive earnings count: a bank that stays closed earns 0, which is more than
-    the earnings of a bank that loses money.
+    Only cells with positive earnings are considered, because even a closed bank, which earns 0,
+    gains over a bank that loses money.
     """
     chosen = {}
     for bank, own in found.groupby("bank", sort=False):
@@ -127,7 +129,7 @@ def choose_cells(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def judge_chosen(cells: pd.DataFrame) -> pd.DataFrame:
-    """Judge the chosen cells on fresh roll-outs: whether randomization earns more there, and why.
+    """Decide on new roll-outs whether, and why, randomization earns more in the chosen cells.
 
     Parameters
     ----------
@@ -145,19 +147,19 @@ def _claims_of_cell(own: pd.DataFrame) -> Iterator[Claim]:
         for name in ("utility_informed", "utility_plain", "utility_random", "utility_best_cut")
     )
     labels = (
-        f"labels of the young {place['wrong']:g} sd too high, least worthy"
-        f" {100 * place['selected']:g}% never seen"
+        f"labels of young people {place['wrong']:g} sd too high, no labels of the least worthy"
+        f" {100 * place['selected']:g}%"
     )
     where = f"{place['bank']}, alpha {place['alpha']:g}"
     claim = f"A randomized bank earns more from rational customers ({where}; {labels})"
-    measured = "utility per person less that of the deterministic bank, fresh roll-outs"
+    measured = "utility per person minus that of the deterministic bank, new roll-outs"
     yield Claim(claim, measured, earned - plain)
-    yield Claim(f"... and more than nothing ({where})", "utility per person", earned)
-    claim = f"... and gains more from them than if everybody applied ({where})"
-    measured = "the gain by randomization less that with random customers"
+    yield Claim(f"... and its earnings are positive ({where})", "utility per person", earned)
+    claim = f"... and randomization gains more with them than if everybody applied ({where})"
+    measured = "gain by randomization minus the same with random customers"
     yield Claim(claim, measured, earned - everybody)
     claim = (
-        "... and earns more than the best deterministic cut on the same forecasts, in hindsight"
+        "... and earns more than the oracle cut on the same forecasts, the best deterministic one"
         f" ({where})"
     )
-    yield Claim(claim, "utility per person less that of the best cut", earned - best)
+    yield Claim(claim, "utility per person minus that of the oracle cut", earned - best)

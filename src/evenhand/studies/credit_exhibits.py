@@ -1,4 +1,4 @@
-"""Exhibits of the credit study: tables and figures with their texts."""
+"""Exhibits of the credit study: tables and figures with explanations."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evenhand.studies.verdicts import spread_text
 def exhibits(
     tables: dict[str, pd.DataFrame], found: pd.DataFrame, places: dict[str, dict[str, float]]
 ) -> list[Exhibit]:
-    """Exhibits of the study, in the order of the page.
+    """Return the exhibits of the study, in the order of the page.
 
     Parameters
     ----------
     tables : dict of str to DataFrame
-        `claims` and `confirmed`, the verdicts; `rows`, `map` and `fresh`, the measures behind them.
+        `claims` and `confirmed`, the verdicts; `rows`, `map` and `fresh`, the underlying measures.
     found : DataFrame
         `advantages` of the map.
     places : dict of str to dict
@@ -34,8 +34,7 @@ def exhibits(
             "claims",
             "The paper's claims",
             claims_text(
-                f" The threshold is the worthiness that {100 * SHARE_UNQUALIFIED:g}% of people fall"
-                " short of."
+                f" {100 * SHARE_UNQUALIFIED:g}% of people have a worthiness below the threshold."
             ),
             table=tables["claims"],
         ),
@@ -56,13 +55,13 @@ def _customers(games: pd.DataFrame, *, recalibrated: bool) -> Exhibit:
     return Exhibit(
         f"customers-{'recalibrated' if recalibrated else 'trained'}",
         f"Random and rational customers, {how} (the paper's Figure {number})",
-        "Each small dot is a roll-out, each large mark the mean of an alpha with its 95% interval."
-        " Rational customers either learn a network psi(x, y) from what earlier customers got, as"
-        " in the paper, or know the bank's chance of a yes.",
+        "Small dots are roll-outs, large marks are means by alpha with 95% intervals. Rational"
+        " customers either train a network psi(x, y) on the utilities of earlier customers, as in"
+        " the paper, or know the probability that the bank approves them.",
         draw=partial(plot_customers, own),
         alt=(
-            "Three panels along the alphas: the bank's utility per person, per applicant, and"
-            " unqualified applicants"
+            "Three panels against alpha: the bank's utility per person, its utility per applicant,"
+            " and the share of unqualified applicants"
         ),
         table=_means(
             own,
@@ -76,7 +75,7 @@ def _customers(games: pd.DataFrame, *, recalibrated: bool) -> Exhibit:
 
 
 def _means(rows: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Means along the alphas with the ends of their 95% t intervals."""
+    """Return means by alpha with the ends of their 95% t intervals."""
     return pd.DataFrame(
         {"alpha": alpha} | means_with_ends(own, columns) for alpha, own in rows.groupby("alpha")
     )
@@ -97,32 +96,32 @@ def _thresholds(games: pd.DataFrame) -> Exhibit:
     return Exhibit(
         "thresholds",
         "Other thresholds",
-        f"Means over roll-outs where {others} of people fall short of the threshold: the paper does"
-        " not say where its threshold lies. Customers know the bank.",
+        f"Means over roll-outs with {others} of people below the threshold, because the paper does"
+        " not report its threshold. Customers know the bank.",
         table=table,
     )
 
 
 def _map(found: pd.DataFrame, places: dict[str, dict[str, float]]) -> Exhibit:
     alphas = {bank: place["alpha"] for bank, place in places.items()}
-    # one alpha per kind of bank: the one that was chosen for it
+    # for each kind of bank, the alpha chosen for it
     drawn = found[found["alpha"] == found["bank"].map(alphas)]
     return Exhibit(
         "map",
         "Where randomization pays",
-        "A map over two ways in which a bank can be wrong: its labels of the youngest three tenths"
-        " are too high, and it has no labels of the least worthy (by their true worthiness: an"
-        " earlier lender refused them and saw more than the bank does). Each cell: what the"
-        " randomized bank earns more than the deterministic one with the same forecasts, from"
-        " customers who know it (* where the 95% interval leaves out 0), and below what both earn"
-        " per person, at the alpha that was settled on. The intervals do not allow for the many"
-        " cells; the fresh roll-outs below do. Certificates are means of bounds with 95%"
-        " confidence. Who is shut out: those to whom the deterministic bank says yes, but whose"
-        " chance of it is no longer worth it to the qualified.",
+        "A bank's training labels can be wrong in two ways: labels of the youngest 30% of people"
+        " are too high (rows), and the least worthy people have no labels (columns; an earlier"
+        " lender with more information refused them). Each cell shows the gain of the randomized"
+        " bank over the deterministic bank with the same forecasts, from customers who know it"
+        " (* if the 95% interval excludes 0), and below it the earnings of both per person, at the"
+        " chosen alpha. The intervals are not corrected for the number of cells; the new roll-outs"
+        " below need no such correction. Certificates are means of bounds with 95% confidence."
+        " Deterred people are approved by the deterministic bank, but their probability of"
+        " approval by the randomized bank is too small for qualified people to apply.",
         draw=partial(plot_map, drawn, alphas),
         alt=(
-            "Two tables of coloured cells: gain by randomization against how wrong and how selected"
-            " the labels are"
+            "Two tables of coloured cells: gain by randomization against the error and the"
+            " selection of the labels"
         ),
         table=drawn,
     )
@@ -137,15 +136,16 @@ def _strengths(cells: pd.DataFrame, found: pd.DataFrame, place: dict[str, float]
     return Exhibit(
         "strengths",
         "How much randomization",
-        "One deterministic bank, boosted trees with the law of their residuals, and the entropic"
-        " link around it. A weak link (alpha near 1) changes little; at a middling one many people"
-        " have a chance between a third and five sevenths, of whom only the unqualified apply; a"
-        " strong one shuts everybody out, unless the bank is as sure of itself as it is wrong. No"
-        " link rises above the best deterministic cut on the same forecasts.",
+        "One deterministic bank, boosted trees with the distribution of their residuals, and the"
+        " entropic link around it. A weak link (alpha near 1) changes little. With a link of medium"
+        " strength many people have an approval probability between 1/3 and 5/7, where only"
+        " unqualified people apply. A strong link deters everybody, unless the bank's forecasts are"
+        " both wrong and very sharp. No link earns more than the oracle cut, the best deterministic"
+        " cut on the same forecasts.",
         draw=partial(plot_strengths, cells, places),
         alt=(
-            "Panels along the link's alpha: the bank's utility with rational customers and with"
-            " everybody"
+            "Panels against the link's alpha: the bank's utility with rational customers, and if"
+            " everybody applies"
         ),
         table=found,
         shown=7,
@@ -179,11 +179,12 @@ def _confirmed(fresh: pd.DataFrame, found: pd.DataFrame, proofs: pd.DataFrame) -
     )
     return Exhibit(
         "confirmed",
-        "The settled cells on fresh roll-outs",
-        "Of each kind of bank the cell and alpha that were surest to earn more on the map, of"
-        f" those that earn anything, though the search need not have found anything: {on_map}. On"
-        f" roll-outs that the search did not use: {claimed}. In the table, earned_from_all comes"
-        " from people whose chance of a yes lets anybody like them apply, lost_to_exploiters from"
-        " those whose chance is worth it for the unqualified only.",
+        "The chosen cells on new roll-outs",
+        "For each kind of bank, the cell and alpha whose gain on the map has the largest lower"
+        f" confidence end, among those with positive earnings: {on_map}. The gain need not be"
+        f" significant. On new roll-outs, which were not used for the choice: {claimed}. In the"
+        " table, earned_from_all is the utility from people whose approval probability is high"
+        " enough for qualified and unqualified people to apply, and lost_to_exploiters that from"
+        " people for whom it is high enough only if they are unqualified.",
         table=parts,
     )

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 WHO = {
     "random": ("Everybody applies", GREY, "^"),
-    "learning": ("Rational: learned from earlier ones", ORANGE, "o"),
+    "learning": ("Rational: learned from earlier customers", ORANGE, "o"),
     "informed": ("Rational: know the bank", BLUE, "s"),
 }
 MEASURES = {
     "utility": "Bank's utility per person",
     "per_applicant": "Bank's utility per applicant",
-    "exploiting": "Unqualified who apply (share of people)",
+    "exploiting": "Unqualified applicants (share of people)",
 }
 
 
 def plot_customers(rows: pd.DataFrame) -> Axes:
-    """Draw the bank's earnings along the alphas, and the unqualified people who apply.
+    """Draw the bank's earnings and the share of unqualified applicants against alpha.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def plot_customers(rows: pd.DataFrame) -> Axes:
     for axes, (measure, label) in zip(panels, MEASURES.items(), strict=True):
         for shift, (who, (name, color, marker)) in enumerate(WHO.items()):
             column = f"{measure}_{who}"
-            # beside each other, so that one does not hide the other
+            # shifted, so that marks do not overlap
             plot_dots(axes, rows["alpha"] + 0.012 * (shift - 1), rows[column], marker, color)
             ends = [
                 interval(own.to_numpy(dtype=np.float64)) for _, own in rows.groupby("alpha")[column]
@@ -64,15 +64,15 @@ def plot_map(found: pd.DataFrame, alphas: dict[str, float]) -> Axes:
     Parameters
     ----------
     found : DataFrame
-        `advantages`.
+        Result of `advantages`.
     alphas : dict of str to float
-        Of each kind of bank the alpha that is drawn.
+        The alpha to draw for each kind of bank.
     """
     figure = new_figure((11.0, 4.6))
     kinds = [kind for kind in (LINKED, NETWORK) if kind in alphas]
     panels = figure.subplots(1, len(kinds), squeeze=False)[0]
     own = found[found["alpha"] == found["bank"].map(alphas)]
-    # colours symmetric about 0; small gains alone must not look large
+    # colours are symmetric about 0, on a scale that does not exaggerate small gains
     limit = max(float(own["more"].abs().max()), 0.1)
     for axes, kind in zip(panels, kinds, strict=True):
         table = own[own["bank"] == kind].pivot(index="wrong", columns="selected", values="more")
@@ -84,15 +84,15 @@ def plot_map(found: pd.DataFrame, alphas: dict[str, float]) -> Axes:
         axes.set_xticks(range(table.shape[1]), [f"{100 * value:g}%" for value in columns])
         axes.set_yticks(range(table.shape[0]), [f"{value:g}" for value in rows])
         axes.set(
-            xlabel="Least worthy people whose labels are missing",
+            xlabel="Least worthy people without labels",
             title=f"{kind[0].upper()}{kind[1:]}, α = {alphas[kind]:g}",
         )
         axes.title.set_fontsize("medium")
-    panels[0].set_ylabel("Labels of the young too high by (sd)")
+    panels[0].set_ylabel("Labels of young people too high by (sd)")
     figure.colorbar(
         image,
         ax=list(panels),
-        label="Utility per person, randomized less deterministic",
+        label="Utility per person, randomized minus deterministic",
         shrink=0.9,
     )
     first: Axes = panels[0]
@@ -100,7 +100,7 @@ def plot_map(found: pd.DataFrame, alphas: dict[str, float]) -> Axes:
 
 
 def _write_cell(axes: Axes, x: int, y: int, row: dict[Hashable, Any], limit: float) -> None:
-    """Write the gain, starred where its interval leaves out 0, above the earnings of both banks."""
+    """Write the gain, starred if its interval excludes 0, above the earnings of both banks."""
     star = "*" if row["low"] > 0 or row["high"] < 0 else ""
     text = f"{row['more']:+.2f}{star}\n{row['earned']:.2f} / {row['deterministic']:.2f}"
     color = "white" if abs(row["more"]) > 0.65 * limit else "black"
@@ -108,7 +108,7 @@ def _write_cell(axes: Axes, x: int, y: int, row: dict[Hashable, Any], limit: flo
 
 
 def plot_strengths(cells: pd.DataFrame, places: list[tuple[float, float]]) -> Axes:
-    """Draw the earnings of a link around one deterministic bank along its alphas, in some cells.
+    """Draw the earnings of a link around one deterministic bank against alpha, in some cells.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def plot_strengths(cells: pd.DataFrame, places: list[tuple[float, float]]) -> Ax
             means["utility_best_cut"].iloc[0],
             color=RED,
             linestyle=":",
-            label="Best deterministic cut, in hindsight",
+            label="Oracle cut (best deterministic cut)",
         )
         axes.axhline(0, color="black", linewidth=0.8)
         axes.set_xscale("log")
@@ -147,8 +147,8 @@ def plot_strengths(cells: pd.DataFrame, places: list[tuple[float, float]]) -> Ax
         axes.minorticks_off()
         axes.set(xlabel="α of the link (1: deterministic)")
         axes.set_title(
-            f"Labels {wrong:g} sd too high for the young,\nleast worthy {100 * selected:g}%"
-            " missing",
+            f"Labels of young people {wrong:g} sd too high,\nleast worthy {100 * selected:g}%"
+            " without labels",
             fontsize="medium",
         )
         tidy(axes, "y")

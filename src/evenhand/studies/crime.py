@@ -1,4 +1,4 @@
-"""Communities and Crime, the paper's first application, as published and with rows held out."""
+"""Study of Communities and Crime, the paper's first application."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from evenhand.studies.sweep import (
 )
 from evenhand.studies.verdicts import spread_text, tally
 
-NAMES: dict[str, str] = {"published": "as published", "apart": "rows kept apart"}
+NAMES: dict[str, str] = {"published": "as published", "apart": "held-out test rows"}
 LEADS: dict[str, str] = {
-    "published": "As published: the 500 rows of the figures also stopped the training.",
-    "apart": "Training, validation and test rows kept apart.",
+    "published": "As published: the 500 test rows were also used for early stopping.",
+    "apart": "Training, validation and test rows are disjoint.",
 }
 
 
@@ -49,28 +49,29 @@ def run(
     link_alphas: Sequence[float] = (0.05, 0.08, 0.1, 0.15, 0.2, 0.3),
     max_steps: int = MAX_STEPS,
 ) -> str:
-    """Run the study, or go on with it, and return what to show.
+    """Run or resume the study, and return the text to print.
 
     Parameters
     ----------
     out : Path
-        Folder of the study; parts that lie in it are not computed again.
+        Folder of the study; results stored in it are not computed again.
     seed : int
-        Of the first split; the others count on from it.
+        Seed of the first split; the others have consecutive seeds.
     say : callable
-        Takes messages about progress.
+        Function that prints progress messages.
     splits : int, default 10
-        Random splits.
+        Number of random splits.
     data : str or Path, optional
-        Of communities.data.
+        Path of communities.data.
     jobs : int, default 2
-        Splits that are computed at the same time.
+        Number of splits computed in parallel.
     alphas, link_alphas : sequence of float
-        Of the paper's network, 0.1 and 1 among them, and of the link around an ensemble.
+        Values of alpha of the paper's network, including 0.1 and 1, and of the link around an
+        ensemble.
     max_steps : int
-        Most steps of a training.
+        Largest number of training steps.
     """
-    # read first: a missing file ends the run before hours of training
+    # read first, so that a missing file is found before hours of training
     features = [str(name) for name in load_crime(data).X.columns]
     common: dict[str, Any] = {"alphas": list(alphas), "link_alphas": list(link_alphas)}
     common |= {"max_steps": max_steps, "version": __version__}
@@ -82,18 +83,18 @@ def run(
         {"alpha": alpha, "seed": seed, "version": __version__} for alpha in (PAIC, LIKELIHOOD)
     ]
     say(
-        f"crime: {counted(splits, 'split')} under {len(PROTOCOLS)} protocols; what is done already"
-        " is not done again ..."
+        f"crime: {counted(splits, 'split')} under {len(PROTOCOLS)} protocols; stored results are"
+        " reused ..."
     )
     null = {
         part["alpha"]: dict(part)
         for part in compute_parts(simulate_null, nulls, out / "parts", jobs=jobs)
     }
-    # the data are pinned by their checksum: where they lie is no part of a task
+    # the checksum of the data is fixed, so their path is not part of a task
     work = partial(measure_split, data=None if data is None else str(data))
     parts = compute_parts(work, tasks, out / "parts", jobs=jobs, verbose=True)
     rows = pd.DataFrame(rows_of(tasks, parts, ("protocol", "seed")))
-    # parts keep the whole curve over group sizes, claims look at one size
+    # parts store the curve over group sizes; claims use one size
     rows["worst_error"] = [float(np.interp(MASS, MASSES, one)) for one in rows["worst_errors"]]
     found = pd.concat(
         [
@@ -115,15 +116,15 @@ def run(
 
 
 def _lead(found: pd.DataFrame, splits: int) -> list[str]:
-    """Sentences on the results."""
+    """Return sentences on the results."""
     sentences = [
-        f"{counted(splits, 'random split')} of the same 1,994 communities; intervals are"
-        " 95% t intervals over them, of shares of splits exact ones, and speak of other splits,"
-        " not of other communities."
+        f"{counted(splits, 'random split')} of the same 1,994 communities. 95% intervals over"
+        " splits (t intervals for means, Clopper-Pearson intervals for shares of splits) account"
+        " for other splits, not for other communities."
     ]
     for name, own in found.groupby("protocol", sort=False):
         sentences.append(f"{str(name).capitalize()}: {tally(own)}.")
-        # one split decides nothing, so nothing has failed
+        # with one split all claims are undecided, so none is listed
         failed = own[own["verdict"] != "holds"] if splits > 1 else own.head(0)
         sentences += [
             f"{str(row.verdict).capitalize()}, {name}: {row.claim} ({row.measured}:"
@@ -157,12 +158,12 @@ def _sharpness(rows: pd.DataFrame, protocol: Protocol, recalibrated: bool) -> Ex
     return Exhibit(
         f"sharpness-{'recalibrated-' if recalibrated else ''}{protocol}",
         f"Sharpness against the worst group, {how}, {NAMES[protocol]}",
-        f"{LEADS[protocol]} Each small dot is a split, each large one the mean of an alpha. Above:"
-        f" the oracle's worst {in_full(MASS)} of the test rows. Below: the worst of the halves of"
+        f"{LEADS[protocol]} Small dots are splits, large dots are means by alpha. Top: the oracle"
+        f" worst group of {in_full(MASS)} of the test rows. Bottom: the worst group among halves of"
         " features and their intersections."
         + (
-            " In blue a link around a deterministic ensemble, and dotted what it would cost if the"
-            " ensemble were right."
+            " Blue: a link around a deterministic ensemble. Dotted: its score if the ensemble were"
+            " the true distribution."
             if protocol == "apart" and not recalibrated
             else ""
         ),
@@ -180,10 +181,10 @@ def _sizes(
     return Exhibit(
         f"group-size-{protocol}",
         f"Error of the worst group against its size, {NAMES[protocol]}",
-        f"{LEADS[protocol]} Bands with a line are one standard deviation over splits. Bands without"
-        " one: what the same search finds in calibrated forecasts, nine times in ten; those for"
-        " alpha 0.1 have the entropic link of that alpha. A deterministic forecaster far below its"
-        " band has too wide intervals for all, which shows at 100%.",
+        f"{LEADS[protocol]} Bands with a line: mean and one standard deviation over splits. Hatched"
+        " bands: 90% of the errors that the same search finds in calibrated forecasts, for alpha"
+        " 0.1 with the entropic link of that alpha. A deterministic forecaster far below its"
+        " hatched band has intervals that are too wide overall, as the error at 100% shows.",
         draw=partial(plot_sizes, rows, null),
         alt=(
             "Two panels: the worst group's error against its size, at alpha 0.1 and 1, as trained"
@@ -209,16 +210,16 @@ def _groups(rows: pd.DataFrame, protocol: Protocol) -> Exhibit:
     return Exhibit(
         f"groups-{protocol}",
         f"The least calibrated groups, {NAMES[protocol]}",
-        f"{LEADS[protocol]} The group of the scan with the largest error in each split; shown are"
-        " the splits where it is largest. Values are medians of the test rows; the p-value is"
-        " Holm's, over all groups of the scan.",
+        f"{LEADS[protocol]} The scanned group with the largest error in each split, for the splits"
+        " with the largest errors. Cut values are medians of the test rows; p-values are adjusted"
+        " by Holm's method over all scanned groups.",
         table=pd.DataFrame(table),
     )
 
 
 def _proofs(rows: pd.DataFrame) -> Exhibit:
-    """Errors that are certified, found by the oracle, learned and scanned, side by side."""
-    # only rows that nothing was learned from prove something
+    """Return a table of certified, oracle, learned and scanned errors."""
+    # certificates need rows that were not used for training
     own = rows[(rows["protocol"] == "apart") & ~rows["recalibrated"]]
     table = []
     for (forecaster, alpha), part in own.groupby(["forecaster", "alpha"], sort=False):
@@ -226,19 +227,19 @@ def _proofs(rows: pd.DataFrame) -> Exhibit:
             {
                 "forecaster": forecaster,
                 "alpha": alpha,
-                "oracle's worst fifth": part["worst_error"].mean(),
+                "oracle worst fifth": part["worst_error"].mean(),
                 "certified for every fifth": part["certified_error"].mean(),
                 "learned fifth": part["learned_error"].mean(),
                 "its lower bound": part["learned_low"].mean(),
-                "worst of the scan": part["interpretable_error"].mean(),
+                "worst scanned group": part["interpretable_error"].mean(),
             }
         )
     return Exhibit(
         "proofs",
-        "What is proven and what is found",
-        "Means over splits, rows kept apart. The certificate bounds the error of every group of a"
-        " fifth of the people with 95% confidence; of deterministic forecasts (alpha 1) nothing"
-        " below 0.25 can be proven.",
+        "Certified and estimated group errors",
+        "Means over splits with held-out test rows. The certificate bounds the error of every group"
+        " of a fifth of the people with 95% confidence; for deterministic forecasts (alpha 1) no"
+        " bound below 0.25 can be certified.",
         table=pd.DataFrame(table),
     )
 

@@ -22,20 +22,20 @@ SHARPNESS = {
     "crps": "CRPS (crime rate, 0 to 1),\nlower is better",
 }
 ERRORS = {
-    "worst_error": "Oracle's worst fifth: off by\n(percentage points)",
-    "interpretable_error": "Worst group of the scan:\noff by (percentage points)",
+    "worst_error": "Oracle worst fifth: off by\n(percentage points)",
+    "interpretable_error": "Worst scanned group:\noff by (percentage points)",
 }
 
 
 def plot_sharpness(rows: pd.DataFrame, *, recalibrated: bool) -> Axes:
-    """Draw sharpness against the worst group's error, all measures and both kinds of group.
+    """Draw sharpness against worst-group error, for all measures and both kinds of groups.
 
     Parameters
     ----------
     rows : DataFrame
-        Of one protocol: what `one_split` measures, with `worst_error`.
+        Rows of one protocol: the measures of `measure_split`, with `worst_error`.
     recalibrated : bool
-        Which forecasts of the network.
+        Whether to show recalibrated forecasts of the network.
     """
     figure = new_figure((11.0, 6.4))
     panels = figure.subplots(len(ERRORS), len(SHARPNESS), sharex="row")
@@ -46,7 +46,7 @@ def plot_sharpness(rows: pd.DataFrame, *, recalibrated: bool) -> Axes:
             _front(axes, network, error, score, ORANGE, "o", "Paper's network")
             if len(linked):
                 _front(axes, linked, error, score, BLUE, "s", "Link around an ensemble")
-            # in theory the price adds to the log score of a base that is right
+            # in theory the price is added to the log score of a base that is the true distribution
             if len(linked) and (error, score) == ("worst_error", "cell_log_score"):
                 means = linked.groupby("alpha")[[error, "base_plus_price"]].mean()
                 axes.plot(
@@ -82,21 +82,20 @@ def _mark_alphas(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) -> Axes:
-    """Draw the worst group's error against its size, as trained and recalibrated.
+    """Draw the worst-group error against the group size, as trained and recalibrated.
 
     Parameters
     ----------
     rows : DataFrame
-        Of one protocol.
+        Rows of one protocol.
     null : dict of float to dict
-        By alpha, what the search finds in calibrated forecasts over `MASSES`: `low` and `high` hold
-        nine in ten.
+        By alpha, the null distribution of the errors over `MASSES`: 90% lie from `low` to `high`.
     """
     figure = new_figure((9.0, 4.2))
     panels = figure.subplots(1, 2, sharey=True)
     network = rows[rows["forecaster"] == NETWORK]
     styles = dict(zip(sorted(null), ((BLUE, "o"), (ORANGE, "s")), strict=True))
-    # the null is that of calibrated forecasts, the same before and after recalibration
+    # the null distribution is the same before and after recalibration
     for axes, recalibrated in zip(panels, (False, True), strict=True):
         for alpha, (color, marker) in styles.items():
             own = network[(network["alpha"] == alpha) & (network["recalibrated"] == recalibrated)]
@@ -115,7 +114,7 @@ def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) ->
 
 
 def _size_curve(axes: Axes, rows: pd.DataFrame, alpha: float, color: str, marker: str) -> None:
-    """Mean error over splits with a band of one standard deviation."""
+    """Draw the mean error over splits with a band of one standard deviation."""
     curves = np.array(rows["worst_errors"].tolist())
     mean = curves.mean(axis=0)
     spread = curves.std(axis=0, ddof=1 if len(curves) > 1 else 0)
@@ -125,7 +124,7 @@ def _size_curve(axes: Axes, rows: pd.DataFrame, alpha: float, color: str, marker
 
 
 def _null_band(axes: Axes, null: dict[str, list[float]], alpha: float, color: str) -> None:
-    """Band of errors that the search finds in calibrated forecasts."""
+    """Draw the band of errors that the search finds in calibrated forecasts."""
     name = "deterministic" if alpha == LIKELIHOOD else f"entropic link, α = {alpha:g}"
     axes.fill_between(
         MASSES,

@@ -1,4 +1,4 @@
-"""One split of Communities and Crime: the network along the alphas, with all measures."""
+"""Training and measures on one split of Communities and Crime, for all values of alpha."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ PROTOCOLS: tuple[Protocol, ...] = ("published", "apart")
 N_TEST = 500
 N_VALIDATION = 220
 STEP = 0.01
-"""The outcome is rounded to hundredths: PITs are spread over their cells, and sharpness is the
-cell log score too."""
+"""Rounding step of the outcome: PITs are spread over its cells, and the cell log score also
+measures sharpness."""
 
 MASSES = tuple(np.linspace(0.04, 1.0, 25).round(2).tolist())
 """Group sizes of the figures."""
@@ -57,24 +57,25 @@ def measure_split(
     data: str | None = None,
     version: str = "",
 ) -> dict[str, Any]:
-    """Train and measure.
+    """Train the forecasters of one split and measure them.
 
     Parameters
     ----------
     seed : int
-        Of the split, the training and the draws.
+        Seed of the split, the training and the draws.
     protocol : {"published", "apart"}
-        As published, the 500 rows of the figures also stop the training, and recalibration learns
-        from the training rows. Apart, 220 more rows stop the training and recalibrate, and the 500
-        are for the figures alone.
+        "published": the 500 test rows are also used for early stopping, and recalibration uses the
+        training rows. "apart": 220 other rows are used for early stopping and recalibration, and
+        the 500 test rows only for measures.
     alphas, link_alphas : list of float
-        Of the paper's network, and of the link around the ensemble (rows held out only).
+        Values of alpha of the paper's network, and of the link around the ensemble (only with
+        "apart").
     max_steps : int
-        Most steps of a training.
+        Largest number of training steps.
     data : str, optional
         Path of communities.data.
     version : str
-        Of the code: parts of another one are computed again.
+        Version of the code: stored parts of other versions are computed again.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def measure_split(
 
 
 class Split:
-    """Rows of one split, and a stream of random numbers for each purpose."""
+    """Rows of one split, and a random stream for each purpose."""
 
     def __init__(self, seed: int, protocol: Protocol, data: str | None) -> None:
         crime = load_crime(data)
@@ -121,7 +122,7 @@ def _rows(
     learn = split.learn
     stop = split.stop
     random = split.random
-    # many draws for PITs, few for CRPS and spread, which need a table per forecast
+    # many draws for PITs, few for CRPS and spread, which are tabulated for each forecast
     wide = jittered(N_TEST, N_DRAWS, random["draws"])
     few = jittered(N_TEST, 4, random["few"])
     recalibration_draws = jittered(len(split.recalibrate), N_DRAWS, random["recalibrate"])
@@ -137,7 +138,7 @@ def _rows(
     )
     for model in networks:
         seen = model.forecast(X[split.recalibrate], recalibration_draws)
-        # one map for all draws: it acts on the PIT, whatever the draw behind it
+        # one map for all draws, because it acts on PITs
         learned = learn_map(
             seen.pit(y[split.recalibrate], step=STEP, random_state=random["spread"])
         )
@@ -155,12 +156,12 @@ def _rows(
 def _linked_rows(
     split: Split, alphas: list[float], max_steps: int, wide: Floats, few: Floats
 ) -> Iterator[Row]:
-    """Links around one deterministic ensemble."""
+    """Yield the measures of links around one deterministic ensemble."""
     X = split.X
     y = split.y
     learn = split.learn
     stop = split.stop
-    # the ensemble sets rows of its own aside for early stopping: it gets those of both parts
+    # the ensemble holds out its own rows for early stopping, so it gets both parts
     base = MixtureMLPRegressor(random_state=split.seed, max_steps=max_steps, device="cpu").fit(
         np.vstack([X[learn], X[stop]]), np.concatenate([y[learn], y[stop]])
     )
@@ -179,11 +180,11 @@ def _about(forecaster: str, alpha: float, recalibrated: bool) -> Row:
 
 
 def _measured(split: Split, alpha: float, wide: Forecast, few: Forecast, draws: Floats) -> Row:
-    """Everything that the figures and tables show of one forecaster at one alpha."""
+    """Return all measures of one forecaster at one alpha."""
     y = split.y[split.test]
-    # the same spreading for every forecaster, so that they differ in themselves only
+    # the same random spreading for all forecasters, so that comparisons are paired
     pit = wide.pit(y, step=STEP, random_state=np.random.default_rng([split.seed, 10]))
-    # a cell at random for each row: a draw that is uniform
+    # one random cell per row gives a single uniform draw
     once = pit[
         np.arange(N_TEST), np.random.default_rng([split.seed, 11]).integers(N_DRAWS, size=N_TEST)
     ]
@@ -205,7 +206,7 @@ def _measured(split: Split, alpha: float, wide: Forecast, few: Forecast, draws: 
         "interpretable_p": worst["p_adjusted"],
         "interpretable_as_published": scan_groups(once, split.features)["error"].max(),
     }
-    # rows that stopped the training prove nothing
+    # rows used for early stopping cannot certify
     if split.protocol == "apart":
         row["certified_error"] = certify_pit(pit, draws).group_error(MASS)
     if alpha in (PAIC, LIKELIHOOD) and split.protocol == "apart":
@@ -215,8 +216,11 @@ def _measured(split: Split, alpha: float, wide: Forecast, few: Forecast, draws: 
 
 
 def errors_as_published(pit: Floats, once: Floats) -> Floats:
-    """Worst-group errors of the published code: by mean PIT, on one draw (method: errata)."""
-    # the published code compares the rows with the lowest and the highest mean PIT
+    """Return worst-group errors as in the published code: by mean PIT, one draw (method: errata).
+
+    The published code takes the larger error of the rows with the lowest and with the highest mean
+    PITs.
+    """
     order = np.argsort(pit.mean(axis=1))
     sizes = [max(round(mass * len(pit)), 1) for mass in MASSES]
     return np.array(
@@ -228,7 +232,7 @@ def errors_as_published(pit: Floats, once: Floats) -> Floats:
 
 
 def simulate_null(alpha: float, seed: int, version: str = "") -> dict[str, Any]:
-    """Worst-group errors that the same search finds in calibrated forecasts of this alpha."""
+    """Return the null distribution of worst-group errors for calibrated forecasts of this alpha."""
     if alpha < 1:
         pit = np.full((N_TEST, N_DRAWS), 0.5)
         link = make_link(LINK, alpha)

@@ -1,8 +1,8 @@
 """Impossibility of proving individual calibration of deterministic forecasts (paper, section 3).
 
-Two worlds are built around a forecast. In the calibrated world each outcome is drawn from its
-forecast. In the sliced world the forecast's probability is cut into equal slices, and a person's
-outcomes all come from one and the same slice. While each person is seen once, the two worlds give
+Two worlds are constructed from a forecast. In the calibrated world each outcome is drawn from its
+forecast. In the sliced world the forecast distribution is cut into slices of equal probability, and
+all outcomes of a person come from the same slice. If each person is observed once, both worlds give
 the same data.
 """
 
@@ -15,7 +15,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Ints, bad_input, check_choice, check_count, check_rows
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    bad_input,
+    check_choice,
+    check_count,
+    check_rows,
+)
 from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.draws import RandomState, fresh, generator
 from evenhand.forecast import Forecast
@@ -26,27 +34,27 @@ WORLDS: tuple[World, World] = ("calibrated", "sliced")
 
 @dataclass(frozen=True)
 class TwoWorlds:
-    """Two distributions of outcomes for the same people, and data that come from either.
+    """Two distributions of outcomes for the same people, with data compatible with both.
 
     Parameters
     ----------
     forecast : Forecast
         Deterministic forecast of `n` people.
     outcomes : ndarray of shape (n,)
-        The data: one outcome of each person, in units of `y`.
+        The data: one outcome per person, in units of `y`.
     slices : int
-        Equal parts of the forecast's probability. With one the worlds are the same; with many, a
-        person's outcome is nearly fixed in the sliced world.
+        Number of slices of equal probability. With one slice the worlds are the same; with many, a
+        person's outcome is nearly constant in the sliced world.
 
     Examples
     --------
-    The person is seen at the forecast's median, so in the sliced world all outcomes have PITs from
-    0.4 to 0.6:
+    The observed outcome is the forecast's median, so in the sliced world all outcomes have PITs
+    from 0.4 to 0.6:
 
     >>> worlds = TwoWorlds(Forecast.from_normal([0.0], [1.0]), np.array([0.0]), slices=5)
-    >>> worlds.pit_law("sliced", 4).round(3)
+    >>> worlds.pit_quantiles("sliced", 4).round(3)
     array([[0.425, 0.475, 0.525, 0.575]])
-    >>> worlds.pit_law("calibrated", 4).round(3)
+    >>> worlds.pit_quantiles("calibrated", 4).round(3)
     array([[0.125, 0.375, 0.625, 0.875]])
     """
 
@@ -56,26 +64,26 @@ class TwoWorlds:
 
     @property
     def slice_of(self) -> Ints:
-        """Number of the slice that each person was seen in, shape (n,), from 0."""
+        """Slice of each person's observed outcome, shape (n,), counted from 0."""
         cells = np.floor(self.forecast.pit(self.outcomes) * self.slices)
-        # a PIT that is rounded to 1 belongs to the last slice
+        # a PIT rounded to 1 belongs to the last slice
         return np.clip(cells, 0, self.slices - 1).astype(np.intp)
 
     def outcomes_at(self, world: World, share: Floats) -> Floats:
-        """Quantiles of each person's outcomes at `share`, shape (n, m) or (1, m), within (0, 1)."""
+        """Return quantiles of each person's outcomes at levels `share`, shape (n, m) or (1, m)."""
         check_choice("world", world, WORLDS)
         if world == "sliced":
-            # uniform within the person's slice: over people all slices occur equally often
+            # uniform within the person's slice; over people all slices are equally frequent
             share = (self.slice_of[:, None] + share) / self.slices
         return self.forecast.distribution.expand().ppf(share)
 
     def draw(self, world: World, random_state: RandomState = None) -> Floats:
-        """Outcomes of the same people anew, shape (n,)."""
+        """Draw new outcomes of the same people, shape (n,)."""
         share = fresh((self.forecast.n_samples, 1), generator(random_state))
         return self.outcomes_at(world, share)[:, 0]
 
-    def pit_law(self, world: World, n_levels: int) -> Floats:
-        """PITs at even quantiles of each person's outcomes, shape (n, n_levels)."""
+    def pit_quantiles(self, world: World, n_levels: int) -> Floats:
+        """Return PITs at evenly spaced quantiles of each person's outcomes, shape (n, n_levels)."""
         share = (np.arange(n_levels)[None, :] + 0.5) / n_levels
         return self.forecast.distribution.expand().cdf(self.outcomes_at(world, share))
 
@@ -87,7 +95,7 @@ def two_worlds(
     slices: int = 1001,
     random_state: RandomState = None,
 ) -> TwoWorlds:
-    """Build two worlds with the same data, one of which a deterministic forecast is calibrated for.
+    """Build two worlds with the same data; a deterministic forecast is calibrated in only one.
 
     Parameters
     ----------
@@ -96,8 +104,7 @@ def two_worlds(
     y : array-like of shape (n,), optional
         The data; drawn from the forecast if None.
     slices : int, default 1001
-        Equal parts of the forecast's probability, to one of which the second world holds each
-        person.
+        Number of slices of equal probability in the second world.
     random_state : int, generator or None
         Source of the data.
 
@@ -123,8 +130,9 @@ def two_worlds(
     (0.0, True)
     """
     if forecast.is_randomized:
-        raise bad_input(
-            "forecast", "be deterministic", "one with a draw", "randomized forecasts can be proven"
+        raise InputError(
+            "forecast is randomized, but the two worlds exist only for deterministic forecasts;"
+            " pass a forecast without draws"
         )
     check_count("slices", slices)
     outcomes = (
@@ -135,7 +143,7 @@ def two_worlds(
 
 @dataclass(frozen=True)
 class Floors:
-    """How far from calibrated a forecast is in each of the two worlds.
+    """Calibration errors of a forecast in each of the two worlds.
 
     Parameters
     ----------
@@ -143,15 +151,16 @@ class Floors:
         Largest distance of a person's PITs from uniform in the calibrated world: W1 and total
         variation.
     least_error, mean_error : float
-        Least and mean W1 over people in the sliced world; the limit of many slices is at least 1/4.
+        Minimum and mean W1 over people in the sliced world; the limit for many slices is at least
+        1/4.
     least_variation : float
-        Least total variation over people in the sliced world; the limit is 1.
+        Minimum total variation over people in the sliced world; the limit is 1.
     half_mass, half_error : float
-        Share and W1 error, in the sliced world, of the larger of two groups: people with PITs from
-        1/2 up, and the others. It holds at least half of the people, and its error is at least 1/8
-        in the limit.
+        Size and W1 error, in the sliced world, of the larger of two groups: people with PITs of at
+        least 1/2, and the others. Its size is at least 1/2, and its error at least 1/8 in the
+        limit.
     average_error : float
-        W1 error of everybody together in the sliced world: all that data can show.
+        Overall W1 error in the sliced world, the only one that data can show.
     """
 
     calibrated_error: float
@@ -165,7 +174,7 @@ class Floors:
 
 
 def measure_floors(worlds: TwoWorlds) -> Floors:
-    """Measure both worlds from PITs, per person one for each slice and at least 200.
+    """Measure both worlds from at least 200 PITs per person, and at least one per slice.
 
     The measured W1 of a uniform distribution is `1 / (4 m)` from `m` PITs, not 0.
 
@@ -175,11 +184,11 @@ def measure_floors(worlds: TwoWorlds) -> Floors:
     >>> round(floors.least_error, 3), round(floors.least_variation, 3)
     (0.2, 0.8)
     """
-    # a multiple of the slices, so that uniform PITs fill the slices evenly
+    # a multiple of the number of slices, so that uniform PITs fill the slices evenly
     n_levels = worlds.slices * -(-200 // worlds.slices)
-    right, wrong = (worlds.pit_law(world, n_levels) for world in ("calibrated", "sliced"))
+    right, wrong = (worlds.pit_quantiles(world, n_levels) for world in ("calibrated", "sliced"))
     errors = pathwise_errors(wrong)
-    # each half has its PITs on one side of 1/2, so its error is large
+    # the PITs of each half are on one side of 1/2, so its error is large
     upper = wrong.mean(axis=-1) >= 0.5
     half = upper if 2 * upper.sum() >= upper.size else ~upper
     return Floors(
@@ -195,12 +204,12 @@ def measure_floors(worlds: TwoWorlds) -> Floors:
 
 
 def theory_of_floors(slices: int) -> tuple[float, float, float]:
-    """Least W1, total variation and W1 of the larger half that the sliced world can have.
+    """Return the smallest possible W1, total variation and W1 of the larger half in a sliced world.
 
-    A distribution that is uniform on a stretch `1 / slices` long has total variation `1 - 1 /
-    slices`, and W1 a quarter of that where the stretch lies in the middle, which odd numbers of
-    slices allow. The larger half has PITs of at least `(1 - 1 / slices) / 2`, or of at most as much
-    from the other end.
+    A uniform distribution on an interval of length `1 / slices` has total variation `1 - 1 /
+    slices`. Its W1 is at least a quarter of that, which is attained for the middle interval of an
+    odd number of slices. The PITs of the larger half are at least `(1 - 1 / slices) / 2`, or at
+    most one minus that.
 
     Examples
     --------
@@ -212,9 +221,11 @@ def theory_of_floors(slices: int) -> tuple[float, float, float]:
 
 
 def _total_variation(pit: Floats, cells: int) -> Floats:
-    """Total variation of each person's PITs from uniform, exact for densities flat on cells."""
-    # a rounding error must not carry a PIT over the edge of its cell: they lie in the middle of
-    # finer ones
+    """Return the total variation between each person's PITs and uniform.
+
+    It is exact for densities that are constant on cells.
+    """
+    # PITs lie in the middle of finer cells, so rounding errors cannot move them to another cell
     cell = np.clip(np.floor(pit * cells), 0, cells - 1).astype(np.intp)
     n, m = pit.shape
     flat = cell + cells * np.arange(n)[:, None]
@@ -230,26 +241,26 @@ def share_of_yes(
     n_datasets: int = 1000,
     random_state: RandomState = None,
 ) -> dict[str, float]:
-    """Share of data sets from each world that a verifier of calibration accepts.
+    """Return the share of data sets from each world that a verifier of calibration accepts.
 
     Parameters
     ----------
     worlds : TwoWorlds
-        Both worlds; the sliced one stays the same for all data.
+        Both worlds; the sliced world is the same for all data sets.
     verifier : callable
-        Takes the forecast of the people seen and their outcomes; returns whether the forecast is
-        calibrated for each.
+        Function of the forecast of the observed people and their outcomes that returns whether the
+        forecast is calibrated for each person.
     n_seen : int
-        People in a data set, drawn without replacement: each is seen once.
+        Number of people in a data set, drawn without replacement, so that each is observed once.
     n_datasets : int, default 1000
-        Data sets from each world.
+        Number of data sets from each world.
     random_state : int, generator or None
         Source of the data.
 
     Returns
     -------
     dict of str to float
-        Share of yes in the worlds "calibrated" and "sliced".
+        Share of accepted data sets in the worlds "calibrated" and "sliced".
 
     Examples
     --------
@@ -261,17 +272,20 @@ def share_of_yes(
     n = worlds.forecast.n_samples
     if check_count("n_seen", n_seen) > n:
         raise bad_input(
-            "n_seen", f"be at most the number of people ({n})", n_seen, "each is seen once"
+            "n_seen",
+            f"be at most the number of people ({n})",
+            n_seen,
+            "each person is observed once",
         )
 
-    def says_yes(world: World) -> bool:
-        # each person is seen once: only then do both worlds give the same data
+    def is_accepted(world: World) -> bool:
+        # only if each person is observed once do both worlds give the same data
         seen = random.choice(n, n_seen, replace=False)
         part = TwoWorlds(worlds.forecast[seen], worlds.outcomes[seen], worlds.slices)
         return bool(verifier(part.forecast, part.draw(world, random)))
 
     sets = range(check_count("n_datasets", n_datasets))
     return {
-        "calibrated": float(np.mean([says_yes("calibrated") for _ in sets])),
-        "sliced": float(np.mean([says_yes("sliced") for _ in sets])),
+        "calibrated": float(np.mean([is_accepted("calibrated") for _ in sets])),
+        "sliced": float(np.mean([is_accepted("sliced") for _ in sets])),
     }

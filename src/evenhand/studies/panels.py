@@ -1,4 +1,4 @@
-"""Panels of figures of studies: layout, legends and clouds of dots."""
+"""Panels of study figures: legends and dots of single repetitions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def plot_dots(axes: Axes, x: pd.Series[Any], y: pd.Series[Any], marker: str, color: str) -> None:
-    """Draw one faint dot per repetition, behind the means."""
+    """Draw one faint dot per repetition."""
     axes.plot(x, y, marker, color=color, alpha=0.25, markersize=3, markeredgewidth=0)
 
 
 def share_legend(
     panels: Any, shown: Axes, ncols: int, side: Literal["upper", "lower"] = "upper"
 ) -> Axes:
-    """Put the legend of one panel outside all of them, and return the first panel."""
+    """Place the legend of one panel outside all panels, and return the first panel."""
     figure = shown.get_figure(root=True)
     assert figure is not None
     handles, labels = shown.get_legend_handles_labels()

@@ -1,8 +1,9 @@
-"""Folder of a study: parts that a stopped run continues from, tables, figures and a page.
+"""Output folders of studies: intermediate results, tables, figures and a page.
 
-A study is a list of exhibits. Its folder holds `results.json`, a csv file for each table, an SVG
-and a PNG for each figure, and `index.html`, one page that shows them all and opens offline. The
-parts that a study is computed from lie in `parts/`, a file each, and are not computed again.
+A study is a list of exhibits. Its folder contains `results.json`, a csv file for each table, an SVG
+and a PNG file for each figure, and `index.html`, one self-contained page with all of them.
+Intermediate results are stored in `parts/`, one file each, and are not computed again by a resumed
+run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from evenhand import store
 from evenhand._files import write_text
 from evenhand._progress import progress
 from evenhand._table import Column, Table
-from evenhand._validate import bad_input
+from evenhand._validate import InputError
 from evenhand.figures import save_figure
 from evenhand.report import Bullets, Document, Figure, Paragraph, Section, document_html
 
@@ -36,22 +37,22 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure, a table or both, with what they show.
+    """A figure, a table or both, with a heading and an explanation.
 
     Parameters
     ----------
     name : str
-        Stem of its files.
+        Stem of the file names.
     title, text : str
-        Heading and a few sentences for the page.
+        Heading and explanation on the page.
     draw : callable, optional
-        Draws the figure: returns one of the axes of a new figure.
+        Function that draws the figure and returns one of its axes.
     alt : str
-        What the figure shows, for people who cannot see it.
+        Alternative text of the figure.
     table : DataFrame, optional
-        Written to csv as it is, and shown on the page with numbers to four digits.
+        Table, written to csv with all digits and shown on the page with four.
     shown : int
-        Most rows of the table on the page.
+        Largest number of table rows on the page.
     """
 
     name: str
@@ -64,15 +65,16 @@ class Exhibit:
 
 
 def check_folder(out: Path, name: str) -> None:
-    """Refuse a folder that cannot be written to, or that holds another study."""
+    """Refuse a folder that is not writable, or that contains another study."""
     store.check_folder(out)
     try:
         there = json.loads((out / RESULTS).read_text(encoding="utf-8")).get("study")
     except (OSError, ValueError, AttributeError):
         return
     if there != name:
-        raise bad_input(
-            "--out", f"name a new folder, or one of the study {name}", f"{out}, which holds {there}"
+        raise InputError(
+            f"--out {out} contains the study {there}, not {name}; name a new folder, or that of an"
+            f" earlier {name} run"
         )
 
 
@@ -84,22 +86,22 @@ def compute_parts(
     jobs: int = 1,
     verbose: bool = False,
 ) -> Iterator[Values]:
-    """Compute the parts of a study side by side, each kept in a file as soon as it is there.
+    """Compute the parts of a study in parallel, and store each in a file when it is finished.
 
     Parameters
     ----------
     work : callable
-        Takes the values of a task as keywords and returns plain values. A function of a module or a
-        `partial` of one, as the workers are processes of their own.
+        Function that takes the values of a task as keywords and returns plain values. It must be a
+        module-level function or a `partial` of one, because workers are other processes.
     tasks : sequence of dict
-        What each part is made from, as plain values. A part whose file holds the same is not
-        computed again.
+        Plain values that determine each part. Stored parts of the same tasks are not computed
+        again.
     folder : Path
-        Of the files.
+        Folder of the files.
     jobs : int, default 1
-        Processes. A joblib back end that is set around the call, such as `parallel_config("dask")`,
-        is used instead, with as many of its workers as it is set to. Each part is computed by one
-        worker, whatever the back end.
+        Number of processes. A joblib back end that is active around the call, such as
+        `parallel_config("dask")`, is used instead, with its own number of workers. Each part is
+        computed by one worker.
     verbose : bool, default False
         Whether to show a progress bar on a terminal.
 
@@ -111,7 +113,7 @@ def compute_parts(
     from joblib import delayed
 
     folder.mkdir(parents=True, exist_ok=True)
-    # a file per task, named by its hash: changed settings make new parts
+    # file names are hashes of tasks, so changed settings give new parts
     files = [folder / f"{_fingerprint(task)}.json" for task in tasks]
     missing = [
         (task, file) for task, file in zip(tasks, files, strict=True) if _stored(file, task) is None
@@ -120,26 +122,26 @@ def compute_parts(
         done = len(tasks) - len(missing)
         advance(done, "parts")
         calls = (delayed(_compute)(work, task, file) for task, file in missing)
-        # values come back through the files: a stopped run has lost the parts in progress only
+        # values are passed through files, so an interrupted run loses only unfinished parts
         for _ in _workers(jobs)(calls):
             done += 1
             advance(done, "parts")
     for task, file in zip(tasks, files, strict=True):
         stored = _stored(file, task)
         if stored is None:
-            raise bad_input(
-                str(file), "hold the part that was just written to it", "something else"
+            raise InputError(
+                f"{file} changed while the study was running; do not run two studies in one folder"
             )
         yield stored
 
 
 def _workers(jobs: int) -> Any:
-    """Return joblib's workers, which report parts as they are done where the back end can."""
+    """Return joblib's workers, which return results as they finish if the back end can."""
     from joblib import Parallel
     from joblib.parallel import get_active_backend
 
     backend, n_jobs = get_active_backend()
-    # dask brings all its workers, other back ends one unless set
+    # by default dask uses all its workers, other back ends one
     is_set = n_jobs is not None or backend.default_n_jobs != 1
     return_as = "generator_unordered" if backend.supports_return_generator else "list"
     return Parallel(n_jobs=None if is_set else jobs, return_as=return_as)
@@ -148,20 +150,19 @@ def _workers(jobs: int) -> Any:
 def _compute(work: Callable[..., Values], task: Values, file: Path) -> None:
     from joblib import parallel_config
 
-    # a part that spread its work over the same back end could depend on it, and would wait for its
-    # own worker
+    # nested parallelism could change results, and would wait for its own worker
     with parallel_config("sequential"):
         values = work(**task)
     write_text(file, json.dumps({"task": task, "values": plain(values)}))
 
 
 def _stored(file: Path, task: Values) -> Values | None:
-    """Values of a part that was kept; None if there is none, or it was made from something else."""
+    """Return the values of a stored part, or None if the file is missing or of another task."""
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    # tuples and floats as JSON has them, for a fair comparison
+    # the task is converted to JSON types for the comparison
     if not isinstance(kept, dict) or kept.get("task") != json.loads(json.dumps(task)):
         return None
     values = kept.get("values")
@@ -173,7 +174,7 @@ def _fingerprint(task: Values) -> str:
 
 
 def plain(values: Any) -> Any:
-    """Turn values into what JSON can hold: arrays into lists, NaN and infinity into None."""
+    """Return values as JSON types: arrays become lists, NaN and infinity become None."""
     if isinstance(values, Mapping):
         return {str(key): plain(value) for key, value in values.items()}
     if isinstance(values, np.ndarray | np.generic):
@@ -189,7 +190,7 @@ def plain(values: Any) -> Any:
 def rows_of(
     tasks: Sequence[Values], parts: Iterable[Values], keep: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return the `rows` of all parts, each with the values of its task under the names `keep`."""
+    """Return the `rows` of all parts, with the task values named in `keep` added to each row."""
     return [
         {name: task[name] for name in keep} | row
         for task, part in zip(tasks, parts, strict=True)
@@ -198,7 +199,7 @@ def rows_of(
 
 
 def closing_message(out: Path, lead: Sequence[str]) -> str:
-    """Summarize for the terminal what a study found and where its files are."""
+    """Return the results of a study and the place of its files, for the terminal."""
     sentences = "\n".join(f"- {sentence}" for sentence in lead)
     return (
         f"{sentences}\n\nWritten to {out}: index.html, results.json, tables as csv, figures as SVG"
@@ -214,15 +215,15 @@ def write_study(
     Parameters
     ----------
     out : Path
-        The folder; made if it is not there.
+        The folder; created if needed.
     title : str
         Heading of the page.
     lead : sequence of str
         Sentences on the results.
     exhibits : sequence of Exhibit
-        In the order of the page.
+        Exhibits in the order of the page.
     results : dict
-        Settings, seeds and figures, for `results.json`.
+        Settings, seeds and numbers, for `results.json`.
     """
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / RESULTS, json.dumps(plain(results), indent=1) + "\n")

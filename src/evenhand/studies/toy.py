@@ -1,8 +1,8 @@
-"""The paper's introduction on a task whose truth is known: `evenhand reproduce toy`.
+"""Toy study: the paper's introduction on a task with a known true distribution.
 
-The introduction's figure, the notions of calibration measured side by side (the paper's figure 2),
-both impossibility propositions, and what averaging over draws gives away. All figures are exact up
-to the grid that they are computed on, except those that say how they were drawn.
+The introduction's figure, a comparison of notions of calibration (the paper's figure 2), both
+impossibility propositions, and the effect of averaging over draws. Numbers are exact up to the
+resolution of their grids, except those from random samples, which are described as such.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from evenhand.studies.study import compute_parts, write_study
 from evenhand.studies.toy_exhibits import exhibits, lead
 
 NOISE = 0.1
-"""Standard deviation of the outcome given x: small, as the paper supposes."""
+"""Standard deviation of the outcome given x: small, as the paper assumes."""
 
 HIDDEN = (4,)
-"""Units of the deterministic network: too few for both bumps, which it takes for noise."""
+"""Hidden units of the deterministic network: too few for both bumps, which it treats as noise."""
 
 ALPHA = 0.05
 MASS = 0.2
@@ -54,11 +54,11 @@ N_SEEN = 200
 N_DATASETS = 1000
 SLICES = (1, 3, 11, 1001)
 WIDE = 100.0
-"""Standard deviation of the trivial forecaster, in units of y: in the limit x has no effect."""
+"""Standard deviation of the trivial forecaster, in units of y; x has no effect in the limit."""
 
 
 def truth(x: Floats) -> Floats:
-    """Mean outcome at `x` within [0, 1]: a straight line with a bump up and one down."""
+    """Return the mean outcome at `x` in [0, 1]: a line with one upward and one downward bump."""
 
     def bump(centre: float) -> Floats:
         return np.asarray(0.8 * np.exp(-(((x - centre) / 0.06) ** 2)))
@@ -67,19 +67,19 @@ def truth(x: Floats) -> Floats:
 
 
 def draw_rows(n: int, random: np.random.Generator) -> tuple[Floats, Floats]:
-    """Draw `n` people: features (n, 1), uniform, and outcomes (n,)."""
+    """Draw `n` people: uniform features of shape (n, 1), and outcomes of shape (n,)."""
     x = random.uniform(size=n)
     return x[:, None], truth(x) + NOISE * random.normal(size=n)
 
 
 def group_of(X: Any) -> Any:
-    """Return the named group of each row: equal parts of the range of x, from 0."""
+    """Return the named group of each row: the number of its equal part of the range of x."""
     return np.clip(np.floor(np.asarray(X)[:, 0] * N_GROUPS), 0, N_GROUPS - 1).astype(int)
 
 
 @dataclass(frozen=True)
 class Models:
-    """The small network, as trained and recalibrated on average and by group, and the paper's."""
+    """The small network, as trained, recalibrated overall and by group, and the paper's network."""
 
     small: Any
     recalibrated: Any
@@ -88,15 +88,15 @@ class Models:
 
 
 def train(seed: int) -> Models:
-    """Train the networks, and learn the recalibration maps on rows that they have not seen."""
+    """Train the networks, and learn the recalibration maps on held-out rows."""
     from sklearn.frozen import FrozenEstimator
 
-    # a stream of its own for each part of the study
+    # each part of the study has its own random stream
     random = np.random.default_rng([seed, 1])
     X, y = draw_rows(N_TRAIN, random)
-    # on one kind of machine a seed gives one study
+    # on the CPU, so that a seed gives the same study on machines of one kind
     shared: dict[str, Any] = {"device": "cpu", "random_state": seed}
-    # one network with one normal: a plain Gaussian regression
+    # one network with one normal component: Gaussian regression
     small = MixtureMLPRegressor(
         1,
         1,
@@ -117,16 +117,16 @@ def train(seed: int) -> Models:
 
 
 def forecasts(models: Models, X: Floats, r: Floats) -> dict[str, Forecast]:
-    """Forecast the rows by each forecaster; the randomized ones at the draws `r`, shape (1, m)."""
+    """Return the forecasts of each forecaster; randomized ones at the draws `r`, shape (1, m)."""
     n = X.shape[0]
     small = models.small.forecast(X)
     right = Forecast.from_normal(truth(X[:, 0]), np.full(n, NOISE))
-    # the marginal distribution is a mixture of the conditional ones over x
+    # the marginal distribution is a mixture of the conditional distributions over x
     places = truth((np.arange(N_GRID) + 0.5) / N_GRID)
     marginal = NormalMixture(
         *(np.broadcast_to(v, (n, N_GRID)) for v in (1 / N_GRID, places, NOISE))
     )
-    # the source has the other sign, which gives 1 - r (method: errata)
+    # the paper has the opposite sign, which gives 1 - r (method: errata)
     trivial = Normal(np.broadcast_to(-WIDE * special.ndtri(r), (n, r.size)), WIDE)
     return {
         "True conditional distribution": right,
@@ -142,22 +142,22 @@ def forecasts(models: Models, X: Floats, r: Floats) -> dict[str, Forecast]:
 
 
 def pits_of(forecast: Forecast, x: Floats) -> tuple[Floats, float]:
-    """PITs at the quantiles of the true outcome, shape (n, outcomes, draws), and the price in nats.
+    """Return PITs at true quantiles of the outcome, shape (n, outcomes, draws), and the price.
 
-    The price is the mean log score given up against the true distribution.
+    The price is the mean log score minus that of the true distribution, in nats.
     """
     score = special.ndtri(nodes(N_LEVELS)[0])
     outcomes = [truth(x) + NOISE * z for z in score]
     pit = np.stack([forecast.cdf(y).reshape(x.size, -1) for y in outcomes], axis=1)
-    # of the same outcomes, so that the errors of the grid cancel in the price
+    # of the same outcomes, so that grid errors cancel in the price
     entropy = float((score**2).mean()) / 2 + math.log(NOISE * math.sqrt(2 * math.pi))
     score_given = float(np.mean([forecast.logpdf(y).mean() for y in outcomes]))
-    # less its rounding errors, so that the truth is at 0
+    # without rounding errors, so that the true distribution has price 0
     return pit, round(-score_given - entropy, 12)
 
 
 def measure(pit: Floats, groups: Any) -> dict[str, float]:
-    """Errors (W1) of each notion of calibration, from the weakest to the strongest.
+    """Return the W1 error of each notion of calibration, from the weakest to the strongest.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def measure(pit: Floats, groups: Any) -> dict[str, float]:
     n, _, m = pit.shape
     flat = pit.reshape(n, -1)
     own = pathwise_errors(flat)
-    # fewer quantiles of each x for the search; the group found is judged by all
+    # fewer quantiles of each x for the search; the error of its group uses all
     step = flat.shape[1] // N_LEVELS
     rising = np.sort(flat, axis=-1)[:, step // 2 :: step]
     worst = worst_group_curve(rising, MASS, random_state=0).rows[0]
@@ -189,7 +189,7 @@ NOTIONS = ("average", "worst named group", "worst fifth of x", "mean over x", "w
 
 
 def introduction(models: Models, seed: int) -> dict[str, Any]:
-    """Intervals of people from both forecasters, and the share of outcomes missed at every x."""
+    """Return intervals of both forecasters, and the share of outcomes missed at every x."""
     random = np.random.default_rng([seed, 2])
     x = (np.arange(N_PEOPLE) + 0.5) / N_PEOPLE
     y = truth(x) + NOISE * random.normal(size=N_PEOPLE)
@@ -217,8 +217,8 @@ def introduction(models: Models, seed: int) -> dict[str, Any]:
 
 
 def miss_rate(forecast: Forecast, x: Floats) -> Floats:
-    """Probability that the interval misses the outcome at each `x`, shape (n,)."""
-    # in closed form over outcomes, on the grid of draws
+    """Return the probability that the interval misses the outcome at each `x`, shape (n,)."""
+    # closed form over outcomes, averaged over the grid of draws
     low, high = (end.reshape(x.size, -1) for end in forecast.interval(LEVEL))
     mean = truth(x)[:, None]
     inside = special.ndtr((high - mean) / NOISE) - special.ndtr((low - mean) / NOISE)
@@ -226,7 +226,7 @@ def miss_rate(forecast: Forecast, x: Floats) -> Floats:
 
 
 def compute_notions(models: Models) -> dict[str, Any]:
-    """Errors of each forecaster; of randomized ones also with forecasts averaged over draws."""
+    """Return errors of each forecaster, also with averages over draws for randomized ones."""
     x = (np.arange(N_GRID) + 0.5) / N_GRID
     groups = group_of(x[:, None])
     rows = []
@@ -245,12 +245,12 @@ def compute_notions(models: Models) -> dict[str, Any]:
 
 
 def looks_calibrated(forecast: Forecast, y: Floats) -> bool:
-    """Verify as is usual: the PITs pass a Kolmogorov-Smirnov test at the 5% level."""
+    """Return whether the PITs pass a Kolmogorov-Smirnov test at the 5% level."""
     return bool(stats.kstest(forecast.pit(y), "uniform").pvalue > 0.05)
 
 
 def compute_worlds(models: Models, seed: int) -> dict[str, Any]:
-    """Two worlds around the small network by number of slices, with a verifier's answers."""
+    """Return measures of two worlds around the small network, by number of slices."""
     random = np.random.default_rng([seed, 3])
     x = np.sort(random.uniform(size=2000))
     forecast = models.small.forecast(x[:, None])
@@ -268,7 +268,7 @@ def compute_worlds(models: Models, seed: int) -> dict[str, Any]:
 
 
 def picture(models: Models, random: np.random.Generator) -> dict[str, Any]:
-    """People with the central 80% of their outcomes in each world, and the data of those seen."""
+    """Return the central 80% of each person's outcomes in both worlds, and the observed data."""
     x = (np.arange(64) + 0.5) / 64
     seen = np.arange(2, 64, 4)
     worlds = two_worlds(models.small.forecast(x[:, None]), slices=11, random_state=random)
@@ -286,7 +286,7 @@ def picture(models: Models, random: np.random.Generator) -> dict[str, Any]:
 
 
 def settings(seed: int) -> dict[str, Any]:
-    """Return all that the numbers depend on."""
+    """Return the settings that determine the results."""
     return {
         "seed": seed,
         "version": __version__,
@@ -316,27 +316,27 @@ def compute(**task: Any) -> dict[str, Any]:
 
 
 def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
-    """Rerun the paper's introduction on a task with known truth and write the study to a folder.
+    """Rerun the paper's introduction on a task with a known truth, and write the study.
 
     Parameters
     ----------
     out : Path
-        Folder of the study; what was computed for the same settings before is not computed again.
+        Folder of the study; results stored in it for the same settings are not computed again.
     seed : int
-        Of the rows, the networks and the draws.
+        Seed of the rows, the networks and the draws.
     say : callable
-        Takes a line on what is being done.
+        Function that prints progress messages.
 
     Returns
     -------
     str
-        What the study found, and where it was written.
+        Results as sentences, and the place of the files.
     """
     task = settings(seed)
-    say("training the networks and measuring the forecasters: about a minute")
+    say("toy: training the networks and measuring the forecasters, about a minute ...")
     (values,) = compute_parts(compute, [task], out / "parts")
     values = {"study": "toy", "settings": task, **values}
     found = lead(values)
-    title = "The paper's introduction, on a task whose truth is known"
+    title = "The paper's introduction, on a task with a known true distribution"
     write_study(out, title, found, exhibits(values), values)
     return "\n".join([*found, f"Written to {out}; open {out / 'index.html'}."])

@@ -19,14 +19,14 @@ OUTCOME = "Outcome y (no unit)"
 
 
 def plot_introduction(values: Mapping[str, Any]) -> Axes:
-    """Draw the people whom 80% intervals miss: of a deterministic and of a randomized forecaster.
+    """Draw 80% intervals and missed people of a deterministic and of a randomized forecaster.
 
     Parameters
     ----------
     values : dict
         `x` and `y` of the people, (n,); `served`, three dicts with `title`, `low`, `high` and
-        `median`, (n,); `grid`, (k,), `misses`, shares of outcomes missed on it by name, and
-        `promised`, the share that should be.
+        `median`, (n,); `grid`, (k,); `misses`, the shares of outcomes missed on it by name;
+        `promised`, the nominal share.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def plot_introduction(values: Mapping[str, Any]) -> Axes:
     panels = _panels((8.0, 6.6), 2, 2)
     people: dict[str, Floats] = {key: np.asarray(values[key]) for key in ("x", "y")}
     ends = [np.asarray(one[key]) for one in values["served"] for key in ("low", "high")]
-    # one scale for all panels, so that intervals can be compared
+    # the same scale in all panels, so that intervals can be compared
     limits = _padded(np.concatenate([*ends, people["y"]]))
     places = (panels[0, 0], panels[0, 1], panels[1, 1])
     for axes, served in zip(places, values["served"], strict=True):
@@ -47,14 +47,14 @@ def plot_introduction(values: Mapping[str, Any]) -> Axes:
 
 
 def _draw_served(axes: Axes, people: Mapping[str, Floats], served: Mapping[str, Any]) -> None:
-    """Intervals, medians and outcomes of people in order of x, with missed ones marked."""
+    """Draw intervals, medians and outcomes of people in order of x; missed people are marked."""
     x = people["x"]
     y = people["y"]
     low, high, median = (np.asarray(served[key]) for key in ("low", "high", "median"))
     missed = (y < low) | (y > high)
     width = 1 / x.size
     for i, place in enumerate(x[missed]):
-        label = "Stretch whose outcome is missed" if i == 0 else None
+        label = "Person whose outcome is missed" if i == 0 else None
         axes.axvspan(
             place - width / 2, place + width / 2, color=RED, alpha=0.22, linewidth=0, label=label
         )
@@ -92,23 +92,23 @@ def _draw_misses(axes: Axes, values: Mapping[str, Any]) -> None:
     for style, (name, share) in zip(styles, values["misses"].items(), strict=True):
         axes.plot(grid, share, label=name, **style)
     axes.axhline(
-        values["promised"], color=GREY, linestyle=":", linewidth=1.5, zorder=1, label="Promised"
+        values["promised"], color=GREY, linestyle=":", linewidth=1.5, zorder=1, label="Nominal"
     )
     axes.set(xlabel=FEATURE, ylabel="Outcomes missed (%)", xlim=(0, 1), ylim=(-0.02, 1.02))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=""))
-    axes.set_title("How often, over outcomes and draws", loc="left", fontsize="medium")
+    axes.set_title("Share missed over outcomes and draws", loc="left", fontsize="medium")
     axes.legend(loc="upper center", edgecolor="none", framealpha=1, fontsize="small")
     tidy(axes, "y")
 
 
 def plot_two_worlds(values: Mapping[str, Any]) -> Axes:
-    """Draw the same data with the outcomes of people in each of two worlds.
+    """Draw the same data with the distributions of outcomes in each of two worlds.
 
     Parameters
     ----------
     values : dict
-        `x` of people, (n,); for "calibrated" and "sliced" the ends `low` and `high` of where 80% of
-        each one's outcomes lie, (n,); `seen`, row numbers of the people who were seen, and `y`,
+        `x` of people, (n,); for "calibrated" and "sliced" the ends `low` and `high` of the central
+        80% of each person's outcomes, (n,); `seen`, row numbers of the observed people, and `y`,
         their outcomes.
 
     Returns
@@ -135,7 +135,7 @@ def plot_two_worlds(values: Mapping[str, Any]) -> Axes:
             high,
             color=ORANGE,
             linewidth=2.4,
-            label="80% of a person's outcomes, in this world",
+            label="Central 80% of a person's outcomes in this world",
         )
         axes.plot(
             x[seen],
@@ -145,7 +145,7 @@ def plot_two_worlds(values: Mapping[str, Any]) -> Axes:
             markeredgecolor="white",
             markersize=6,
             zorder=3,
-            label="Data, the same",
+            label="Data (the same in both)",
         )
         axes.set(xlabel=FEATURE, xlim=(0, 1), ylim=limits)
         axes.set_title(title, loc="left", fontsize="medium")
@@ -155,12 +155,12 @@ def plot_two_worlds(values: Mapping[str, Any]) -> Axes:
 
 
 def _panels(size: tuple[float, float], rows: int, columns: int) -> Any:
-    """Axes of a figure of their own, shape (rows, columns)."""
+    """Return the axes of a new figure, shape (rows, columns)."""
     return new_figure(size).subplots(rows, columns, squeeze=False)
 
 
 def _padded(values: Floats) -> tuple[float, float]:
-    """Ends of an axis: those of the values, and a twentieth of their range on either side."""
+    """Return the limits of an axis: the range of the values with a margin of 5% on each side."""
     low = float(values.min())
     high = float(values.max())
     return low - 0.05 * (high - low), high + 0.05 * (high - low)

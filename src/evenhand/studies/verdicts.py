@@ -1,4 +1,4 @@
-"""Claims and their verdicts over repetitions, which are splits or roll-outs."""
+"""Claims and verdicts over repetitions (splits or roll-outs)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Claim:
     Parameters
     ----------
     claim, measured : str
-        The claim, and the quantity by which it is judged.
+        The claim, and the quantity that decides it.
     values : ndarray
         The quantity, one value per repetition; booleans for a share.
     limit : float
-        The mean lies above it if the claim holds, or below it.
+        Limit for the mean of the quantity.
     is_above : bool
-        Whether the claim holds above the limit.
+        Whether the claim is that the mean lies above the limit, or below it.
     is_headline : bool
-        Whether the study's summary names it whatever the verdict.
+        Whether the study's summary always includes the claim.
     """
 
     claim: str
@@ -43,14 +43,14 @@ class Claim:
 
 
 def judge(claims: Iterable[Claim]) -> pd.DataFrame:
-    """Claims as a table, each with its mean, its interval and its verdict."""
+    """Return a table of claims with means, intervals and verdicts."""
     columns = ["claim", "measured", "value", "low", "high", "verdict"]
     return pd.DataFrame([_row(each) for each in claims], columns=columns)
 
 
 def _row(claim: Claim) -> tuple[object, ...]:
     mean, low, high = interval(claim.values)
-    # the distances of both ends from the limit, positive on the side of the claim
+    # distances of both ends from the limit, positive on the side of the claim
     near, far = low - claim.limit, high - claim.limit
     if not claim.is_above:
         near, far = -far, -near
@@ -63,16 +63,16 @@ def _row(claim: Claim) -> tuple[object, ...]:
 
 
 def interval(values: Floats | Mask) -> tuple[float, float, float]:
-    """Mean and ends of its 95% interval, NaN for a single value.
+    """Return the mean and the ends of its 95% interval, which are NaN for a single value.
 
-    Student's t for numbers, Clopper and Pearson's for answers yes or no.
+    Student's t for numbers, Clopper-Pearson for booleans.
     """
     mean = float(np.mean(values))
     n = len(values)
     # one repetition gives no interval, and no verdict
     if n < 2:
         return mean, np.nan, np.nan
-    # a t interval of shares leaves [0, 1], and has width 0 if all answers agree
+    # a t interval of a share may leave [0, 1], and has width 0 if all values agree
     if values.dtype == np.bool_:
         exact = stats.binomtest(round(mean * n), n).proportion_ci(CONFIDENCE)
         return mean, float(exact.low), float(exact.high)
@@ -81,16 +81,16 @@ def interval(values: Floats | Mask) -> tuple[float, float, float]:
 
 
 def tally(found: pd.DataFrame) -> str:
-    """Write how many claims hold."""
+    """Return the numbers of claims by verdict as text."""
     count = found["verdict"].value_counts()
     return (
         f"of {len(found)} claims {count.get('holds', 0)} hold, {count.get('does not hold', 0)} do"
-        f" not, {count.get('undecided', 0)} cannot be decided"
+        f" not hold and {count.get('undecided', 0)} are undecided"
     )
 
 
 def spread_text(row: Any) -> str:
-    """Write a value with the ends of its interval, if there is one."""
+    """Return a value with the ends of its interval, if there is one, as text."""
     if row.low != row.low:
         return f"{row.value:.3f}"
     return f"{row.value:.3f}, {row.low:.3f} to {row.high:.3f}"

@@ -1,4 +1,4 @@
-"""A bank, its applicants and what they learn about it: the lending game (method: decisions)."""
+"""Lending game between a bank and applicants who learn from its decisions (method: decisions)."""
 
 from evenhand.studies.lending.applicants import (
     Applicants,

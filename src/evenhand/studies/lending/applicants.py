@@ -1,4 +1,4 @@
-"""Applicants of the lending game: at random, informed, or learning from earlier ones."""
+"""Applicants of the lending game: random, informed, or learning from earlier applicants."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from evenhand.studies.lending.game import LendingGame
 
 
 class Applicants(Protocol):
-    """How people decide whether to apply."""
+    """Strategy of people who decide whether to apply."""
 
     def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
-        """Return who of n people applies, shape (n,)."""
+        """Return whether each of n people applies, shape (n,)."""
         ...
 
     def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
-        """Take in what earlier applicants got: features, worthiness and utility."""
+        """Learn from the features, worthiness and utility of earlier applicants."""
         ...
 
 
 class RandomApplicants:
-    """Everybody applies with the same probability, whatever the bank does.
+    """People who apply with the same probability, independently of the bank.
 
     Parameters
     ----------
     share : float, default 1
-        That probability, above 0.
+        Probability of applying, above 0.
     random_state : int, generator or None
-        Of who applies.
+        Seed of their decisions.
 
     Examples
     --------
@@ -48,49 +48,49 @@ class RandomApplicants:
         self._random = generator(random_state)
 
     def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
-        """Return who of n people applies, shape (n,)."""
+        """Return whether each of n people applies, shape (n,)."""
         return np.asarray(self._random.random(len(X)) < self.share)
 
     def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
-        """Ignore it."""
+        """Do nothing: they do not learn."""
 
 
 class InformedApplicants:
-    """People who know their worthiness and the bank's chance of a yes to them, but not the draw.
+    """People who know their worthiness and their approval probability, but not their draw.
 
     Parameters
     ----------
     same_draw : bool, default False
-        Whether they know that asking again meets the same draw (keyed draws) and brings nothing but
-        its cost.
+        Whether they know that the bank uses keyed draws, so that a second application has the same
+        draw and only costs.
     """
 
     def __init__(self, *, same_draw: bool = False) -> None:
         self.same_draw = same_draw
 
     def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
-        """Return who of n people applies, shape (n,)."""
+        """Return whether each of n people applies, shape (n,)."""
         return game.applies_if_informed(game.approval_chance(bank, X), y, same_draw=self.same_draw)
 
     def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
-        """Ignore it: they know."""
+        """Do nothing: they know the bank already."""
 
 
 class LearningApplicants:
     """People who predict their utility by a network psi(x, y) trained on earlier applicants.
 
-    They apply where the prediction is at least 0. Before anything is learned everybody applies.
+    They apply if the prediction is at least 0. Before the first training everybody applies.
 
     Parameters
     ----------
     hidden : tuple of int, default (64, 64)
         Units of the hidden layers.
     max_epochs : int, default 40
-        Most passes over the earlier applicants.
+        Largest number of training epochs.
     memory : int, default 20,000
-        Most of the latest applicants that are remembered.
+        Number of most recent applicants used for training.
     random_state : int, generator or None
-        Of the network.
+        Seed of the network.
 
     References
     ----------
@@ -125,22 +125,22 @@ class LearningApplicants:
         self._scale = (0.0, 1.0)
 
     def applies(self, game: LendingGame, bank: Any, X: Any, y: ArrayLike) -> Mask:
-        """Return who of n people applies, shape (n,)."""
-        # nothing is known about the bank yet: all apply
+        """Return whether each of n people applies, shape (n,)."""
+        # before the first training everybody applies
         if self._network is None:
             return np.ones(len(X), dtype=np.bool_)
         return np.asarray(self.predicted_utility(X, y) >= 0)
 
     def predicted_utility(self, X: Any, y: ArrayLike) -> Floats:
-        """What the network expects applying to bring, shape (n,)."""
+        """Return the utility of applying as predicted by the network, shape (n,)."""
         if self._network is None:
-            raise InputError("nothing is learned yet: call learn first")
+            raise InputError("the applicants have not learned anything yet; call learn first")
         return np.asarray(
             self._network.predict(self._inputs(X, check_rows("y", y, len(X)))), dtype=np.float64
         )
 
     def learn(self, X: Any, y: ArrayLike, utility: ArrayLike) -> None:
-        """Train the network on these applicants and those remembered."""
+        """Train the network on these and earlier applicants."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPRegressor
 
@@ -148,13 +148,13 @@ class LearningApplicants:
         gains = check_rows("utility", utility, len(X))
         if self._encoder is None:
             self._encoder = TableEncoder().fit(X)
-            # the scale of the first batch, so that later inputs mean the same to the network
+            # the scale of the first batch is kept, so that inputs of all batches are comparable
             self._scale = float(worth.mean()), float(worth.std()) or 1.0
         inputs = self._inputs(X, worth)
         if self._seen is not None:
             inputs = np.vstack([self._seen[0], inputs])
             gains = np.concatenate([self._seen[1], gains])
-        # the latest applicants, as the bank may have changed
+        # only recent applicants, because the bank may have changed
         self._seen = inputs[-self.memory :], gains[-self.memory :]
         self._network = MLPRegressor(
             hidden_layer_sizes=self.hidden,
@@ -164,7 +164,7 @@ class LearningApplicants:
             random_state=int(self._random.integers(2**31)),
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the most epochs are a choice
+            warnings.simplefilter("ignore", ConvergenceWarning)  # epochs are limited by choice
             self._network.fit(*self._seen)
 
     def _inputs(self, X: Any, y: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The rules of the lending game."""
+"""Lending game: decisions, utilities and rounds."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ YES = "yes"
 NO = "no"
 
 LINK_NODES = 2048
-"""Draws at which a link is tabulated for its chance of approval, twice so many in all."""
+"""Half the number of draws at which a link is tabulated for its approval probability."""
 
 SURE = 1e6
-"""Normal scores beyond which all are alike."""
+"""Largest normal score; larger ones are clipped."""
 
 BLOCK_ROWS = 20_000
-"""People who are forecast at once."""
+"""Number of people forecast at once."""
 
 
 @dataclass(frozen=True)
 class LendingGame(LendingRules):
-    """Lending game of a bank that sees features and applicants who know how worthy they are.
+    """Lending game of a bank that sees features and applicants who know their worthiness.
 
     A person is qualified if the worthiness `y` is at least `threshold`. The bank sees the features
-    and forecasts `y`; it approves where that gains more than a refusal, in expectation.
-    All amounts are in one unit, such as the gain from a good loan.
+    and forecasts `y`; it approves if approval has a larger expected gain than refusal. All amounts
+    are in the same unit, such as the gain from a good loan.
 
     Parameters
     ----------
     threshold : float
-        Least worthiness of a qualified person, in units of y.
+        Smallest worthiness of a qualified person, in units of y.
     bank_gain, bank_loss : float, default 1 and 3
-        What the bank gains by a yes to a qualified person and loses by one to an unqualified one,
-        both above 0. It approves where the forecast gives `y < threshold` a probability of at most
-        `bank_gain / (bank_gain + bank_loss)`.
+        Gain of the bank from approving a qualified person, and its loss from approving an
+        unqualified one, both above 0. The bank approves if the predicted probability of
+        `y < threshold` is at most `bank_gain / (bank_gain + bank_loss)`.
     gain_qualified, gain_unqualified : float, default 0.2 and 1
-        What a yes is worth to an applicant, above 0.
+        Gain of an applicant from approval, above 0.
     refusal_cost : float, default 0.5
-        What it costs an applicant to end without a loan, above 0.
+        Cost of an applicant who ends without a loan, above 0.
     retry_cost : float, default 0
-        What it costs an applicant to ask once more after a no, at least 0.
+        Cost of each further application after a refusal, at least 0.
     max_tries : int, default 1
-        How often an applicant asks until there is a yes.
+        Largest number of applications of a person.
 
     References
     ----------
@@ -69,7 +69,8 @@ class LendingGame(LendingRules):
     >>> game.approve(Forecast.from_normal(mean=[0.6, 0.55], std=[0.1, 0.1]))
     array([ True, False])
 
-    A qualified person risks a refusal only for a chance of 5/7, an unqualified one already for 1/3:
+    A qualified person applies if the approval probability is at least 5/7, an unqualified person if
+    it is at least 1/3:
 
     >>> game.applies_if_informed(chance=[0.7, 0.72, 0.3, 0.34], y=[0.9, 0.9, 0.1, 0.1])
     array([False,  True, False,  True])
@@ -77,51 +78,55 @@ class LendingGame(LendingRules):
 
     @property
     def risk(self) -> float:
-        """Largest probability of an unqualified person with a yes, 1/4 by default."""
+        """Largest predicted probability of `y < threshold` with approval, 1/4 by default."""
         return self.bank_gain / (self.bank_gain + self.bank_loss)
 
     @property
     def break_even(self) -> tuple[float, float]:
-        """Least probabilities of a yes at which qualified, unqualified people apply: 5/7, 1/3."""
+        """Smallest approval probabilities at which qualified and unqualified people apply.
+
+        They are 5/7 and 1/3 by default.
+        """
         cost = self.refusal_cost
         return cost / (self.gain_qualified + cost), cost / (self.gain_unqualified + cost)
 
     @cached_property
     def decision(self) -> BayesDecision:
-        """The bank's decision, its utilities made non-negative losses: actions "yes" and "no"."""
-        # utilities less their maximum, with the sign changed: decisions are the same
+        """The bank's decision with non-negative losses and the actions "yes" and "no"."""
+        # the losses are the maximal utility minus the utility, which gives the same decisions
         bad = StepLoss([self.threshold], [self.bank_gain + self.bank_loss, 0.0])
         return BayesDecision((YES, NO), {YES: bad, NO: self.bank_gain})
 
     def is_qualified(self, y: ArrayLike) -> Mask:
-        """Whether people are worth a loan, shape (n,)."""
+        """Return whether people are qualified, shape (n,)."""
         return np.asarray(check_finite("y", y) >= self.threshold)
 
     def approve(self, forecast: Forecast) -> Mask:
-        """Say yes or no to each forecast, shape of the batch."""
+        """Return whether the bank approves each forecast, shape of the batch."""
         return np.asarray(self.decision.decide(forecast).index == 0)
 
     def approval_chance(self, bank: Any, X: Any, n_draws: int = 64) -> Floats:
-        """Probability of a yes over the bank's draws, per person and try.
+        """Return each person's approval probability in one try, over the bank's draws.
 
         Parameters
         ----------
         bank : fitted forecaster
         X : table or array with n rows
         n_draws : int, default 64
-            Draws (midpoints) to count over, for forecasters without a closed form. A link around a
-            deterministic forecast has one, and deterministic forecasts have chances of 0 and 1.
+            Number of draws (midpoints), for forecasters without a closed form. Links around
+            deterministic forecasts have a closed form, and deterministic forecasts have
+            probabilities of 0 and 1.
 
         Returns
         -------
         ndarray of shape (n,)
         """
         if len(X) == 0:
-            raise bad_input("X", "have at least one row", "0 rows")
+            raise InputError("X has no rows; pass at least one person")
         parts = []
         for rows in row_blocks(len(X), BLOCK_ROWS):
             people = take_rows(X, rows)
-            # one draw shows what kind of forecast the bank makes
+            # a forecast with one draw shows the type of the bank's forecasts
             one: Forecast = bank.forecast(people, 0.5)
             if isinstance(one.distribution, Randomized):
                 parts.append(self.chance_of_link(one.distribution.base, one.distribution.link))
@@ -132,28 +137,28 @@ class LendingGame(LendingRules):
         return np.concatenate(parts)
 
     def chance_of_link(self, base: Distribution, link: Link) -> Floats:
-        """Probability of a yes under a link around deterministic forecasts, shape (n,).
+        """Return the approval probability under a link around deterministic forecasts, shape (n,).
 
-        The bank approves where a forecast gives `y < threshold` at most `K(risk; r)`, which falls
-        with the draw: the chance is the draw at which both are equal. All is compared in normal
-        scores, so that probabilities next to 0 and 1 keep their digits.
+        The bank approves if the predicted probability of `y < threshold` is at most `K(risk; r)`,
+        which decreases with the draw: the approval probability is the draw at which both are equal.
+        They are compared as normal scores, so that probabilities near 0 and 1 keep their digits.
         """
         lower = base.logcdf(self.threshold)
         upper = base.logsf(self.threshold)
         score = np.where(lower < upper, special.ndtri_exp(lower), -special.ndtri_exp(upper))
         if link.alpha == 1:
             return np.asarray(score <= special.ndtri(self.risk), dtype=np.float64)
-        # K(risk; r) does not depend on the person: one table serves all
+        # K(risk; r) does not depend on the person, so one table suffices
         r = _link_nodes()
         most = Randomized(Normal(0.0, np.ones(1)), link, r).ppf(self.risk)
         most, score = (np.clip(np.where(np.isnan(z), 0.0, z), -SURE, SURE) for z in (most, score))
-        # `most` falls with the draw, and np.interp needs increasing places
+        # `most` decreases with the draw, but np.interp needs increasing values
         return np.interp(score, most[::-1], r[::-1], left=1.0, right=0.0)
 
     def chance_in_tries(self, chance: ArrayLike, *, same_draw: bool = False) -> Floats:
-        """Probability of a yes within `max_tries`, from that of one try.
+        """Return the approval probability within `max_tries` from that of one try.
 
-        Both are the same where every try meets one draw.
+        Both are equal if all tries have the same draw.
         """
         one = _chances(chance)
         return one if same_draw else np.asarray(1 - (1 - one) ** self.max_tries)
@@ -161,23 +166,22 @@ class LendingGame(LendingRules):
     def expected_utility(
         self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False
     ) -> Floats:
-        """What applying is worth to people who know the bank: expected utility, shape (n,).
+        """Return the expected utility of applying for people who know the bank, shape (n,).
 
         Parameters
         ----------
         chance : array-like of shape (n,)
-            Probability of a yes in one try.
+            Approval probability in one try.
         y : array-like of shape (n,)
             Worthiness.
         same_draw : bool, default False
-            Whether every try of a person meets the same draw: then asking again brings its cost
-            only.
+            Whether all tries of a person have the same draw, so that further tries only cost.
         """
         one, qualified = self._of_people(chance, y)
-        # a person knows y, so the own kind of gain is certain: only the answer is not
+        # people know y and hence their gain; only the bank's answer is uncertain
         yes = self.chance_in_tries(one, same_draw=same_draw)
         gain = np.where(qualified, self.gain_qualified, self.gain_unqualified)
-        # try i + 1 is paid for where the first i were refused
+        # try i + 1 costs if the first i tries were refused
         refused = 1 - one
         retries = (
             (self.max_tries - 1) * refused
@@ -187,7 +191,7 @@ class LendingGame(LendingRules):
         return np.asarray(yes * gain - (1 - yes) * self.refusal_cost - self.retry_cost * retries)
 
     def expected_bank_utility(self, chance: ArrayLike, y: ArrayLike) -> Floats:
-        """Expected gain of the bank by each person who applies, over fresh draws, shape (n,)."""
+        """Return the bank's expected gain from each applicant over fresh draws, shape (n,)."""
         one, qualified = self._of_people(chance, y)
         return np.asarray(
             self.chance_in_tries(one) * np.where(qualified, self.bank_gain, -self.bank_loss)
@@ -205,7 +209,7 @@ class LendingGame(LendingRules):
     def applies_if_informed(
         self, chance: ArrayLike, y: ArrayLike, *, same_draw: bool = False
     ) -> Mask:
-        """Whether people who know the bank apply: where `expected_utility` is at least 0."""
+        """Return whether people who know the bank apply: if `expected_utility` is at least 0."""
         return np.asarray(self.expected_utility(chance, y, same_draw=same_draw) >= 0)
 
     def play(
@@ -219,7 +223,7 @@ class LendingGame(LendingRules):
         ids: Iterable[Any] | None = None,
         random_state: RandomState = None,
     ) -> Round:
-        """Play one round: those who apply ask up to `max_tries` times, and the bank answers.
+        """Play one round: applicants apply up to `max_tries` times, and the bank answers.
 
         Parameters
         ----------
@@ -228,12 +232,11 @@ class LendingGame(LendingRules):
         y : array-like of shape (n,)
             Worthiness, which the bank does not see.
         applied : array-like of bool, shape (n,), optional
-            Who applies; everybody, if not given.
+            Whether each person applies; by default everybody applies.
         draws : KeyedDraws, optional
-            Gives each id its draw, the same in every try; if not given, every try meets a fresh
-            draw.
+            Keyed draws of the ids, the same in every try; by default every try has a fresh draw.
         ids : sequence of n ids, optional
-            Of the people; needed with `draws`.
+            Ids of the people; required with `draws`.
         random_state : int, generator or None
             Source of fresh draws.
 
@@ -244,7 +247,7 @@ class LendingGame(LendingRules):
         Raises
         ------
         InputError
-            If the shapes do not fit, or one of `draws` and `ids` is missing.
+            If the shapes do not match, or one of `draws` and `ids` is missing.
         """
         qualified = self.is_qualified(y)
         n = qualified.size
@@ -256,7 +259,7 @@ class LendingGame(LendingRules):
         for block in row_blocks(n, BLOCK_ROWS):
             rows = block.start + np.flatnonzero(asks[block])
             if rows.size:
-                # a keyed draw is the same in every try: asking again changes nothing
+                # a keyed draw is the same in every try, so further tries change nothing
                 r = (
                     fresh((rows.size, self.max_tries), random)
                     if keyed is None
@@ -269,38 +272,36 @@ class LendingGame(LendingRules):
 
 
 def check_bank(bank: Any) -> None:
-    """Refuse what cannot forecast."""
+    """Check that the bank is a forecaster."""
     if not hasattr(bank, "forecast"):
-        remedy = (
-            "put a link around it: RandomizedRegressor(bank)" if hasattr(bank, "predict") else ""
-        )
+        remedy = "wrap it as RandomizedRegressor(bank)" if hasattr(bank, "predict") else ""
         raise bad_input("bank", "be a fitted forecaster", type(bank).__name__, remedy)
 
 
 def _check_players(bank: Any, X: Any, n: int, applied: ArrayLike | None) -> Mask:
-    """Return who applies."""
+    """Check the arguments of a round, and return whether each person applies."""
     check_bank(bank)
     rows = len(X) if hasattr(X, "__len__") else 0
     if rows != n:
         raise bad_input("X", f"have one row per person of y ({n})", f"{rows} rows")
     asks = np.ones(n, dtype=np.bool_) if applied is None else np.asarray(applied)
     if asks.shape != (n,) or asks.dtype != np.bool_:
-        remedy = "ask applicants who they are: applicants.applies(game, bank, X, y)"
         raise bad_input(
             "applied",
-            f"hold one boolean per person ({n})",
+            f"be one boolean per person ({n})",
             f"{asks.dtype} of shape {asks.shape}",
-            remedy,
+            "compute it by applicants.applies(game, bank, X, y)",
         )
     return asks
 
 
 def _check_keyed(draws: KeyedDraws | None, ids: Iterable[Any] | None, n: int) -> Floats | None:
-    """Return each person's keyed draw, if there are such."""
+    """Return each person's keyed draw, or None without keyed draws."""
     if draws is None and ids is None:
         return None
     if draws is None or ids is None:
-        raise InputError("draws and ids belong together: keyed draws are those of ids")
+        missing = "draws are" if draws is None else "ids are"
+        raise InputError(f"{missing} missing: keyed draws need both draws= and ids=; pass both")
     if not isinstance(draws, KeyedDraws):
         raise bad_input("draws", "be KeyedDraws", type(draws).__name__, "KeyedDraws(key, context)")
     keyed = draws(ids)
@@ -319,9 +320,9 @@ def _chances(chance: ArrayLike) -> Floats:
 
 @lru_cache(maxsize=1)
 def _link_nodes() -> Floats:
-    """Draws from 1e-15 to 1 - 1e-15, increasing: even in probability and in normal scores.
+    """Return increasing draws from 1e-15 to 1 - 1e-15.
 
-    The scores resolve probabilities next to 0 and 1.
+    They are evenly spaced in probability, and in normal scores to resolve values near 0 and 1.
     """
     tails = np.clip(special.ndtr(np.linspace(-8.0, 8.0, LINK_NODES)), 1e-15, 1 - 1e-15)
     return np.union1d(tails, np.linspace(0.0, 1.0, LINK_NODES + 1)[1:-1])

@@ -1,4 +1,4 @@
-"""Outcome of a round of the lending game: answers, utilities and errors by person."""
+"""Outcome of a round of the lending game: answers and utilities by person."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from evenhand.studies.lending.rules import LendingRules
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Round(Summarized):
-    """What happened to each of n people.
+    """Outcome of a round for n people.
 
     Parameters
     ----------
     game : LendingGame
         The rules.
     qualified, applied, approved : ndarray of bool, shape (n,)
-        Who is worth a loan, who asked for one and who got it.
+        Whether each person is qualified, applied and was approved.
     tries : ndarray of int, shape (n,)
-        How often each person asked.
+        Number of applications of each person.
     bank : forecaster
-        The bank that answered, as it was fitted then.
+        The bank of this round, as fitted then.
     """
 
     game: LendingRules
@@ -37,7 +37,7 @@ class Round(Summarized):
 
     @property
     def bank_utilities(self) -> Floats:
-        """What the bank gains by each person, shape (n,)."""
+        """Gain of the bank from each person, shape (n,)."""
         game = self.game
         return np.where(
             self.approved, np.where(self.qualified, game.bank_gain, -game.bank_loss), 0.0
@@ -45,43 +45,43 @@ class Round(Summarized):
 
     @property
     def utilities(self) -> Floats:
-        """What each person gains, shape (n,); 0 for those who stayed away."""
+        """Gain of each person, shape (n,); 0 for people who did not apply."""
         game = self.game
         gain = np.where(self.qualified, game.gain_qualified, game.gain_unqualified)
-        # the first try is free, each further one costs
+        # the first try is free, further tries cost
         ending = np.where(self.approved, gain, -game.refusal_cost)
         return np.where(self.applied, ending - game.retry_cost * np.maximum(self.tries - 1, 0), 0.0)
 
     @property
     def bank_utility(self) -> float:
-        """Mean over all people, whether they applied or not."""
+        """Mean gain of the bank over all people, including those who did not apply."""
         return float(self.bank_utilities.mean())
 
     @property
     def bank_utility_per_applicant(self) -> float:
-        """Mean over those who applied; 0 if nobody did."""
+        """Mean gain of the bank over applicants; 0 if nobody applied."""
         return float(self.bank_utilities[self.applied].mean()) if self.applied.any() else 0.0
 
     @property
     def exploiting(self) -> float:
-        """Share of all people who are unqualified and applied: the paper's exploitative ones."""
+        """Share of all people who are unqualified and applied (exploitative in the paper)."""
         return float((self.applied & ~self.qualified).mean())
 
     @property
     def bad_loan_share(self) -> float:
         """Share of people who are unqualified and approved; individual calibration bounds it."""
-        # a share of all people, not of those approved: groups defined by answers are not bounded
+        # a share of all people, because there are no bounds for groups defined by answers
         return float((self.approved & ~self.qualified).mean())
 
     @property
     def default_rate(self) -> float:
-        """Share of the approved who are unqualified, bounded by no calibration; NaN if none is."""
+        """Unqualified share of approved people, which calibration does not bound; NaN if none."""
         return (
             float((~self.qualified[self.approved]).mean()) if self.approved.any() else float("nan")
         )
 
     def measures(self) -> dict[str, float]:
-        """Return counts, shares and utilities by name: a row of a table of rounds."""
+        """Return counts, shares and utilities by name, as a row of a table of rounds."""
         names = (
             "bank_utility",
             "bank_utility_per_applicant",

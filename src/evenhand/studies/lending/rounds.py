@@ -1,7 +1,4 @@
-"""Rounds that follow each other.
-
-Applicants learn about the bank, and the bank from those it approved.
-"""
+"""Repeated rounds of the lending game, in which applicants and bank may learn."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import bad_input, check_choice, check_finite
+from evenhand._validate import InputError, bad_input, check_choice, check_finite
 from evenhand.columns import stack_rows
 from evenhand.draws import KeyedDraws, RandomState, generator
 from evenhand.studies.lending.applicants import Applicants
@@ -31,42 +28,43 @@ def play_rounds(
     draws: KeyedDraws | None = None,
     random_state: RandomState = None,
 ) -> list[Round]:
-    """Play round after round with new customers.
+    """Play rounds with new customers.
 
-    In each round customers decide whether to apply, the bank answers those who do, and the
-    applicants of later rounds learn what they got.
+    In each round customers decide whether to apply, the bank answers the applicants, and later
+    applicants learn from their utilities.
 
     Parameters
     ----------
     game : LendingGame
         The rules.
     bank : forecaster
-        Fitted, if it stays as it is; otherwise an estimator that is fitted on `start` first.
+        A fitted forecaster with `labels="none"`; otherwise an estimator that is first fitted on
+        `start`.
     customers : iterable of (X, y) or (X, y, ids)
-        Features and worthiness of the customers of each round, with their ids if `draws` are keyed;
-        one of them, `[(X, y)]`, is a game of one shot.
+        Features and worthiness of the customers of each round, with their ids if `draws` are given;
+        `[(X, y)]` is a one-shot game.
     applicants : Applicants
-        How they decide.
+        Strategy of the customers.
     labels : {"none", "approved", "all"}, default "none"
-        Whose worthiness the bank sees after each round and learns from, beside `start`: nobody's
-        (it stays as it is), that of people it approved, or of all customers.
+        Customers whose worthiness the bank observes after each round and is refitted on, in
+        addition to `start`: nobody, the approved customers, or all customers.
     start : (X, y), optional
-        What the bank learns from before the first round; needed unless `labels` is "none".
+        Training rows of the bank before the first round; required unless `labels` is "none".
     draws : KeyedDraws, optional
-        Gives each id its draw, the same in every try and round; if not given, every try meets a
-        fresh draw.
+        Keyed draws of the ids, the same in every try and round; by default every try has a fresh
+        draw.
     random_state : int, generator or None
         Source of fresh draws.
 
     Returns
     -------
     list of Round
-        Each with the bank that answered.
+        The rounds, each with its bank.
 
     Raises
     ------
     InputError
-        If `start` is missing or given without need, or customers are no tuples.
+        If `start` is missing, or given with `labels="none"`, or customers are not tuples.
 
     Examples
     --------
@@ -90,13 +88,20 @@ def play_rounds(
     """
     check_choice("labels", labels, ("none", "approved", "all"))
     # a bank that learns needs labels before its first round
-    if (labels == "none") != (start is None):
-        raise bad_input(
-            "start", "be given where the bank learns, and only there", f"labels={labels!r}"
+    if labels != "none" and start is None:
+        raise InputError(
+            f"start is missing: with labels={labels!r} the bank needs training rows before the"
+            " first round; pass start=(X, y)"
+        )
+    if labels == "none" and start is not None:
+        raise InputError(
+            "start has no effect with labels='none', where the bank does not learn; leave it out"
         )
     check_bank(bank)
     if not hasattr(applicants, "applies") or isinstance(applicants, type):
-        raise bad_input("applicants", "be such as InformedApplicants()", repr(applicants))
+        raise bad_input(
+            "applicants", "be an Applicants object", repr(applicants), "pass InformedApplicants()"
+        )
     random = generator(random_state)
     known = None if start is None else (start[0], check_finite("y", start[1]))
     if known is not None:
@@ -104,14 +109,15 @@ def play_rounds(
     rounds: list[Round] = []
     for batch in customers:
         if not isinstance(batch, tuple | list) or len(batch) != (2 if draws is None else 3):
-            remedy = "a game of one shot has customers=[(X, y)]"
             kind = "(X, y)" if draws is None else "(X, y, ids)"
-            raise bad_input(
-                "customers", f"hold {kind} for each round", type(batch).__name__, remedy
+            size = f" of length {len(batch)}" if hasattr(batch, "__len__") else ""
+            raise InputError(
+                f"customers must be a list with one tuple {kind} per round, got a"
+                f" {type(batch).__name__}{size}; a one-shot game has customers=[{kind}]"
             )
         X = batch[0]
         worth = check_finite("y", batch[1])
-        # the first round is played with the bank fitted on `start` above
+        # the bank of the first round was fitted on `start` above
         if rounds and known is not None:
             bank = _fitted(bank, known)
         applied = applicants.applies(game, bank, X, worth)
@@ -120,10 +126,10 @@ def play_rounds(
         rounds.append(played)
         if played.applied.any():
             asked = np.flatnonzero(played.applied)
-            # who stayed away teaches nobody what applying brings
+            # people who did not apply have no utility to learn from
             applicants.learn(take_rows(X, asked), worth[asked], played.utilities[asked])
         if known is not None:
-            # selective labels: an outcome is known of those only who got a loan
+            # selective labels: outcomes are known only for approved people
             seen = (
                 np.flatnonzero(played.approved) if labels == "approved" else np.arange(worth.size)
             )

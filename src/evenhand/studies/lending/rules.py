@@ -1,4 +1,4 @@
-"""Amounts at stake in the lending game."""
+"""Threshold and amounts of the lending game."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenhand._validate import bad_input, check_count
 
 @dataclass(frozen=True)
 class LendingRules:
-    """Threshold, gains and losses of a lending game, as `LendingGame` describes them."""
+    """Threshold, gains and costs of a lending game; see `LendingGame`."""
 
     threshold: float
     bank_gain: float = 1.0
@@ -35,7 +35,7 @@ class LendingRules:
         for name in ("threshold", *amounts):
             value = getattr(self, name)
             is_real = isinstance(value, Real) and not isinstance(value, bool)
-            # the cost of asking again may be 0, the other amounts may not
+            # only the cost of a retry may be 0
             is_allowed = is_real and np.isfinite(float(value))
             if name in amounts:
                 is_allowed = is_allowed and (value > 0 or (name == "retry_cost" and value == 0))
