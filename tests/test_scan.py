@@ -231,7 +231,7 @@ def test_small_named_groups_are_listed_without_numbers() -> None:
     }
     X, u = pd.DataFrame({"a": rng.normal(size=400)}), rng.random(400)
     frame = scan_groups(u, X, 50, groups=groups, residual=u)
-    small = frame[frame["direction"] == "too small to tell"]
+    small = frame[frame["direction"] == "too few rows"]
     assert dict(zip(small["group"], small["n"], strict=True)) == {"one person": 1, "two": 2}
     assert small[["error", "bias", "coverage_80", "p_value", "p_adjusted"]].isna().all(axis=None)
     # the others are as if they had not been asked for

@@ -11,7 +11,7 @@ Direction = Literal[
     "intervals too wide",
     "mixed",
     "as forecast",
-    "too small to tell",
+    "too few rows",
     "possible leak",
 ]
 """Values of the column `direction` in tables of groups, and of `FoundGroup.direction`."""
@@ -27,7 +27,7 @@ MIXED: Final = "mixed"
 AS_FORECAST: Final = "as forecast"
 """The test of the group finds no significant deviation."""
 
-TOO_SMALL: Final = "too small to tell"
+TOO_SMALL: Final = "too few rows"
 """A named group with fewer rows than a test needs."""
 
 POSSIBLE_LEAK: Final = "possible leak"

@@ -67,7 +67,7 @@ def scan_groups(
         Features that define groups. The columns of an array are named `x0`, `x1`, ...
     min_size : int, default 150
         Smallest number of rows of a group, at least 2. A named group with fewer rows is listed as
-        "too small to tell"; other small groups are not listed.
+        "too few rows"; other small groups are not listed.
     groups : DataFrame, Series, dict of name to values, or list of column names, optional
         Named groups of rows: booleans are masks, other values are labels, names are columns of X,
         as in `evenhand.audit`. A named group that a feature defines, too, is listed once, under the
