@@ -1343,7 +1343,8 @@ def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:
     )
     assert proof.named("region = north") > proof.named("region = south")
     assert complains_of("y is missing", certify, Stub(0.8), X)
-    assert complains_of("certificates .*sample_weight", certify, Stub(), X, y, sample_weight=np.ones(1000))
+    weight = np.ones(1000)
+    assert complains_of("certificates .*sample_weight", certify, Stub(), X, y, sample_weight=weight)
 
 
 def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:
