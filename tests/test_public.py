@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import inspect
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -259,39 +260,26 @@ print([name for name in ("torch", "sklearn", "scipy", "pandas", "pyarrow") if na
     assert fresh(code).endswith("[]\n")
 
 
-# --- tests enter rooms by their front doors
-
 TESTS = Path(__file__).parent
 HOUSE = Path(evenhand.__file__).parent
 
-PAST_THE_DOOR = {
-    ("test_audits.py", "evenhand.report.findings"),
-    ("test_cli.py", "evenhand.cli.fitting"),
-    ("test_credit.py", "evenhand.studies.credit_banks"),
-    ("test_credit.py", "evenhand.studies.credit_claims"),
-    ("test_credit.py", "evenhand.studies.credit_people"),
-    ("test_credit.py", "evenhand.studies.sweep"),
-    ("test_credit.py", "evenhand.studies.verdicts"),
-    ("test_crime.py", "evenhand.studies.crime_claims"),
-    ("test_crime.py", "evenhand.studies.crime_split"),
-    ("test_crime.py", "evenhand.studies.sweep"),
-    ("test_crime.py", "evenhand.studies.verdicts"),
-    ("test_docs.py", "evenhand.cli.commands"),
-    ("test_errata.py", "evenhand.studies.impossibility"),
-    ("test_html.py", "evenhand.report.chart"),
-    ("test_html.py", "evenhand.report.verdict"),
-    ("test_impossibility.py", "evenhand.studies.impossibility"),
-    ("test_results_shown.py", "evenhand.studies.lending.outcome"),
-    ("test_scale.py", "evenhand.scale.audit_columns"),
-    ("test_scale.py", "evenhand.scale.forecasts"),
-    ("test_scale.py", "evenhand.scale.parts_audit"),
-    ("test_scale.py", "evenhand.scale.people"),
-    ("test_scale.py", "evenhand.scale.sample"),
-    ("test_scale.py", "evenhand.scale.survey"),
-    ("test_sweeps.py", "evenhand.studies.study"),
-    ("test_toy.py", "evenhand.studies.toy_figures"),
-}
-"""Imports of tests past the front door of a room: file and module."""
+
+# --- the planted faults
+
+
+def test_each_planted_fault_has_its_place_and_tests() -> None:
+    tool = TESTS.parent / "tools" / "plant_faults.py"
+    if not tool.exists():
+        pytest.skip("the tools are not here")
+    plan = runpy.run_path(str(tool))["FAULTS"]
+    assert len(plan) >= 12
+    for fault in plan:
+        text = (HOUSE / fault.file).read_text(encoding="utf-8")
+        assert text.count(fault.old) == 1, f"{fault.name}: {fault.file} has no {fault.old!r}"
+        assert all((TESTS / name).is_file() for name in fault.tests), fault.name
+
+
+# --- tests enter rooms by their front doors
 
 
 def rooms_file(module: str) -> bool:
@@ -316,7 +304,7 @@ def test_tests_enter_rooms_by_their_front_doors() -> None:
         for module in imported(file)
         if rooms_file(module)
     }
-    assert found - PAST_THE_DOOR == set(), "import from the room's __init__ instead"
+    assert not found, "import from the room's __init__ instead"
     # a test of the test: what it forbids exists
     assert rooms_file("evenhand.calibration.bands")
     assert not rooms_file("evenhand.calibration")
