@@ -40,7 +40,7 @@ EXPLANATION = (
 )
 
 
-def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = None) -> str:
+def run(out: Path, seed: int, inform: Callable[[str], None], command: str | None = None) -> str:
     """Run the demo and return the text to print.
 
     Parameters
@@ -49,7 +49,7 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
         Folder for the model and the audits.
     seed : int
         Seed of the split, the training and the draws.
-    say : callable
+    inform : callable
         Function that prints progress messages.
     command : str, optional
         The command line, for the reports.
@@ -68,10 +68,10 @@ def run(out: Path, seed: int, say: Callable[[str], None], command: str | None = 
     with warnings.catch_warnings():
         # outcomes of this table are integers; with so few rows a few of them are frequent
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        chosen = _certified(data.X, data.y, seed, say)
+        chosen = _certified(data.X, data.y, seed, inform)
         out.mkdir(parents=True, exist_ok=True)
         save(chosen.model, out / "model")
-        say("auditing ...")
+        inform("auditing ...")
         deterministic, randomized = _audits(chosen, data, out / "model", seed, command)
     deterministic.to_json(out / "audit-deterministic.json")
     replace(deterministic, name="the diabetes model").to_html(out / "report-deterministic.html")
@@ -125,12 +125,14 @@ def _audits(
     return first, second
 
 
-def _certified(X: pd.DataFrame, y: pd.Series, seed: int, say: Callable[[str], None]) -> Selection:
+def _certified(
+    X: pd.DataFrame, y: pd.Series, seed: int, inform: Callable[[str], None]
+) -> Selection:
     """Train once, and choose the least randomization for the first target that can be met."""
     from evenhand._validate import InputError
 
     n_certifying = math.ceil(CERTIFY_SHARE * len(X))
-    say(
+    inform(
         f"diabetes: training on {len(X) - n_certifying} rows; {n_certifying} rows are held out for"
         " the certificate and the audit ..."
     )
@@ -140,7 +142,7 @@ def _certified(X: pd.DataFrame, y: pd.Series, seed: int, say: Callable[[str], No
         try:
             return _chosen(trained, X, y, target, seed)
         except InputError as refusal:
-            say(f"{refusal}. Trying a group error of {following:g} ...")
+            inform(f"{refusal}. Trying a group error of {following:g} ...")
     return trained
 
 

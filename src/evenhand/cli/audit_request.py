@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand._validate import DiscreteOutcomeWarning, InputError, about, check_continuous
-from evenhand.cli.messages import say
+from evenhand.cli.messages import inform
 from evenhand.cli.tables import chosen_columns, people_of
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def audit_in_memory(request: Request) -> Audit:
         request.rows, schema=request.subject.schema, text=request.texts
     )
     for remark in remarks:
-        say(f"warning: {source}: {remark}")
+        inform(f"warning: {source}: {remark}")
     y = tables.number_column(data, request.target, source=source)
     check_continuous(y, name=f"{source}: column {request.target!r}")
     people = people_of(data, request.id_column, request.cluster, source)
@@ -166,7 +166,7 @@ def audit_in_parts(
             **size,
         )
     for note in audits.notes_of(found.notes, audits.NoteKind.PART_LEFT_OUT):
-        say(f"warning: {note}")
+        inform(f"warning: {note}")
     blocks = (block for i in range(len(parts)) for block in _readable_blocks(parts, i))
     return _with_keys(found, request, parts.columns, blocks)
 

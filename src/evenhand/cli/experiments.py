@@ -9,7 +9,7 @@ import typer
 
 from evenhand._validate import InputError
 from evenhand.cli.arguments import check_seed
-from evenhand.cli.messages import say, show
+from evenhand.cli.messages import inform, show
 from evenhand.cli.options import check_not_among, folder_to_write
 from evenhand.cli.reports import command_line
 
@@ -22,7 +22,7 @@ def demo(
     from evenhand.demo import run
 
     check_seed(seed)
-    show(run(folder_to_write(out), seed, say=say, command=command_line()))
+    show(run(folder_to_write(out), seed, inform=inform, command=command_line()))
 
 
 def reproduce(
@@ -80,7 +80,7 @@ def reproduce(
     # runs resume from their folder, which must not belong to another study
     check_folder(out, name)
     if name == "toy":
-        show(run_toy(out, seed, say))
+        show(run_toy(out, seed, inform))
     else:
         run = run_crime if name == "crime" else run_credit
-        show(run(out, seed, say, **options))
+        show(run(out, seed, inform, **options))

@@ -17,7 +17,7 @@ from evenhand._validate import (
     check_column,
 )
 from evenhand.cli.arguments import DEFAULT_ALPHA, Link, Seed, Table, Target, check_seed
-from evenhand.cli.messages import say, show
+from evenhand.cli.messages import inform, show
 from evenhand.cli.options import check_apart, check_model_folder, folder_to_write, listed_names
 from evenhand.cli.reports import command_line
 from evenhand.cli.tables import people_of
@@ -107,7 +107,7 @@ def fit(
     unused = [target, *named, *listed_names("--drop", drop)]
     X = _features(data, unused, table.name)
     for remark in [*remarks, *features_like_names(X)]:
-        say(f"warning: {table.name}: {remark}")
+        inform(f"warning: {table.name}: {remark}")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     # the check above has already warned of discrete outcomes, with the name of the column
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
@@ -127,8 +127,8 @@ def fit(
         )
         model.fit(X, y)
     store.save(model, out)
-    say(f"trained on {len(X):,} rows and {X.shape[1]} columns; model written to {out}")
-    say(
+    inform(f"trained on {len(X):,} rows and {X.shape[1]} columns; model written to {out}")
+    inform(
         "no report was written because no rows were held out: run evenhand audit on other rows, or"
         " fit with --max-group-error, which holds out rows"
     )
@@ -224,11 +224,11 @@ def fit_certified(
         store.write_model(packed, out, certificate, page)
     show(chosen.summary())
     trained = f"trained on {chosen.n_learning:,} rows and {X.shape[1]} columns"
-    say(
+    inform(
         f"{trained}, certified on {chosen.n_certifying:,} other people; model and certificate.json"
         f" written to {out}"
     )
-    say(last)
+    inform(last)
 
 
 def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str) -> Audit:

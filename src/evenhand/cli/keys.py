@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 from evenhand._validate import InputError, about
-from evenhand.cli.messages import say
+from evenhand.cli.messages import inform
 
 MAKE_KEY_FILE = (
     "python -c \"import os, secrets; os.umask(0o77); open('KEYFILE',"
@@ -59,7 +59,7 @@ def read_key(path: Path) -> bytes:
     # pipes have no permanent content
     if os.name == "posix" and stat.S_ISREG(mode) and mode & OTHERS:
         remedy = f"run: chmod 600 {shlex.quote(str(path))}"
-        say(f"warning: {path}: other users can read or change the key; {remedy}")
+        inform(f"warning: {path}: other users can read or change the key; {remedy}")
     return key
 
 

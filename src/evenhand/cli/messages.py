@@ -74,17 +74,17 @@ def usage_message(error: Any) -> str:
 
 def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
     """Print an error and exit with a code."""
-    say(f"error: {message}")
+    inform(f"error: {message}")
     raise SystemExit(code)
 
 
 def warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Print a user warning without its place in the code; other warnings are for programmers."""
     if issubclass(category, UserWarning):
-        say(f"warning: {message}")
+        inform(f"warning: {message}")
 
 
-def say(message: str) -> None:
+def inform(message: str) -> None:
     """Write a message to standard error on one line; control characters are escaped."""
     print(single_line(message), file=sys.stderr, flush=True)
 
@@ -105,7 +105,7 @@ def code_of(end: SystemExit, out: Safe) -> int:
     lost = next((error for error in out.losses if error.errno != errno.EPIPE), None)
     if lost is None:
         return code
-    say(f"error: results could not be written to standard output ({lost.strerror})")
+    inform(f"error: results could not be written to standard output ({lost.strerror})")
     return UNWRITTEN if code == 0 and not isinstance(end, Verdict) else code
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from evenhand._validate import InputError
-from evenhand.cli.messages import Verdict, say, show
+from evenhand.cli.messages import Verdict, inform, show
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit, Condition
@@ -29,7 +29,7 @@ def report(found: Audit, conditions: list[Condition], out: Path | None, as_json:
     # file and text come first, so that a failed gate leaves its report
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
-        say(f"audit written to {out}")
+        inform(f"audit written to {out}")
     show(found.to_json() if as_json else found.summary())
     if conditions:
         judge(found, conditions)
@@ -48,10 +48,10 @@ def judge(found: Audit, conditions: list[Condition]) -> NoReturn:
             continue
         if condition.is_met_by(value):
             # with all digits: a rounded value could equal the limit that it exceeds
-            say(f"failed: {condition.text} is true, the value is {value:.10g}")
+            inform(f"failed: {condition.text} is true, the value is {value:.10g}")
             n_failed += 1
     for refusal in refusals[:-1]:
-        say(f"error: {refusal}")
+        inform(f"error: {refusal}")
     # a condition that cannot be evaluated is bad input, not a passed gate
     if refusals:
         raise refusals[-1]

@@ -26,7 +26,7 @@ from evenhand.cli.arguments import (
     Workers,
 )
 from evenhand.cli.keys import read_key
-from evenhand.cli.messages import say
+from evenhand.cli.messages import inform
 from evenhand.cli.options import check_apart, listed_names
 
 if TYPE_CHECKING:
@@ -135,13 +135,13 @@ def _serve(
     if done.repeated is not None:
         shared = done.repeated
         others = f"; {shared.n_labels:,} ids are repeated in total" if shared.n_labels > 1 else ""
-        say(
+        inform(
             f"warning: {shared.n_rows:,} rows have the id {shared.label!r} and share one draw; the"
             f" first is in {shared.where}{others}"
         )
     for line in done.unseen.lines():
-        say(f"warning: {line}")
+        inform(f"warning: {line}")
     for why in done.skipped.values():
-        say(f"warning: part skipped: {why}")
+        inform(f"warning: part skipped: {why}")
     # the fingerprint identifies the key of these draws without revealing it
-    say(f"{count(done.n_rows, noun)} written to {out}; fingerprint of the key: {done.key}")
+    inform(f"{count(done.n_rows, noun)} written to {out}; fingerprint of the key: {done.key}")

@@ -37,7 +37,7 @@ CLOSED = 0.1
 def run(
     out: Path,
     seed: int,
-    say: Callable[[str], None],
+    inform: Callable[[str], None],
     *,
     splits: int = 8,
     data: str | Path | None = None,
@@ -59,7 +59,7 @@ def run(
         Folder of the study; results stored in it are not computed again.
     seed : int
         Seed of the first roll-out; the others have consecutive seeds.
-    say : callable
+    inform : callable
         Function that prints progress messages.
     splits : int, default 8
         Number of roll-outs of the paper's figures.
@@ -85,11 +85,15 @@ def run(
     common |= {"version": __version__}
 
     compute = partial(_compute_rows, data=table, folder=out / "parts", jobs=jobs)
-    say(f"credit: {counted(splits, 'roll-out')} of the lending game; stored results are reused ...")
+    inform(
+        f"credit: {counted(splits, 'roll-out')} of the lending game; stored results are reused ..."
+    )
     tasks = [{"seed": seed + i, "alphas": list(alphas)} | common for i in range(splits)]
     games = compute(measure_rollout, tasks)
 
-    say(f"credit: a map of {len(wrong)} x {len(selected)} banks, {map_rollouts} roll-outs each ...")
+    inform(
+        f"credit: a map of {len(wrong)} x {len(selected)} banks, {map_rollouts} roll-outs each ..."
+    )
     strengths: Row = {"alphas": list(map_alphas), "link_alphas": list(link_alphas)} | common
     places: list[Row] = [{"wrong": w, "selected": s} for w in wrong for s in selected]
     rollouts: list[Row] = [{"seed": seed + i} for i in range(map_rollouts)]
@@ -99,7 +103,7 @@ def run(
     chosen = choose_cells(found)
 
     # new roll-outs, because the largest of many noisy gains is biased upwards
-    say(f"credit: the chosen cells on {confirm_rollouts} new roll-outs ...")
+    inform(f"credit: the chosen cells on {confirm_rollouts} new roll-outs ...")
     seeds = range(seed + FRESH, seed + FRESH + confirm_rollouts)
     tasks = [_fresh_task(s, bank, place) | common for bank, place in chosen.items() for s in seeds]
     fresh = compute(measure_cell, tasks)

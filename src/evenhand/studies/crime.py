@@ -40,7 +40,7 @@ LEADS: dict[str, str] = {
 def run(
     out: Path,
     seed: int,
-    say: Callable[[str], None],
+    inform: Callable[[str], None],
     *,
     splits: int = 10,
     data: str | Path | None = None,
@@ -57,7 +57,7 @@ def run(
         Folder of the study; results stored in it are not computed again.
     seed : int
         Seed of the first split; the others have consecutive seeds.
-    say : callable
+    inform : callable
         Function that prints progress messages.
     splits : int, default 10
         Number of random splits.
@@ -82,7 +82,7 @@ def run(
     nulls: list[dict[str, Any]] = [
         {"alpha": alpha, "seed": seed, "version": __version__} for alpha in (PAIC, LIKELIHOOD)
     ]
-    say(
+    inform(
         f"crime: {counted(splits, 'split')} under {len(PROTOCOLS)} protocols; stored results are"
         " reused ..."
     )

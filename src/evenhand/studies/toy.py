@@ -315,7 +315,7 @@ def compute(**task: Any) -> dict[str, Any]:
     }
 
 
-def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
+def run(out: Path, seed: int, inform: Callable[[str], None]) -> str:
     """Rerun the paper's introduction on a task with a known truth, and write the study.
 
     Parameters
@@ -324,7 +324,7 @@ def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
         Folder of the study; results stored in it for the same settings are not computed again.
     seed : int
         Seed of the rows, the networks and the draws.
-    say : callable
+    inform : callable
         Function that prints progress messages.
 
     Returns
@@ -333,7 +333,7 @@ def run(out: Path, seed: int, say: Callable[[str], None]) -> str:
         Results as sentences, and the place of the files.
     """
     task = settings(seed)
-    say("toy: training the networks and measuring the forecasters, about a minute ...")
+    inform("toy: training the networks and measuring the forecasters, about a minute ...")
     (values,) = compute_parts(compute, [task], out / "parts")
     values = {"study": "toy", "settings": task, **values}
     found = lead(values)

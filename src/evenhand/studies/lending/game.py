@@ -160,7 +160,7 @@ class LendingGame(LendingRules):
 
         Both are equal if all tries have the same draw.
         """
-        one = _chances(chance)
+        one = _probabilities(chance)
         return one if same_draw else np.asarray(1 - (1 - one) ** self.max_tries)
 
     def expected_utility(
@@ -198,7 +198,7 @@ class LendingGame(LendingRules):
         )
 
     def _of_people(self, chance: ArrayLike, y: ArrayLike) -> tuple[Floats, Mask]:
-        one = _chances(chance)
+        one = _probabilities(chance)
         qualified = self.is_qualified(y)
         if one.shape != qualified.shape:
             raise bad_input(
@@ -310,12 +310,12 @@ def _check_keyed(draws: KeyedDraws | None, ids: Iterable[Any] | None, n: int) ->
     return keyed
 
 
-def _chances(chance: ArrayLike) -> Floats:
-    chances = check_finite("chance", chance)
-    if not ((chances >= 0) & (chances <= 1)).all():
-        wrong = float(chances[(chances < 0) | (chances > 1)][0])
+def _probabilities(chance: ArrayLike) -> Floats:
+    probabilities = check_finite("chance", chance)
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
+        wrong = float(probabilities[(probabilities < 0) | (probabilities > 1)][0])
         raise bad_input("chance", "lie between 0 and 1", wrong, "give a fraction: 0.9, not 90")
-    return chances
+    return probabilities
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,60 @@
+"""The words of the package: terms of the field, and none of a list of words that are not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import evenhand
+
+SOURCE = Path(evenhand.__file__).parent
+
+AVOIDED = {
+    "surely": "significantly, or with 95% confidence",
+    "mend(s|ed|ing)?": "recalibrate, repair",
+    # the exception: two keys of stored model folders, which must stay readable
+    "laws?(?!_levels|_values)": "distribution",
+    "foret(ell|ells|old)": "predict",
+    "tells?|told": "report, name, print, distinguish",
+    "sa(y|ys|id|ying)": "predict, report, give",
+    "h(ang|angs|ung|anging) on": "depend on",
+    "reckon(s|ed|ing)?": "compute",
+    "kept apart": "held out",
+    "com(e|es|ing) along": "bundled",
+    "chances": "probabilities",
+    r"stated (chances?|probabilit\w+|interval\w*|distribution\w*|std|mean|\d+%)": "predicted",
+    r"holds? (an|the|its|their|every|\d+%( of)?|half of( the)?) outcomes?": "cover",
+    "in hindsight": "oracle, or after seeing the outcomes",
+}
+"""Patterns of words, with what is written instead; snake_case names are searched as words."""
+
+
+def found_in(text: str) -> list[str]:
+    """Return each avoided word with its line and what to write instead."""
+    # a sentence may be broken anywhere, in a comment or between two strings
+    joined = re.sub(r"[\"']?\n\s*(#|f?[\"'])?\s*", "\n", text)
+    found = []
+    for words, instead in AVOIDED.items():
+        spaced = words.replace(" ", r"\s+")
+        for match in re.finditer(rf"(?<![a-z])({spaced})(?![a-z])", joined, re.IGNORECASE):
+            line = joined.count("\n", 0, match.start()) + 1
+            found.append(f"line {line}: {match.group()!r}: {instead}")
+    return found
+
+
+def test_an_avoided_word_is_found() -> None:
+    assert len(found_in("these chances\n    # hang\n    on")) == 2
+    assert found_in('law_ = "x"') == ["line 1: 'law': distribution"]
+    assert found_in('("the interval holds"\n        f" 80% of outcomes")')
+    assert not found_in("lawn, a chance, the bound holds, hang")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for ending in ("py", "j2", "js") for path in sorted(SOURCE.rglob(f"*.{ending}"))],
+    ids=lambda path: str(path.relative_to(SOURCE)),
+)
+def test_words_are_those_of_the_field(path: Path) -> None:
+    assert found_in(path.read_text(encoding="utf-8")) == []
