@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from typing import Any
 
 from evenhand._format import is_known
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
@@ -91,7 +91,7 @@ class _Judge:
         # all people are one group, not one of many: their own interval is valid evidence
         least = max(or_zero(row["error_low"]), self.least.get(row["group"], 0.0))
         least = least if least > LEAST_REPORTED else 0.0
-        return _finding(row, _estimated_direction(row), bool(least), least, is_named=True)
+        return self._banded(row, is_off=bool(least), least=least)
 
     def named(self, row: Values) -> GroupFinding:
         name, scanned_as = row["group"], _scan_name(row)
@@ -103,15 +103,21 @@ class _Judge:
             (self.least.get(name, 0.0) if is_joint else or_zero(row["error_low"])) >= LEAST_REPORTED
         )
         is_judged = not row["too_small"] and not row.get("possible_leak")
-        direction = _estimated_direction(row)
-        return _finding(row, direction, is_judged and is_off, least, p_adjusted, is_named=True)
+        return self._banded(row, is_off=is_judged and is_off, least=least, p_adjusted=p_adjusted)
+
+    def _banded(self, row: Values, **judged: Any) -> GroupFinding:
+        return _finding(row, direction=_estimated_direction(row), is_named=True, **judged)
 
     def scanned(self, row: Values) -> GroupFinding:
-        name, p_adjusted = row["group"], row["p_adjusted"]
-        least = self._least(name, name, 0.0)
-        is_off = _is_significant(p_adjusted)
-        found = _finding(row, row["direction"], is_off, least, p_adjusted)
-        return replace(found, is_tested=is_known(p_adjusted))
+        p_adjusted = row["p_adjusted"]
+        return _finding(
+            row,
+            direction=row["direction"],
+            is_off=_is_significant(p_adjusted),
+            least=self._least(row["group"], row["group"], 0.0),
+            p_adjusted=p_adjusted,
+            is_tested=is_known(p_adjusted),
+        )
 
     def _least(self, name: str, scanned_as: str, own: float) -> float:
         # the separate interval of a scanned group would claim more than its adjusted p-value
@@ -119,15 +125,7 @@ class _Judge:
         return least if least >= LEAST_REPORTED else 0.0
 
 
-def _finding(
-    row: Values,
-    direction: str | None,
-    is_off: bool,
-    least: float,
-    p_adjusted: Number = None,
-    *,
-    is_named: bool = False,
-) -> GroupFinding:
+def _finding(row: Values, **judged: Any) -> GroupFinding:
     return GroupFinding(
         name=str(row.get("group", "")),
         n=row["n"],
@@ -135,22 +133,18 @@ def _finding(
         bias=estimate(row, "bias"),
         coverage_80=estimate(row, "coverage_80"),
         coverage_90=estimate(row, "coverage_90"),
-        direction=direction,
-        is_off=is_off,
-        least=least,
-        p_adjusted=p_adjusted,
-        is_named=is_named,
         is_too_small=bool(row.get("too_small")),
         is_possible_leak=bool(row.get("possible_leak")),
         features=tuple(map(str, row.get("features") or ())),
         column=row.get("column"),
+        **judged,
     )
 
 
 def _learned(row: Values) -> LearnedFinding:
     low = or_zero(row["low"])
     return LearnedFinding(
-        group=_finding(row, row["direction"], low >= LEAST_REPORTED, low),
+        group=_finding(row, direction=row["direction"], is_off=low >= LEAST_REPORTED, least=low),
         mass=row["mass"],
         n_judged=row["n_judged"],
         low=row["low"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import singledispatch
+from itertools import chain
 
 from evenhand._table import WIDTH, Table, wrapped
 from evenhand.report.audit import audit_document
@@ -42,7 +42,7 @@ def _titled(title: str, texts: Iterable[str]) -> Iterator[str]:
 def _texts(parts: Iterable[Part]) -> list[str]:
     texts: list[str] = []
     heading = ""
-    for part in parts:
+    for part in chain.from_iterable(map(_in_order, parts)):
         text = heading + _text(part)
         # a heading is printed above the part that follows it
         heading = f"{text}\n" if isinstance(part, Heading) else ""
@@ -50,46 +50,28 @@ def _texts(parts: Iterable[Part]) -> list[str]:
     return texts
 
 
-@singledispatch
+def _in_order(part: Part) -> Sequence[Part]:
+    """Return the parts of a pair: remarks are printed before the numbers of their figure."""
+    if not isinstance(part, Pair):
+        return [part]
+    return [*part.right, *part.left] if part.is_remark else [*part.left, *part.right]
+
+
 def _text(part: Part) -> str:
-    """Return a part as text; other parts are omitted."""
-    return ""
-
-
-@_text.register
-def _(part: Paragraph) -> str:
-    return wrapped(part.text)
-
-
-@_text.register
-def _(part: Heading) -> str:
-    return wrapped(f"{part.text}:")
-
-
-@_text.register
-def _(part: Details) -> str:
-    return wrapped(part.text)
-
-
-@_text.register
-def _(part: Bullets) -> str:
-    items = (wrapped(str(item), WIDTH - 2).replace("\n", "\n  ") for item in part.items)
-    return "\n".join(f"- {item}" for item in items)
-
-
-@_text.register
-def _(part: Pair) -> str:
-    # remarks are printed before the numbers of a figure
-    first, second = (part.right, part.left) if part.is_remark else (part.left, part.right)
-    return "\n\n".join(_texts([*first, *second]))
-
-
-@_text.register
-def _(part: Chart) -> str:
-    return "" if part.numbers is None else _text(part.numbers)
-
-
-@_text.register
-def _(part: Table) -> str:
-    rest = f"\n{MOST} of {len(part.rows):,} rows are shown." if len(part.rows) > MOST else ""
-    return part.text(most=MOST) + rest
+    """Return a part as text; figures and facts are omitted."""
+    match part:
+        case Paragraph() | Details():
+            return wrapped(part.text)
+        case Heading():
+            return wrapped(f"{part.text}:")
+        case Bullets():
+            items = (wrapped(str(item), WIDTH - 2).replace("\n", "\n  ") for item in part.items)
+            return "\n".join(f"- {item}" for item in items)
+        case Chart() if part.numbers is not None:
+            return _text(part.numbers)
+        case Table():
+            n = len(part.rows)
+            rest = f"\n{MOST} of {n:,} rows are shown." if n > MOST else ""
+            return part.text(most=MOST) + rest
+        case _:
+            return ""
