@@ -7,8 +7,8 @@ from collections.abc import Callable
 from evenhand._format import at_most, band, count, in_full, number, percent, points, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.calibration import calibration_section
-from evenhand.report.charts import TENTHS, Axis, Chart, Color, Point, Points, Shape, known
-from evenhand.report.document import Bullets, Details, Document, Facts, Paragraph, Part, Section
+from evenhand.report.charts import TENTHS, Axis, Chart, Color, Point, Points, Shape
+from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section
 from evenhand.report.examples import examples_section
 from evenhand.report.findings import Findings
 from evenhand.report.groups import learned_section, named_section, scanned_section
@@ -16,7 +16,7 @@ from evenhand.report.names import short
 from evenhand.report.price import price_section
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
-from evenhand.report.records import Score, or_zero
+from evenhand.report.records import Score, known, or_zero
 from evenhand.report.sentences import error_in_words
 from evenhand.report.verdict import SCALE, SIGNIFICANCE, forecast_kind, not_covered, verdict_of
 
@@ -56,7 +56,7 @@ def _opening(findings: Findings) -> Section:
         Paragraph(verdict.lead, "lead"),
         Bullets(verdict.sentences),
         Paragraph(SCALE, "facts"),
-        Details("How significance is judged", SIGNIFICANCE),
+        Paragraph(SIGNIFICANCE, "facts", summary="How significance is judged"),
     ]
     return Section("Main findings", parts)
 

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from evenhand._format import band, count, in_full, percent
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.report.charts import (
-    FIFTHS,
-    Area,
-    Axis,
-    Bar,
-    Bars,
-    Chart,
-    Layer,
-    Line,
-    Point,
-    Points,
-    known,
-    nice_ticks,
-)
+from evenhand.report import charts
 from evenhand.report.document import Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
-from evenhand.report.records import Bin, Level, Values, or_zero, records
+from evenhand.report.records import Bin, Level, Values, known, or_zero, records
 
 
 def calibration_section(findings: Findings) -> Section | None:
@@ -40,7 +27,7 @@ def calibration_section(findings: Findings) -> Section | None:
     return Section("Overall calibration", parts, "calibration", in_text=False)
 
 
-def _pit_chart(pit: Values) -> Chart | None:
+def _pit_chart(pit: Values) -> charts.Chart | None:
     """Draw the histogram of PITs with its band under calibration; nothing if it is not known."""
     if not pit.get("share"):
         return None
@@ -55,13 +42,13 @@ def _pit_chart(pit: Values) -> Chart | None:
     high = [(x, or_zero(one.high)) for one in banded for x in (one.start, one.end)]
     # bins are equally wide, so each contains the same share of uniform PITs
     even = 1 / len(bins)
-    layers: list[Layer] = [
-        Area(low, high, "simultaneous 95% band under calibration"),
-        Bars(bars, "share of outcomes", "outside the band"),
+    layers: list[charts.Layer] = [
+        charts.Area(low, high, "simultaneous 95% band under calibration"),
+        charts.Bars(bars, "share of outcomes", "outside the band"),
         # the ends of the band again, on top of the bars
-        Line(low, kind="edge"),
-        Line(high, kind="edge"),
-        Line([(0, even), (1, even)], "calibrated"),
+        charts.Line(low, kind="edge"),
+        charts.Line(high, kind="edge"),
+        charts.Line([(0, even), (1, even)], "calibrated"),
     ]
     outside = sum(bar.is_off for bar in bars)
     cells: Cells[Bin] = {
@@ -69,11 +56,11 @@ def _pit_chart(pit: Values) -> Chart | None:
         numeric("share of outcomes"): lambda one: percent(one.share),
         numeric("band under calibration"): lambda one: band(percent, one.low, one.high),
     }
-    return Chart(
+    return charts.Chart(
         "Histogram of PITs. Under calibration, all bars are as high as the dashed line.",
-        Axis(0, 1, "Predicted probability of an outcome this low (PIT)", FIFTHS, in_full),
+        charts.share_axis("Predicted probability of an outcome this low (PIT)"),
         layers,
-        Axis(0, top, "Share of outcomes", nice_ticks(0.0, top, 4), in_full),
+        charts.Axis(0, top, "Share of outcomes", charts.nice_ticks(0.0, top, 4), in_full),
         title="Histogram of PITs",
         note=(
             f"{count(outside, 'bar lies', 'bars lie')} outside the band."
@@ -84,7 +71,7 @@ def _pit_chart(pit: Values) -> Chart | None:
     )
 
 
-def _bar(one: Bin) -> Bar:
+def _bar(one: Bin) -> charts.Bar:
     share = or_zero(one.share)
     is_below = one.low is not None and share < one.low
     is_off = is_below or (one.high is not None and share > one.high)
@@ -92,10 +79,10 @@ def _bar(one: Bin) -> Bar:
         f"PIT {one.range}: {percent(share)} of outcomes; under calibration"
         f" {band(percent, one.low, one.high)}.{' Outside the band.' if is_off else ''}"
     )
-    return Bar(one.start, one.end, share, tip, is_off)
+    return charts.Bar(one.start, one.end, share, tip, is_off)
 
 
-def _calibration_chart(levels: tuple[Level, ...]) -> Chart | None:
+def _calibration_chart(levels: tuple[Level, ...]) -> charts.Chart | None:
     """Draw observed shares by predicted probability; nothing if they are not known."""
     rows = [row for row in levels if known(row.level, row.observed)]
     if not rows:
@@ -105,21 +92,21 @@ def _calibration_chart(levels: tuple[Level, ...]) -> Chart | None:
     off = sum(mark.is_off for mark in marks)
     low = [(row.level, or_zero(row.low)) for row in banded]
     high = [(row.level, or_zero(row.high)) for row in banded]
-    layers: list[Layer] = [
-        Area(low, high, "simultaneous 95% band"),
-        Line([(0, 0), (1, 1)], "calibrated"),
-        Points(marks, "observed", joined_by="line", off_label="significantly off"),
+    layers: list[charts.Layer] = [
+        charts.Area(low, high, "simultaneous 95% band"),
+        charts.Line([(0, 0), (1, 1)], "calibrated"),
+        charts.Points(marks, "observed", joined_by="line", off_label="significantly off"),
     ]
     cells: Cells[Level] = {
         Column("predicted probability"): lambda row: in_full(row.level),
         numeric("observed share"): lambda row: percent(row.observed),
         numeric("95% band"): lambda row: band(percent, row.low, row.high),
     }
-    return Chart(
+    return charts.Chart(
         "Calibration curve: share of outcomes at or below the forecast quantile of each level.",
-        Axis(0, 1, "Predicted probability", FIFTHS, in_full),
+        charts.share_axis("Predicted probability"),
         layers,
-        Axis(0, 1, "Share of outcomes at or below", FIFTHS, in_full),
+        charts.share_axis("Share of outcomes at or below"),
         title="Calibration curve",
         note=(
             f"At {off} of {count(len(rows), 'level')}, the band does not contain the predicted"
@@ -131,11 +118,11 @@ def _calibration_chart(levels: tuple[Level, ...]) -> Chart | None:
     )
 
 
-def _level_point(row: Level) -> Point:
+def _level_point(row: Level) -> charts.Point:
     # the band holds simultaneously: one level outside it is evidence against calibration
     is_off = known(row.low, row.high) and not or_zero(row.low) <= row.level <= or_zero(row.high)
     tip = (
         f"Predicted {in_full(row.level)}: {percent(row.observed)} of outcomes lie at or below this"
         f" quantile (95% band {band(percent, row.low, row.high)})."
     )
-    return Point(row.level, or_zero(row.observed), tip, is_off)
+    return charts.Point(row.level, or_zero(row.observed), tip, is_off)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand._format import is_known
+from evenhand._format import in_full
 from evenhand._table import Table
 
 Place = tuple[float, float]
@@ -17,8 +17,8 @@ Color = Literal["blue", "red", "orange"]
 Shape = Literal["circle", "square", "diamond", "hollow"]
 Size = Literal["figure", "scale", "cell"]
 
-FIFTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Ticks of an axis of errors."""
 
 
 def plain(value: float) -> str:
@@ -37,6 +37,11 @@ class Axis:
     title: str = ""
     ticks: Sequence[float] = ()
     show: Callable[[float], str] = plain
+
+
+def share_axis(title: str) -> Axis:
+    """Return an axis from 0% to 100%."""
+    return Axis(0, 1, title, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), in_full)
 
 
 # the key is ordered by `rank`, independently of the drawing order: marks, then areas, then lines
@@ -177,11 +182,6 @@ class Chart:
     numbers: Table | None = None
     height: float = 300
     size: Size = "figure"
-
-
-def known(*values: float | None) -> bool:
-    """Whether all values are known."""
-    return all(map(is_known, values))
 
 
 def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evenhand._table import Table
 from evenhand.report.charts import Chart
@@ -28,10 +28,11 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Paragraph; `kind` is its style on a page: "facts" (small), "lead" or "warn"."""
+    """Paragraph; `kind` is its style on a page, which may hide it behind a summary."""
 
     text: str
-    kind: str = ""
+    kind: Literal["", "code", "facts", "lead", "warn"] = ""
+    summary: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,6 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Code:
-    """Command line."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Details:
-    """Paragraph that a page hides behind a summary."""
-
-    summary: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Figure:
     """Matplotlib figure, drawn when a page is rendered; `name` is unique in a document."""
 
@@ -93,7 +79,7 @@ class Pair:
     is_remark: bool = False
 
 
-Part = Paragraph | Heading | Bullets | Facts | Code | Details | Figure | Pair | Table | Chart
+Part = Paragraph | Heading | Bullets | Facts | Figure | Pair | Table | Chart
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,11 @@ from itertools import groupby
 
 from evenhand._format import count, number
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.report.charts import (
-    Axis,
-    Chart,
-    Interval,
-    IntervalGroup,
-    Intervals,
-    known,
-    nice_ticks,
-)
+from evenhand.report import charts
 from evenhand.report.document import Pair, Paragraph, Section
 from evenhand.report.findings import Findings
 from evenhand.report.names import tip_name
-from evenhand.report.records import Person, or_zero, records
+from evenhand.report.records import Person, known, or_zero, records
 
 
 def examples_section(findings: Findings) -> Section | None:
@@ -47,17 +39,19 @@ def _has_draws(rows: Sequence[Person]) -> bool:
     return any(row.draw is not None for row in rows)
 
 
-def _chart(rows: Sequence[Person], unit: str) -> Chart:
+def _chart(rows: Sequence[Person], unit: str) -> charts.Chart:
     ends = [or_zero(end) for row in rows for end in (row.low, row.high, row.outcome)]
     # 1/40 of the range at both ends; divided first, since the range of huge values may overflow
     room = max(ends) / 40 - min(ends) / 40 or 1.0
     low, high = min(ends) - room, max(ends) + room
     # rows of a person are consecutive; ids may be missing, row numbers never are
     groups = [_group(list(group)) for _, group in groupby(rows, key=lambda row: row.row)]
-    layer = Intervals(groups, "80% prediction interval and median", "misses the outcome", "outcome")
-    return Chart(
+    layer = charts.Intervals(
+        groups, "80% prediction interval and median", "misses the outcome", "outcome"
+    )
+    return charts.Chart(
         "80% prediction intervals of example people under several draws, and their outcomes.",
-        Axis(low, high, unit[:1].upper() + unit[1:], nice_ticks(low, high, 4)),
+        charts.Axis(low, high, unit[:1].upper() + unit[1:], charts.nice_ticks(low, high, 4)),
         [layer],
         title="Forecasts of example people",
         note=f"In {unit}.",
@@ -65,14 +59,14 @@ def _chart(rows: Sequence[Person], unit: str) -> Chart:
     )
 
 
-def _group(rows: Sequence[Person]) -> IntervalGroup:
+def _group(rows: Sequence[Person]) -> charts.IntervalGroup:
     first = rows[0]
     tip = f"{_name(first, 'Row')}: outcome {number(first.outcome)}."
     intervals = list(map(_interval, rows))
-    return IntervalGroup(_name(first, "row"), or_zero(first.outcome), tip, intervals)
+    return charts.IntervalGroup(_name(first, "row"), or_zero(first.outcome), tip, intervals)
 
 
-def _interval(row: Person) -> Interval:
+def _interval(row: Person) -> charts.Interval:
     low, high, outcome = map(or_zero, (row.low, row.high, row.outcome))
     # closed at both ends: rounded outcomes may equal an end
     is_covered = low <= outcome <= high
@@ -82,7 +76,7 @@ def _interval(row: Person) -> Interval:
         f"{person}: 80% interval {number(low)} to {number(high)}, median {number(row.median)}; the"
         f" outcome {number(outcome)} is {'inside' if is_covered else 'outside'}."
     )
-    return Interval(low, high, row.median, tip, draw, is_off=not is_covered)
+    return charts.Interval(low, high, row.median, tip, draw, is_off=not is_covered)
 
 
 def _table(rows: Sequence[Person]) -> Table:

@@ -178,6 +178,12 @@ class Findings:
         return None if self.proof is None else self.proof.bound
 
     @property
+    def is_mean_too_high(self) -> bool:
+        """Whether forecasts are significantly too high on average."""
+        # the bias is outcome minus forecast
+        return self.everyone is not None and self.everyone.reported_bias < 0
+
+    @property
     def is_bound_useful(self) -> bool:
         """Whether that bound is less than the largest error."""
         # compared as printed: a bound just below 1/2 is rounded up to it

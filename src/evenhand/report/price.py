@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from evenhand._format import at_most, in_full, number, points_in_full
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.report.charts import Axis, Chart, Layer, Point, Points, known, nice_ticks
+from evenhand.report.charts import Axis, Chart, Layer, Point, Points, nice_ticks
 from evenhand.report.document import Pair, Paragraph, Section
 from evenhand.report.findings import Findings
-from evenhand.report.records import PricePoint, or_zero, record, records
+from evenhand.report.records import PricePoint, known, or_zero, record, records
 
 
 def price_section(findings: Findings) -> Section | None:

@@ -17,21 +17,10 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.report.charts import (
-    FIFTHS,
-    TENTHS,
-    Area,
-    Axis,
-    Chart,
-    Layer,
-    Line,
-    Point,
-    Points,
-    known,
-)
+from evenhand.report import charts
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings, LearnedFinding
-from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, or_zero
+from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, known, or_zero
 from evenhand.report.sentences import NOT_OFF
 from evenhand.report.verdict import chance_sentence
 
@@ -144,7 +133,7 @@ def oracle_section(findings: Findings) -> Section | None:
     return Section(title, [Pair([_worst_chart(findings)], remarks, is_remark=True)], "worst")
 
 
-def _worst_chart(findings: Findings) -> Chart:
+def _worst_chart(findings: Findings) -> charts.Chart:
     """Draw the errors of worst groups by share: oracle, chance, learned and certified."""
     rows = [row for row in findings.worst_groups if known(row.error)]
     nulls = [row for row in rows if known(row.null_low, row.null_high)]
@@ -153,8 +142,10 @@ def _worst_chart(findings: Findings) -> Chart:
     proven = [row for row in rows if findings.bound and known(row.certified)]
     low = [(row.mass, or_zero(row.null_low)) for row in nulls]
     high = [(row.mass, or_zero(row.null_high)) for row in nulls]
-    oracle = [Point(row.mass, or_zero(row.error), _oracle_tip(row)) for row in rows]
-    certified = [Point(row.mass, or_zero(row.certified), _certified_tip(row)) for row in proven]
+    oracle = [charts.Point(row.mass, or_zero(row.error), _oracle_tip(row)) for row in rows]
+    certified = [
+        charts.Point(row.mass, or_zero(row.certified), _certified_tip(row)) for row in proven
+    ]
     learned = [
         _learned_point(found, findings.level)
         for found in findings.learned
@@ -163,20 +154,20 @@ def _worst_chart(findings: Findings) -> Chart:
     searched = "the same search in calibrated forecasts, 5% to 95%"
     bounded = "certified upper bound for every group of at least this share"
     with_bound = "learned from features, with lower bound"
-    layers: list[Layer] = [
-        *([Area(low, high, searched)] if nulls else []),
-        *([Line(means, "mean of that search")] if means else []),
-        *([Points(certified, bounded, "red", "square", "steps", rank=4)] if proven else []),
-        Points(oracle, "oracle (chosen after seeing the outcomes)", joined_by="line"),
-        *([Points(learned, with_bound, "orange", "diamond", rank=3)] if learned else []),
+    layers: list[charts.Layer] = [
+        *([charts.Area(low, high, searched)] if nulls else []),
+        *([charts.Line(means, "mean of that search")] if means else []),
+        *([charts.Points(certified, bounded, "red", "square", "steps", rank=4)] if proven else []),
+        charts.Points(oracle, "oracle (chosen after seeing the outcomes)", joined_by="line"),
+        *([charts.Points(learned, with_bound, "orange", "diamond", rank=3)] if learned else []),
     ]
-    return Chart(
+    return charts.Chart(
         "Error of the worst group against its share of the people, in percentage points; the"
         " numbers are in the table.",
         # 1/2 is the largest error, so that reports of all models share one scale
-        Axis(0, 1, "Share of people in the group", FIFTHS, in_full),
+        charts.share_axis("Share of people in the group"),
         layers,
-        Axis(0, 0.5, "Error (percentage points)", TENTHS, points_in_full),
+        charts.Axis(0, 0.5, "Error (percentage points)", charts.TENTHS, points_in_full),
         title="Error of the worst group by size",
         numbers=_oracle_table(findings),
         height=330,
@@ -197,7 +188,7 @@ def _certified_tip(row: WorstGroup) -> str:
     )
 
 
-def _learned_point(found: LearnedFinding, level: str) -> Point:
+def _learned_point(found: LearnedFinding, level: str) -> charts.Point:
     error, group = or_zero(found.group.error.value), found.group
     tip = f"Group of {in_full(found.mass)} learned from features: off by {points(error)} points"
     if is_known(found.low):
@@ -205,7 +196,7 @@ def _learned_point(found: LearnedFinding, level: str) -> Point:
         tip += f", {least if group.is_off else NOT_OFF}"
     # unbiased estimates and their bounds may be negative, and the axis begins at 0
     height = max(error, 0.0)
-    return Point(found.mass, height, f"{tip}.", down_to=min(max(group.least, 0.0), height))
+    return charts.Point(found.mass, height, f"{tip}.", down_to=min(max(group.least, 0.0), height))
 
 
 def _oracle_table(findings: Findings) -> Table:

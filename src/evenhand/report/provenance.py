@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evenhand._format import whole
-from evenhand.report.document import Code, Facts, Heading, Paragraph, Part, Section
+from evenhand.report.document import Facts, Heading, Paragraph, Part, Section
 from evenhand.report.findings import Findings
 from evenhand.report.records import Values
 
@@ -87,4 +87,4 @@ def _command(known: Values) -> list[Part]:
     command = known.get("command")
     if not command:
         return [Paragraph("Made from Python; no command was recorded.", "facts")]
-    return [Heading("Command"), Code(str(command))]
+    return [Heading("Command"), Paragraph(str(command), "code")]

@@ -173,6 +173,11 @@ def estimate(row: Values, key: str) -> Estimate:
     return Estimate(row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high"))
 
 
+def known(*values: Number) -> bool:
+    """Whether all values are known."""
+    return all(map(is_known, values))
+
+
 def or_zero(value: Any) -> float:
     """Return a value; 0 if it is unknown."""
     return float(value) if is_known(value) else 0.0

@@ -8,7 +8,7 @@ from itertools import chain
 from evenhand._table import WIDTH, Table, wrapped
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart
-from evenhand.report.document import Bullets, Details, Document, Heading, Pair, Paragraph, Part
+from evenhand.report.document import Bullets, Document, Heading, Pair, Paragraph, Part
 from evenhand.report.judging import findings_of
 from evenhand.report.notes import Note
 from evenhand.report.records import Values
@@ -60,7 +60,7 @@ def _in_order(part: Part) -> Sequence[Part]:
 def _text(part: Part) -> str:
     """Return a part as text; figures and facts are omitted."""
     match part:
-        case Paragraph() | Details():
+        case Paragraph():
             return wrapped(part.text)
         case Heading():
             return wrapped(f"{part.text}:")

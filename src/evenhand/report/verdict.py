@@ -17,7 +17,7 @@ from evenhand._format import (
     points,
 )
 from evenhand.report.document import Sentence
-from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.findings import Findings
 from evenhand.report.records import Bound, or_zero
 from evenhand.report.sentences import (
     WORDS,
@@ -75,72 +75,52 @@ def forecast_kind(findings: Findings) -> str:
 def verdict_of(findings: Findings) -> Verdict:
     """Write the verdict on the findings of an audit."""
     groups = group_sentences(findings)
-    overall = list(filter(None, [_overall_sentence(findings)]))
-    remark = [MEANS_OF_DRAWS] if _is_served_mean_high(findings) else []
+    overall = _overall_sentences(findings)
+    remark = [MEANS_OF_DRAWS] if findings.is_randomized and findings.is_mean_too_high else []
     average = _average_sentences(findings)
     bound = findings.bound
     if bound is None:
         # without a guarantee for all groups, the groups that were found lead
-        lead = " ".join([*overall, _group_lead(findings) if groups else _no_group_off(findings)])
+        lead = [*overall, _group_lead(findings) if groups else _no_group_off(findings)]
         before, after = remark, [*average, _no_proof_sentence(findings)]
         if groups and not findings.is_randomized:
             after.append(repair_sentence(findings))
     else:
-        lead = _proof_sentence(findings, bound)
-        if not findings.is_bound_useful:
-            # an uninformative bound must not push known errors out of the lead
-            lead = " ".join([*overall, lead])
-            overall = []
-        before = [
-            *overall,
-            *remark,
-            *(["Some groups are nevertheless significantly off."] if groups else []),
-        ]
+        # an uninformative bound must not push known errors out of the lead
+        first, before = ([], overall) if findings.is_bound_useful else (overall, [])
+        lead = [*first, _proof_sentence(findings, bound)]
+        some = ["Some groups are nevertheless significantly off."] if groups else []
+        before = [*before, *remark, *some]
         after = [*_proof_remarks(findings, bound), *average]
         after += [] if groups else [_no_group_off(findings)]
     caveat = findings.values.get("caveat")
     warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
     sentences = [*map(Sentence, before), *groups, *map(Sentence, after)]
-    return Verdict(lead, [*warning, *sentences, *leak_sentences(findings)])
+    return Verdict(" ".join(lead), [*warning, *sentences, *leak_sentences(findings)])
 
 
-def _overall_sentence(findings: Findings) -> str:
-    """Return the overall direction and size of the error; nothing if it is not significant."""
+def _overall_sentences(findings: Findings) -> list[str]:
+    """Return the overall direction and size of the error, if it is significant."""
     group = findings.everyone
-    if group is None:
-        return ""
+    if group is None or not (group.is_mean_off or group.is_off):
+        return []
     # the mean first: a bias in the outcome's own unit is easier to act on than points
     if group.is_mean_off:
-        bias = or_zero(group.bias.value)
         ends = sorted((abs(or_zero(group.bias.low)), abs(or_zero(group.bias.high))))
-        # the bias is outcome minus forecast
-        way = "high" if bias < 0 else "low"
-        return (
-            f"Forecasts are too {way} on average, by {plain_number(abs(bias))} {findings.unit} (95%"
-            f" confidence interval {band(plain_number, *ends)})."
-        )
-    return _overall_error_sentence(group, findings.level) if group.is_off else ""
-
-
-def _is_served_mean_high(findings: Findings) -> bool:
-    group = findings.everyone
-    is_high = group is not None and group.is_mean_off and or_zero(group.bias.value) < 0
-    return findings.is_randomized and is_high
-
-
-def _overall_error_sentence(group: GroupFinding, level: str) -> str:
+        way = "high" if findings.is_mean_too_high else "low"
+        return [
+            f"Forecasts are too {way} on average, by {plain_number(abs(group.reported_bias))}"
+            f" {findings.unit} (95% confidence interval {band(plain_number, *ends)})."
+        ]
     mixed = ("predicted probabilities", "off, in no single direction")
     subject, predicate = WORDS.get(group.direction, mixed)
-    # coverage is named where it is what is wrong
-    covered = (
-        f": the 80% prediction interval covers {percent(group.coverage_80.value)} of outcomes"
-        if group.direction in {NARROW, WIDE}
-        else ""
-    )
-    return (
-        f"Overall, {subject} are significantly {predicate}{covered}. Predicted probabilities are"
-        f" off by {error_in_words(group, level, 'percentage points')}."
-    )
+    # the coverage is given if the width of intervals is the error
+    covered = f": the 80% prediction interval covers {percent(group.coverage_80.value)} of outcomes"
+    return [
+        f"Overall, {subject} are significantly {predicate}"
+        f"{covered if group.direction in {NARROW, WIDE} else ''}. Predicted probabilities are off"
+        f" by {error_in_words(group, findings.level, 'percentage points')}."
+    ]
 
 
 def _group_lead(findings: Findings) -> str:
