@@ -752,7 +752,7 @@ def test_a_mean_whose_own_band_excludes_0_is_reported_of_a_group_that_is_not_off
     audit = deterministic()
     audit["groups"][1] |= {"bias_low": 0.01}
     listed = text_of(audit_html(audit)).partition("Named groups Estimates")[2]
-    assert "not significantly off; mean higher, judged separately" in listed
+    assert "not significantly off; mean higher when tested separately" in listed
     # a group with too narrow intervals: the sentence reports its mean as well
     audit["groups"][2] |= {"mean_pit": 0.5}
     assert (

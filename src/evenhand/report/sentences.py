@@ -46,7 +46,7 @@ def how_off(group: GroupFinding, unit: str) -> str:
         return NOT_OFF
     # a biased mean is worth attention even if the group, tested jointly with all others, is not off
     side = "lower" if or_zero(group.bias.value) < 0 else "higher"
-    return f"{NOT_OFF}; mean {side}, judged separately"
+    return f"{NOT_OFF}; mean {side} when tested separately"
 
 
 def off_in_words(group: GroupFinding, unit: str, *, verb: str = "") -> str:
