@@ -90,6 +90,7 @@ def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
         return f"infinitely {more}"
     if ratio >= 2:
         return f"{ratio:.1f} times as {plain}"
+    # below half a percent, which would be printed as 0%
     if abs(ratio - 1) < 0.005:
         return f"about as {plain}"
     return f"{percent(abs(ratio - 1), decimals=0)} {more if ratio > 1 else less}"

@@ -51,6 +51,7 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     everyone = tuple(judge.everyone(row) for row in audit["groups"][:1])
     named = tuple(map(judge.named, audit["groups"][1:]))
     scanned = tuple(map(judge.scanned, audit["scan"]))
+    # lower bounds first: estimates of small groups are large by chance
     named_off = sorted(
         (group for group in named if group.is_off),
         key=lambda group: (-group.least, -or_zero(group.error.value)),
@@ -142,6 +143,8 @@ def _finding(row: Values, **judged: Any) -> GroupFinding:
 
 
 def _learned(row: Values) -> LearnedFinding:
+    # the rows that judge a learned group are not those that defined it: its bound needs no
+    # adjustment for the search
     low = or_zero(row["low"])
     return LearnedFinding(
         group=_finding(row, direction=row["direction"], is_off=low >= LEAST_REPORTED, least=low),

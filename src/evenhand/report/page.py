@@ -68,6 +68,7 @@ def _environment() -> Environment:
     # imported here: `import evenhand` and text summaries do not wait for jinja2
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    # autoescape covers all text; only our own files and drawings are marked as safe, in templates
     environment = Environment(
         loader=PackageLoader("evenhand.report"),
         autoescape=True,

@@ -69,6 +69,7 @@ def _text(part: Part) -> str:
             return "\n".join(f"- {item}" for item in items)
         case Chart() if part.numbers is not None:
             return _text(part.numbers)
+        # tables of thousands of groups stay readable; the page and JSON contain more
         case Table():
             n = len(part.rows)
             rest = f"\n{MOST} of {n:,} rows are shown." if n > MOST else ""
