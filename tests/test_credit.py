@@ -29,6 +29,7 @@ from evenhand.studies import (
     bank_earnings,
     choose_cells,
     credit,
+    credit_claims_of,
     deterministic_banks,
     judge,
     judge_chosen,
@@ -36,7 +37,6 @@ from evenhand.studies import (
     study,
 )
 from evenhand.studies import best_cut as oracle_cut
-from evenhand.studies import credit_claims_of as claims
 from shared_work import made_once
 
 GAME = LendingGame(threshold=0.0)
@@ -174,7 +174,7 @@ def planted_games(n: int, gain: float) -> pd.DataFrame:
 
 def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
     for gain, verdict in ((0.1, "holds"), (-0.1, "does not hold")):
-        found = judge(claims(planted_games(8, gain))).set_index("claim")["verdict"]
+        found = judge(credit_claims_of(planted_games(8, gain))).set_index("claim")["verdict"]
         rational = found.index.str.startswith("With rational")
         assert rational.sum() == 8
         assert set(found[rational]) == {verdict}

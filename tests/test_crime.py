@@ -20,12 +20,12 @@ from evenhand.studies import (
     NETWORK,
     Split,
     crime,
+    crime_claims_of,
     errors_as_published,
     interval,
     kinds_of,
     study,
 )
-from evenhand.studies import crime_claims_of as claims
 from shared_work import made_once
 
 try:
@@ -158,9 +158,8 @@ def planted(n_splits: int, better: float) -> pd.DataFrame:
 
 def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
     for better, verdict in ((0.1, "holds"), (-0.1, "does not hold")):
-        found = claims(planted(10, better), ["medIncome"] * 9 + ["racepctblack"]).set_index(
-            "claim"
-        )["verdict"]
+        features = ["medIncome"] * 9 + ["racepctblack"]
+        found = crime_claims_of(planted(10, better), features).set_index("claim")["verdict"]
         about_groups = found[
             found.index.str.contains("adversarial groups better|interpretable|every group size")
         ]
@@ -173,7 +172,7 @@ def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
 
 
 def test_the_gap_of_planted_errors_is_measured() -> None:
-    found = claims(planted(10, 0.1), ["a"]).set_index("measured")["value"]
+    found = crime_claims_of(planted(10, 0.1), ["a"]).set_index("measured")["value"]
     # shifts have a standard deviation of 0.001: means of 10 differences lie within 0.0045 x 5 /
     # sqrt(10)
     assert found["worst fifth: error at alpha 1 minus that at 0.1"].iloc[0] == pytest.approx(
@@ -182,7 +181,7 @@ def test_the_gap_of_planted_errors_is_measured() -> None:
 
 
 def test_one_split_decides_nothing() -> None:
-    assert set(claims(planted(1, 0.1), ["a"])["verdict"]) == {"undecided"}
+    assert set(crime_claims_of(planted(1, 0.1), ["a"])["verdict"]) == {"undecided"}
 
 
 def test_intervals_are_those_of_student() -> None:

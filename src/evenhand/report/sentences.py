@@ -15,7 +15,16 @@ from evenhand._format import (
 from evenhand.report.document import Sentence
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
 from evenhand.report.records import Leak, or_zero
-from evenhand.search import AS_FORECAST, HIGHER, LOWER, MIXED, NARROW, POSSIBLE_LEAK, WIDE
+from evenhand.search import (
+    AS_FORECAST,
+    HIGHER,
+    LOWER,
+    MIXED,
+    NARROW,
+    POSSIBLE_LEAK,
+    TOO_SMALL,
+    WIDE,
+)
 
 WORDS: dict[str | None, tuple[str, str]] = {
     LOWER: ("outcomes", "lower than forecast"),
@@ -34,7 +43,7 @@ LEAKS_LISTED = 5
 def how_off(group: GroupFinding, unit: str) -> str:
     """Return direction and size of a group's error, by the same rule in all tables."""
     if group.is_too_small:
-        return "too few rows"
+        return TOO_SMALL
     if group.is_possible_leak:
         return POSSIBLE_LEAK
     if group.is_off:

@@ -7,7 +7,6 @@ from evenhand.scale.audit_columns import AuditColumns as AuditColumns
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import ForecastJob as ForecastJob
 from evenhand.scale.forecasts import Written, forecast_parts
-from evenhand.scale.parts_audit import SAMPLE_SIZE as SAMPLE_SIZE
 from evenhand.scale.parts_audit import Scoring as Scoring
 from evenhand.scale.parts_audit import audit_parts
 from evenhand.scale.parts_audit import count_part as count_part

@@ -12,7 +12,7 @@ import pandas as pd
 from evenhand._format import at_most
 from evenhand._version import __version__
 from evenhand.studies.credit_banks import measure_cell, measure_rollout
-from evenhand.studies.credit_claims import advantages, choose_cells, claims, judge_chosen
+from evenhand.studies.credit_claims import advantages, choose_cells, credit_claims_of, judge_chosen
 from evenhand.studies.credit_exhibits import exhibits
 from evenhand.studies.credit_people import (
     N_CUSTOMERS,
@@ -127,7 +127,7 @@ def _write_results(
     out: Path, settings: Row, measured: dict[str, pd.DataFrame], found: pd.DataFrame, splits: int
 ) -> str:
     """Decide the claims, write the folder of the study and return the text to print."""
-    listed = claims(measured["rows"])
+    listed = credit_claims_of(measured["rows"])
     verdicts = {"claims": judge(listed), "confirmed": judge_chosen(measured["fresh"])}
     tables = verdicts | measured
     lead = _lead(tables, listed, splits)

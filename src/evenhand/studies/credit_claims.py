@@ -19,7 +19,7 @@ RATIONAL = {"learning": "who learned from earlier customers", "informed": "who k
 """Kinds of rational customers."""
 
 
-def claims(rows: pd.DataFrame) -> list[Claim]:
+def credit_claims_of(rows: pd.DataFrame) -> list[Claim]:
     """Return the paper's claims about the game.
 
     Parameters

@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand._format import in_full
 from evenhand._version import __version__
 from evenhand.datasets import load_crime
-from evenhand.studies.crime_claims import claims, kinds_of
+from evenhand.studies.crime_claims import crime_claims_of, kinds_of
 from evenhand.studies.crime_figures import plot_sharpness, plot_sizes
 from evenhand.studies.crime_split import MASSES, PROTOCOLS, Protocol, measure_split, simulate_null
 from evenhand.studies.study import Exhibit, closing_message, compute_parts, rows_of, write_study
@@ -98,7 +98,7 @@ def run(
     rows["worst_error"] = [float(np.interp(MASS, MASSES, one)) for one in rows["worst_errors"]]
     found = pd.concat(
         [
-            claims(rows[rows["protocol"] == p], features).assign(protocol=NAMES[p])
+            crime_claims_of(rows[rows["protocol"] == p], features).assign(protocol=NAMES[p])
             for p in PROTOCOLS
         ],
         ignore_index=True,

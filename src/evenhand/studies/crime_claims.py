@@ -37,7 +37,7 @@ KINDS = {
 """Kinds of features in the paper's table of least calibrated groups, by substrings of names."""
 
 
-def claims(rows: pd.DataFrame, features: list[str]) -> pd.DataFrame:
+def crime_claims_of(rows: pd.DataFrame, features: list[str]) -> pd.DataFrame:
     """Decide the paper's claims, each by its 95% interval over splits.
 
     Parameters
