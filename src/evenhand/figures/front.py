@@ -91,18 +91,10 @@ def plot_front(records: Records, ax: Axes | None = None) -> Axes:
     axes.xaxis.set_major_formatter(as_points)
     axes.margins(0.08)
     tidy(axes, "y", legend="best")
-    points = list(zip(error.tolist(), score.tolist(), strict=True))
     # names on more than two series would hide the points
     shown = [i for members in (named if len(named) <= 2 else named[:1]) for i in members]
-    others = [points[i] for i in np.flatnonzero(known) if i not in shown]
-    lines += [np.stack([[error[i], error[i]], ends[:, i]], axis=-1) for i in np.flatnonzero(known)]
-    place_names(
-        axes,
-        [points[i] for i in shown],
-        [f"α = {alpha[i]:.3g}" for i in shown],
-        markers=others,
-        lines=lines,
-    )
+    names = {i: f"α = {alpha[i]:.3g}" for i in shown}
+    place_names(axes, np.stack([error, score], axis=-1), names, ends, lines=lines)
     return axes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,11 +34,12 @@ of `FAR`."""
 
 def place_names(
     axes: Axes,
-    points: Sequence[tuple[float, float]],
-    names: Sequence[str],
+    points: Floats,
+    names: Mapping[int, str],
+    ends: Floats,
     *,
+    lines: Sequence[Floats],
     markers: Sequence[tuple[float, float]] = (),
-    lines: Sequence[Floats] = (),
 ) -> None:
     """Write names beside points, one after the other, each in the best place that is left.
 
@@ -46,14 +47,16 @@ def place_names(
     ----------
     axes : Axes
         Axes with their final limits, texts and legend.
-    points : list of (x, y)
-        One per name, finite.
-    names : list of str
-        Names as they are shown.
+    points : ndarray of shape (n, 2)
+        Points that names should not cover; NaN where they are unknown.
+    names : dict of int to str
+        Names as they are shown, by the rows of their points; those of unknown points are left out.
+    ends : ndarray of shape (2, n)
+        Lower and upper ends of the error bars of the points; NaN where there are none.
+    lines : list of ndarray of shape (q, 2)
+        Vertices of other lines that names should not cover.
     markers : list of (x, y)
         Other points that names should not cover.
-    lines : list of ndarray of shape (q, 2)
-        Vertices of lines that names should not cover.
     """
     if not names:
         return
@@ -66,18 +69,23 @@ def place_names(
     figure.draw_without_rendering()
     unit = figure.dpi / 72
     inside = axes.patch.get_window_extent()
-    spots = axes.transData.transform(np.array([*points, *markers], dtype=np.float64))
-    taken = [Bbox([spot - REACH * unit, spot + REACH * unit]) for spot in spots]
+    known = np.flatnonzero(np.isfinite(points).all(axis=-1)).tolist()
+    place = axes.transData.transform
+    spots = place(points)
+    squares = {i: Bbox([spots[i] - REACH * unit, spots[i] + REACH * unit]) for i in known}
+    taken = list(squares.values())
+    taken += [Bbox([place(spot) - REACH * unit, place(spot) + REACH * unit]) for spot in markers]
     taken += [
         part.get_window_extent() for part in (*axes.texts, axes.get_legend()) if part is not None
     ]
     # the tight box of a panel includes its title and numbers
     taken += [box for panel in axes.child_axes if (box := panel.get_tightbbox()) is not None]
-    paths = [Path(axes.transData.transform(line)) for line in lines]
-    for i, name in enumerate(names):
-        size = _size(axes, name)
+    bars = [np.stack([points[[i, i], 0], ends[:, i]], axis=-1) for i in known]
+    paths = [Path(place(line)) for line in (*lines, *bars)]
+    for i in (i for i in names if i in squares):
+        size = _size(axes, names[i])
         # a line to the name starts in the square of its own point
-        others = taken[:i] + taken[i + 1 :]
+        others = [box for box in taken if box is not squares[i]]
         costs, boxes = [], []
         for rank, (right, up) in enumerate(NEAR + FAR):
             start = spots[i] + (unit * right - size[0] * (right < 0), unit * up)
@@ -89,7 +97,7 @@ def place_names(
             costs.append(rank + _cost(boxes[-1], taken, paths, inside) + 30.0 * crossed)
         best = int(np.argmin(costs))
         taken.append(boxes[best])
-        _write(axes, name, points[i], (NEAR + FAR)[best])
+        _write(axes, names[i], (points[i, 0], points[i, 1]), (NEAR + FAR)[best])
 
 
 def _cost(box: Bbox, taken: Sequence[Bbox], paths: Sequence[Path], inside: Bbox) -> float:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand._validate import Floats
 from evenhand.figures.names import place_names
 from evenhand.figures.style import (
     BLUE,
@@ -71,12 +69,18 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     axes = axes_of(ax, (7.0, 4.6))
     error = column(rows, "error")
     price = column(rows, "price")
+    ends = np.stack([column(rows, "price_low"), column(rows, "price_high")])
     limits = price_limits(MARKED_ALPHAS)
     _draw_limits(axes, limits)
     if rows:
-        reach = whiskers(price, column(rows, "price_low"), column(rows, "price_high"))
-        style: Any = {"fmt": "D", "color": RED, "markeredgecolor": "black", "capsize": 4}
-        axes.errorbar(error, price, yerr=reach, label="Forecasters", zorder=4, **style)
+        style: Any = {
+            "yerr": whiskers(price, *ends),
+            "fmt": "D",
+            "color": RED,
+            "markeredgecolor": "black",
+            "capsize": 4,
+        }
+        axes.errorbar(error, price, label="Forecasters", zorder=4, **style)
     axes.set_xlim(0, max(0.36, 1.04 * float(np.nanmax(error, initial=0.0))))
     low = np.nanmin(price, initial=0.0)
     top = float(np.interp(TOP_ERROR, limits.error, limits.calibrated_price))
@@ -89,7 +93,13 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     axes.set_ylabel("Price: log score given up (nats)")
     axes.xaxis.set_major_formatter(as_points)
     tidy(axes, "y", legend="upper right")
-    _name_forecasters(axes, rows, error, price, limits)
+    named = {
+        i: plain_label(row["name"]) for i, row in enumerate(rows) if row.get("name") is not None
+    }
+    marks = [(link.mean_error, link.price) for link in limits.links]
+    limit = np.stack([limits.error, limits.price], axis=-1)
+    place = np.stack([error, price], axis=-1)
+    place_names(axes, place, named, ends, lines=[limit], markers=marks)
     return axes
 
 
@@ -118,22 +128,3 @@ def _draw_limits(axes: Axes, limits: PriceLimits) -> None:
     panel.tick_params(labelsize="small")
     panel.xaxis.set_major_formatter(as_points)
     tidy(panel, "y")
-
-
-def _name_forecasters(
-    axes: Axes, rows: list[Mapping[str, Any]], error: Floats, price: Floats, limits: PriceLimits
-) -> None:
-    points = list(zip(error.tolist(), price.tolist(), strict=True))
-    known = [i for i, point in enumerate(points) if np.isfinite(point).all()]
-    named = [i for i in known if rows[i].get("name") is not None]
-    marks = [(link.mean_error, link.price) for link in limits.links]
-    ends = np.stack([column(rows, "price_low"), column(rows, "price_high")])
-    lines = [np.stack([limits.error, limits.price], axis=-1)]
-    lines += [np.stack([[error[i], error[i]], ends[:, i]], axis=-1) for i in known]
-    place_names(
-        axes,
-        [points[i] for i in named],
-        [plain_label(rows[i]["name"]) for i in named],
-        markers=[points[i] for i in known if i not in named] + marks,
-        lines=lines,
-    )
