@@ -73,7 +73,7 @@ def _environment() -> Environment:
         loader=PackageLoader("evenhand.report"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_visible,
+        finalize=_printed,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -82,7 +82,6 @@ def _environment() -> Environment:
         "kind": lambda part: type(part).__name__,
         "short": short,
         "order": _order,
-        "n": digits,
         "frame": frame_of,
         "stairs": stairs,
         # the name makes the ids of a figure unique in the page
@@ -92,8 +91,10 @@ def _environment() -> Environment:
     return environment
 
 
-def _visible(value: Any) -> Any:
-    """Escape control characters of values, except those of our own markup."""
+def _printed(value: Any) -> Any:
+    """Format coordinates, and escape control characters of texts except our own markup."""
+    if isinstance(value, float):
+        return digits(value)
     return value if hasattr(value, "__html__") else printable(value)
 
 
