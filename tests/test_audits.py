@@ -532,8 +532,8 @@ def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
         ({"none": np.zeros(N, dtype=bool)}, r"groups\['none'\].* empty group"),
         ({"short": np.ones(3, dtype=bool)}, rf"groups\['short'\].* {N} .*\(3,\)"),
         ({"flat": True}, rf"groups\['flat'\].* {N} .*\(\)"),
-        ({"everyone": np.arange(N) < 9}, "'everyone'"),
-        ({1: np.arange(N) < 9, "1": np.arange(N) > 9}, r"groups\['1'\]"),
+        ({"everyone": np.arange(N) < 9}, r"groups\['everyone'\].*reserved.*; rename"),
+        ({1: np.arange(N) < 9, "1": np.arange(N) > 9}, r"groups\['1'\].*two groups.* '1'; rename"),
         ("region", r"groups .*list of column names.* 'region'.*\['region'\]"),
         (["town"], "X .*column 'town'.* score, region"),
     ],
@@ -649,8 +649,10 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
     assert complains_of(rf"y .*row of X \(50\).* {N} outcomes", audit, Stub(), X[:50], y)
     assert complains_of(rf"y .*per forecast \(50\).* {N} outcomes", audit, flat(50), y=y)
     assert complains_of("model .*Forecast.* object; ", audit, object(), X, y)
-    assert complains_of("sample_weight .*per row", audit, Stub(), X, y, sample_weight=[1.0])
-    assert complains_of("random_state", audit, Stub(), X, y, random_state="a")
+    assert complains_of(
+        rf"sample_weight .*per row \({N}\).*\(1,\)", audit, Stub(), X, y, sample_weight=[1.0]
+    )
+    assert complains_of("random_state .*integer.* 'a'", audit, Stub(), X, y, random_state="a")
 
 
 def test_what_was_not_audited_is_refused_with_what_was() -> None:

@@ -236,8 +236,8 @@ def guarantee(
 @pytest.mark.parametrize(
     ("decision", "m", "factor", "why"),
     [
-        (BANK, 16, 1, "all actions"),
-        (BANK, 1, 1, "all actions"),
+        (BANK, 16, 1, "all actions are monotone in the same direction"),
+        (BANK, 1, 1, "all actions are monotone in the same direction"),
         (never_mixing(np.arange(200)), 16, 1, "16 draws each"),
         (TRADER, 16, 2, "depends on the draw"),
         (TRADER, 1, 2, "1 draw(s) per person do not show"),
