@@ -467,7 +467,7 @@ def test_a_deterministic_forecaster_has_no_assumptions_and_limits_of_draws(
     certificate = certify_pit(r) if is_randomized else certify_pit(r[:, 0])
     assert certificate.is_randomized is is_randomized
     assert any("draw" in text for text in certificate.assumptions[2:]) is is_randomized
-    for words in ("after seeing the draws", "group size of a bound"):
+    for words in ("after seeing the draws", "size for which a bound"):
         assert any(words in text for text in certificate.not_covered) is is_randomized
 
 

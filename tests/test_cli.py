@@ -172,7 +172,7 @@ def test_fit_finds_the_least_randomization_that_is_certified(
     fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.4)
     assert fitted.code == 0
     assert "off by at most 40.0 points in every group of at least 20% of people" in fitted.out
-    assert "(certified on 60 people, learned on 140 rows)" in fitted.out
+    assert "(certified on 60 people, trained on 140 rows)" in fitted.out
     assert (
         "trained on 140 rows and 3 columns, certified on 60 other people; model and" in fitted.err
     )
@@ -316,7 +316,7 @@ def test_rows_of_one_person_certify_once(place: Path, tmp_path: Path, evenhand: 
     fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.45)
     assert fitted.code == 0
     # three in ten of 100 people; of the others both rows
-    assert "(certified on 30 people, learned on 140 rows)" in fitted.out
+    assert "(certified on 30 people, trained on 140 rows)" in fitted.out
     assert (
         json.loads((tmp_path / "model" / "certificate.json").read_text())["certified_on"]["n"] == 30
     )

@@ -51,7 +51,7 @@ def test_the_demo_prints_a_table_and_where_its_files_are(
     for words in (
         "With 95% confidence",
         "off by at most 30.0 points in every group of at least 20% of people",
-        "(certified on 177 people, learned on 265 rows).",
+        "(certified on 177 people, trained on 265 rows).",
         "alpha = ",
         " nats of log score",
     ):

@@ -229,7 +229,7 @@ def test_rows_that_go_by_several_names_are_told_of_once():
     )
     named = scanned("sex=f", 740, 0.092, "outcomes lower than forecast", -0.31, 0.00004)
     audit["scan"][1:1] = [again, named]
-    verdict = text_of(audit_html(audit)).partition("Errors are differences")[0]
+    verdict = text_of(audit_html(audit)).partition("Errors are absolute differences")[0]
     assert "Group age > 45 and sex = f (420 rows)" in verdict
     assert "sex = f and age > 45" not in verdict
     assert verdict.count("sex=f (740 rows)") == 1
@@ -397,7 +397,7 @@ def test_certificate_is_shown_with_its_limits(pages):
         "every group of at least",
         "31.4",
         "51.4%",
-        "questions that these rows answer",
+        "questions that these rows can answer",
         "is it calibrated on average? yes",
     ):
         assert part.lower() in text.lower()
@@ -752,7 +752,7 @@ def test_a_mean_whose_own_band_excludes_0_is_reported_of_a_group_that_is_not_off
     audit = deterministic()
     audit["groups"][1] |= {"bias_low": 0.01}
     listed = text_of(audit_html(audit)).partition("Named groups Estimates")[2]
-    assert "not significantly off; mean higher when tested separately" in listed
+    assert "not significantly off; mean outcome higher than forecast (unadjusted)" in listed
     # a group with too narrow intervals: the sentence reports its mean as well
     audit["groups"][2] |= {"mean_pit": 0.5}
     assert (
@@ -970,9 +970,9 @@ def test_chain_is_shown_where_it_says_something():
 
 
 def test_the_rules_of_significance_are_explained_on_request(pages):
-    assert "<summary>How significance is judged</summary>" in pages["full_randomized"]
+    assert "<summary>How significance is determined</summary>" in pages["full_randomized"]
     text = " ".join(audit_text(full_randomized()).split())
-    assert "A scanned group is significantly off if its p-value, adjusted for all scanned" in text
+    assert "A scanned group is significantly off if its p-value, adjusted by Holm" in text
 
 
 def real_size(n):

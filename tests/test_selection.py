@@ -165,7 +165,7 @@ def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
     text = found.summary()
     assert "certified on 300 people" in text
     assert "must not have seen these rows" in text
-    assert "learned on 0" not in text
+    assert "trained on 0" not in text
     with pytest.raises(InputError, match=r"by='sex' .*not fitted here.*recalibrate=True"):
         randomize(HELD_OUT[name], X, y, max_group_error=0.4, by="sex", random_state=0)
     mended = randomize(

@@ -52,7 +52,8 @@ class Value:
     text : str
         The value.
     below : str, default "-"
-        Its band or a remark: on a page a second line, in text in parentheses; "-" if there is none.
+        Its interval or a remark: on a page a second line, in text in parentheses; "-" without
+        one.
     order : float, optional
         What a page sorts the column by; None if it is unknown.
     drawing : object, optional

@@ -135,7 +135,7 @@ DRAWS = "each draw is uniform on [0, 1] and independent of the person and of oth
 NOT_COVERED = (
     "Does not cover: changes over time or in the population after these rows were collected; groups"
     " formed after seeing the draws, such as the people who were approved; groups smaller than the"
-    " group size of a bound; outcomes that are not continuous"
+    " size for which a bound is given; outcomes that are not continuous"
 )
 EVERY_GROUP = (
     "- in every group of at least {} of people, by at most {} points; the 80% prediction interval"

@@ -24,7 +24,7 @@ def decision(loss: Any) -> BayesDecision:
     [
         (
             lambda: StepLoss([0.0], [1.0]),
-            "values must have one entry more than cuts, got 1 values for 1 cuts",
+            "values must have one more entry than cuts, got 1 value for 1 cut",
         ),
         (
             lambda: StepLoss([1.0, 0.0], [1.0, 2.0, 3.0]),

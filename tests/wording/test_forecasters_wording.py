@@ -68,7 +68,7 @@ SENTENCES: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: randomized(lambda rows: rows),
         "estimator must return a deterministic Forecast, a Distribution or (mean, std) for each of"
-        " its 1 row(s), got ndarray",
+        " its 1 row, got ndarray",
     ),
     (
         lambda: randomized(KNeighborsRegressor(), sample_weight=np.ones(40)),

@@ -134,7 +134,7 @@ def test_the_verdict_on_randomized_forecasts() -> None:
     assert overall.startswith("Forecasts are too high on average, by 0.13 units of y")
     assert draws == (
         "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts;"
-        " predict and the mean column do not depend on the draw."
+        " the output of `predict` and the column `mean` do not depend on the draw."
     )
     assert some == "Some groups are nevertheless significantly off."
     assert upper == (

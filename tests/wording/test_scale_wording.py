@@ -36,7 +36,7 @@ def forecast(table: str, out: str, **options: Any) -> Any:
     [
         (
             lambda: dask_client("tcp://127.0.0.1:9", 2).__enter__(),
-            "a scheduler and a number of workers exclude each other; use one of them",
+            "give a scheduler or a number of workers, not both",
         ),
         (
             lambda: audit_parts(GIVEN, "in", "mean"),

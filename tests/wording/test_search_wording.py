@@ -18,13 +18,13 @@ X = np.random.default_rng(1).normal(size=(200, 2))
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: find_group(U, X, max_rows=50),
-        "max_rows must allow at least 167 rows for mass 0.2 and 5 folds, got 50; use a larger mass,"
+        "max_rows must be at least 167 for mass 0.2 and 5 folds, got 50; use a larger mass,"
         " fewer folds or more rows",
     ),
     (
         lambda: find_group(U, X, mass=0.01),
-        "pit must have at least 3334 rows for mass 0.01 and 5 folds, got 200; use a larger mass,"
-        " fewer folds or more rows",
+        "200 rows are too few for mass 0.01 and 5 folds, which need at least 3334 rows; use a"
+        " larger mass, fewer folds or more rows",
     ),
     (
         lambda: find_group(U, np.ones((200, 2))),

@@ -101,7 +101,7 @@ def selection(**changes):
             {},
             0,
             "With 95% confidence, predicted probabilities are off by at most 29.7 points in every"
-            " group of at least 33.34% of people (certified on 30 people, learned on 70 rows).",
+            " group of at least 33.34% of people (certified on 30 people, trained on 70 rows).",
         ),
         (
             {"n_learning": 0},

@@ -217,7 +217,7 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
     few = ["scores other than coverage and average error"]
     few += ["possible leaks"] if len(found.leaks) else []
     sampled = ["scanned groups", "learned groups", "oracle worst groups", "examples"]
-    sampled += ["widths of the bands of errors"]
+    sampled += ["widths of the confidence intervals of errors"]
     # only some rows of a large sample are scored: another note reports it
     if not notes_of(found.notes, NoteKind.SCORED_ROWS):
         sampled = few + sampled
@@ -259,7 +259,7 @@ def _group_table(
 
 
 def _margin(row: Mapping[Any, Any]) -> float | None:
-    """Return the width of the band above the error, scaled to one row; None for a small group."""
+    """Return the upper half of the interval, scaled to one row; None for a small group."""
     return None if row["too_small"] else (row["error_high"] - row["error"]) * np.sqrt(row["n"])
 
 
@@ -282,14 +282,13 @@ def _row(
 
 
 def _error(counts: PITCounts, margin: float | None) -> tuple[float, float, float]:
-    """Return the W1 error with its band.
+    """Return the W1 error with its confidence interval.
 
-    The band of the sample is scaled by 1 / sqrt(n), as it is for tables in memory above some number
-    of rows.
+    The interval of the sample is scaled by 1 / sqrt(n), as for large tables in memory.
     """
     error = binned_error(counts)
     if margin is None:
-        # too few rows of the group are in the sample for a bootstrap: one draw per row has a band
+        # the sample has too few rows of the group for a bootstrap: use one draw per row
         return error, *binned_error_interval(counts.one_draw, 0.95)
     spread = margin / np.sqrt(counts.n_samples)
     return error, max(error - spread, 0.0), min(error + spread, 0.5)

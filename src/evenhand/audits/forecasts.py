@@ -110,7 +110,7 @@ def read_subject(
     # distribution are uniform because it is independent of the draws (outcomes, 4.3)
     shares = fresh(n, random)
     scored = np.arange(n)
-    # the bands of mean scores are narrow at this size: more rows would only take time
+    # the intervals of mean scores are narrow at this size: more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
     whole = _Whole.empty(n)

@@ -44,13 +44,13 @@ class Audit(Summarized):
     scores : DataFrame
         One row per measure: `measure`, `value`, `low`, `high` (95%), `unit`.
     groups : DataFrame
-        One row per named group, "everyone" first: `group`, `n`, `error` with its 95% band,
+        One row per named group, "everyone" first: `group`, `n`, `error` with its 95% interval,
         `mean_pit` (below 1/2 the outcomes are lower than forecast), `bias` (outcome minus forecast,
-        units of the outcome) and the coverage of each prediction interval, with pointwise 95%
-        bands. `too_small` marks groups of under 30 rows, whose estimates are unreliable; `column`
-        is the column that defines the group (None for a mask); `possible_leak` marks groups that
-        the outcome may define; `scanned_as` is the name of the same rows in `scan` (None if they
-        were not scanned).
+        units of the outcome) and the coverage of each prediction interval, with 95% confidence
+        intervals that are not adjusted for the number of groups. `too_small` marks groups of under
+        30 rows, whose estimates are unreliable; `column` is the column that defines the group (None
+        for a mask); `possible_leak` marks groups that the outcome may define; `scanned_as` is the
+        name of the same rows in `scan` (None if they were not scanned).
     scan : DataFrame
         Halves and values of features and their intersections, the smallest p-values first: see
         `search.scan_groups`. Empty without features.

@@ -73,8 +73,8 @@ def audit(
         one group each) or labels (other values: one group per value, or two halves where a column
         has many distinct numbers or dates); a list names columns of X, read as labels. Rows are
         matched by position. A group that the outcome defines is miscalibrated under any
-        forecaster: it is reported as a possible leak, not as a finding. The 95% bands are
-        pointwise: each is valid for its own group, not for all groups simultaneously.
+        forecaster: it is reported as a possible leak, not as a finding. The 95% confidence
+        intervals are not adjusted: each is valid for its own group, not for all simultaneously.
     features : DataFrame or array-like of shape (n, n_features), optional
         Features in which groups are scanned and learned; they may include columns that the
         forecaster does not use. X by default. Features must be known before the outcome: a feature
@@ -94,9 +94,9 @@ def audit(
     confidence : float, default 0.95
         Confidence level of the certificate and of the learned groups' lower bounds.
     n_simulations : int, default 20
-        Number of simulated calibrated forecasters behind `null_mean` and its band.
+        Number of simulated calibrated forecasters behind `null_mean` and its range.
     random_state : int, generator or None
-        Seed of the draws, of PITs within rounding cells, of bands and of searches.
+        Seed of the draws, of PITs within rounding cells, of the bootstrap and of searches.
     name : str, optional
         Name of the forecaster in reports.
     target_name : str, optional

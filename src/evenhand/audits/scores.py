@@ -1,4 +1,4 @@
-"""Mean scores of forecasts with 95% bands."""
+"""Mean scores of forecasts with 95% confidence intervals."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ LEVELS = (0.8, 0.9)
 """Nominal levels of the central prediction intervals in every audit."""
 
 Z95 = 1.959964
-"""Normal quantile of 95% bands."""
+"""Normal quantile of 95% confidence intervals."""
 
 Band = dict[str, float]
-"""An estimate with its 95% band: `value`, `low`, `high`."""
+"""An estimate with its 95% confidence interval: `value`, `low`, `high`."""
 
 AVERAGE_ERROR = Measure("error")
 
@@ -60,8 +60,8 @@ def forecast_scores(
 
 
 def pit_scores(pits: PITs, random: np.random.Generator) -> dict[Measure, Band]:
-    """Return the measures of an audit that need only PITs, with their bands."""
-    # the band of the error is bootstrapped; the others have formulas
+    """Return the measures of an audit that need only PITs, with their intervals."""
+    # the interval of the error is bootstrapped; the others have formulas
     bands = {
         Measure("coverage", level): weighted_share_band(covered(pits, level), pits.weights)
         for level in LEVELS
@@ -71,7 +71,7 @@ def pit_scores(pits: PITs, random: np.random.Generator) -> dict[Measure, Band]:
 
 
 def mean_scores(scores: Mapping[Measure, Floats], weight: Floats | None) -> dict[Measure, Band]:
-    """Return the mean of each score over rows, with its band."""
+    """Return the mean of each score over rows, with its confidence interval."""
     return {key: weighted_mean_band(values, weight) for key, values in scores.items()}
 
 
@@ -92,20 +92,20 @@ def replace_scores(table: pd.DataFrame, bands: Mapping[Measure, Band]) -> pd.Dat
 
 
 def weighted_mean_band(values: Floats, weight: Floats | None) -> Band:
-    """Return a weighted mean with a normal 95% band from the variance between people."""
+    """Return a weighted mean with a normal 95% interval from the variance between people."""
     mean, variance, n = _weighted_mean(values, weight)
-    # one row has no variance estimate: the band is unknown, not of width 0
+    # one row has no variance estimate: the interval is unknown, not of width 0
     return mean_band(mean, variance if n >= 2 else np.nan)
 
 
 def mean_band(mean: float, variance: float) -> Band:
-    """Return a mean with a normal 95% band from its variance."""
+    """Return a mean with a normal 95% confidence interval from its variance."""
     half = Z95 * float(np.sqrt(variance))
     return {"value": mean, "low": mean - half, "high": mean + half}
 
 
 def weighted_share_band(values: Floats, weight: Floats | None) -> Band:
-    """Return a weighted mean of shares with Wilson's 95% band."""
+    """Return a weighted mean of shares with Wilson's 95% confidence interval."""
     mean, variance, n = _weighted_mean(values, weight)
     return share_band(mean, variance if n >= 2 else 0.0, n)
 
@@ -120,7 +120,7 @@ def _weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float,
 
 
 def share_band(mean: float, variance: float, n: float) -> Band:
-    """Return a mean of shares with Wilson's 95% band, which has a width even if all are equal."""
+    """Return a mean of shares with Wilson's 95% interval, which is never of width 0."""
     # rounding errors in sums of weights may leave the mean slightly outside [0, 1]
     mean = min(max(mean, 0.0), 1.0)
     # shares over several draws vary less than single trials: n becomes the number of single trials

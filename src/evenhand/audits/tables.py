@@ -61,7 +61,7 @@ def group_table(
     rows = []
     for group, mask in (everyone, *groups.pairs()):
         part = pits.take(mask)
-        # groups are bootstrapped one after the other, so the seed determines all bands
+        # groups are bootstrapped one after the other, so the seed determines all intervals
         w = np.ones(part.n_samples) if part.weights is None else part.weights
         rows.append(
             group_row(
@@ -116,8 +116,8 @@ def group_row(
 ) -> dict[str, Any]:
     """Return a row of the table of groups.
 
-    `error` is the error and the ends of its band; bias and coverage have keys `value`, `low` and
-    `high`.
+    `error` is the error and the ends of its interval; bias and coverage have keys `value`, `low`
+    and `high`.
     """
     row: dict[str, Any] = {"group": group.name, "n": n}
     row |= dict(zip(("error", "error_low", "error_high"), error, strict=True))

@@ -1,4 +1,4 @@
-"""Calibration of PITs: errors with confidence bands, scores, histograms and counts."""
+"""Calibration of PITs: errors with confidence intervals, scores, histograms and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration errors of PITs, overall and per person, with bands (method: objects)."""
+"""Calibration errors of PITs, overall and per person, with intervals (method: objects)."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def error_band(
     n_resamples: int = 400,
     random_state: RandomState = None,
 ) -> tuple[float, float]:
-    """Return an approximate confidence band for the W1 calibration error, by bootstrap of people.
+    """Return an approximate confidence interval for the W1 error, by bootstrap of people.
 
     By the triangle inequality the error of a sample differs from the true error by at most the
     distance between the two distributions of PITs; the bootstrap estimates the quantile of that
-    distance. The band is approximate, and conservative near a true error of 0. For a bound that
-    holds at any sample size use a certificate. Fewer than 30 rows are too few for a bootstrap: the
-    band is then that of the certificate, from one draw per row, or 0 to 1/2 if there are weights.
+    distance. The interval is approximate, and conservative near a true error of 0; certificates
+    have bounds that hold at any sample size. With fewer than 30 rows, too few for a bootstrap, the
+    interval is that of the certificate from one draw per row, or 0 to 1/2 if there are weights.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def error_band(
     Returns
     -------
     low, high : float
-        Ends of the band, between 0 and 1/2.
+        Ends of the interval, between 0 and 1/2.
     """
     return error_with_band(
         pit,

@@ -36,9 +36,9 @@ DISCRETE = "outcomes that are not continuous"
 
 OTHER_GROUPS = (
     "groups formed after seeing the draws, such as the people who were approved",
-    "groups smaller than the group size of a bound",
+    "groups smaller than the size for which a bound is given",
 )
-"""Not covered where every group of a size is bounded, which takes randomized forecasts."""
+"""Not covered by bounds for every group of a size, which need randomized forecasts."""
 
 SHARES_OF_ROWS = (
     "groups measured by their share of the rows: one row per person was used, so group sizes are"

@@ -145,7 +145,7 @@ class RowEvidence:
         return calibration_error(self.pits) if self.n_samples else np.nan
 
     def error_interval(self, confidence: float) -> tuple[float, float]:
-        """Return an interval for the W1 error, from one PIT per row."""
+        """Return a confidence interval for the W1 error, from one PIT per row."""
         return error_interval(self.one_draw, confidence) if self.n_samples else (0.0, WORST)
 
 
@@ -178,7 +178,7 @@ class CountEvidence:
     Parameters
     ----------
     counts : PITCounts
-        Counts of all people, which contain those of the named groups.
+        Counts of all people and, in their attribute `groups`, of the named groups.
     """
 
     counts: PITCounts
@@ -243,7 +243,7 @@ class CountEvidence:
         return binned_distance(self.counts.pit) if self.n_samples else np.nan
 
     def error_interval(self, confidence: float) -> tuple[float, float]:
-        """Return an interval for the W1 error, from the bins of one PIT per person."""
+        """Return a confidence interval for the W1 error, from the bins of one PIT per person."""
         if self.n_samples == 0:
             return 0.0, WORST
         return binned_error_interval(self.counts.one_draw, confidence)

@@ -18,7 +18,7 @@ Alpha = Annotated[
     float,
     typer.Option(
         help="weight of sharpness, 0 < alpha <= 1; a smaller alpha means more randomization and"
-        " better calibration in every group"
+        " smaller possible errors in every group"
     ),
 ]
 Link = Annotated[str, typer.Option(help="link family: entropic, laplace or gaussian")]

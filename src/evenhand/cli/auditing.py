@@ -100,7 +100,9 @@ def audit(
         typer.Option(help="file to write: an .html report, or .json"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False,
-    seed: Annotated[int, typer.Option(help="seed of the draws, the bands and the searches")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="seed of the draws, the bootstrap and the searches")
+    ] = 0,
     sample_size: Annotated[
         int | None,
         typer.Option(

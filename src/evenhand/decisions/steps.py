@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._format import count
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.forecast import Forecast
 
@@ -41,8 +42,9 @@ class StepLoss:
         self.cuts = _array("cuts", cuts)
         self.values = _array("values", values)
         if self.values.shape[-1] != self.cuts.shape[-1] + 1:
-            got = f"{self.values.shape[-1]} values for {self.cuts.shape[-1]} cuts"
-            raise bad_input("values", "have one entry more than cuts", got)
+            sizes = (self.values.shape[-1], "value"), (self.cuts.shape[-1], "cut")
+            got = " for ".join(count(n, noun) for n, noun in sizes)
+            raise bad_input("values", "have one more entry than cuts", got)
         if not (np.diff(self.cuts, axis=-1) > 0).all():
             raise bad_input(
                 "cuts",

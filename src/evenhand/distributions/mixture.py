@@ -25,7 +25,7 @@ class NormalMixture(Distribution):
     Parameters
     ----------
     weights, loc, scale : array-like of shape (..., n_components)
-        Weights (>= 0; normalized to sum 1), means and standard deviations (> 0). They broadcast
+        Weights (>= 0; normalized to sum to 1), means and standard deviations (> 0). They broadcast
         together; the axes before the last are the batch.
 
     Examples

@@ -172,8 +172,8 @@ class Randomized(Distribution):
             log_level = self.link.log_ppf_lower(log_c, np.where(upper, 1 - draws, draws))
             return np.asarray(np.where(upper, -np.expm1(log_level), np.exp(log_level)))
 
-        # forecasts with one draw per person are those in use: they must not depend on the number
-        # of people in the batch
+        # forecasts with one draw per person are the served ones: they must not depend on the
+        # number of people in the batch
         is_one = self.r.ndim < 2 or self.r.shape[-1] == 1
         if is_one or self.r.size <= MANY_DRAWS or self.link.mean_error < LEAST_ERROR:
             return exact(self.r[..., None])

@@ -56,7 +56,7 @@ def _opening(findings: Findings) -> Section:
         Paragraph(verdict.lead, "lead"),
         Bullets(verdict.sentences),
         Paragraph(SCALE, "facts"),
-        Paragraph(SIGNIFICANCE, "facts", summary="How significance is judged"),
+        Paragraph(SIGNIFICANCE, "facts", summary="How significance is determined"),
     ]
     return Section("Main findings", parts)
 
@@ -121,6 +121,8 @@ def _scores(findings: Findings) -> Section | None:
         "Means over rows and draws with 95% confidence intervals. Smaller log scores and CRPS are"
         " better; smaller standard deviations and interval widths are sharper."
     )
+    if findings.values.get("rounding_step"):
+        text += " The log score with cells uses the probability of each outcome's rounding cell."
     cells: Cells[Score] = {
         Column("measure"): lambda score: str(score.measure),
         numeric("value"): lambda score: _in_unit(score)[0](score.value),

@@ -22,8 +22,8 @@ def examples_section(findings: Findings) -> Section | None:
         return None
     text = (
         f"People from the lowest outcomes to the highest, {_named_by(findings, rows)}. Each line is"
-        " an 80% prediction interval: two in ten outcomes lie outside, so that a single miss is no"
-        " sign of an error."
+        " an 80% prediction interval: under calibration, two in ten outcomes lie outside, so that a"
+        " single miss is no sign of an error."
     )
     # a deterministic forecast has no draw
     if _has_draws(rows):

@@ -32,17 +32,19 @@ class GroupFinding:
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the group.
     n : int
-        Its rows.
+        Number of its rows.
     error, bias, coverage_80, coverage_90 : Estimate
-        Estimates, with bands of named groups. The bias is outcome minus forecast.
+        Estimates, with confidence intervals of named groups. The bias is outcome minus forecast.
     direction : str or None
         Direction of its error: tested for scanned and learned groups, estimated for named ones.
     is_off : bool
         Whether it is significantly off, judged together with all other groups.
     least : float
         Lower bound of its error; 0 if there is none that can be reported.
+    is_separate : bool
+        Whether that bound is the lower end of the group's own 95% interval, not of a certificate.
     p_adjusted : float or None
         Its adjusted p-value in the scan.
     is_named : bool
@@ -64,6 +66,7 @@ class GroupFinding:
     direction: str | None
     is_off: bool
     least: float
+    is_separate: bool = False
     p_adjusted: Number = None
     is_named: bool = False
     is_tested: bool = True

@@ -44,7 +44,7 @@ def named_section(findings: Findings) -> Section | None:
     errors = [group.error for group in shown if not group.is_too_small]
     top = _top(end for error in errors for end in (error.value, error.high))
     text = (
-        "Estimates with 95% confidence intervals, computed separately for each group: among many"
+        "Estimates with 95% confidence intervals, not adjusted for the number of groups: among many"
         " groups, some intervals miss the true value by chance. Outcome minus forecast is in"
         f" {findings.unit}; negative values mean that outcomes are lower than forecast."
     )
@@ -150,9 +150,10 @@ def learned_section(findings: Findings) -> Section | None:
     if not findings.learned:
         return None
     text = (
-        "For each share of people, the worst group that features can define, learned on some of the"
-        " rows and evaluated on others. Its error is a conservative estimate; each lower bound"
-        f" holds separately with {findings.level} confidence."
+        "For each share of people, the worst group that features can define is learned on some of"
+        " the rows and evaluated on others. Its estimated error is conservative: on average it does"
+        " not exceed the true error. Each lower bound holds separately with"
+        f" {findings.level} confidence."
     )
     cells: Cells[LearnedFinding] = {
         Column("share of people"): lambda f: in_full(f.mass),

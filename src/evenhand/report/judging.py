@@ -90,9 +90,10 @@ class _Judge:
 
     def everyone(self, row: Values) -> GroupFinding:
         # all people are one group, not one of many: their own interval is valid evidence
-        least = max(or_zero(row["error_low"]), self.least.get(row["group"], 0.0))
+        own, certified = or_zero(row["error_low"]), self.least.get(row["group"], 0.0)
+        least = max(own, certified)
         least = least if least > LEAST_REPORTED else 0.0
-        return self._banded(row, is_off=bool(least), least=least)
+        return self._named(row, is_off=bool(least), least=least, is_separate=own > certified)
 
     def named(self, row: Values) -> GroupFinding:
         name, scanned_as = row["group"], _scan_name(row)
@@ -104,9 +105,15 @@ class _Judge:
             (self.least.get(name, 0.0) if is_joint else or_zero(row["error_low"])) >= LEAST_REPORTED
         )
         is_judged = not row["too_small"] and not row.get("possible_leak")
-        return self._banded(row, is_off=is_judged and is_off, least=least, p_adjusted=p_adjusted)
+        return self._named(
+            row,
+            is_off=is_judged and is_off,
+            least=least,
+            is_separate=name not in self.least and scanned_as not in self.p_values,
+            p_adjusted=p_adjusted,
+        )
 
-    def _banded(self, row: Values, **judged: Any) -> GroupFinding:
+    def _named(self, row: Values, **judged: Any) -> GroupFinding:
         return _finding(row, direction=_estimated_direction(row), is_named=True, **judged)
 
     def scanned(self, row: Values) -> GroupFinding:

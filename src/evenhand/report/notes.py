@@ -13,7 +13,7 @@ MOST_NAMED = 8
 
 
 class NoteKind(Enum):
-    """Subject of a note, with the template of its sentence."""
+    """Kind of a note, with the template of its sentence."""
 
     PART_LEFT_OUT = "part left out: {reason}"
     ZERO_WEIGHTS = "rows of weight 0 were left out: {numbers[0]:,}"

@@ -51,11 +51,11 @@ def proof_section(findings: Findings) -> Section:
     if proof.questions:
         answers: Cells[Question] = {
             Column("question"): lambda q: f"{q.question}?",
-            Column("answered"): lambda q: "yes" if q.answered else "no",
+            Column("can be answered"): lambda q: "yes" if q.answered else "no",
             Column("why"): lambda q: q.why,
         }
         table = Table.of("Questions", proof.questions, answers)
-        parts += [Heading("Questions that these rows answer"), table]
+        parts += [Heading("Questions that these rows can answer"), table]
     parts.append(Paragraph(f"Method of the bounds: {proof.method}.", "facts"))
     return Section(title, parts, "proof", in_text=False)
 
@@ -114,16 +114,17 @@ def oracle_section(findings: Findings) -> Section | None:
     remarks = [
         Paragraph(
             "For each share of people, the oracle chooses the rows with the worst forecasts after"
-            " seeing the outcomes. For comparison, the same search in calibrated forecasts of the"
-            " same kind: its mean error and the range from the 5% to the 95% quantile."
+            " seeing the outcomes. For comparison, the table gives the mean error and the range"
+            " from the 5% to the 95% quantile of the same search in calibrated forecasts of the"
+            " same kind."
         )
     ]
     # (1 - mass) / 2 is the score of a perfect deterministic forecaster (method.md, 6)
     if findings.n_draws == 1:
         warning = (
-            "These errors show what can be proven, not harm: with one forecast per person, even the"
-            " true distribution has an error of about (1 - share) / 2 here, 40 points for the worst"
-            " fifth."
+            "These errors alone are no evidence of miscalibration: with one forecast per person,"
+            " even the true distribution has an error of about (1 - share) / 2 here, 40 points for"
+            " the worst fifth."
         )
         remarks.insert(0, Paragraph(warning, "warn"))
     where = chance_sentence(findings)
@@ -156,7 +157,7 @@ def _worst_chart(findings: Findings) -> charts.Chart:
     with_bound = "learned from features, with lower bound"
     layers: list[charts.Layer] = [
         *([charts.Area(low, high, searched)] if nulls else []),
-        *([charts.Line(means, "mean of that search")] if means else []),
+        *([charts.Line(means, "the same search in calibrated forecasts, mean")] if means else []),
         *([charts.Points(certified, bounded, "red", "square", "steps", rank=4)] if proven else []),
         charts.Points(oracle, "oracle (chosen after seeing the outcomes)", joined_by="line"),
         *([charts.Points(learned, with_bound, "orange", "diamond", rank=3)] if learned else []),

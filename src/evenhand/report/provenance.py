@@ -66,12 +66,10 @@ def _values_hash(known: Values) -> str | None:
 def _seed(value: Any) -> str:
     if value is None:
         return (
-            "not set: random steps of the audit (bands, null distributions, learners) vary slightly"
-            " between runs"
+            "not set: random steps of the audit (bootstrap, simulations, learners) vary"
+            " slightly between runs"
         )
-    return (
-        f"{value}: random steps of the audit (bands, null distributions, learners) are repeatable"
-    )
+    return f"{value}: random steps of the audit (bootstrap, simulations, learners) are repeatable"
 
 
 def _versions(known: Values) -> str:

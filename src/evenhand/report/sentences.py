@@ -36,6 +36,9 @@ WORDS: dict[str | None, tuple[str, str]] = {
 
 NOT_OFF = "not significantly off"
 
+SEPARATE_LEVEL = "95%"
+"""Confidence of the separate intervals of groups."""
+
 LEAKS_LISTED = 5
 """Most possible leaks that are listed."""
 
@@ -55,7 +58,7 @@ def how_off(group: GroupFinding, unit: str) -> str:
         return NOT_OFF
     # a biased mean is worth attention even if the group, tested jointly with all others, is not off
     side = "lower" if or_zero(group.bias.value) < 0 else "higher"
-    return f"{NOT_OFF}; mean {side} when tested separately"
+    return f"{NOT_OFF}; mean outcome {side} than forecast (unadjusted)"
 
 
 def off_in_words(group: GroupFinding, unit: str, *, verb: str = "") -> str:
@@ -93,7 +96,9 @@ def error_in_words(group: GroupFinding, level: str, unit: str = "points") -> str
     """Return the estimated error and its evidence: a lower bound, else an adjusted p-value."""
     estimate = f"an estimated {points(group.error.value)} {unit}"
     if group.least:
-        return f"{estimate}, by at least {at_least(group.least)} with {level} confidence"
+        # the confidence of a certificate is not that of a separate interval
+        confidence = SEPARATE_LEVEL if group.is_separate else level
+        return f"{estimate}, by at least {at_least(group.least)} with {confidence} confidence"
     if group.p_adjusted is None:
         return estimate
     return f"{estimate} (adjusted p {p_value(group.p_adjusted, '= ')})"

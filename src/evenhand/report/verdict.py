@@ -38,22 +38,23 @@ OTHER_ROWS = "People, places and times that these rows do not represent."
 """Limits of every audit, for audits whose certificate does not list its own."""
 
 SCALE = (
-    "Errors are differences between predicted and actual probabilities in percentage points,"
-    " averaged over all probability levels: 0 is perfect calibration, 50 the largest error."
+    "Errors are absolute differences between predicted and actual probabilities in percentage"
+    " points, averaged over all probability levels: 0 is perfect calibration, 50 the largest error."
 )
 """Definition of the error."""
 
 SIGNIFICANCE = (
-    "A scanned group is significantly off if its p-value, adjusted for all scanned groups, is below"
-    " 0.05; a named group if the same test or its certified lower bound shows an error or, where"
-    " neither exists, if its 95% confidence interval excludes 0; a learned group if its lower bound"
-    " is above 0."
+    "A scanned group is significantly off if its p-value, adjusted by Holm's method for all scanned"
+    " groups, is below 0.05. A named group is significantly off if its adjusted p-value from the"
+    " scan is below 0.05 or its certified lower bound is above 0; a named group with neither is"
+    " significantly off if its 95% confidence interval excludes 0. A learned group is significantly"
+    " off if its lower bound is above 0."
 )
 """Rules by which groups are called significantly off."""
 
 MEANS_OF_DRAWS = (
-    "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts; predict"
-    " and the mean column do not depend on the draw."
+    "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts; the"
+    " output of `predict` and the column `mean` do not depend on the draw."
 )
 
 

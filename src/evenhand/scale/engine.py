@@ -57,7 +57,7 @@ def dask_client(scheduler: str | None = None, workers: int | None = None) -> Ite
     True
     """
     if scheduler is not None and workers is not None:
-        raise InputError("a scheduler and a number of workers exclude each other; use one of them")
+        raise InputError("give a scheduler or a number of workers, not both")
     if scheduler is None and workers is None:
         yield None
         return

@@ -388,9 +388,12 @@ def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
     # above 0
     needed = math.ceil(max(100, 20 / (judged * mass), 10 * (n_folds - 1) / judged))
     if n < needed:
-        name = "max_rows" if is_subset else "pit"
-        rule = (
-            f"{'allow' if is_subset else 'have'} at least {needed} rows for mass {mass:g} and"
-            f" {n_folds} folds"
+        remedy = "use a larger mass, fewer folds or more rows"
+        if is_subset:
+            rule = f"be at least {needed} for mass {mass:g} and {n_folds} folds"
+            raise bad_input("max_rows", rule, n, remedy)
+        # the report prints this sentence, without the remedy, to people who know no parameters
+        raise InputError(
+            f"{n} rows are too few for mass {mass:g} and {n_folds} folds, which need at least"
+            f" {needed} rows; {remedy}"
         )
-        raise bad_input(name, rule, n, "use a larger mass, fewer folds or more rows")

@@ -150,7 +150,7 @@ class Selection(Summarized):
     @property
     def statement(self) -> str:
         """Guarantee in one sentence: the bound, the groups and the number of people."""
-        learned = f", learned on {count(self.n_learning, 'row')}"
+        learned = f", trained on {count(self.n_learning, 'row')}"
         if self.n_learning == 0:
             learned = "; the model was fitted elsewhere and must not have seen these rows"
         return (

@@ -99,7 +99,7 @@ class Parts:
         return replace(self, kinds=kinds)
 
     def n_rows(self, i: int) -> int | None:
-        """Rows of part `i`, counted from 0; None if it is csv."""
+        """Return the number of rows of part `i`, from 0; None for a csv part."""
         return self.counts[i]
 
     def blocks(

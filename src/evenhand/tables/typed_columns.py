@@ -53,7 +53,7 @@ def number_column(table: pd.DataFrame, column: str, *, source: str, start: int =
 
 
 def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> list[str | int]:
-    """Return a column of ids, which are text or whole numbers, unchanged.
+    """Return a column of ids unchanged. Ids are text or whole numbers.
 
     `source` is the file name and `start` the number, from 0, of the table's first row within the
     file, both for messages. Raises InputError if there is no such column, or an id is missing,
@@ -98,7 +98,7 @@ def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> No
 
 
 def repeated_id(source: str, column: str, row: int, value: str | int, first: str) -> InputError:
-    """Return the error for an id in `row` of `source`, from 1, that an earlier row has too."""
+    """Return the error for row `row` of `source`, from 1, which repeats an id."""
     remedy = (
         "rows of one person are not independent: name people who have several rows with --cluster"
         f" {column}"

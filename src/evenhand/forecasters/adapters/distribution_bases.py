@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from evenhand._format import count
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.columns import unreported
 from evenhand.distributions import Distribution, Normal, from_ppf
@@ -88,7 +89,7 @@ class CallableBase(Base):
             shape = f" of shape {output.batch_shape}" if isinstance(output, Distribution) else ""
             rule = (
                 "return a deterministic Forecast, a Distribution or (mean, std) for each of its"
-                f" {len(X)} row(s)"
+                f" {count(len(X), 'row')}"
             )
             raise bad_input("estimator", rule, type(output).__name__ + shape)
         return output
@@ -181,7 +182,7 @@ def checked_ppf(
             wrong_size = values.size != n_samples
             got = f"{values.size} values" if wrong_size else "values that are not finite"
             raise InputError(
-                f"estimator {name} predicts {got} as quantiles of {n_samples} row(s);"
+                f"estimator {name} predicts {got} as quantiles of {count(n_samples, 'row')};"
                 f" {USE_A_FUNCTION}"
             )
         return values
