@@ -16,7 +16,7 @@ from evenhand.report.names import short
 from evenhand.report.price import price_section
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
-from evenhand.report.records import Score, known, or_zero
+from evenhand.report.records import Score, known, or_zero, records
 from evenhand.report.sentences import error_in_words
 from evenhand.report.verdict import SCALE, SIGNIFICANCE, forecast_kind, not_covered, verdict_of
 
@@ -115,7 +115,8 @@ def _on_scale(error: float | None, words: str, color: Color, shape: Shape) -> Po
 
 
 def _scores(findings: Findings) -> Section | None:
-    if not findings.scores:
+    scores = records(Score, findings.values["scores"])
+    if not scores:
         return None
     text = (
         "Means over rows and draws with 95% confidence intervals. Smaller log scores and CRPS are"
@@ -129,7 +130,7 @@ def _scores(findings: Findings) -> Section | None:
         numeric("95% interval"): lambda score: band(_in_unit(score)[0], score.low, score.high),
         Column("unit"): lambda score: _in_unit(score)[1],
     }
-    table = Table.of("Scores", findings.scores, cells)
+    table = Table.of("Scores", scores, cells)
     return Section("Scores", [Paragraph(text), table], "scores")
 
 

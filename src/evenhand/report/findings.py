@@ -7,17 +7,7 @@ from functools import cached_property
 
 from evenhand._format import at_most, confidence_in_full, is_known
 from evenhand.report.notes import Note
-from evenhand.report.records import (
-    Bound,
-    Estimate,
-    Leak,
-    Number,
-    Proof,
-    Score,
-    Values,
-    WorstGroup,
-    or_zero,
-)
+from evenhand.report.records import Bound, Estimate, Number, Proof, Values, WorstGroup, or_zero
 from evenhand.search import HIGHER, LOWER
 
 NAMED_LISTED = 2
@@ -132,10 +122,6 @@ class Findings:
         The certificate.
     assumptions, not_covered : tuple of str
         Assumptions and limits of the certificate.
-    scores : tuple of Score
-        Measures of all rows.
-    leaks : tuple of Leak
-        Groups and features that the outcome may define.
     why_no_scan : tuple of Note
         Notes that explain why no group was scanned.
     has_features : bool
@@ -154,8 +140,6 @@ class Findings:
     proof: Proof | None
     assumptions: tuple[str, ...]
     not_covered: tuple[str, ...]
-    scores: tuple[Score, ...]
-    leaks: tuple[Leak, ...]
     why_no_scan: tuple[Note, ...]
     has_features: bool
 

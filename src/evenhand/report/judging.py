@@ -11,12 +11,10 @@ from evenhand.report.measures import units_of
 from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
 from evenhand.report.records import (
     Bound,
-    Leak,
     NamedBound,
     Number,
     Proof,
     Question,
-    Score,
     Values,
     WorstGroup,
     estimate,
@@ -70,8 +68,6 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         proof=proof,
         assumptions=_limits_of(audit, "assumptions"),
         not_covered=_limits_of(audit, "not_covered"),
-        scores=records(Score, audit["scores"]),
-        leaks=records(Leak, audit.get("possible_leaks")),
         why_no_scan=notes_of(notes, *NO_SCAN),
         has_features=bool(audit["learned"] or notes_of(notes, NoteKind.COLUMN_NOT_SCANNED)),
     )

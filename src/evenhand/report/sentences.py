@@ -14,7 +14,7 @@ from evenhand._format import (
 )
 from evenhand.report.document import Sentence
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
-from evenhand.report.records import Leak, or_zero
+from evenhand.report.records import Leak, or_zero, records
 from evenhand.search import (
     AS_FORECAST,
     HIGHER,
@@ -210,9 +210,10 @@ def _column_of(findings: Findings, group: GroupFinding) -> str | None:
 
 def leak_sentences(findings: Findings) -> list[Sentence]:
     """Return sentences on groups and features that the outcome may define, one per column."""
+    found = records(Leak, findings.values.get("possible_leaks"))
     leaks: dict[object, Leak] = {}
     # a column may leak in two ways: equality with a range of outcomes is the plainer reason
-    for leak in sorted(findings.leaks, key=lambda leak: not is_known(leak.apart)):
+    for leak in sorted(found, key=lambda leak: not is_known(leak.apart)):
         # a tuple, so that a named group is not taken for a column of the same name
         leaks.setdefault(leak.column or (leak.name,), leak)
     listed = list(map(_leak_sentence, list(leaks.values())[:LEAKS_LISTED]))
