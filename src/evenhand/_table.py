@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenhand._escape import visible
+from evenhand._format import UNKNOWN
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 WIDTH = 118
 """Characters of a line of text."""
-
-UNKNOWN = "-"
 
 
 @dataclass(frozen=True)

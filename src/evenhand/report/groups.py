@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from evenhand._format import (
+    UNKNOWN,
     at_least,
     band,
     count,
@@ -111,7 +112,7 @@ def _rows(group: GroupFinding) -> Value:
 
 def _error(group: GroupFinding) -> Value:
     # the error of a few rows is mostly chance: it is not shown, and rows are not sorted by it
-    return Value("-") if group.is_too_small else _estimate(group.error, points)
+    return Value(UNKNOWN) if group.is_too_small else _estimate(group.error, points)
 
 
 def _estimate(estimate: Estimate, show: Callable[..., str]) -> Value:

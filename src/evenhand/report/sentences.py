@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evenhand._format import (
+    UNKNOWN,
     at_least,
     count,
     in_full,
@@ -53,7 +54,7 @@ def how_off(group: GroupFinding, unit: str) -> str:
         return off_in_words(group, unit)
     if not group.is_tested:
         # only the direction is known, for example of a possible leak
-        return str(group.direction or "-")
+        return group.direction or UNKNOWN
     if not group.is_mean_off:
         return NOT_OFF
     # a biased mean is worth attention even if the group, tested jointly with all others, is not off

@@ -22,7 +22,7 @@ from evenhand._format import (
     percent,
     points,
 )
-from evenhand._table import Column, Table
+from evenhand._table import Column, Table, numeric
 from evenhand._validate import Ints
 from evenhand.certificates import ONE_ROW_EACH, Certificate, LinkCertificate, PITCertificate
 from evenhand.forecasters import RecalibratedRegressor
@@ -181,11 +181,8 @@ class Selection(Summarized):
     def summary(self) -> str:
         """Return `sentences` and the comparison of forecasters as text."""
         scores = ("log_score", "crps", "average_error")
-        columns = [Column("forecaster")]
-        columns += [
-            Column(name.replace("_", " "), is_number=True)
-            for name in (*scores, "certified_group_error")
-        ]
+        titles = (name.replace("_", " ") for name in (*scores, "certified_group_error"))
+        columns = [Column("forecaster"), *map(numeric, titles)]
         rows = [
             [
                 row["forecaster"],

@@ -20,6 +20,7 @@ import numpy as np
 
 from evenhand import store
 from evenhand._files import write_text
+from evenhand._format import UNKNOWN
 from evenhand._progress import progress
 from evenhand._table import Column, Table
 from evenhand._validate import InputError
@@ -260,5 +261,5 @@ def _shown(label: str, rows: pd.DataFrame) -> Table:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
-        return "-" if not math.isfinite(value) else f"{value:.4g}"
+        return UNKNOWN if not math.isfinite(value) else f"{value:.4g}"
     return str(value)
