@@ -264,19 +264,19 @@ NAMES = ("base", "link")
             Measure("coverage", 0.9),
             0.8,
             0.91,
-            "the 90% prediction interval covers 91% of outcomes, up from 80%",
+            "90% prediction intervals cover 91% of outcomes, up from 80%",
         ),
         (
             Measure("coverage", 0.8),
             0.91,
             0.8,
-            "the 80% prediction interval covers 80% of outcomes, down from 91%",
+            "80% prediction intervals cover 80% of outcomes, down from 91%",
         ),
         (
             Measure("coverage", 0.9, "sex = 1"),
             0.8,
             0.8,
-            "the 90% prediction interval covers 80% of outcomes, unchanged",
+            "90% prediction intervals cover 80% of outcomes, unchanged",
         ),
         (
             Measure("error"),
@@ -306,7 +306,7 @@ NAMES = ("base", "link")
             Measure("certified error", 0.2),
             0.47,
             0.28,
-            "every such group is off by at most 28.0 points; base: at most 47.0",
+            "at most 28.0 points in every such group; base: 47.0",
         ),
         (
             Measure("oracle error", 0.8),
@@ -331,7 +331,7 @@ NAMES = ("base", "link")
             Measure("coverage", 0.9, "mean std"),
             0.8,
             0.9,
-            "the 90% prediction interval covers 90% of outcomes, up from 80%",
+            "90% prediction intervals cover 90% of outcomes, up from 80%",
         ),
     ],
 )

@@ -37,7 +37,11 @@ def comparison_text(
 
 
 def _compared(measure: Measure, value: float) -> str:
-    return at_most(value, number) if measure.what == "certified error" else number(value)
+    if measure.what == "certified error":
+        return f"{at_most(value)} points"
+    if measure.what == "coverage":
+        return percent(value)
+    return f"{points(value)} points" if UNITS.get(measure.what) == "probability" else number(value)
 
 
 def difference_in_words(
@@ -46,10 +50,7 @@ def difference_in_words(
     """Return a sentence on the difference of a measure between two forecasters."""
     # the difference of two bounds is no bound of the difference: the sentence gives both
     if measure.what == "certified error":
-        return (
-            f"every such group is off by at most {at_most(second)} points; {names[0]}: at most"
-            f" {at_most(first)}"
-        )
+        return f"at most {at_most(second)} points in every such group; {names[0]}: {at_most(first)}"
     # log scores may be negative: their differences are meaningful, their ratios are not
     if measure.what in ("log score", "cell log score"):
         return _sharpness_in_words(second - first, names)
@@ -68,7 +69,7 @@ def _share_in_words(measure: Measure, first: float, second: float) -> str:
     if measure.what == "coverage":
         percent = "" if before == now else "%"
         level = in_full(measure.level)
-        return f"the {level} prediction interval covers {now}% of outcomes, {change}{percent}"
+        return f"{level} prediction intervals cover {now}% of outcomes, {change}{percent}"
     return f"predicted probabilities are off by {now} points, {change}"
 
 
