@@ -160,23 +160,20 @@ def check_draws(r: ArrayLike) -> Floats:
     return draws
 
 
-def check_finite(name: str, values: ArrayLike, *, ndim: int = 1) -> Floats:
-    """Return `values` as a non-empty float array of `ndim` dimensions without NaN or infinity."""
+def check_finite(name: str, values: ArrayLike) -> Floats:
+    """Return `values` as a non-empty float array of one dimension without NaN or infinity."""
     array = _as_floats(name, values)
-    if array.ndim != ndim:
-        raise bad_input(
-            name, f"have {ndim} dimension{'s' if ndim > 1 else ''}", f"shape {array.shape}"
-        )
+    if array.ndim != 1:
+        raise bad_input(name, "have 1 dimension", f"shape {array.shape}")
     if array.size == 0:
         raise InputError(f"{name} is empty; give at least one value")
     wrong = ~np.isfinite(array)
     if wrong.any():
-        first = np.argwhere(wrong)[0]
-        place = f"{name}[{', '.join(str(i) for i in first)}]"
+        first = int(np.argmax(wrong))
         count = int(wrong.sum())
         # no filling: a made-up outcome would be judged like an observed one
         remedy = "drop that row" if count == 1 else f"drop the {count} rows with such values"
-        raise bad_input(place, "be finite", float(array[tuple(first)]), remedy)
+        raise bad_input(f"{name}[{first}]", "be finite", float(array[first]), remedy)
     return array
 
 

@@ -31,8 +31,8 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\
 """Characters that neither XML nor HTML allows."""
 
 
-def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
-    r"""Return a name from data as a label: one line of at most `length` characters, no mathematics.
+def plain_label(text: Any) -> str:
+    r"""Return a name from data as a label: one line of at most 40 characters, no mathematics.
 
     Examples
     --------
@@ -40,8 +40,8 @@ def plain_label(text: Any, length: int = LABEL_LENGTH) -> str:
     \$a_b\$
     """
     line = " ".join(printable(text).split())
-    if len(line) > length:
-        line = line[: length - 1].rstrip() + "…"
+    if len(line) > LABEL_LENGTH:
+        line = line[: LABEL_LENGTH - 1].rstrip() + "…"
     # matplotlib reads text between two dollar signs as mathematics
     return line.replace("$", r"\$")
 
