@@ -31,8 +31,9 @@ from scipy import special, stats
 from sklearn.linear_model import LinearRegression
 
 import evenhand
+from complaints import complains_of, complaint
 from evenhand._escape import visible
-from evenhand._validate import DiscreteOutcomeWarning, InputError
+from evenhand._validate import DiscreteOutcomeWarning
 from evenhand.audits import (
     Audit,
     audit_pit,
@@ -120,20 +121,6 @@ def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
 def flat(n: int, std: float = 1.0) -> Forecast:
     """Return the same centred normal for everybody."""
     return Forecast.from_normal(np.zeros(n), np.full(n, std))
-
-
-def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """Return the message of the one-line InputError that the call must raise."""
-    with pytest.raises(InputError) as caught:
-        call(*args, **kwargs)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
-
-
-def complains_of(facts: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
-    """Return whether the message of a call that must fail has facts, given as a pattern."""
-    return re.search(facts, complaint(call, *args, **kwargs)) is not None
 
 
 def w1(values: Floats) -> float:

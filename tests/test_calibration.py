@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
-from evenhand._validate import InputError
+from complaints import complaint
 from evenhand.calibration import (
     calibration_error,
     cell_log_score,
@@ -76,14 +76,6 @@ def biased_error(shift: float, scale: float) -> float:
         return abs(float(special.ndtr((special.ndtri(c) - shift) / scale)) - c)
 
     return float(integrate.quad(gap, 0, 1, limit=200, epsabs=1e-9)[0])
-
-
-def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """Return the message of the one-line InputError that the call must raise."""
-    with pytest.raises(InputError) as caught:
-        call(*args, **kwargs)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 # --- calibration error

@@ -6,7 +6,6 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from complaints import complaint
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     InputError,
@@ -31,16 +31,6 @@ from evenhand._validate import (
     require_extra,
 )
 from evenhand.tables import number_column
-
-
-def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """Return the message of the one-line InputError that the call must raise."""
-    with pytest.raises(InputError) as caught:
-        call(*args, **kwargs)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
-
 
 # --- the form of a message
 

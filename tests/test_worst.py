@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from evenhand._validate import InputError
+from complaints import complaint
 from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
@@ -24,12 +24,6 @@ from evenhand.search import null_curve, worst_group_curve
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
-
-
-def complaint(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        call(*args, **kwargs)
-    return str(caught.value)
 
 
 # --- against all subsets
