@@ -159,7 +159,7 @@ def test_directions_are_those_of_the_jumps() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: StepLoss([0.0], [1.0]), "values .* 1 values for 1 cuts"),
+        (lambda: StepLoss([0.0], [1.0]), "values .* 1 value for 1 cut"),
         (lambda: StepLoss([1.0, 0.0], [1.0, 2.0, 3.0]), "cuts .*increasing.*sort"),
         (lambda: StepLoss([1.0, 1.0], [1.0, 2.0, 3.0]), "cuts .*increasing.*duplicates"),
         (lambda: StepLoss([np.nan], [1.0, 2.0]), "cuts must be finite"),

@@ -273,7 +273,7 @@ def test_bars_outside_the_band_are_marked_by_colour_and_hatch():
 
 def test_level_of_the_band_is_stated():
     ax = plot_calibration(np.linspace(0.01, 0.99, 300))
-    assert list(labelled(ax)) == ["95% band under calibration, all bars at once"]
+    assert list(labelled(ax)) == ["simultaneous 95% band under calibration"]
 
 
 @pytest.mark.parametrize(

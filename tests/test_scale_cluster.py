@@ -212,7 +212,7 @@ def test_a_scheduler_that_is_not_there_is_refused_soon(
 
 
 def test_scheduler_and_workers_exclude_each_other() -> None:
-    with pytest.raises(InputError, match="exclude each other"), dask_client("tcp://127.0.0.1:9", 2):
+    with pytest.raises(InputError, match="not both"), dask_client("tcp://127.0.0.1:9", 2):
         pass
     with pytest.raises(InputError, match="workers"), dask_client(workers=0):
         pass

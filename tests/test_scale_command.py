@@ -205,7 +205,7 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
         (("--target", "y", "--workers", "0"), "workers"),
         (
             ("--target", "y", "--workers", "1", "--scheduler", "tcp://127.0.0.1:9"),
-            "exclude each other",
+            "a scheduler or a number of workers, not both",
         ),
         (("--target", "y", "--out", "report.txt"), "must end in .html, .json"),
     ],

@@ -59,8 +59,8 @@ class Forecaster:
         (lambda: audit_of("PITs").worst_group_error(0.25), "mass must be one of [0.2], got 0.25"),
         (
             lambda: compare(audit_of("first"), audit_of("second", 190)),
-            "the two audits used different rows or groups (rows in brackets): everyone (200) in the"
-            " first, everyone (190) in the second; audit both on the same rows",
+            "the two audits used different rows or groups (numbers of rows in brackets): everyone"
+            " (200) in the first, everyone (190) in the second; audit both on the same rows",
         ),
         (
             lambda: compare(audit_of("first"), audit_of("first")),
@@ -98,7 +98,7 @@ class Forecaster:
         (
             lambda: parse_condition("certified_group_error(0.2) > 0.3").holds(audit_of("PITs")),
             "condition 'certified_group_error(0.2) > 0.3' cannot be evaluated: with only one"
-            " deterministic forecast per person no data can bound the error in every group of 20%"
+            " deterministic forecast per person, no data can bound the error in every group of 20%"
             " of people; use learned_group_error(0.2), for groups defined by features, or, for all"
             " people, average_error",
         ),

@@ -40,8 +40,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: as_pits(PITs(R), R),
-        "r was given together with a PITs, which already contains it; give it when the PITs is"
-        " made",
+        "r was given together with a PITs object, which already contains it; pass it to PITs(...)"
+        " instead",
     ),
     (
         lambda: check_own_draws(R[:, ::-1] ** 2),

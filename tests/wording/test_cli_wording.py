@@ -26,7 +26,7 @@ from command_outcome import Command
         ),
         (
             "fit t.csv --target y --out m --alpha 0.1 --max-group-error 0.3",
-            "--alpha and --max-group-error exclude each other; use one of them",
+            "give --alpha or --max-group-error, not both",
         ),
         (
             "fit t.csv --target y --out m --confidence 0.9",
@@ -40,7 +40,7 @@ from command_outcome import Command
         ),
         (
             "audit m t.csv --target y --mean mu --std sd",
-            "--mean and a model folder exclude each other; leave one of them out",
+            "give a model folder or --mean, not both",
         ),
         (
             "audit t.csv --target y --samples s --sort-quantiles",

@@ -344,3 +344,16 @@ def test_a_difference_is_a_sentence(
 def test_a_measure_in_units_of_the_outcome_needs_no_sentence_of_its_own() -> None:
     what: Any = "absolute error"
     assert difference_in_words(Measure(what), 2.0, 1.0, NAMES) == "the value is 50% smaller"
+
+
+def test_the_confidence_of_a_bound_is_that_of_its_origin() -> None:
+    # the certificate holds with 99% confidence, the separate interval of all people with 95%
+    certificate = deterministic()["certificate"] | {"confidence": 0.99}
+    audit = quiet(certificate=certificate)
+    audit["groups"][0] = group("everyone", 1500, 0.2, 0.15, 0.25, mean_pit=0.3)
+    assert "by at least 15.0 with 95% confidence" in said(audit)[0]
+    audit["groups"][0] |= {"error_low": 0.0}
+    certificate["groups"] = [
+        {"group": "everyone", "n": 1500, "error": 0.2, "low": 0.12, "high": 0.3}
+    ]
+    assert "by at least 12.0 with 99% confidence" in said(audit)[0]

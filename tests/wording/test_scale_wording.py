@@ -76,5 +76,5 @@ def test_a_folder_without_a_good_part_names_the_first(folder: Path) -> None:
     with pytest.raises(InputError) as raised:
         forecast("in", "out", skip_bad=True)
     assert str(raised.value).startswith(
-        "in: none of 1 parts can be used; the first: part.parquet: "
+        "in: no part can be used (1 tried); the first error: part.parquet: "
     )

@@ -79,7 +79,7 @@ def compare(first: Audit, second: Audit) -> Comparison:
     if sizes[0] != sizes[1]:
         one, other = map(", ".join, sizes)
         raise InputError(
-            "the two audits used different rows or groups (rows in brackets):"
+            "the two audits used different rows or groups (numbers of rows in brackets):"
             f" {one} in the first, {other} in the second; audit both on the same rows"
         )
     names = (first.name, second.name)

@@ -181,34 +181,34 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     confidence : float
         Confidence level of the certificate.
     """
-    everybody = rows.counts
-    groups = {name: counts for name, counts in everybody.groups.items() if counts.n_samples}
+    overall = rows.counts
+    groups = {name: counts for name, counts in overall.groups.items() if counts.n_samples}
     proof = None
     worst = found.worst_groups
     # whatever prevents a certificate of the sample prevents a certificate of all rows
     if found.certificate is not None:
         # a group without rows has no certificate and uses no part of the error probability
         proof = certificates.certify_counts(
-            replace(everybody, groups=groups),
-            is_randomized=everybody.gap is not None,
+            replace(overall, groups=groups),
+            is_randomized=overall.gap is not None,
             confidence=confidence,
         )
         worst = worst.assign(certified=[proof.group_error(mass) for mass in worst["mass"]])
     table = _group_table(rows, groups, plan, found)
     empty = tuple(
-        Note(NoteKind.EMPTY_GROUP, (name,)) for name in everybody.groups if name not in groups
+        Note(NoteKind.EMPTY_GROUP, (name,)) for name in overall.groups if name not in groups
     )
     return replace(
         found,
-        n_samples=everybody.n_samples,
+        n_samples=overall.n_samples,
         scores=replace_scores(found.scores, _pit_scores(table.iloc[0])),
         # the scan covers only the sample, so a group here may be missing from it
         groups=tables.with_scanned_as(table, found.scan),
         worst_groups=worst,
         certificate=proof,
         histogram=_histogram(rows),
-        calibration=_curve(everybody),
-        notes=(*_notes(everybody.n_samples, found), *empty, *found.notes),
+        calibration=_curve(overall),
+        notes=(*_notes(overall.n_samples, found), *empty, *found.notes),
     )
 
 

@@ -183,7 +183,7 @@ def _proof(audit: Audit, mass: float) -> PITCertificate:
         # even the true distribution would get the same bounds: a gate would not depend on the model
         known = "one draw" if audit.is_randomized else "one deterministic forecast"
         raise InputError(
-            f"with only {known} per person no data can bound the error in every group of"
+            f"with only {known} per person, no data can bound the error in every group of"
             f" {in_full(mass)} of people"
         )
     return audit.certificate

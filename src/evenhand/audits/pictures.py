@@ -37,8 +37,8 @@ PRICE_ALPHAS = np.geomspace(0.01, 1.0, 30)
 def calibration_table(pits: PITs) -> pd.DataFrame:
     """Return the share of outcomes at or below the quantile of each level, with a 95% band.
 
-    The band is that of Dvoretzky, Kiefer and Wolfowitz (Massart 1990), for all levels at once. It
-    is valid for one PIT per person; it is approximate for several PITs, whose mean varies less, and
+    The band of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) is simultaneous for all levels. It is
+    valid for one PIT per person; it is approximate for several PITs, whose mean varies less, and
     for weighted rows.
     """
     share = pits.shares

@@ -165,8 +165,8 @@ def as_pits(
     for name, own in (("r", r), ("sample_weight", sample_weight)):
         if own is not None:
             raise InputError(
-                f"{name} was given together with a PITs, which already contains it; give it when"
-                " the PITs is made"
+                f"{name} was given together with a PITs object, which already contains it; pass it"
+                " to PITs(...) instead"
             )
     return pit
 

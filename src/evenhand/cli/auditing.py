@@ -180,7 +180,5 @@ def _subject(
             " the table: --mean and --std, --quantiles or --samples"
         )
     if has_model and given:
-        raise InputError(
-            f"--{given[0]} and a model folder exclude each other; leave one of them out"
-        )
+        raise InputError(f"give a model folder or --{given[0]}, not both")
     return scale.ModelSubject(store.load(source)) if has_model else columns

@@ -82,7 +82,7 @@ def fit(
     from evenhand.links import make_link
 
     if alpha is not None and max_group_error is not None:
-        raise InputError("--alpha and --max-group-error exclude each other; use one of them")
+        raise InputError("give --alpha or --max-group-error, not both")
     for option, value in (("--group-mass", group_mass), ("--confidence", confidence)):
         if value is not None and max_group_error is None:
             raise InputError(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from evenhand._format import in_full, percent
+from evenhand._format import count, in_full, percent
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import betting_cvar, cvar, local_levels_band, share_bound, share_interval
 from evenhand.decisions.bayes import Decisions
@@ -17,15 +17,15 @@ from evenhand.decisions.bayes import Decisions
 WHY = {
     "one way": "the losses of all actions are monotone in the same direction, or constant",
     "same choice": (
-        "for no person does the direction in which the loss of the chosen action rises change with"
-        " the draw, over {m} draws each"
+        "the direction in which the loss of the chosen action rises changes with the draw for no"
+        " person, over {m} draws each"
     ),
     "draws": (
         "for {share} of people the direction in which the loss of the chosen action rises depends"
         " on the draw, so both tails count"
     ),
     "few draws": (
-        "losses of different actions rise in both directions, and {m} draw(s) per person do not"
+        "losses of different actions rise in both directions, and {draws} per person cannot"
         " show whether the direction depends on the draw: use at least {needed},"
         " draws.jittered(n, 64)"
     ),
@@ -139,7 +139,7 @@ class RealizedLosses:
             return 1, WHY["one way"]
         m = self.losses.shape[1]
         if np.isnan(self.mixed):
-            return 2, WHY["few draws"].format(m=m, needed=ENOUGH_DRAWS)
+            return 2, WHY["few draws"].format(draws=count(m, "draw"), needed=ENOUGH_DRAWS)
         if self.mixed:
             return 2, WHY["draws"].format(share=percent(self.mixed))
         return 1, WHY["same choice"].format(m=m)

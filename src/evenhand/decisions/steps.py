@@ -123,7 +123,7 @@ class StepLoss:
 
     def __repr__(self) -> str:
         if self.n_rows is not None:
-            return f"StepLoss({self.cuts.shape[-1]} cut(s), {self.n_rows} people)"
+            return f"StepLoss({count(self.cuts.shape[-1], 'cut')}, {self.n_rows} people)"
         return f"StepLoss(cuts={self.cuts.tolist()}, values={self.values.tolist()})"
 
 

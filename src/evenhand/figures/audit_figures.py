@@ -189,7 +189,7 @@ def plot_calibration(
         # hatched as well, for readers who do not see red
         if marked:
             bar.set(facecolor=RED, hatch="//")
-    label = f"{confidence_in_full(HISTOGRAM_CONFIDENCE)} band under calibration, all bars at once"
+    label = f"simultaneous {confidence_in_full(HISTOGRAM_CONFIDENCE)} band under calibration"
     style = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0, "label": label}
     axes.stairs(n_bins * found.high, found.edges, baseline=n_bins * found.low, **style)
     axes.axhline(1, color=GREY, linestyle="--", linewidth=1.2)

@@ -165,7 +165,9 @@ def over_parts(
                     n_bad += 1
     if skipped is not None and n_bad == len(chosen):
         first = skipped[parts.names[chosen[0]]]
-        raise InputError(f"{parts.source}: none of {n_bad} parts can be used; the first: {first}")
+        raise InputError(
+            f"{parts.source}: no part can be used ({n_bad} tried); the first error: {first}"
+        )
 
 
 def _attempts(

@@ -322,7 +322,7 @@ def _written(writer: TableWriter, table: pd.DataFrame, kept: Kept) -> Kept:
 
 
 def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
-    # an id read from a csv file written by evenhand would get another draw than the original id
+    # an id read from a csv file written by evenhand would get a different draw than the original id
     for row, value in enumerate(ids, start=start + 1):
         if (
             isinstance(value, str)
@@ -331,7 +331,7 @@ def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
         ):
             warnings.warn(
                 f"{column}, row {row}: {value!r} may be {original!r} with the apostrophe that"
-                " evenhand adds in csv files, and has another draw than it; remove the apostrophe"
+                " evenhand adds in csv files, and has a different draw; remove the apostrophe"
                 " if it was added",
                 stacklevel=2,
             )

@@ -125,7 +125,7 @@ def _deterministic_lines(
     recalibrated: RecalibratedRegressor | None,
     alternative: bool,
 ) -> list[dict[str, Any]]:
-    """Score the model as it is and, where they exist, its recalibrations, overall and by group."""
+    """Score the unrandomized model and its recalibrations, overall and by group, if they exist."""
     if not model.recalibrate:
         lines = [held.line("as it is", base, pit)]
         if recalibrated is not None:

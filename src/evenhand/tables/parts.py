@@ -267,7 +267,7 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
     if not good:
         reason = next(iter(skipped.values()))
         raise InputError(
-            f"{place}: no part can be used, of {len(skipped)} in all; the first: {reason}"
+            f"{place}: no part can be used ({len(skipped)} tried); the first error: {reason}"
         )
     if not any(head.has_rows for head in good.values()):
         raise no_rows(place)
