@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/evenhand demo
 
-# statistical tests take an eighth of their simulated data sets here
+# statistical tests take an eighth of their simulated data sets here; bytecode is kept, since tests start many processes
 test: $(STAMP)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 

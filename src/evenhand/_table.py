@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from evenhand._escape import visible
 from evenhand._format import UNKNOWN
@@ -117,7 +117,9 @@ class Table:
         label: str,
         items: Iterable[Item],
         cells: Cells[Item],
-        **options: Any,
+        *,
+        dim: Collection[int] = (),
+        search: str = "",
     ) -> Table:
         """Return a table with one row per item.
 
@@ -129,8 +131,8 @@ class Table:
             What the rows are made of.
         cells : dict of Column to callable
             Columns from left to right; each function writes the cell of an item.
-        **options
-            Other parameters of a table.
+        dim, search
+            As for a table.
 
         Examples
         --------
@@ -139,7 +141,7 @@ class Table:
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
         rows = [[write(item) for write in cells.values()] for item in items]
-        return cls(label, list(cells), rows, **options)
+        return cls(label, list(cells), rows, dim, search)
 
     def text(self, width: int = WIDTH, *, most: int | None = None) -> str:
         """Return the table as text.
