@@ -31,9 +31,13 @@ def _pit_chart(pit: Values) -> charts.Chart | None:
     """Draw the histogram of PITs with its band under calibration; nothing if it is not known."""
     if not pit.get("share"):
         return None
-    values = (pit["edges"], pit["edges"][1:], pit["share"], pit["low"], pit["high"])
+    edges, unknown = pit.get("edges") or (), [None] * len(pit["share"])
+    ends = (pit.get(end) or unknown for end in ("low", "high"))
+    values = (edges, edges[1:], pit["share"], *ends)
     # edges include the end of the last bin
-    bins = [Bin(*row) for row in zip(*values, strict=False)]
+    bins = [Bin(*row) for row in zip(*values, strict=False) if known(*row[:2])]
+    if not bins:
+        return None
     top = max(or_zero(end) for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
     bars = [_bar(one) for one in bins if one.share is not None]
     # steps along the ends of the band

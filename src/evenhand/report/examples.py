@@ -17,7 +17,7 @@ from evenhand.report.records import Person, known, or_zero, records
 def examples_section(findings: Findings) -> Section | None:
     """Show prediction intervals of example people under their draws; nothing without examples."""
     people = records(Person, findings.values.get("examples"))
-    rows = [row for row in people if known(row.low, row.high, row.outcome)]
+    rows = [row for row in people if known(row.row, row.low, row.high, row.outcome)]
     if not rows:
         return None
     text = (

@@ -33,6 +33,10 @@ LEAST_REPORTED = 0.0005
 MASS = 0.2
 """Group size of the bound in the verdict."""
 
+TABLES = ("scores", "groups", "scan", "learned", "worst_groups", "notes")
+EMPTY: Values = {**dict.fromkeys(TABLES, ()), "n_draws": 1, "certificate": None}
+"""Values of an audit that lacks them."""
+
 
 def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     """Return the findings of an audit.
@@ -44,7 +48,9 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     notes : sequence of Note
         `Audit.notes`; JSON contains only their sentences.
     """
-    audit = without_nan(audit)
+    given = without_nan(audit)
+    absent = {key: value for key, value in EMPTY.items() if given.get(key) is None}
+    audit = given | absent
     judge = _Judge(audit)
     everyone = tuple(judge.everyone(row) for row in audit["groups"][:1])
     named = tuple(map(judge.named, audit["groups"][1:]))
@@ -77,16 +83,16 @@ class _Judge:
     """Judge of groups by the scan and the certificate, which hold for all groups simultaneously."""
 
     def __init__(self, audit: Values) -> None:
-        certified = (audit["certificate"] or {}).get("groups", [])
-        self.least = {row["group"]: or_zero(row["low"]) for row in certified}
-        self.p_values = {row["group"]: row["p_adjusted"] for row in reversed(audit["scan"])}
+        certified = (audit["certificate"] or {}).get("groups") or []
+        self.least = {row["group"]: or_zero(row.get("low")) for row in certified}
+        self.p_values = {row["group"]: row.get("p_adjusted") for row in reversed(audit["scan"])}
         self.joint = self.p_values, self.least
         # a named group that equals a value of a feature is tested once, under the name of the scan
         self.taken = {name for row in audit["groups"] for name in (row["group"], _scan_name(row))}
 
     def everyone(self, row: Values) -> GroupFinding:
         # all people are one group, not one of many: their own interval is valid evidence
-        own, certified = or_zero(row["error_low"]), self.least.get(row["group"], 0.0)
+        own, certified = or_zero(row.get("error_low")), self.least.get(row["group"], 0.0)
         least = max(own, certified)
         least = least if least > LEAST_REPORTED else 0.0
         return self._named(row, is_off=bool(least), least=least, is_separate=own > certified)
@@ -94,13 +100,14 @@ class _Judge:
     def named(self, row: Values) -> GroupFinding:
         name, scanned_as = row["group"], _scan_name(row)
         p_adjusted = self.p_values.get(scanned_as)
-        least = self._least(name, scanned_as, or_zero(row["error_low"]))
+        own = or_zero(row.get("error_low"))
+        least = self._least(name, scanned_as, own)
         # either suffices; a separate interval counts only without a joint judgement
         is_joint = any(one in table for one in (name, scanned_as) for table in self.joint)
         is_off = _is_significant(p_adjusted) or (
-            (self.least.get(name, 0.0) if is_joint else or_zero(row["error_low"])) >= LEAST_REPORTED
+            (self.least.get(name, 0.0) if is_joint else own) >= LEAST_REPORTED
         )
-        is_judged = not row["too_small"] and not row.get("possible_leak")
+        is_judged = not row.get("too_small") and not row.get("possible_leak")
         return self._named(
             row,
             is_off=is_judged and is_off,
@@ -113,10 +120,10 @@ class _Judge:
         return _finding(row, direction=_estimated_direction(row), is_named=True, **judged)
 
     def scanned(self, row: Values) -> GroupFinding:
-        p_adjusted = row["p_adjusted"]
+        p_adjusted = row.get("p_adjusted")
         return _finding(
             row,
-            direction=row["direction"],
+            direction=row.get("direction"),
             is_off=_is_significant(p_adjusted),
             least=self._least(row["group"], row["group"], 0.0),
             p_adjusted=p_adjusted,
@@ -162,14 +169,15 @@ def _learned(row: Values) -> LearnedFinding:
 
 def _estimated_direction(row: Values) -> str:
     """Return the direction of a named group's error by its mean PIT and coverage."""
-    mean = row["mean_pit"]
+    mean = row.get("mean_pit")
     # the error is at least the distance of the mean PIT from 1/2: is that most of the error
-    if is_known(mean) and abs(mean - 0.5) >= max(or_zero(row["error"]) / 2, 1e-9):
+    if is_known(mean) and abs(mean - 0.5) >= max(or_zero(row.get("error")) / 2, 1e-9):
         return LOWER if mean < 0.5 else HIGHER
     # otherwise the spread explains the error if the interval of the coverage excludes 80%
-    if is_known(row["coverage_80_high"]) and row["coverage_80_high"] < 0.8:
+    covered = estimate(row, "coverage_80")
+    if is_known(covered.high) and covered.high < 0.8:
         return NARROW
-    if is_known(row["coverage_80_low"]) and row["coverage_80_low"] > 0.8:
+    if is_known(covered.low) and covered.low > 0.8:
         return WIDE
     return MIXED
 
@@ -194,24 +202,24 @@ def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:
 
 def _proof_of(audit: Values) -> Proof | None:
     proof = audit["certificate"]
-    if proof is None:
+    if not proof:
         return None
-    bounds = records(Bound, proof["every_group"])
+    bounds = records(Bound, proof.get("every_group"))
     # one PIT per person gives no guarantee for groups that were not named
     is_proven = audit["is_randomized"] and audit["n_draws"] > 1
     known = [bound for bound in bounds if is_proven and is_known(bound.group_error)]
     return Proof(
         **{
-            key: proof[key]
+            key: proof.get(key)
             for key in ("confidence", "method", "n_samples", "n_draws", "average_error")
         },
-        groups=records(NamedBound, proof["groups"]),
+        groups=records(NamedBound, proof.get("groups")),
         every_group=bounds,
-        questions=records(Question, proof["questions"]),
+        questions=records(Question, proof.get("questions")),
         bound=min(known, key=lambda bound: abs(bound.mass - MASS), default=None),
     )
 
 
 def _limits_of(audit: Values, key: str) -> tuple[str, ...]:
     """Return the assumptions or limits of a certificate."""
-    return tuple(map(str, (audit["certificate"] or {}).get(key, [])))
+    return tuple(map(str, (audit["certificate"] or {}).get(key) or ()))

@@ -49,7 +49,7 @@ LONGEST_TARGET = 60
 def units_of(target: str | None) -> str:
     """Return the unit of an outcome, such as "units of income", or "units of y" without a name."""
     # a column name may contain line breaks, and a sentence is one line
-    name = "y" if target is None else " ".join(target.split())
+    name = "y" if target is None else " ".join(str(target).split())
     return f"units of {name if len(name) <= LONGEST_TARGET else name[: LONGEST_TARGET - 1] + '…'}"
 
 

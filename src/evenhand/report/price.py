@@ -18,9 +18,9 @@ def price_section(findings: Findings) -> Section | None:
     rows = [row for row in records(PricePoint, price.get("curve")) if _is_known(row)]
     if not rows:
         return None
-    point = record(PricePoint, price["chosen"]) if price["chosen"] else None
+    point = record(PricePoint, price["chosen"]) if price.get("chosen") else None
     chosen = point if point is not None and _is_known(point) else None
-    mass = in_full(price["mass"])
+    mass = in_full(price.get("mass"))
     explained = [
         Paragraph(
             "A guarantee costs sharpness. The smaller alpha is, the more a forecast depends on its"
@@ -33,13 +33,13 @@ def price_section(findings: Findings) -> Section | None:
             " these rows give for this model are listed under Guarantees."
         ),
     ]
-    chart = _price_chart(rows, chosen, mass, str(price["link"]))
+    chart = _price_chart(rows, chosen, mass, str(price.get("link") or "unknown"))
     pair = Pair([chart], explained, is_remark=True)
     return Section("Price of a guarantee", [pair], "price", in_text=False)
 
 
 def _is_known(point: PricePoint) -> bool:
-    return known(point.group_error, point.price)
+    return known(point.alpha, point.group_error, point.price)
 
 
 def _chosen_in_words(chosen: PricePoint | None, mass: str) -> str:

@@ -52,7 +52,7 @@ def proof_section(findings: Findings) -> Section:
         answers: Cells[Question] = {
             Column("question"): lambda q: f"{q.question}?",
             Column("can be answered"): lambda q: "yes" if q.answered else "no",
-            Column("why"): lambda q: q.why,
+            Column("why"): lambda q: str(q.why or "-"),
         }
         table = Table.of("Questions", proof.questions, answers)
         parts += [Heading("Questions that these rows can answer"), table]
@@ -136,7 +136,7 @@ def oracle_section(findings: Findings) -> Section | None:
 
 def _worst_chart(findings: Findings) -> charts.Chart:
     """Draw the errors of worst groups by share: oracle, chance, learned and certified."""
-    rows = [row for row in findings.worst_groups if known(row.error)]
+    rows = [row for row in findings.worst_groups if known(row.mass, row.error)]
     nulls = [row for row in rows if known(row.null_low, row.null_high)]
     means = [(row.mass, or_zero(row.null_mean)) for row in rows if known(row.null_mean)]
     # without a guarantee, certified bounds are uninformative
@@ -150,7 +150,7 @@ def _worst_chart(findings: Findings) -> charts.Chart:
     learned = [
         _learned_point(found, findings.level)
         for found in findings.learned
-        if known(found.group.error.value)
+        if known(found.mass, found.group.error.value)
     ]
     searched = "the same search in calibrated forecasts, 5% to 95%"
     bounded = "certified upper bound for every group of at least this share"

@@ -164,8 +164,8 @@ def record(kind: type[Record], row: Values) -> Record:
 
 
 def records(kind: type[Record], rows: Iterable[Values] | None) -> tuple[Record, ...]:
-    """Read the rows of a table; empty if it is missing."""
-    return tuple(record(kind, row) for row in rows or ())
+    """Read the rows of a table; a missing table is empty, and rows without values are omitted."""
+    return tuple(record(kind, row) for row in rows or () if row)
 
 
 def estimate(row: Values, key: str) -> Estimate:
