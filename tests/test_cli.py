@@ -1246,7 +1246,7 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit_alone(None, "--seed", "0"),
         ("people.csv", "--mean"),
     ),
-    "audit, both model and mean": (lambda d: d.audit(None, *NORMAL), ("--mean", "leave")),
+    "audit, both model and mean": (lambda d: d.audit(None, *NORMAL), ("--mean", "not both")),
     "audit, negative seed": (lambda d: d.audit(None, "--seed", "-3"), ("--seed", "-3")),
     "audit, garbage csv": (lambda d: d.audit_alone(GARBAGE), ("given.csv", "readable")),
     "audit, unknown ending": (
