@@ -264,19 +264,19 @@ NAMES = ("base", "link")
             Measure("coverage", 0.9),
             0.8,
             0.91,
-            "90% prediction intervals cover 91% of outcomes, up from 80%",
+            "90% prediction intervals cover 91.0% of outcomes, up from 80.0%",
         ),
         (
             Measure("coverage", 0.8),
             0.91,
             0.8,
-            "80% prediction intervals cover 80% of outcomes, down from 91%",
+            "80% prediction intervals cover 80.0% of outcomes, down from 91.0%",
         ),
         (
             Measure("coverage", 0.9, "sex = 1"),
             0.8,
             0.8,
-            "90% prediction intervals cover 80% of outcomes, unchanged",
+            "90% prediction intervals cover 80.0% of outcomes, unchanged",
         ),
         (
             Measure("error"),
@@ -288,7 +288,7 @@ NAMES = ("base", "link")
             Measure("error", group="sex = 1"),
             0.031,
             0.31,
-            "predicted probabilities are off by 31 points, up from 3.1",
+            "predicted probabilities are off by 31.0 points, up from 3.1",
         ),
         (
             Measure("error", group="sex = 1"),
@@ -300,7 +300,7 @@ NAMES = ("base", "link")
             Measure("oracle error", 0.2),
             0.404,
             0.203,
-            "predicted probabilities are off by 20 points, down from 40",
+            "predicted probabilities are off by 20.3 points, down from 40.4",
         ),
         (
             Measure("certified error", 0.2),
@@ -312,26 +312,26 @@ NAMES = ("base", "link")
             Measure("oracle error", 0.8),
             0.121,
             0.116,
-            "predicted probabilities are off by 12 points, unchanged",
+            "predicted probabilities are off by 11.6 points, down from 12.1",
         ),
         # a group's name may hold any word
         (
             Measure("error", group="health coverage = no"),
             0.1,
             0.2,
-            "predicted probabilities are off by 20 points, up from 10",
+            "predicted probabilities are off by 20.0 points, up from 10.0",
         ),
         (
             Measure("error", group="interval width > 3"),
             0.1,
             0.2,
-            "predicted probabilities are off by 20 points, up from 10",
+            "predicted probabilities are off by 20.0 points, up from 10.0",
         ),
         (
             Measure("coverage", 0.9, "mean std"),
             0.8,
             0.9,
-            "90% prediction intervals cover 90% of outcomes, up from 80%",
+            "90% prediction intervals cover 90.0% of outcomes, up from 80.0%",
         ),
     ],
 )

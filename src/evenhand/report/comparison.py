@@ -62,14 +62,13 @@ def difference_in_words(
 
 def _share_in_words(measure: Measure, first: float, second: float) -> str:
     """Return the difference of two errors or coverages in words."""
+    is_coverage = measure.what == "coverage"
+    show = percent if is_coverage else points
+    before, now = show(first), show(second)
     # compared as printed, to avoid "5.0, up from 5.0"
-    before = _points(first)
-    now = _points(second)
     change = "unchanged" if before == now else f"{'up' if second > first else 'down'} from {before}"
-    if measure.what == "coverage":
-        percent = "" if before == now else "%"
-        level = in_full(measure.level)
-        return f"{level} prediction intervals cover {now}% of outcomes, {change}{percent}"
+    if is_coverage:
+        return f"{in_full(measure.level)} prediction intervals cover {now} of outcomes, {change}"
     return f"predicted probabilities are off by {now} points, {change}"
 
 
@@ -95,8 +94,3 @@ def _ratio(first: float, second: float, words: tuple[str, str, str]) -> str:
     if abs(ratio - 1) < 0.005:
         return f"about as {plain}"
     return f"{percent(abs(ratio - 1), decimals=0)} {more if ratio > 1 else less}"
-
-
-def _points(share: float) -> str:
-    # two digits suffice to compare estimates: 9.9, then 10
-    return percent(share, decimals=0).removesuffix("%") if share >= 0.0995 else points(share)

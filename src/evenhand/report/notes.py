@@ -84,7 +84,7 @@ class Note:
             features=f"{count(len(names), 'feature')}: {listed}",
             size=in_full(self.numbers[0]) if self.numbers else "",
             # each value lies within half a bin of the middle of its bin
-            half_bin=1 / (2 * self.numbers[-1]) if self.numbers else 0.0,
+            half_bin=0.5 / self.numbers[-1] if any(self.numbers[-1:]) else 0.0,
         )
 
 
