@@ -93,7 +93,7 @@ class LearnedFinding:
     n_judged: int
     low: Number
     p_value: Number
-    description: str
+    description: str | None
     description_share: Number
 
 
@@ -120,8 +120,6 @@ class Findings:
         Oracle worst groups by increasing size.
     proof : Proof or None
         The certificate.
-    assumptions, not_covered : tuple of str
-        Assumptions and limits of the certificate.
     why_no_scan : tuple of Note
         Notes that explain why no group was scanned.
     has_features : bool
@@ -138,8 +136,6 @@ class Findings:
     scanned_off: tuple[GroupFinding, ...]
     worst_groups: tuple[WorstGroup, ...]
     proof: Proof | None
-    assumptions: tuple[str, ...]
-    not_covered: tuple[str, ...]
     why_no_scan: tuple[Note, ...]
     has_features: bool
 

@@ -19,6 +19,7 @@ from evenhand.report.records import (
     WorstGroup,
     estimate,
     or_zero,
+    record,
     records,
     without_nan,
 )
@@ -72,8 +73,6 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         scanned_off=tuple(_distinct(g for g in scanned if g.is_off and g.name not in judge.taken)),
         worst_groups=records(WorstGroup, audit["worst_groups"]),
         proof=proof,
-        assumptions=_limits_of(audit, "assumptions"),
-        not_covered=_limits_of(audit, "not_covered"),
         why_no_scan=notes_of(notes, *NO_SCAN),
         has_features=bool(audit["learned"] or notes_of(notes, NoteKind.COLUMN_NOT_SCANNED)),
     )
@@ -155,16 +154,10 @@ def _finding(row: Values, **judged: Any) -> GroupFinding:
 def _learned(row: Values) -> LearnedFinding:
     # the rows that judge a learned group are not those that defined it: its bound needs no
     # adjustment for the search
-    low = or_zero(row["low"])
-    return LearnedFinding(
-        group=_finding(row, direction=row["direction"], is_off=low >= LEAST_REPORTED, least=low),
-        mass=row["mass"],
-        n_judged=row["n_judged"],
-        low=row["low"],
-        p_value=row["p_value"],
-        description=row["description"] or "",
-        description_share=row["description_share"],
-    )
+    low = or_zero(row.get("low"))
+    is_off = low >= LEAST_REPORTED
+    group = _finding(row, direction=row.get("direction"), is_off=is_off, least=low)
+    return record(LearnedFinding, {**row, "group": group})
 
 
 def _estimated_direction(row: Values) -> str:
@@ -208,18 +201,12 @@ def _proof_of(audit: Values) -> Proof | None:
     # one PIT per person gives no guarantee for groups that were not named
     is_proven = audit["is_randomized"] and audit["n_draws"] > 1
     known = [bound for bound in bounds if is_proven and is_known(bound.group_error)]
-    return Proof(
-        **{
-            key: proof.get(key)
-            for key in ("confidence", "method", "n_samples", "n_draws", "average_error")
-        },
-        groups=records(NamedBound, proof.get("groups")),
-        every_group=bounds,
-        questions=records(Question, proof.get("questions")),
-        bound=min(known, key=lambda bound: abs(bound.mass - MASS), default=None),
-    )
-
-
-def _limits_of(audit: Values, key: str) -> tuple[str, ...]:
-    """Return the assumptions or limits of a certificate."""
-    return tuple(map(str, (audit["certificate"] or {}).get(key) or ()))
+    read = {
+        "groups": records(NamedBound, proof.get("groups")),
+        "every_group": bounds,
+        "questions": records(Question, proof.get("questions")),
+        "assumptions": tuple(map(str, proof.get("assumptions") or ())),
+        "not_covered": tuple(map(str, proof.get("not_covered") or ())),
+        "bound": min(known, key=lambda bound: abs(bound.mass - MASS), default=None),
+    }
+    return record(Proof, {**proof, **read})

@@ -98,7 +98,8 @@ def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
 
 def limits_section(findings: Findings) -> Section | None:
     """Show assumptions and limits of the certificate."""
-    listed = {"Assumed": findings.assumptions, "Not covered": findings.not_covered}
+    proof = findings.proof
+    listed = {"Assumed": proof.assumptions, "Not covered": proof.not_covered} if proof else {}
     parts: list[Part] = []
     for title, texts in listed.items():
         parts += [Heading(title), Bullets.of(texts)] if texts else []

@@ -94,6 +94,8 @@ class Proof:
     groups: tuple[NamedBound, ...]
     every_group: tuple[Bound, ...]
     questions: tuple[Question, ...]
+    assumptions: tuple[str, ...]
+    not_covered: tuple[str, ...]
     bound: Bound | None
 
 

@@ -204,7 +204,8 @@ def _average_sentences(findings: Findings) -> list[str]:
 
 def not_covered(findings: Findings) -> list[str]:
     """Return the limits of an audit."""
-    limits = [f"{text[:1].upper()}{text[1:]}." for text in findings.not_covered]
+    listed = findings.proof.not_covered if findings.proof else ()
+    limits = [f"{text[:1].upper()}{text[1:]}." for text in listed]
     return [*([] if findings.bound else [NOT_ALL_GROUPS]), *(limits or [OTHER_ROWS])]
 
 
