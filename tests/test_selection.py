@@ -411,7 +411,7 @@ def test_a_model_that_needs_no_randomization_is_told_so() -> None:
         text = found.summary()
         assert "No randomization" in text
         assert "alpha = 1." in text
-        assert f"off by {off:.1f} points" in text
+        assert f"an estimated {off:.1f} points" in text
         assert "Price" not in found.summary()
 
 
@@ -424,7 +424,7 @@ def test_a_price_from_a_bad_start_is_told_as_such() -> None:
     assert off > 5
     least = np.floor(100 * found.limit) / 100
     assert f"at least {least:.2f} nats" in found.summary()
-    assert f"off by {off:.1f} points" in found.summary()
+    assert f"an estimated {off:.1f} points" in found.summary()
     assert "try recalibrate=True" in found.summary()
     truth = randomize(Truth(), X, y, max_group_error=0.35, random_state=0)
     least = np.floor(100 * truth.limit) / 100

@@ -127,14 +127,18 @@ def selection(**changes):
             {"limit": 0.489},
             3,
             "Around the true distribution the price would be at least 0.48 nats; it is lower here"
-            " because the model itself is off by 5.1 points on average.",
+            " because the model itself is off by an estimated 5.1 points overall.",
         ),
-        ({}, 4, "The model itself is off by 5.1 points on average; try recalibrate=True."),
+        (
+            {},
+            4,
+            "Overall, the model itself is off by an estimated 5.1 points; try recalibrate=True.",
+        ),
         (
             {"model": SimpleNamespace(alpha=1.0)},
             1,
-            "No randomization was needed: alpha = 1. On average over these people, predicted"
-            " probabilities are off by 4.0 points.",
+            "No randomization was needed: alpha = 1. Overall, predicted probabilities are off by an"
+            " estimated 4.0 points.",
         ),
     ],
 )

@@ -173,8 +173,8 @@ class Selection(Summarized):
         is_far_off = self._average_error(0) > 0.05
         if np.isfinite(self.price) and not is_recalibrated and is_far_off:
             lines.append(
-                f"The model itself is off by {points(self._average_error(0))} points on average;"
-                " try recalibrate=True."
+                f"Overall, the model itself is off by an estimated {points(self._average_error(0))}"
+                " points; try recalibrate=True."
             )
         return lines
 
@@ -199,8 +199,8 @@ class Selection(Summarized):
 
     def _without_randomization(self) -> list[str]:
         return [
-            "No randomization was needed: alpha = 1. On average over these people, predicted"
-            f" probabilities are off by {points(self._average_error(-1))} points."
+            "No randomization was needed: alpha = 1. Overall, predicted probabilities are off by an"
+            f" estimated {points(self._average_error(-1))} points."
         ]
 
     def _with_randomization(self) -> list[str]:
@@ -223,7 +223,7 @@ class Selection(Summarized):
         else:
             # the base of the link is the second row if it was recalibrated, else the first
             start = 1 if getattr(self.model, "recalibrate", False) else 0
-            off_by = f"off by {points(self._average_error(start))} points on average"
+            off_by = f"off by an estimated {points(self._average_error(start))} points overall"
             lines.append(
                 f"Around the true distribution the price would be at least {limit}; it is"
                 f" lower here because the model itself is {off_by}."
