@@ -514,6 +514,19 @@ def test_bars_outside_the_band_are_told_apart():
     assert "All bars lie within the band." in text_of(audit_html(full_randomized()))
 
 
+def test_a_band_that_is_unknown_is_neither_in_the_key_nor_in_the_note():
+    audit = full_randomized()
+    audit["pit"] |= {"low": None, "high": None}
+    audit["calibration"] = [{"level": 0.8, "observed": 0.7, "low": None, "high": None}]
+    text = text_of(audit_html(audit))
+    assert "Histogram of PITs" in text
+    assert "Calibration curve" in text
+    assert "simultaneous 95% band" not in text
+    assert "the band." not in text
+    assert "the band contains" not in text
+    assert "simultaneous 95% band" in text_of(audit_html(full_randomized()))
+
+
 def test_calibration_curve_says_what_comes_true():
     audit = full_randomized()
     audit["calibration"] = [{"level": 0.8, "observed": 0.7, "low": 0.65, "high": 0.75}]

@@ -41,20 +41,20 @@ def _pit_chart(pit: Values) -> charts.Chart | None:
     top = max(or_zero(end) for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
     bars = [_bar(one) for one in bins if one.share is not None]
     # steps along the ends of the band
-    banded = [one for one in bins if known(one.low, one.high)]
-    low = [(x, or_zero(one.low)) for one in banded for x in (one.start, one.end)]
-    high = [(x, or_zero(one.high)) for one in banded for x in (one.start, one.end)]
+    steps = [(x, one.low, one.high) for one in bins for x in (one.start, one.end)]
+    area = charts.Area.of(steps, "simultaneous 95% band under calibration")
     # bins are equally wide, so each contains the same share of uniform PITs
     even = 1 / len(bins)
     layers: list[charts.Layer] = [
-        charts.Area(low, high, "simultaneous 95% band under calibration"),
+        area,
         charts.Bars(bars, "share of outcomes", "outside the band"),
         # the ends of the band again, on top of the bars
-        charts.Line(low, kind="edge"),
-        charts.Line(high, kind="edge"),
+        charts.Line(area.low, kind="edge"),
+        charts.Line(area.high, kind="edge"),
         charts.Line([(0, even), (1, even)], "calibrated"),
     ]
     outside = sum(bar.is_off for bar in bars)
+    inside = "All bars lie within the band." if area.low else ""
     cells: Cells[Bin] = {
         Column("PIT"): lambda one: one.range,
         numeric("share of outcomes"): lambda one: percent(one.share),
@@ -66,11 +66,7 @@ def _pit_chart(pit: Values) -> charts.Chart | None:
         layers,
         charts.Axis(0, top, "Share of outcomes", charts.nice_ticks(0.0, top, 4), in_full),
         title="Histogram of PITs",
-        note=(
-            f"{count(outside, 'bar lies', 'bars lie')} outside the band."
-            if outside
-            else "All bars lie within the band."
-        ),
+        note=f"{count(outside, 'bar lies', 'bars lie')} outside the band." if outside else inside,
         numbers=Table.of("Numbers of the PIT histogram", bins, cells),
     )
 
@@ -91,13 +87,14 @@ def _calibration_chart(levels: tuple[Level, ...]) -> charts.Chart | None:
     rows = [row for row in levels if known(row.level, row.observed)]
     if not rows:
         return None
-    banded = [row for row in rows if known(row.low, row.high)]
     marks = [_level_point(row) for row in rows]
     off = sum(mark.is_off for mark in marks)
-    low = [(row.level, or_zero(row.low)) for row in banded]
-    high = [(row.level, or_zero(row.high)) for row in banded]
+    where = f"{off} of {count(len(rows), 'level')}" if off else "every level"
+    verb = "does not contain" if off else "contains"
+    ends = ((row.level, row.low, row.high) for row in rows)
+    area = charts.Area.of(ends, "simultaneous 95% band")
     layers: list[charts.Layer] = [
-        charts.Area(low, high, "simultaneous 95% band"),
+        area,
         charts.Line([(0, 0), (1, 1)], "calibrated"),
         charts.Points(marks, "observed", joined_by="line", off_label="significantly off"),
     ]
@@ -112,12 +109,7 @@ def _calibration_chart(levels: tuple[Level, ...]) -> charts.Chart | None:
         layers,
         charts.share_axis("Share of outcomes at or below"),
         title="Calibration curve",
-        note=(
-            f"At {off} of {count(len(rows), 'level')}, the band does not contain the predicted"
-            " probability."
-            if off
-            else "At every level, the band contains the predicted probability."
-        ),
+        note=f"At {where}, the band {verb} the predicted probability." if area.low else "",
         numbers=Table.of("Numbers of the calibration curve", rows, cells),
     )
 

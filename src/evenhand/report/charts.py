@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand._format import in_full
+from evenhand._format import in_full, is_known
 from evenhand._table import Table
 
 Place = tuple[float, float]
@@ -53,6 +53,12 @@ class Area:
     high: Sequence[Place]
     label: str = ""
     rank: int = 1
+
+    @classmethod
+    def of(cls, ends: Iterable[tuple[float, float | None, float | None]], label: str) -> Area:
+        """Return the area between two ends at each place; places of unknown ends are left out."""
+        known = [(x, low, high) for x, low, high in ends if is_known(low) and is_known(high)]
+        return cls([(x, low) for x, low, _ in known], [(x, high) for x, _, high in known], label)
 
 
 @dataclass(frozen=True)

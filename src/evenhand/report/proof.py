@@ -138,30 +138,29 @@ def oracle_section(findings: Findings) -> Section | None:
 def _worst_chart(findings: Findings) -> charts.Chart:
     """Draw the errors of worst groups by share: oracle, chance, learned and certified."""
     rows = [row for row in findings.worst_groups if known(row.mass, row.error)]
-    nulls = [row for row in rows if known(row.null_low, row.null_high)]
+    nulls = ((row.mass, row.null_low, row.null_high) for row in rows)
     means = [(row.mass, or_zero(row.null_mean)) for row in rows if known(row.null_mean)]
-    # without a guarantee, certified bounds are uninformative
-    proven = [row for row in rows if findings.bound and known(row.certified)]
-    low = [(row.mass, or_zero(row.null_low)) for row in nulls]
-    high = [(row.mass, or_zero(row.null_high)) for row in nulls]
     oracle = [charts.Point(row.mass, or_zero(row.error), _oracle_tip(row)) for row in rows]
+    # without a guarantee, certified bounds are uninformative
     certified = [
-        charts.Point(row.mass, or_zero(row.certified), _certified_tip(row)) for row in proven
+        charts.Point(row.mass, or_zero(row.certified), _certified_tip(row))
+        for row in rows
+        if findings.bound and known(row.certified)
     ]
     learned = [
         _learned_point(found, findings.level)
         for found in findings.learned
         if known(found.mass, found.group.error.value)
     ]
-    searched = "the same search in calibrated forecasts, 5% to 95%"
+    searched = "the same search in calibrated forecasts"
     bounded = "certified upper bound for every group of at least this share"
     with_bound = "learned from features, with lower bound"
     layers: list[charts.Layer] = [
-        *([charts.Area(low, high, searched)] if nulls else []),
-        *([charts.Line(means, "the same search in calibrated forecasts, mean")] if means else []),
-        *([charts.Points(certified, bounded, "red", "square", "steps", rank=4)] if proven else []),
+        charts.Area.of(nulls, f"{searched}, 5% to 95%"),
+        charts.Line(means, f"{searched}, mean"),
+        charts.Points(certified, bounded, "red", "square", "steps", rank=4),
         charts.Points(oracle, "oracle (chosen after seeing the outcomes)", joined_by="line"),
-        *([charts.Points(learned, with_bound, "orange", "diamond", rank=3)] if learned else []),
+        charts.Points(learned, with_bound, "orange", "diamond", rank=3),
     ]
     return charts.Chart(
         "Error of the worst group against its share of the people, in percentage points; the"
