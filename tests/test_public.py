@@ -89,6 +89,7 @@ def test_import_loads_nothing_heavy() -> None:
         "matplotlib",
         "typer",
         "rich",
+        "jinja2",
         "skops",
     )
     assert fresh(code % (heavy,)) == "[]\n"
@@ -103,7 +104,7 @@ X = np.random.default_rng(0).normal(size=(200, 2))
 y = X[:, 0] + np.random.default_rng(1).normal(size=200)
 model = RandomizedRegressor(Ridge(), link="laplace").fit(X, y)
 audit(model, X, y, random_state=0).summary()
-print([name for name in ("torch", "skops", "typer", "matplotlib") if name in sys.modules])
+print([name for name in ("torch", "skops", "typer", "matplotlib", "jinja2") if name in sys.modules])
 """
     assert fresh(code) == "[]\n"
 
