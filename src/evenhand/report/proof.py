@@ -20,12 +20,10 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings, LearnedFinding
+from evenhand.report.groups import NAMED
 from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, known, or_zero
 from evenhand.report.sentences import NOT_OFF
 from evenhand.report.verdict import chance_sentence
-
-NAMED = 400
-"""Most named groups whose bounds are shown."""
 
 
 def proof_section(findings: Findings) -> Section:

@@ -14,6 +14,7 @@ from evenhand.forecasters.network.paic import PAICRegressor
 
 __all__ = ["MixtureMLPRegressor", "NeuralForecaster", "PAICRegressor"]
 
+# parts for tests and benchmarks; `__all__` is what other rooms use
 _OF_TORCH = {
     "stack": ("Shape", "Stack", "Weights", "pick_device", "score"),
     "training": (
