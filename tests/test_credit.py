@@ -37,7 +37,7 @@ from evenhand.studies import (
     study,
 )
 from evenhand.studies import best_cut as oracle_cut
-from shared_work import made_once
+from shared_work import made_once, made_small
 
 GAME = LendingGame(threshold=0.0)
 
@@ -268,9 +268,10 @@ def has_data() -> None:
 
 @pytest.fixture(scope="module")
 def finished(has_data: None, shared_folder: Path) -> tuple[Path, str]:
-    return made_once(
-        shared_folder / "credit", lambda out: credit.run(out, 0, lambda message: None, **QUICK)
+    run = made_small(
+        lambda out: credit.run(out, 0, lambda message: None, **QUICK), credit_banks__N_DRAWS=16
     )
+    return made_once(shared_folder / "credit", run)
 
 
 def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, str]) -> None:

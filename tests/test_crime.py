@@ -26,7 +26,7 @@ from evenhand.studies import (
     kinds_of,
     study,
 )
-from shared_work import made_once
+from shared_work import made_once, made_small
 
 try:
     load_crime()
@@ -46,9 +46,12 @@ QUICK: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def finished(shared_folder: Path) -> tuple[Path, str]:
-    return made_once(
-        shared_folder / "crime", lambda out: crime.run(out, 0, lambda message: None, **QUICK)
+    run = made_small(
+        lambda out: crime.run(out, 0, lambda message: None, **QUICK),
+        crime_split__N_DRAWS=16,
+        crime_split__NULL_SIMULATIONS=5,
     )
+    return made_once(shared_folder / "crime", run)
 
 
 def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, str]) -> None:

@@ -11,7 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import BayesianRidge
 
-from evenhand import RandomizedRegressor, certify
+from evenhand import RandomizedRegressor
+from evenhand.certificates import certify_pit
 from evenhand.draws import jittered
 
 # %% A straight line is fitted to data that have a bump. The line knows its average error, and so
@@ -32,9 +33,8 @@ served = model.forecast(X, random_state=1)  # one fresh draw for each person
 # %% What can be proven for *every* tenth of the people, wherever they are: the certificate looks at
 # many draws of each.
 
-proof = certify(
-    model.base_forecast(X).randomized(alpha=0.05, r=jittered(x.size, 64, 2)), y=y, random_state=0
-)
+draws = jittered(x.size, 64, 2)
+proof = certify_pit(plain.randomized(alpha=0.05, r=draws).pit(y), draws, random_state=0)
 least, _ = proof.coverage(0.8, mass=0.1)
 print(
     f"80% intervals hold at least {least:.0%} of the time in every group of a tenth, with 95%"
