@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 import evenhand as package
 from command_outcome import Command
 from evenhand._files import Partial
+from evenhand.cli import stopped_by_signals
 from evenhand.tables import TableWriter
 from forked_command import Forks
 
@@ -531,3 +534,33 @@ def test_sigterm_ends_workers_and_removes_their_parts(place: Path, tmp_path: Pat
     assert run.returncode == 143
     assert said.decode().splitlines()[-1] == "error: terminated"
     assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_in_a_callback_of_the_garbage_collector_is_not_lost(number: int) -> None:
+    """Python drops what is raised in such a callback; the library of the workers has one."""
+    sent: list[str] = []
+
+    def send(phase: str, info: object) -> None:
+        if not sent:
+            sent.append(phase)
+            signal.raise_signal(number)
+
+    def collect() -> None:
+        with stopped_by_signals():
+            gc.collect()
+            time.sleep(10)
+
+    assert threading.current_thread() is threading.main_thread()
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    gc.callbacks.append(send)
+    try:
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            collect()
+    finally:
+        gc.callbacks.remove(send)
+        # signals stay ignored after the first one, as a process that got one is about to end
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    assert sent
+    assert getattr(stopped.value, "code", 130) == 128 + number

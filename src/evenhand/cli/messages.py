@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ class Terminated(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
+        self.number = number
         self.code = 128 + number
 
 
@@ -125,11 +127,26 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(one, signal.SIG_IGN)
         raise Terminated(number)
 
-    for number in caught:
-        signal.signal(number, stop)
+    def arm() -> None:
+        for number in caught:
+            signal.signal(number, stop)
+
+    def send_again(lost: Any) -> None:
+        # Python drops exceptions of callbacks of its garbage collector, of which Dask has one: a
+        # signal that arrives in such a callback is sent again once the callback is over
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            arm()
+            number = getattr(lost.exc_value, "number", signal.SIGINT)
+            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+        else:
+            hook(lost)
+
+    arm()
+    hook, sys.unraisablehook = sys.unraisablehook, send_again
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number in caught:
             # otherwise the process is about to exit with the code of the first signal
             if signal.getsignal(number) is stop:
