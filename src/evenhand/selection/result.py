@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -214,8 +215,8 @@ class Selection(Summarized):
             f" are {percent(abs(self.wider), decimals=0)} {compared} on average."
         )
         limit = at_least(self.limit, nats)
-        # as printed: a difference in the third decimal is noise
-        if round(self.price, 2) >= float(limit.removesuffix(" nats")):
+        # both as printed, the limit rounded down: a difference in the third decimal is noise
+        if round(self.price, 2) >= math.floor(100 * self.limit) / 100:
             lines.append(
                 "Around the true distribution, no forecaster that has the same mean error and is"
                 f" calibrated on average pays less than {limit}."
