@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,29 @@ def forks() -> Iterator[Forks]:
     program = Forks()
     yield program
     program.close()
+
+
+@pytest.fixture(scope="session")
+def server_of_forks() -> Iterator[None]:
+    """Run the process that forks all workers of Dask, and see that it ends, so its time counts."""
+    yield
+    vars(forkserver)["_forkserver"]._stop()
+
+
+@pytest.fixture(scope="module")
+def forked_workers(server_of_forks: None) -> Iterator[None]:
+    """Let Dask fork its workers from one process, which imports once what all of them need.
+
+    What users get, a new interpreter for each worker, is tested in `test_cli_process.py`.
+    """
+    dask = pytest.importorskip("dask", reason="needs evenhand[scale]")
+    utils = pytest.importorskip("distributed.utils", reason="needs evenhand[scale]")
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        # Dask makes a list of its own at the first call, which is replaced here
+        context = utils.get_mp_context()
+        context.set_forkserver_preload(["distributed", "evenhand.scale", "evenhand.studies"])
+        forkserver.ensure_running()
+        yield
 
 
 @pytest.fixture

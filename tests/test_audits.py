@@ -1111,6 +1111,7 @@ def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> 
         X,
         y,
         groups={name: np.arange(100) < 60, "one": np.arange(100) == 0},
+        n_simulations=2,
         random_state=0,
         name=name,
     )
@@ -1119,6 +1120,7 @@ def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> 
         X,
         y,
         groups={name: np.arange(100) < 60, "one": np.arange(100) == 0},
+        n_simulations=2,
         random_state=0,
         name="other",
     )

@@ -42,7 +42,7 @@ def workers() -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def client(forked_workers: None) -> Iterator[Any]:
     """Yield a client of two workers, and see that they are gone in the end."""
     pytest.importorskip("distributed")
     before = workers()

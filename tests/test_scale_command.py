@@ -234,6 +234,7 @@ def test_people_of_a_folder_are_told_apart(place: Path, evenhand: Command, tmp_p
     assert note in told["notes"]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_workers_find_the_same(place: Path, evenhand: Command, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     args = ("audit", place / "model", place / "parts", "--target", "y", "--groups", "sex", "--json")

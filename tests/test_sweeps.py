@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "batch_size": 32}
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[set[int]]:
+def workers(forked_workers: None) -> Iterator[set[int]]:
     """Process ids of the workers of a cluster that is this module's default client.
 
     Two threads of one process, which has to import everything once.
