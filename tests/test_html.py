@@ -994,7 +994,7 @@ def real_size(n):
 
     pit = np.random.default_rng(n).uniform(size=(n, 4))
     groups = {"left": np.arange(n) % 2 == 0, "right": np.arange(n) % 2 == 1}
-    return len(audit_pit(pit, groups=groups, random_state=0).to_html().encode())
+    return len(audit_pit(pit, groups=groups, n_simulations=2, random_state=0).to_html().encode())
 
 
 def test_thirty_times_the_rows_make_no_larger_a_page():

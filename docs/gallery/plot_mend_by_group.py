@@ -31,7 +31,9 @@ by_group = RecalibratedRegressor(BayesianRidge(), by="kind", random_state=0).fit
 # learned from few rows.
 
 audits = [
-    audit(model, table[test], y[test], groups=["kind"], random_state=0, name=name)
+    audit(
+        model, table[test], y[test], groups=["kind"], learned_masses=(), random_state=0, name=name
+    )
     for name, model in (("one map", pooled), ("a map per group", by_group))
 ]
 compare(*audits).table.query("measure.str.contains('kind|log score')").round(3)
