@@ -119,7 +119,7 @@ def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train default networks for a few steps, where a test needs a model and not a good one."""
     from evenhand import MixtureMLPRegressor
 
-    monkeypatch.setitem(MixtureMLPRegressor.__init__.__kwdefaults__, "max_steps", 60)
+    monkeypatch.setitem(MixtureMLPRegressor.__init__.__kwdefaults__, "max_steps", 20)
 
 
 @pytest.fixture(scope="session")
