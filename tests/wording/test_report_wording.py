@@ -136,7 +136,7 @@ def test_the_verdict_on_randomized_forecasts() -> None:
         "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts;"
         " the output of `predict` and the column `mean` do not depend on the draw."
     )
-    assert some == "Some groups are nevertheless significantly off."
+    assert some == "Some groups are significantly off."
     assert upper == (
         "In every group of at least 20% of people, the 80% prediction interval covers at most 94.5%"
         " of outcomes, with the same confidence."

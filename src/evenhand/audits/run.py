@@ -325,6 +325,10 @@ def certify(
     )
 
 
+def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:
+    return {str(name) for note in notes if note.kind is kind for name in note.subject}
+
+
 def _audited(
     pits: PITs,
     residual: Floats | None,
@@ -343,6 +347,10 @@ def _audited(
     is_searched = held.searched is not None and (len(scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
     names = tuple(map(str, held.searched.columns)) if is_searched else ()
+    # without the columns that both searches left out, which have notes of their own
+    not_scanned = _columns_of(unscanned, NoteKind.COLUMN_NOT_SCANNED)
+    left_out = not_scanned & _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
+    names = tuple(name for name in names if name not in left_out)
     searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
     return Audit(
         name="",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from evenhand._format import at_most, band, count, in_full, number, percent, points, whole
 from evenhand._table import Cells, Column, Table, numeric
@@ -12,6 +13,7 @@ from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, 
 from evenhand.report.examples import examples_section
 from evenhand.report.findings import Findings
 from evenhand.report.groups import learned_section, named_section, scanned_section
+from evenhand.report.measures import NAMES
 from evenhand.report.names import short
 from evenhand.report.price import price_section
 from evenhand.report.proof import limits_section, oracle_section, proof_section
@@ -19,6 +21,9 @@ from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, known, or_zero, records
 from evenhand.report.sentences import error_in_words
 from evenhand.report.verdict import SCALE, SIGNIFICANCE, forecast_kind, not_covered, verdict_of
+
+AVERAGE_ERROR = NAMES["error"](0)
+"""Name of the error of all rows among the scores."""
 
 NAME_LENGTH = 200
 """Most characters of the name of an audit."""
@@ -114,6 +119,15 @@ def _on_scale(error: float | None, words: str, color: Color, shape: Shape) -> Po
     return Points([Point(or_zero(error), 0.5, f"{words}.")], words, color, shape)
 
 
+def _with_one_interval(score: Score, findings: Findings) -> Score:
+    """Return the average error with the interval of the same error among the named groups."""
+    error = findings.everyone.error if findings.everyone else None
+    # each is bootstrapped separately: a report must not give one number two intervals
+    if error is None or score.measure != AVERAGE_ERROR or score.value != error.value:
+        return score
+    return replace(score, low=error.low, high=error.high)
+
+
 def _scores(findings: Findings) -> Section | None:
     scores = records(Score, findings.values["scores"])
     if not scores:
@@ -130,7 +144,7 @@ def _scores(findings: Findings) -> Section | None:
         numeric("95% interval"): lambda score: band(_in_unit(score)[0], score.low, score.high),
         Column("unit"): lambda score: _in_unit(score)[1],
     }
-    table = Table.of("Scores", scores, cells)
+    table = Table.of("Scores", [_with_one_interval(score, findings) for score in scores], cells)
     return Section("Scores", [Paragraph(text), table], "scores")
 
 

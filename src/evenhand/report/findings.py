@@ -78,9 +78,9 @@ class GroupFinding:
         return or_zero(self.bias.value) if self.is_mean_off or not self.is_named else 0.0
 
     @property
-    def is_mean_opposed(self) -> bool:
-        """Whether the mean contradicts the direction of the outcomes."""
-        bias = self.reported_bias
+    def is_direction_opposed(self) -> bool:
+        """Whether the estimated mean, significant or not, contradicts the direction."""
+        bias = or_zero(self.bias.value)
         return bool(bias) and self.direction == (HIGHER if bias < 0 else LOWER)
 
 

@@ -75,11 +75,11 @@ def scanned_section(findings: Findings) -> Section:
     if not groups:
         return Section("Scanned groups", [Paragraph(no_scan(findings))], "features")
     off = findings.n_scanned_off
+    least = "No group has" if off == 0 else f"{off:,} of them {'has' if off == 1 else 'have'}"
     text = (
         f"{count(findings.n_scanned, 'group was', 'groups were')} tested: values and halves of"
-        f" features and their pairwise intersections. {off:,} of them"
-        f" {'has' if off == 1 else 'have'} a p-value below {ADJUSTED_LEVEL:g}, adjusted for all of"
-        " these groups."
+        f" features and their pairwise intersections. {least} a p-value below"
+        f" {ADJUSTED_LEVEL:g}, adjusted for all of these groups."
     )
     if len(groups) > SCANNED:
         text += f" The {SCANNED} groups with the smallest p-values are shown."
@@ -153,7 +153,7 @@ def learned_section(findings: Findings) -> Section | None:
     text = (
         "For each share of people, the worst group that features can define is learned on some of"
         " the rows and evaluated on others. Its estimated error is conservative: on average it does"
-        " not exceed the true error. Each lower bound holds separately with"
+        " not exceed the true error, and it may be negative. Each lower bound holds separately with"
         f" {findings.level} confidence."
     )
     cells: Cells[LearnedFinding] = {

@@ -39,7 +39,8 @@ def proof_section(findings: Findings) -> Section:
             f"The bounds are computed from {count(proof.n_samples, 'person', 'people')} with"
             f" {draws} each. Each bound holds with {findings.level} confidence at any sample size."
             " Overall, predicted probabilities are off by at most"
-            f" {at_most(proof.average_error)} points."
+            f" {at_most(proof.average_error)} points; this bound is separate from those in the"
+            " tables."
         )
     ]
     if proof.bound is not None:

@@ -66,14 +66,12 @@ def off_in_words(group: GroupFinding, unit: str, *, verb: str = "") -> str:
     """Return direction and size of a group's error; a verb makes it a clause."""
     bias = group.reported_bias
     size = f"{plain_number(abs(bias))} {unit}"
-    if group.is_mean_opposed:
+    if group.is_direction_opposed:
         # levels and mean disagree if a few large misses dominate the mean: the sentence must not
-        # contradict itself
+        # contradict itself, nor the mean beside it in the table
         ranks, side = ("lower", "above") if group.direction == LOWER else ("higher", "below")
-        return (
-            f"outcomes rank {ranks} than forecast, but their mean is {size} {side} the mean"
-            " forecast"
-        )
+        text = f"outcomes rank {ranks} than forecast"
+        return f"{text}, but their mean is {size} {side} the mean forecast" if bias else text
     words = _direction_in_words(group.direction, verb)
     if not bias:
         return words

@@ -46,9 +46,9 @@ SCALE = (
 SIGNIFICANCE = (
     "A scanned group is significantly off if its p-value, adjusted by Holm's method for all scanned"
     " groups, is below 0.05. A named group is significantly off if its adjusted p-value from the"
-    " scan is below 0.05 or its certified lower bound is above 0; a named group with neither is"
-    " significantly off if its 95% confidence interval excludes 0. A learned group is significantly"
-    " off if its lower bound is above 0."
+    " scan is below 0.05 or its certified lower bound is above 0. The 95% confidence interval"
+    " decides only for everyone and for named groups that were neither scanned nor certified. A"
+    " learned group is significantly off if its lower bound is above 0."
 )
 """Rules by which groups are called significantly off."""
 
@@ -90,7 +90,7 @@ def verdict_of(findings: Findings) -> Verdict:
         # an uninformative bound must not push known errors out of the lead
         first, before = ([], overall) if findings.is_bound_useful else (overall, [])
         lead = [*first, _proof_sentence(findings, bound)]
-        some = ["Some groups are nevertheless significantly off."] if groups else []
+        some = ["Some groups are significantly off."] if groups else []
         before = [*before, *remark, *some]
         after = [*_proof_remarks(findings, bound), *average]
         after += [] if groups else [_no_group_off(findings)]
@@ -116,9 +116,10 @@ def _overall_sentences(findings: Findings) -> list[str]:
     mixed = ("predicted probabilities", "off, in no single direction")
     subject, predicate = WORDS.get(group.direction, mixed)
     # the coverage is given if the width of intervals is the error
+    verb = "rank" if group.is_direction_opposed else "are"
     covered = f": the 80% prediction interval covers {percent(group.coverage_80.value)} of outcomes"
     return [
-        f"Overall, {subject} are significantly {predicate}"
+        f"Overall, {subject} {verb} significantly {predicate}"
         f"{covered if group.direction in {NARROW, WIDE} else ''}. Predicted probabilities are off"
         f" by {error_in_words(group, findings.level, 'percentage points')}."
     ]
@@ -194,11 +195,15 @@ def _no_proof_sentence(findings: Findings) -> str:
 def _average_sentences(findings: Findings) -> list[str]:
     if findings.everyone is None:
         return []
-    error = findings.everyone.error
+    group, error = findings.everyone, findings.everyone.error
+    covered = f"prediction interval covers {percent(group.coverage_80.value)} of outcomes."
+    if group.is_off and not group.is_mean_off:
+        # the sentence on the overall direction gives the error, and the coverage if that is off
+        return [] if group.direction in {NARROW, WIDE} else [f"Overall, the 80% {covered}"]
     return [
         f"Overall, predicted probabilities are off by an estimated {points(error.value)} percentage"
         f" points (95% confidence interval {band(points, error.low, error.high)}); the 80%"
-        f" prediction interval covers {percent(findings.everyone.coverage_80.value)} of outcomes."
+        f" {covered}"
     ]
 
 
