@@ -148,10 +148,10 @@ def test_a_selection_gives_its_guarantee_and_its_price(changes, line, sentence):
 
 def test_a_selection_lists_its_forecasters():
     assert selection().summary().splitlines()[-4:] == [
-        "forecaster   log score    crps   average error   certified group error",
-        "──────────────────────────────────────────────────────────────────────",
-        "as it is         1.000   0.500           0.051                       -",
-        "randomized       1.457       -           0.040                   0.297",
+        "forecaster   log score    CRPS   average error (points)   certified group error (points)",
+        "────────────────────────────────────────────────────────────────────────────────────────",
+        "as it is         1.000   0.500                      5.1                                -",
+        "randomized       1.457       -                      4.0                             29.7",
     ]
 
 

@@ -181,14 +181,15 @@ class Selection(Summarized):
 
     def summary(self) -> str:
         """Return `sentences` and the comparison of forecasters as text."""
-        scores = ("log_score", "crps", "average_error")
-        titles = (name.replace("_", " ") for name in (*scores, "certified_group_error"))
+        titles = ("log score", "CRPS", "average error (points)", "certified group error (points)")
         columns = [Column("forecaster"), *map(numeric, titles)]
         rows = [
             [
                 row["forecaster"],
-                *(number(row[score]) for score in scores),
-                at_most(row["certified_group_error"], number),
+                number(row["log_score"]),
+                number(row["crps"]),
+                points(row["average_error"]),
+                at_most(row["certified_group_error"]),
             ]
             for row in self.comparison.to_dict("records")
         ]
