@@ -319,7 +319,7 @@ def test_a_link_goes_around_it() -> None:
         ({"learning_rate": 0.0}, "learning_rate must fulfil 0 < learning_rate <= 1, got 0.0"),
         (
             {"subsample": 80},
-            "subsample must fulfil 0 < subsample <= 1, got 80; give a fraction: 0.9, not 90",
+            "subsample must fulfil 0 < subsample <= 1, got 80; give a fraction: 0.8, not 80",
         ),
         (
             {"colsample_bytree": 1.5},

@@ -67,7 +67,7 @@ TABLE = pd.DataFrame(
         ({}, "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples"),
         (
             {"mean": "mu"},
-            "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples",
+            "t.csv: --mean needs --std; name both columns",
         ),
         (
             {"mean": "mu", "std": "sigma", "samples": "s"},

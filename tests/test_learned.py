@@ -463,7 +463,7 @@ def test_no_description_without_a_significant_group() -> None:
     ("change", "message"),
     [
         ({"mass": 0.0}, "mass must fulfil 0 < mass <= 1"),
-        ({"mass": 20}, "0.9, not 90"),
+        ({"mass": 20}, "0.2, not 20"),
         ({"confidence": 1.0}, "confidence must fulfil"),
         ({"n_folds": 1}, "n_folds must be an integer of at least 2"),
         ({"max_rows": 2.5}, "max_rows must be an integer"),

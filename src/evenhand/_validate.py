@@ -93,7 +93,9 @@ def check_fraction(
     if not (low_ok and high_ok):
         rule = f"fulfil 0 {'<' if low_open else '<='} {name} {'<' if high_open else '<='} 1"
         got = repr(value.item() if isinstance(value, np.generic) else value)
-        raise bad_input(name, rule, got, "give a fraction: 0.9, not 90" if number > 1 else "")
+        # between 1 and 2, a percentage is unlikely
+        example = f"{number / 100:.10g}, not {number:.10g}" if 2 <= number <= 100 else "0.9, not 90"
+        raise bad_input(name, rule, got, f"give a fraction: {example}" if number > 1 else "")
     return number
 
 

@@ -94,7 +94,7 @@ SENTENCES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: columns(mean="mu"),
-        "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples",
+        "t.csv: --mean needs --std; name both columns",
     ),
     (
         lambda: columns(mean="mu", std="sigma"),

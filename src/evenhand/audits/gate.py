@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evenhand._format import in_full
-from evenhand._validate import InputError, bad_input, check_fraction
+from evenhand._validate import InputError, about, bad_input, check_fraction
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.certificates import PITCertificate
@@ -125,17 +125,21 @@ def parse_condition(text: str) -> Condition:
     if len(given) != len(names):
         form = f"{quantity}({', '.join(names)})" if names else quantity
         raise bad_input("--fail-if", f"be written as {form}", repr(text), EXAMPLE)
-    values = tuple(
-        check_fraction(name, _number(part, text), high_open=name == "level")
-        for name, part in zip(names, given, strict=True)
-    )
-    # every quantity is a fraction: a limit such as 30 would never be exceeded
+    numbers = [_number(part, text) for part in given]
+    most = _number(limit, text)
+    with about("--fail-if"):
+        values = tuple(
+            check_fraction(name, number, high_open=name == "level")
+            for name, number in zip(names, numbers, strict=True)
+        )
+        # every quantity is a fraction: a limit such as 30 would never be exceeded
+        check_fraction("limit", most, low_open=False, high_open=False)
     return Condition(
         text.strip(),
         quantity,
         values,
         relation,
-        check_fraction("limit", _number(limit, text), low_open=False, high_open=False),
+        most,
     )
 
 

@@ -68,7 +68,8 @@ def table_paths(path: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     if not place.is_dir():
         return place, [place]
     paths = sorted(part for part in place.iterdir() if part.is_file() and part.name[0] not in "._")
-    if not paths:
+    # a folder of other files, such as a model
+    if not any(part.name.lower().endswith(TABLE_ENDINGS) for part in paths):
         endings = ", ".join(TABLE_ENDINGS)
         raise InputError(f"{place} is a folder without parts; parts end in {endings}")
     return place, paths

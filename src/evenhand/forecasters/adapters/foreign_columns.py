@@ -101,6 +101,9 @@ def forecast_columns(
     # a mean without a standard deviation is not a distribution
     kinds = [mean is not None or std is not None, quantiles is not None, samples is not None]
     if sum(kinds) != 1 or (mean is None) != (std is None):
+        if sum(kinds) == 1:
+            here, absent = ("--mean", "--std") if std is None else ("--std", "--mean")
+            raise InputError(f"{source}: {here} needs {absent}; name both columns")
         rule = "name one kind of columns: --mean and --std, --quantiles, or --samples"
         raise InputError(f"{source}: {rule}")
     present = [str(column) for column in columns]
