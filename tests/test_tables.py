@@ -175,6 +175,9 @@ def test_files_that_are_not_tables_are_refused(tmp_path: Path) -> None:
     assert "readable .csv.gz file" in complaint(written(tmp_path, "a,b\n1,2\n", "t.csv.gz"))
     (tmp_path / "folder").mkdir()
     assert "without parts" in complaint(tmp_path / "folder")
+    # a folder of other files, such as a model
+    (tmp_path / "folder" / "model.json").write_text("{}")
+    assert "without parts" in complaint(tmp_path / "folder")
 
 
 def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(

@@ -154,6 +154,14 @@ def quiet(**more: Any) -> dict[str, Any]:
     return audit | more
 
 
+def test_an_overall_error_is_given_once_and_not_against_the_mean() -> None:
+    everyone = group("everyone", 1500, 0.02, 0.01, 0.03, mean_pit=0.48, bias=0.02)
+    lead, *others = said(quiet(groups=[everyone]))
+    assert lead.startswith("Overall, outcomes rank significantly lower than forecast. Predicted")
+    assert not any("predicted probabilities are off by an estimated" in one for one in others)
+    assert sum(one.startswith("Overall, the 80% prediction interval covers") for one in others) == 1
+
+
 @pytest.mark.parametrize(
     ("audit", "notes", "lead"),
     [

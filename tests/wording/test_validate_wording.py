@@ -34,6 +34,14 @@ SENTENCES: list[tuple[Callable[[], Any], str]] = [
         lambda: check_fraction("mass", 90),
         "mass must fulfil 0 < mass < 1, got 90; give a fraction: 0.9, not 90",
     ),
+    (
+        lambda: check_fraction("mass", 12.5),
+        "mass must fulfil 0 < mass < 1, got 12.5; give a fraction: 0.125, not 12.5",
+    ),
+    (
+        lambda: check_fraction("mass", 1.2),
+        "mass must fulfil 0 < mass < 1, got 1.2; give a fraction: 0.9, not 90",
+    ),
     (lambda: check_fraction("mass", None), "mass must fulfil 0 < mass < 1, got None"),  # type: ignore[arg-type]
     (lambda: check_count("cv", 1, least=2), "cv must be an integer of at least 2, got 1"),
     (
