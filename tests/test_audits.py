@@ -1497,3 +1497,13 @@ def test_an_audit_constructs_its_pits_once(monkeypatch: pytest.MonkeyPatch, weig
     sizes.clear()
     audit_pit(np.random.default_rng(0).uniform(size=(600, 4)), X=X, **options)
     assert sizes == [600]
+
+
+def test_features_that_no_search_used_are_not_listed_as_searched() -> None:
+    rng = np.random.default_rng(0)
+    features = pd.DataFrame({"x": rng.normal(size=400), "listing": [f"L{i}" for i in range(400)]})
+    theirs = Forecast.from_normal(np.zeros(400), np.ones(400))
+    found = audit(theirs, y=rng.normal(size=400), features=features, random_state=0)
+    notes = [str(note) for note in found.notes]
+    assert sum("'listing'" in note for note in notes) == 2
+    assert "groups were searched in 1 feature: x" in notes

@@ -16,9 +16,10 @@ from command_outcome import Command
         ("fit t.csv", "missing option '--target'; see evenhand fit --help"),
         (
             "fit t.csv --rows 3",
-            "no such option: --rows (Possible options: --drop); see evenhand fit --help",
+            "no such option: --rows; similar options: --drop; see evenhand fit --help",
         ),
         ("nope", "no such command 'nope'; see evenhand --help"),
+        ("fitt", "no such command 'fitt'; did you mean 'fit'? See evenhand --help"),
         ("fit t.csv --target", "option '--target' requires an argument"),
         (
             "fit t.csv --target= --out m",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -70,7 +71,11 @@ def end_with(error: BaseException) -> NoReturn:
 def usage_message(error: Any) -> str:
     """Return the message of a usage error of typer as one line that names the help to read."""
     text = error.format_message().rstrip(".")
-    place = f"; see {error.ctx.command_path} --help" if error.ctx is not None else ""
+    # typer suggests similar names in a sentence or in brackets of their own
+    text = text.replace(". Did you mean", "; did you mean")
+    text = re.sub(r" \(Possible options: (.*)\)$", r"; similar options: \1", text)
+    see = " See" if text.endswith("?") else "; see"
+    place = f"{see} {error.ctx.command_path} --help" if error.ctx is not None else ""
     return f"{text[:1].lower()}{text[1:]}{place}"
 
 
