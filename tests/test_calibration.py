@@ -436,7 +436,7 @@ def test_a_weighted_band_is_as_wide_as_its_effective_rows_ask() -> None:
 def test_a_confidence_in_percent_is_refused() -> None:
     assert (
         complaint(error_band, [0.5, 0.6], 95)
-        == "confidence must fulfil 0 < confidence < 1, got 95; give a fraction: 0.9, not 90"
+        == "confidence must fulfil 0 < confidence < 1, got 95; give a fraction: 0.95, not 95"
     )
 
 
