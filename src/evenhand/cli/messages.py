@@ -142,12 +142,13 @@ def stopped_by_signals() -> Iterator[None]:
         if isinstance(lost.exc_value, KeyboardInterrupt):
             arm()
             number = getattr(lost.exc_value, "number", signal.SIGINT)
-            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+            threading.Timer(0.01, signal.pthread_kill, (main, number)).start()
         else:
             hook(lost)
 
-    arm()
+    main = threading.get_ident()
     hook, sys.unraisablehook = sys.unraisablehook, send_again
+    arm()
     try:
         yield
     finally:
