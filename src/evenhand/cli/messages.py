@@ -33,7 +33,11 @@ class Terminated(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
-        self.code = 128 + number
+
+    @property
+    def code(self) -> int:
+        """Exit code of the command."""
+        return 128 + self.number
 
 
 class Verdict(SystemExit):

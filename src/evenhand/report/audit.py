@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from evenhand._format import at_most, band, count, in_full, number, percent, points, whole
+from evenhand._format import at_most, band, count, in_full, points, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.calibration import calibration_section
 from evenhand.report.charts import TENTHS, Axis, Chart, Color, Point, Points, Shape
@@ -13,7 +12,7 @@ from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, 
 from evenhand.report.examples import examples_section
 from evenhand.report.findings import Findings
 from evenhand.report.groups import learned_section, named_section, scanned_section
-from evenhand.report.measures import NAMES
+from evenhand.report.measures import NAMES, formatter_of
 from evenhand.report.names import short
 from evenhand.report.price import price_section
 from evenhand.report.proof import limits_section, oracle_section, proof_section
@@ -140,18 +139,20 @@ def _scores(findings: Findings) -> Section | None:
         text += " The log score with cells uses the probability of each outcome's rounding cell."
     cells: Cells[Score] = {
         Column("measure"): lambda score: str(score.measure),
-        numeric("value"): lambda score: _in_unit(score)[0](score.value),
-        numeric("95% interval"): lambda score: band(_in_unit(score)[0], score.low, score.high),
-        Column("unit"): lambda score: _in_unit(score)[1],
+        numeric("value"): lambda score: formatter_of(score.unit)(score.value),
+        numeric("95% interval"): lambda score: band(
+            formatter_of(score.unit), score.low, score.high
+        ),
+        Column("unit"): lambda score: _unit_in_words(score.unit),
     }
     table = Table.of("Scores", [_with_one_interval(score, findings) for score in scores], cells)
     return Section("Scores", [Paragraph(text), table], "scores")
 
 
-def _in_unit(score: Score) -> tuple[Callable[..., str], str]:
+def _unit_in_words(unit: str | None) -> str:
     # the audit has machine-readable units; here shares are percentages and errors points
-    shown = {"share": (percent, "of outcomes"), "probability": (points, "points")}
-    return shown.get(str(score.unit), (number, str(score.unit or "of outcomes")))
+    words = {"share": "of outcomes", "probability": "points"}
+    return words.get(str(unit), str(unit or "of outcomes"))
 
 
 def _notes(findings: Findings) -> Section | None:

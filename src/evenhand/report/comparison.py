@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evenhand._format import at_most, in_full, nats, number, percent, points
+from evenhand._format import at_most, in_full, nats, percent, points
 from evenhand._table import Column, Table, numeric
-from evenhand.report.measures import UNITS, Measure
+from evenhand.report.measures import UNITS, Measure, formatter_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,11 +37,9 @@ def comparison_text(
 
 
 def _compared(measure: Measure, value: float) -> str:
-    if measure.what == "certified error":
-        return f"{at_most(value)} points"
-    if measure.what == "coverage":
-        return percent(value)
-    return f"{points(value)} points" if UNITS.get(measure.what) == "probability" else number(value)
+    show = formatter_of(UNITS.get(measure.what))
+    shown = at_most(value, show) if measure.what == "certified error" else show(value)
+    return f"{shown} points" if show is points else shown
 
 
 def difference_in_words(

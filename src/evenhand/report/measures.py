@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand._format import in_full
+from evenhand._format import in_full, number, percent, points
 
 Quantity = Literal[
     "log score",
@@ -40,6 +40,11 @@ UNITS: dict[Quantity, str] = {
     "certified error": "probability",
 }
 """Units of measures; the others have the unit of the outcome."""
+
+
+def formatter_of(unit: str | None) -> Callable[..., str]:
+    """Return how values in a unit are printed: shares as percentages, errors as points."""
+    return {"share": percent, "probability": points}.get(str(unit), number)
 
 
 LONGEST_TARGET = 60

@@ -53,14 +53,20 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
 
 def document_html(document: Document, *, is_live: bool = False) -> str:
     """Return a document as a page; a live page sorts and filters tables and shows values."""
-    source = _environment().loader
-    assert source is not None
-    script = source.get_source(_environment(), "page.js")[0] if is_live else ""
+    script = _own_file("page.js") if is_live else ""
     # the policy contains the hash of our script, so that no other inline script runs
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    style = source.get_source(_environment(), "page.css")[0]
+    style = _own_file("page.css")
     template = _environment().get_template("page.html.j2")
     return template.render(document=document, script=script, seal=seal, style=style)
+
+
+@cache
+def _own_file(name: str) -> str:
+    """Return the text of a file that goes into every page."""
+    loader = _environment().loader
+    assert loader is not None
+    return loader.get_source(_environment(), name)[0]
 
 
 @cache
