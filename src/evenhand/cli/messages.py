@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import signal
 import sys
 import threading
@@ -74,10 +73,12 @@ def end_with(error: BaseException) -> NoReturn:
 
 def usage_message(error: Any) -> str:
     """Return the message of a usage error of typer as one line that names the help to read."""
-    text = error.format_message().rstrip(".")
-    # typer suggests similar names in a sentence or in brackets of their own
+    similar = getattr(error, "possibilities", None)
+    text = (error.message if similar else error.format_message()).rstrip(".")
+    # typer suggests similar commands in a sentence of its own
     text = text.replace(". Did you mean", "; did you mean")
-    text = re.sub(r" \(Possible options: (.*)\)$", r"; similar options: \1", text)
+    if similar:
+        text += f"; similar options: {', '.join(sorted(similar))}"
     see = " See" if text.endswith("?") else "; see"
     place = f"{see} {error.ctx.command_path} --help" if error.ctx is not None else ""
     return f"{text[:1].lower()}{text[1:]}{place}"
