@@ -12,6 +12,16 @@ from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
 from evenhand.certificates.least_alpha import approximate_errors as approximate_errors
 from evenhand.certificates.link_certificate import LinkCertificate, certify_link
 from evenhand.certificates.pit_certificate import PITCertificate
+from evenhand.certificates.wider_interval import WIDER_LEVELS as WIDER_LEVELS
+from evenhand.certificates.wider_interval import (
+    WiderInterval,
+    wider_interval,
+    wider_intervals,
+)
+from evenhand.certificates.wider_interval import coverage_floor as coverage_floor
+from evenhand.certificates.wider_interval import (
+    wider_intervals_of_counts as wider_intervals_of_counts,
+)
 
 __all__ = [
     "Certificate",
@@ -21,7 +31,10 @@ __all__ = [
     "Method",
     "PITCertificate",
     "RowEvidence",
+    "WiderInterval",
     "certify_counts",
     "certify_link",
     "certify_pit",
+    "wider_interval",
+    "wider_intervals",
 ]

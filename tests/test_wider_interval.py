@@ -1,0 +1,148 @@
+"""Coverage that plain wider intervals prove, against theory, brute force and simulation.
+
+Random checks are seeded; their false-alarm rate with a fresh seed is 1e-6 (`most_failures`).
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from evenhand import InputError
+from evenhand.calibration import PIT_BINS, covered
+from evenhand.certificates import (
+    WiderInterval,
+    coverage_floor,
+    wider_interval,
+    wider_intervals,
+    wider_intervals_of_counts,
+)
+from repeats import most_failures, repeats, statistical
+
+LEVELS = (0.9, 0.95, 0.98, 0.99)
+MASSES = (0.05, 0.1, 0.2, 0.5, 0.9, 1.0)
+
+
+def test_the_floor_is_that_of_clopper_and_pearson_with_a_quarter_of_the_risk() -> None:
+    u = np.random.default_rng(0).beta(0.7, 0.9, size=400)
+    for mass in MASSES:
+        found = wider_intervals(u, mass, confidence=0.9)
+        assert [interval.level for interval in found] == list(LEVELS)
+        for interval in found:
+            inside = np.sum(
+                (u >= (1 - interval.level) / 2) & (u <= (1 + interval.level) / 2), dtype=int
+            )
+            test = stats.binomtest(int(400 - inside), 400, alternative="less")
+            high = test.proportion_ci(1 - 0.1 / 4, "exact").high
+            assert interval.floor == pytest.approx(max(0, 1 - high / mass), abs=1e-8)
+            assert interval.covered == inside / 400
+            assert (interval.mass, interval.n_samples, interval.confidence) == (mass, 400, 0.9)
+
+
+def test_the_lowest_level_that_suffices_is_returned() -> None:
+    u = (np.arange(2000) + 0.5) / 2000
+    for mass in (0.1, 0.2, 0.5):
+        floors = [interval.floor for interval in wider_intervals(u, mass)]
+        assert floors == sorted(floors)
+        for floor in np.linspace(0, 1, 41):
+            found = wider_interval(u, float(floor), mass)
+            levels = [level for level, one in zip(LEVELS, floors, strict=True) if one >= floor]
+            assert (found.level if found else None) == (levels[0] if levels else None)
+
+
+def test_floors_rise_with_mass_and_number_of_rows() -> None:
+    found = {
+        (n, mass): [interval.floor for interval in wider_intervals((np.arange(n) + 0.5) / n, mass)]
+        for n in (200, 2000, 20_000)
+        for mass in MASSES
+    }
+    for n in (200, 2000, 20_000):
+        assert np.all(np.diff([found[n, mass] for mass in MASSES], axis=0) >= 0)
+    for mass in MASSES:
+        assert np.all(np.diff([found[n, mass] for n in (200, 2000, 20_000)], axis=0) >= 0)
+
+
+def test_no_subset_of_a_population_is_covered_less_than_its_floor_without_sampling_error() -> None:
+    # P(miss | S) <= P(miss) / mass, by brute force over the subsets of 12 people
+    u = np.random.default_rng(1).beta(0.3, 0.5, size=12)
+    for level in LEVELS:
+        inside = covered(u, level)
+        for size in (2, 3, 6, 12):
+            worst = min(inside[list(some)].mean() for some in combinations(range(12), size))
+            assert worst >= 1 - (1 - inside.mean()) * 12 / size - 1e-12
+
+
+def test_intervals_are_closed_as_everywhere() -> None:
+    # at the ends of the 90% interval: covered; the next numbers outside: missed
+    low, high = (1 - 0.9) / 2, (1 + 0.9) / 2
+    ends = np.repeat([low, high], 50)
+    beyond = np.repeat([np.nextafter(low, 0), np.nextafter(high, 1)], 50)
+    assert wider_intervals(ends, 1.0)[0].covered == covered(ends).mean() == 1
+    assert wider_intervals(beyond, 1.0)[0].covered == covered(beyond).mean() == 0
+    assert wider_intervals(np.repeat([0.0, 1.0], 50), 1.0)[-1].floor == 0
+
+
+def test_counts_give_the_same_bounds_and_never_more() -> None:
+    rng = np.random.default_rng(2)
+    for u in (rng.beta(0.8, 0.8, size=3000), rng.choice([0.0, 0.005, 0.05, 0.5, 0.95, 1.0], 3000)):
+        bins = np.maximum(np.ceil(u * PIT_BINS).astype(int) - 1, 0)
+        counts = np.bincount(bins, minlength=PIT_BINS).astype(np.int64)
+        for exact, counted in zip(
+            wider_intervals(u, 0.2), wider_intervals_of_counts(counts, 0.2), strict=True
+        ):
+            assert counted.floor <= exact.floor
+            assert (counted.level, counted.n_samples) == (exact.level, 3000)
+            if np.unique(u).size > 6:
+                assert counted == exact
+
+
+def test_a_level_that_is_fixed_beforehand_has_the_whole_risk() -> None:
+    whole = coverage_floor(30, 1000, 0.97, 0.2, 0.95)
+    assert whole == 1 - stats.beta.ppf(0.95, 31, 970) / 0.2
+    assert coverage_floor(30, 1000, 0.98, 0.2, 0.95) < whole
+    assert coverage_floor(1000, 1000, 0.98, 0.2, 0.95) == 0
+
+
+@pytest.mark.parametrize(
+    ("pit", "options", "part"),
+    [
+        (np.full((5, 2), 0.5), {}, "one PIT per row"),
+        ([0.5, 1.2], {}, "between 0 and 1"),
+        ([0.5], {"mass": 0}, "mass"),
+        ([0.5], {"floor": 1.5}, "floor"),
+        ([0.5], {"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_bad_input_is_refused(
+    pit: NDArray[np.float64], options: dict[str, float], part: str
+) -> None:
+    given = {"floor": 0.7, "mass": 0.2} | options
+    with pytest.raises(InputError, match=part):
+        wider_interval(pit, **given)
+
+
+@statistical
+def test_all_floors_hold_at_once_with_the_stated_confidence() -> None:
+    n_sets = repeats(4000)
+    rng = np.random.default_rng(3)
+    for n, (a, b), confidence in ((150, (1.0, 1.0), 0.9), (1000, (0.5, 0.8), 0.95)):
+        law = stats.beta(a, b)
+        # the worst group of a mass contains all of the misses: its coverage is exactly this
+        missed = np.array([law.cdf((1 - v) / 2) + law.sf((1 + v) / 2) for v in LEVELS])
+        false = 0
+        for u in rng.beta(a, b, size=(n_sets, n)):
+            found = [wider_intervals(u, mass, confidence=confidence) for mass in (0.1, 0.3, 1.0)]
+            true = [np.maximum(0, 1 - missed / mass) for mass in (0.1, 0.3, 1.0)]
+            floors = [[interval.floor for interval in intervals] for intervals in found]
+            false += bool(np.any(np.array(floors) > np.array(true)))
+        assert 0 < false <= most_failures(n_sets, 1 - confidence)
+
+
+def test_the_result_prints_itself() -> None:
+    found = wider_interval((np.arange(1000) + 0.5) / 1000, 0.7, 0.2)
+    assert isinstance(found, WiderInterval)
+    assert repr(found).startswith("WiderInterval(level=0.98, mass=0.2, floor=0.8")
