@@ -14,6 +14,35 @@ Table = Annotated[
     typer.Argument(metavar="TABLE", help="csv or parquet file, or a folder of such files (parts)"),
 ]
 Target = Annotated[str, typer.Option(help="column with the outcome")]
+Mean = Annotated[
+    str | None,
+    typer.Option(help="forecasts of another model: column with predicted means"),
+]
+Std = Annotated[
+    str | None,
+    typer.Option(help="forecasts of another model: column with predicted standard deviations"),
+]
+Quantiles = Annotated[
+    str | None,
+    typer.Option(
+        help="forecasts of another model: columns with predicted quantiles, such as"
+        " q0.05,q0.5,q0.95, or their common prefix q"
+    ),
+]
+Samples = Annotated[
+    str | None,
+    typer.Option(
+        help="forecasts of another model: columns with samples of the predicted distribution, or"
+        " their common prefix"
+    ),
+]
+SortQuantiles = Annotated[
+    bool,
+    typer.Option(
+        "--sort-quantiles",
+        help="sort quantiles that cross in a row, instead of refusing the table",
+    ),
+]
 Alpha = Annotated[
     float,
     typer.Option(

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._validate import DiscreteOutcomeWarning, InputError, about, check_continuous
+from evenhand._validate import (
+    DiscreteOutcomeWarning,
+    Floats,
+    InputError,
+    about,
+    check_continuous,
+)
 from evenhand.cli.messages import inform
 from evenhand.cli.tables import chosen_columns, people_of
 
@@ -99,10 +105,34 @@ class Request:
         return named, searched
 
 
-def audit_in_memory(request: Request) -> Audit:
-    """Audit a table that is read into memory."""
-    from evenhand import audits, columns, tables
-    from evenhand.columns import group_columns
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a requested audit, read into memory.
+
+    Parameters
+    ----------
+    data : DataFrame of n rows
+        The table.
+    y : ndarray of shape (n,)
+        Outcomes.
+    people : list of str or None
+        Labels of people; None without a column of ids.
+    named : list of str
+        Columns that define groups.
+    searched : DataFrame or None
+        Columns in which groups are searched, if any.
+    """
+
+    data: pd.DataFrame
+    y: Floats
+    people: list[str] | None
+    named: list[str]
+    searched: pd.DataFrame | None
+
+
+def read_rows(request: Request) -> Rows:
+    """Read the table of an audit, and check its outcomes, its people and the chosen columns."""
+    from evenhand import columns, tables
 
     source = request.rows.name
     data, remarks = columns.read_typed(
@@ -114,23 +144,33 @@ def audit_in_memory(request: Request) -> Audit:
     check_continuous(y, name=f"{source}: column {request.target!r}")
     people = people_of(data, request.id_column, request.cluster, source)
     named, searched = request.columns(list(data.columns))
-    masks = group_columns(data, named, source=source)
-    subject, X = request.subject.of(data, source)
+    return Rows(data, y, people, named, data[searched] if searched else None)
+
+
+def audit_in_memory(request: Request) -> Audit:
+    """Audit a table that is read into memory."""
+    from evenhand import audits
+    from evenhand.columns import group_columns
+
+    source = request.rows.name
+    rows = read_rows(request)
+    masks = group_columns(rows.data, rows.named, source=source)
+    subject, X = request.subject.of(rows.data, source)
     with about(source), warnings.catch_warnings():
-        # `check_continuous` has warned above, with the name of the column
+        # `read_rows` has warned of discrete outcomes, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audits.audit(
             subject,
             X,
-            y,
+            rows.y,
             groups=masks,
-            cluster=None if request.cluster is None else people,
-            features=data[searched] if searched else None,
+            cluster=None if request.cluster is None else rows.people,
+            features=rows.searched,
             target_name=request.target,
             **request.options,
         )
-    found = found if people is None else audits.with_people(found, people)
-    return _with_keys(found, request, data.columns, [data])
+    found = found if rows.people is None else audits.with_people(found, rows.people)
+    return _with_keys(found, request, rows.data.columns, [rows.data])
 
 
 def audit_in_parts(

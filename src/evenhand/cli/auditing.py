@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenhand._validate import InputError
-from evenhand.cli.arguments import Scheduler, SkipBadParts, Target, Workers, check_seed
+from evenhand.cli.arguments import (
+    Mean,
+    Quantiles,
+    Samples,
+    Scheduler,
+    SkipBadParts,
+    SortQuantiles,
+    Std,
+    Target,
+    Workers,
+    check_seed,
+)
 from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
 from evenhand.cli.options import check_apart
 from evenhand.cli.reports import command_line, report
+from evenhand.cli.tables import column_subject
 
 if TYPE_CHECKING:
     from evenhand.scale import ColumnSubject, ModelSubject
@@ -30,35 +42,11 @@ def audit(
     table: Annotated[
         Path | None, typer.Argument(show_default=False, metavar="", hidden=True)
     ] = None,
-    mean: Annotated[
-        str | None,
-        typer.Option(help="without a model: column with predicted means"),
-    ] = None,
-    std: Annotated[
-        str | None,
-        typer.Option(help="without a model: column with predicted standard deviations"),
-    ] = None,
-    quantiles: Annotated[
-        str | None,
-        typer.Option(
-            help="without a model: columns with predicted quantiles, such as q0.05,q0.5,q0.95, or"
-            " their common prefix q"
-        ),
-    ] = None,
-    samples: Annotated[
-        str | None,
-        typer.Option(
-            help="without a model: columns with samples of the predicted distribution, or their"
-            " common prefix"
-        ),
-    ] = None,
-    sort_quantiles: Annotated[
-        bool,
-        typer.Option(
-            "--sort-quantiles",
-            help="sort quantiles that cross in a row, instead of refusing the table",
-        ),
-    ] = False,
+    mean: Mean = None,
+    std: Std = None,
+    quantiles: Quantiles = None,
+    samples: Samples = None,
+    sort_quantiles: SortQuantiles = False,
     groups: Annotated[
         str | None,
         typer.Option(help="columns that define groups, known before the outcome, comma-separated"),
@@ -117,7 +105,7 @@ def audit(
     skip_bad_parts: SkipBadParts = False,
 ) -> None:
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
-    from evenhand import audits, scale, tables
+    from evenhand import audits, tables
     from evenhand._validate import check_fraction
 
     check_seed(seed)
@@ -129,7 +117,7 @@ def audit(
     if out is not None:
         check_apart(out, {"the table": rows, "the model": None if table is None else source})
         tables.check_writable(out, (".html", ".json"))
-    columns = scale.ColumnSubject(mean, std, quantiles, samples, sort_quantiles)
+    columns = column_subject(mean, std, quantiles, samples, sort_quantiles)
     subject = _subject(source, columns, has_model=table is not None)
     request = Request(
         subject,
@@ -169,11 +157,6 @@ def _subject(
     from evenhand import scale, store
 
     given = list(columns.named)
-    # an option without effect is refused, because its user expects an effect
-    if columns.sort_quantiles and columns.quantiles is None:
-        raise InputError(
-            "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
-        )
     if not has_model and not given:
         raise InputError(
             f"{source}: no forecasts to audit; give a model folder before the table, or columns of"

@@ -18,7 +18,7 @@ from evenhand._validate import (
 )
 from evenhand.cli.arguments import DEFAULT_ALPHA, Link, Seed, Table, Target, check_seed
 from evenhand.cli.messages import inform, show
-from evenhand.cli.options import check_apart, check_model_folder, folder_to_write, listed_names
+from evenhand.cli.options import check_apart, check_own_folder, folder_to_write, listed_names
 from evenhand.cli.reports import command_line
 from evenhand.cli.tables import people_of
 
@@ -98,7 +98,7 @@ def fit(
     out = folder_to_write(out)
     # training takes minutes: the output folder is checked before
     store.check_folder(out)
-    check_model_folder(out)
+    check_own_folder(out, "model.json", "a model folder")
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
     y = tables.number_column(data, target, source=table.name)
@@ -177,6 +177,8 @@ class Training:
         Column with the outcomes.
     seed : int or None
         Seed of the split, the training and the audit.
+    searched : DataFrame, optional
+        Columns in which the audit searches groups, if other than `X`.
     """
 
     base: Any
@@ -185,6 +187,7 @@ class Training:
     table: Path
     target: str
     seed: int | None
+    searched: pd.DataFrame | None = None
 
 
 def fit_certified(
@@ -195,7 +198,6 @@ def fit_certified(
     `asked` are options of `evenhand.randomize`; None stands for its default.
     """
     from evenhand import selection, store
-    from evenhand.audits import with_people
 
     X = training.X
     given = {name: value for name, value in asked.items() if value is not None}
@@ -213,12 +215,7 @@ def fit_certified(
     certificate = certificate_of(chosen, people)
     page = None
     try:
-        found = _audit_of_fit(chosen, training, out.name, packed.sha256)
-        page = (found if people is None else with_people(found, people)).to_html().encode()
-        last = f"audit of the certifying people written to {out / store.REPORT}"
-    except InputError as refusal:
-        # the certifying rows may be unfit for an audit, for example with many equal outcomes
-        last = f"no report was written: {refusal}"
+        page, last = page_of(chosen, training, people, out, packed.sha256)
     finally:
         # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, certificate, page)
@@ -231,12 +228,33 @@ def fit_certified(
     inform(last)
 
 
-def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str) -> Audit:
+def page_of(
+    chosen: Selection,
+    training: Training,
+    people: list[str] | None,
+    out: Path,
+    sha256: str | None = None,
+) -> tuple[bytes | None, str]:
+    """Return the report of the certifying rows, None if they cannot be audited, and a message."""
+    from evenhand import store
+    from evenhand.audits import with_people
+
+    try:
+        found = _audit_of_choice(chosen, training, out.name, sha256)
+    except InputError as refusal:
+        # the certifying rows may be unfit for an audit, for example with many equal outcomes
+        return None, f"no report was written: {refusal}"
+    page = (found if people is None else with_people(found, people)).to_html().encode()
+    return page, f"audit of the certifying people written to {out / store.REPORT}"
+
+
+def _audit_of_choice(chosen: Selection, training: Training, name: str, sha256: str | None) -> Audit:
     """Audit the model on its certifying rows, which were held out from training."""
     from evenhand.audits import audit, with_sources
     from evenhand.tables import take_rows
 
     held = chosen.certifying
+    searched = training.searched
     with warnings.catch_warnings():
         # `fit` has warned about the whole table
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
@@ -244,6 +262,7 @@ def _audit_of_fit(chosen: Selection, training: Training, name: str, sha256: str)
             chosen.model,
             take_rows(training.X, held),
             training.y[held],
+            features=None if searched is None else take_rows(searched, held),
             confidence=chosen.confidence,
             random_state=training.seed,
             name=name,

@@ -72,17 +72,26 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
             )
 
 
-def check_model_folder(out: Path) -> None:
-    """Refuse a folder of other files, among which a model could not be replaced."""
-    if not out.is_dir() or (out / "model.json").exists():
+def check_own_folder(out: Path, mark: str, noun: str) -> None:
+    """Refuse a folder of other files, among which the output could not be replaced.
+
+    Parameters
+    ----------
+    out : Path
+        Folder to write.
+    mark : str
+        File that each such folder contains, such as "model.json".
+    noun : str
+        What the folder should be, such as "a model folder".
+    """
+    if not out.is_dir() or (out / mark).exists():
         return
     # hidden files, such as those of file browsers, are ignored
     others = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("."))
     if others:
         more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
         raise InputError(
-            f"--out {out} contains {others[0]!r}{more} and is not a model folder; use a new or"
-            " empty folder"
+            f"--out {out} contains {others[0]!r}{more} and is not {noun}; use a new or empty folder"
         )
 
 

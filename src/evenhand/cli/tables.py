@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from evenhand.scale import ColumnSubject
+
 
 def people_of(
     data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str
@@ -53,3 +55,21 @@ def chosen_columns(
                 f"{option} contains {name!r}, the --{parts[name]} column: {reason}; leave it out"
             )
     return names
+
+
+def column_subject(
+    mean: str | None,
+    std: str | None,
+    quantiles: str | None,
+    samples: str | None,
+    sort_quantiles: bool,
+) -> ColumnSubject:
+    """Return the columns of another model's forecasts; they may be none."""
+    from evenhand import scale
+
+    # an option without effect is refused, because its user expects an effect
+    if sort_quantiles and quantiles is None:
+        raise InputError(
+            "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
+        )
+    return scale.ColumnSubject(mean, std, quantiles, samples, sort_quantiles)
