@@ -343,7 +343,7 @@ def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name: str, alp
         for at in place
     ]
     # F(u) = integral of H(u; r) over the draw, read off at the place found
-    np.testing.assert_allclose(special.ndtri(brute), -score, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(special.ndtri(brute), -score, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(link.averaged_score(score), -place)
 
 
@@ -365,18 +365,6 @@ def test_forecasts_averaged_over_draws_are_wider_than_the_base_though_pits_are_u
     assert link.cdf(0.001, x).mean() == pytest.approx(0.001, abs=1e-4)
     assert link.ppf(0.001, x).mean() > 0.05
     assert (link.averaged_score(np.array([1.0, 2.0])) > [1.5, 3.0]).all()
-
-
-@pytest.mark.parametrize("alpha", [0.02, 0.12, 0.5])
-def test_the_table_of_the_averaged_law_agrees_with_the_closed_form_of_the_gaussian(
-    alpha: float,
-) -> None:
-    score = np.linspace(-3, 3, 41)
-    np.testing.assert_allclose(
-        Link.averaged_score(Gaussian(alpha), score),
-        Gaussian(alpha).averaged_score(score),
-        rtol=2e-5,
-    )
 
 
 # --- the objects

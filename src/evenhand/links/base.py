@@ -10,9 +10,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import interpolate, special
+from scipy import special
 
 from evenhand._validate import Floats, Mask, bad_input, check_draws, check_fraction
+from evenhand.links.mean_pit import MeanPITTable
 from evenhand.links.quadrature import alpha_from_mean_error, gauss_legendre
 
 TINY = 1e-300
@@ -24,9 +25,6 @@ LEAST_DRAW = 1e-12
 _HALF = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, 25)))
 EDGES = np.concatenate((_HALF, 1 - _HALF[-2::-1]))
 """Edges of the panels of draws over which errors are integrated."""
-
-LEAST_LEVEL = 1e-13
-"""Tail probability beyond either end of the table of the distribution averaged over draws."""
 
 
 def check_kappa(kappa: float) -> float:
@@ -152,16 +150,91 @@ class Link(ABC):
         ).sum(axis=-1)
         return np.asarray(errors.reshape(values.shape))
 
+    def mean_pit(self, u: ArrayLike) -> Floats:
+        """Mean served PIT `mu(u) = integral H(u; r) dr` of people whose base PIT is `u`.
+
+        It increases from 0 to 1 and is symmetric, `mu(1 - u) = 1 - mu(u)`. In a group whose base
+        PITs are too frequent in one tail, the group error under an exactly calibrated link is
+        `|mean of mu(U) - 1/2|` (method: the sharp certificate).
+
+        Parameters
+        ----------
+        u : array-like
+            Base PITs, 0 to 1; any shape.
+
+        Returns
+        -------
+        ndarray
+            Mean PITs, 0 to 1, same shape as `u`, exact to 1e-9.
+
+        Raises
+        ------
+        InputError
+            If a value does not lie between 0 and 1.
+
+        Examples
+        --------
+        >>> from evenhand.links import Entropic
+        >>> Entropic(0.05).mean_pit([0.001, 0.01, 0.5]).round(3)
+        array([0.228, 0.317, 0.5  ])
+        """
+        values = _unit(u, 0.5)[0]
+        if self.alpha == 1:
+            return np.array(values)
+        low = self._mean_pit_lower(np.minimum(values, 1 - values))
+        return np.where(values > 0.5, 1 - low, low)
+
+    def mean_pit_inverse(self, p: ArrayLike) -> Floats:
+        """Base PIT `u`, from 0 to 1, at which `mean_pit` is `p`; same shape as `p`.
+
+        Examples
+        --------
+        >>> from evenhand.links import Entropic
+        >>> link = Entropic(0.1)
+        >>> float(link.mean_pit(link.mean_pit_inverse(0.3)).round(9))
+        0.3
+        """
+        values = _unit(p, 0.5)[0]
+        if self.alpha == 1:
+            return np.array(values)
+        low = self._mean_pit_inverse_lower(np.minimum(values, 1 - values))
+        return np.where(values > 0.5, 1 - low, low)
+
+    def mean_pit_integral(self, u: ArrayLike) -> Floats:
+        """Integral of `mean_pit` from 0 to `u`, from 0 to 1/2; same shape as `u`.
+
+        Examples
+        --------
+        >>> from evenhand.links import Gaussian
+        >>> Gaussian(0.1).mean_pit_integral([0.0, 1.0])
+        array([0. , 0.5])
+        """
+        values = _unit(u, 0.5)[0]
+        if self.alpha == 1:
+            return np.asarray(values**2 / 2)
+        low = self._mean_pit_integral_lower(np.minimum(values, 1 - values))
+        return np.where(values > 0.5, values - 0.5 + low, low)
+
+    # the table is made for densities that fall exponentially, at a rate of one over the mean error;
+    # other links replace the next three and `averaged_score`
+    def _mean_pit_lower(self, u: Floats) -> Floats:
+        return _mean_pit_table(self).mean(_log_odds(u))
+
+    def _mean_pit_inverse_lower(self, p: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(special.expit(-_mean_pit_table(self).inverse(np.log(p))))
+
+    def _mean_pit_integral_lower(self, u: Floats) -> Floats:
+        return np.asarray(u * _mean_pit_table(self).ratio(_log_odds(u)))
+
     def averaged_score(self, score: Floats) -> Floats:
         """Map normal scores of the mixture of forecasts over draws to normal scores of the base.
 
-        The mixture over draws has the CDF `F(G(y))` with `F(u) = integral H(u; r) dr`. For every
-        link `F` has wider tails than the base and is symmetric, `F(1 - u) = 1 - F(u)`. (An exact
-        link has uniform PITs because of another property, `integral K(c; r) dr = c`.) Exact to 1e-5
-        in normal scores of `F` up to 3.
+        The mixture over draws has the CDF `mu(G(y))`, with `mu` the `mean_pit`. For every link it
+        has wider tails than the base. (An exact link has uniform PITs because of another property,
+        `integral K(c; r) dr = c`.) Exact to 1e-6 in normal scores of the mixture up to 7.
         """
-        at, place = _averaged(self)
-        return np.asarray(np.sign(score) * place(np.minimum(np.abs(score), at)))
+        return np.asarray(np.sign(score) * _mean_pit_table(self).score(np.abs(score)))
 
     def reach(self, level: float) -> float:
         """Return the normal score of the base that covers the forecasts at all draws.
@@ -250,22 +323,15 @@ def _unit(value: ArrayLike, r: ArrayLike) -> tuple[Floats, Floats]:
     return np.broadcast_to(values, shape), np.broadcast_to(draws, shape)
 
 
+def _log_odds(u: Floats) -> Floats:
+    """Return `log((1 - u) / u)`, infinity at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log1p(-u) - np.log(u))
+
+
 @lru_cache(maxsize=64)
-def _averaged(link: Link) -> tuple[float, Callable[[Floats], Floats]]:
-    """Return the last score of `Link.averaged_score` and its upper half as an interpolant."""
-    reach = link.reach(LEAST_LEVEL)
-    # at most 600 places and 500 panels, for links with a small mean error
-    place = np.linspace(0.0, reach, 1 + min(600, int(np.ceil(64 * reach))))
-    # links with a small mean error are steep at the median
-    place = np.union1d(place, np.linspace(0.0, min(reach, 1.0), 33))
-    # as a function of the draw, H bends on the scale of the link's mean error
-    n_panels = min(500, int(np.ceil(1 / link.mean_error)))
-    nodes, weights = (
-        part.ravel()
-        for part in gauss_legendre(np.union1d(EDGES, np.linspace(0, 1, n_panels)), order=8)
-    )
-    level = link.ppf_lower(special.log_ndtr(-place)[:, None], nodes, np.array(False)) @ weights
-    score = np.append(0.0, -special.ndtri(np.maximum(level[1:], LEAST_LEVEL)))
-    # drop places whose scores are equal up to rounding errors, such as those beyond the end
-    apart = np.append(True, np.diff(score) > 1e-12)
-    return float(score[apart][-1]), interpolate.PchipInterpolator(score[apart], place[apart])
+def _mean_pit_table(link: Link) -> MeanPITTable:
+    def ppf(log_u: Floats, r: Floats) -> Floats:
+        return link.ppf_lower(log_u, r, np.array(False))
+
+    return MeanPITTable(1 / link.mean_error, ppf, link._kink)

@@ -88,9 +88,23 @@ class Gaussian(Link):
             self.price + (2 * self.rho * z * t - self.rho**2 * (z**2 + t**2)) / (2 * self._rest**2)
         )
 
+    @property
+    def _mean_slope(self) -> float:
+        # rest z + rho T is normal for normal T, hence mu(Phi(z)) = Phi(rest z / sqrt(1 + rho^2))
+        return self._rest / float(np.sqrt(1 + self.rho**2))
+
+    def _mean_pit_lower(self, u: Floats) -> Floats:
+        return np.asarray(special.ndtr(self._mean_slope * special.ndtri(u)))
+
+    def _mean_pit_inverse_lower(self, p: Floats) -> Floats:
+        return np.asarray(special.ndtr(special.ndtri(p) / self._mean_slope))
+
+    def _mean_pit_integral_lower(self, u: Floats) -> Floats:
+        # the derivative of Owen's function T(z, s) is -phi(z) (Phi(s z) - 1/2)
+        return np.asarray(u / 2 - special.owens_t(special.ndtri(u), self._mean_slope))
+
     def averaged_score(self, score: Floats) -> Floats:
-        # rest z + rho T is normal for normal T, hence F(Phi(z)) = Phi(rest z / sqrt(1 + rho^2))
-        return np.asarray(score * (np.sqrt(1 + self.rho**2) / self._rest))
+        return np.asarray(score / self._mean_slope)
 
 
 def _score(log_p: Floats) -> Floats:

@@ -1,0 +1,142 @@
+"""The mean served PIT `mu(u) = integral H(u; r) dr`, its inverse and its integral.
+
+Expected values come from scipy's adaptive quadrature, from a fine rule over draws, from symmetry
+and from derivatives; nothing here is compared with a figure that the package once produced.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import integrate, special
+
+from complaints import complaint
+from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link, make_link
+from quadrature import Floats, panels
+
+NAMES = sorted(LINKS)
+ALPHAS = (0.002, 0.005, 0.02, 0.05, 0.12, 0.3, 0.6, 0.95, 1.0)
+DEEP = np.array([1e-300, 1e-100, 1e-30, 1e-14, 1e-8, 1e-5])
+UNIT = np.concatenate((DEEP, [1e-3, 0.01, 0.04, 0.1, 0.27, 0.4, 0.49, 0.4999, 0.5]))
+UNIT = np.concatenate((UNIT, 1 - UNIT[4:-1], [1 - 1e-12]))
+
+
+def over_draws(link: Link, u: Floats) -> Floats:
+    """Mean PITs by a rule whose panels are far narrower than all that H bends over."""
+    if isinstance(link, Gaussian):
+        # draws as normal scores, where the gaussian link is smooth; beyond 9 lies 1e-19
+        z = np.linspace(-9, 9, 3001)
+        weights = np.exp(-(z**2) / 2) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+        shifted = np.sqrt(1 - link.rho**2) * special.ndtri(u)[:, None] + link.rho * z
+        return np.asarray(special.ndtr(shifted) @ weights)
+    r, weights = panels(np.linspace(0, 1, 3001), order=6)
+    return np.asarray([link.ppf(each, r) @ weights for each in u])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_mean_pit_is_the_mean_over_draws(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    np.testing.assert_allclose(link.mean_pit(UNIT), over_draws(link, UNIT), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5])
+def test_mean_pit_agrees_with_adaptive_quadrature_of_the_printed_formula(alpha: float) -> None:
+    kappa = (1 - alpha) / alpha
+    link = Laplace(alpha)
+
+    def ppf(r: float, u: float) -> float:
+        d = 2 - np.exp(-kappa * r) - np.exp(-kappa * (1 - r))
+        if u <= (1 - np.exp(-kappa * r)) / d:
+            return r + float(np.logaddexp(-kappa * r, np.log(d * u))) / kappa
+        return r - float(np.logaddexp(-kappa * (1 - r), np.log(d * (1 - u)))) / kappa
+
+    for u in (1e-14, 1e-3, 0.2, 0.5, 0.8, 1 - 1e-12):
+        bends = np.clip(np.array([-3, 0, 3]) / kappa - np.log(u) / kappa, 0, 1)
+        ends = np.clip(np.array([0.3, 1, 3, 10]) / kappa, 0, 0.5)
+        edges = np.unique(np.concatenate(([0, 1], ends, 1 - ends, bends)))
+        mean = sum(
+            integrate.quad(ppf, a, b, args=(u,), epsabs=1e-11, limit=500)[0]
+            for a, b in itertools.pairwise(edges)
+        )
+        assert float(link.mean_pit(u)) == pytest.approx(mean, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_mean_pit_is_symmetric_and_increases_from_zero_to_one(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    u = np.concatenate((np.geomspace(1e-300, 1e-3, 400)[:-1], np.linspace(1e-3, 0.5, 2001)))
+    mean = link.mean_pit(u)
+    assert (np.diff(mean) > 0).all()
+    assert mean[-1] == pytest.approx(0.5, abs=1e-11)
+    np.testing.assert_array_equal(link.mean_pit([0.0, 1.0]), [0.0, 1.0])
+    dyadic = np.arange(33) / 64  # 1 - u is exact
+    np.testing.assert_allclose(link.mean_pit(1 - dyadic), 1 - link.mean_pit(dyadic), atol=1e-15)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_inverse_returns_to_where_mean_pit_came_from(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    again = link.mean_pit_inverse(link.mean_pit(UNIT[:15]))
+    # the slope of log u in mu is about 1 / (alpha mu)
+    np.testing.assert_allclose(np.log(again), np.log(UNIT[:15]), rtol=0, atol=1e-9)
+    p = np.concatenate(([0.0, 1.0], np.linspace(0.001, 0.999, 501)))
+    u = link.mean_pit_inverse(p)
+    # at a small alpha, some u are below the smallest float, or differ from 1 by little more
+    inside = (u > 0) & (u < 1 - 1e-6)
+    np.testing.assert_allclose(link.mean_pit(u)[inside], p[inside], rtol=0, atol=1e-9)
+    assert (u[:2] == [0, 1]).all()
+    assert (np.diff(u[2:]) >= 0).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_integral_is_that_of_mean_pit(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    np.testing.assert_allclose(link.mean_pit_integral([0.0, 1.0]), [0.0, 0.5], rtol=0, atol=1e-15)
+    u = np.array([1e-200, 1e-12, 1e-4, 0.03, 0.2, 0.5, 0.8, 0.999, 1 - 1e-9])
+    # in negative log odds t, du = -u (1 - u) dt
+    fine = 2.0 ** -np.arange(15)
+    steps = np.concatenate((np.arange(2, 600), fine, [0], -fine, -np.arange(2, 40)))
+    for each in u:
+        start = np.log1p(-each) - np.log(each)
+        edges = np.append(start, np.sort(steps[(steps > start) & (steps < start + 45)]))
+        t, weights = panels(edges)
+        v = special.expit(-t)
+        expected = (link.mean_pit(v) * v * special.expit(t)) @ weights
+        bound = 1e-9 * (each if each < 0.5 or name != "gaussian" else 1)
+        assert float(link.mean_pit_integral(each)) == pytest.approx(expected, rel=0, abs=bound)
+
+
+def test_numbers_of_the_method() -> None:
+    slope = [
+        float(np.diff(Entropic(0.05).mean_pit([u - h, u + h]))[0] / (2 * h))
+        for u, h in ((0.5, 1e-4), (0.001, 1e-6))
+    ]
+    assert f"{slope[0]:.2f}" == "0.10"
+    assert f"{slope[1]:.0f}" == "35"
+    assert f"{float(Entropic(0.02).mean_pit(1e-14)):.2f}" == "0.06"
+
+
+def test_shapes_are_kept_and_inputs_are_not_changed() -> None:
+    u = np.array([[0.1, 0.2, 0.9]]).T
+    for name in NAMES:
+        for alpha in (0.1, 1.0):
+            link = make_link(name, alpha)
+            for function in (link.mean_pit, link.mean_pit_inverse, link.mean_pit_integral):
+                assert function(u).shape == (3, 1)
+                assert np.shape(function(0.3)) == ()
+    np.testing.assert_array_equal(u[:, 0], [0.1, 0.2, 0.9])
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, np.nan])
+def test_what_is_no_probability_is_refused_in_one_line(wrong: float) -> None:
+    link = Entropic(0.1)
+    for function in (link.mean_pit, link.mean_pit_inverse, link.mean_pit_integral):
+        said = complaint(function, [0.5, wrong])
+        assert "must lie between 0 and 1" in said
+        assert "\n" not in said
