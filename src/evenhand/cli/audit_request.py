@@ -62,7 +62,7 @@ class Request:
     cluster: str | None
     conditions: list[Condition]
     confidence: float
-    seed: int
+    seed: int | None
     name: str
 
     @property

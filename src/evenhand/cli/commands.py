@@ -28,7 +28,8 @@ from evenhand.cli.messages import (
     warn,
 )
 from evenhand.cli.options import refuse_blank
-from evenhand.cli.serving import predict, randomize
+from evenhand.cli.randomizing import randomize
+from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams
 
 

@@ -215,7 +215,7 @@ def fit_certified(
     certificate = certificate_of(chosen, people)
     page = None
     try:
-        page, last = page_of(chosen, training, people, out, packed.sha256)
+        page, last = page_of(chosen, training, people, out, out.name, packed.sha256)
     finally:
         # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, certificate, page)
@@ -233,6 +233,7 @@ def page_of(
     training: Training,
     people: list[str] | None,
     out: Path,
+    name: str,
     sha256: str | None = None,
 ) -> tuple[bytes | None, str]:
     """Return the report of the certifying rows, None if they cannot be audited, and a message."""
@@ -240,7 +241,7 @@ def page_of(
     from evenhand.audits import with_people
 
     try:
-        found = _audit_of_choice(chosen, training, out.name, sha256)
+        found = _audit_of_choice(chosen, training, name, sha256)
     except InputError as refusal:
         # the certifying rows may be unfit for an audit, for example with many equal outcomes
         return None, f"no report was written: {refusal}"

@@ -1,4 +1,4 @@
-"""Subcommands that write forecasts: `predict` and `randomize`."""
+"""Writing of forecasts: `predict`, and what it shares with `randomize`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import typer
 from evenhand._format import count
 from evenhand._validate import bad_input
 from evenhand.cli.arguments import (
-    DEFAULT_ALPHA,
     DEFAULT_LEVELS,
-    Alpha,
     Context,
     Id,
     Key,
     Levels,
-    Link,
     Moments,
     OutTable,
     Scheduler,
@@ -31,6 +28,7 @@ from evenhand.cli.options import check_apart, listed_names
 
 if TYPE_CHECKING:
     from evenhand.scale import ColumnSubject, ModelSubject
+    from evenhand.tables import Parts
 
 
 def predict(
@@ -53,39 +51,12 @@ def predict(
     from evenhand import scale, store
 
     check_apart(out, {"the model": model, "the table": table, "the key file": key_file})
-    asked = _serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
+    asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
     subject = scale.ModelSubject(store.load(model))
-    _serve(subject, table, out, asked, workers, scheduler, "forecast")
+    serve(subject, table, out, asked, workers, scheduler, "forecast")
 
 
-def randomize(
-    table: Table,
-    mean: Annotated[str, typer.Option(help="column with the predicted means")],
-    std: Annotated[str, typer.Option(help="column with the predicted standard deviations")],
-    id_column: Id,
-    key_file: Key,
-    out: OutTable,
-    alpha: Alpha = DEFAULT_ALPHA,
-    link: Link = "entropic",
-    context: Context = "",
-    levels: Levels = DEFAULT_LEVELS,
-    moments: Moments = False,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    skip_bad_parts: SkipBadParts = False,
-) -> None:
-    """Randomize normal forecasts of another model, given as columns of a table."""
-    from evenhand import scale
-    from evenhand.links import make_link
-
-    check_apart(out, {"the table": table, "the key file": key_file})
-    asked = _serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
-    asked["link"] = make_link(link, alpha)
-    subject = scale.ColumnSubject(mean, std)
-    _serve(subject, table, out, asked, workers, scheduler, "randomized forecast")
-
-
-def _serving_options(
+def serving_options(
     id_column: str, key_file: Path, context: str, levels: str, moments: bool, skip_bad: bool
 ) -> dict[str, Any]:
     """Return the checked options shared by `predict` and `randomize`."""
@@ -117,9 +88,9 @@ def _parse_levels(listed: str) -> list[float]:
     return levels
 
 
-def _serve(
+def serve(
     subject: ModelSubject | ColumnSubject,
-    table: Path,
+    table: Path | Parts,
     out: Path,
     asked: dict[str, Any],
     workers: int | None,

@@ -80,6 +80,22 @@ class ColumnSubject:
 
     The columns contain means and standard deviations, quantiles, or samples. Rows whose quantiles
     cross are refused, or sorted if `sort_quantiles` is true.
+
+    It is a function from tables to forecasts, so that `randomize` and `RandomizedRegressor` accept
+    it as a model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand import randomize
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"mu": rng.normal(size=500), "sigma": 1.0})
+    >>> y = table["mu"] + rng.normal(size=500)
+    >>> chosen = randomize(ColumnSubject("mu", "sigma"), table, y, random_state=0)
+    >>> chosen.group_error <= 0.3
+    True
+    >>> chosen.model.forecast(table[:2], r=[0.3, 0.8]).ppf(0.5).shape
+    (2,)
     """
 
     mean: str | None = None
@@ -95,6 +111,11 @@ class ColumnSubject:
         return {kind: getattr(self, kind) for kind in kinds if getattr(self, kind) is not None}
 
     @property
+    def kind(self) -> str:
+        """Kind of the columns: "mean_std", "quantiles" or "samples"."""
+        return "_".join(self.named)
+
+    @property
     def schema(self) -> Schema:
         """Empty: the types of the columns are unknown."""
         return Schema()
@@ -108,6 +129,10 @@ class ColumnSubject:
         place: dict[str, Any] = {"source": source, "start": start}
         options = place | {"sort_quantiles": self.sort_quantiles} | self.named
         return forecast_from_columns(table, **options)[0], None
+
+    def __call__(self, table: pd.DataFrame) -> Forecast:
+        """Return the forecasts of a table in memory."""
+        return self.of(table, "X")[0]
 
 
 def as_subject(model: Any) -> Subject:

@@ -68,7 +68,22 @@ def read_manifest(source: Path) -> dict[str, Any]:
             f"{source} is not a model folder, as it has no {MANIFEST}; create one with evenhand fit"
             " or evenhand.save"
         )
-    content = read_plain(path)
+    return read_sealed(path, "a model description", _SAVE_AGAIN)
+
+
+def read_sealed(path: Path, noun: str, remedy: str) -> dict[str, Any]:
+    """Read a file of JSON that contains its own hash, and check format and hash.
+
+    Parameters
+    ----------
+    path : Path
+        A file whose content is made by `sealed`.
+    noun : str
+        What the file should be, for messages.
+    remedy : str
+        What to do if it is damaged.
+    """
+    content = read_plain(path, remedy)
     try:
         text = content.decode()
         manifest = dict(json.loads(text))
@@ -76,11 +91,10 @@ def read_manifest(source: Path) -> dict[str, Any]:
         seal = str(manifest.get("sha256"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"{path} is damaged, as it is not a model description ({error_text(error)});"
-            f" {_SAVE_AGAIN}"
+            f"{path} is damaged, as it is not {noun} ({error_text(error)}); {remedy}"
         ) from error
     if not isinstance(version, int) or version < 1:
-        raise InputError(f"{path} is damaged, as its format is {version!r}; {_SAVE_AGAIN}")
+        raise InputError(f"{path} is damaged, as its format is {version!r}; {remedy}")
     # a newer format may use the same names with other meanings
     if version > FORMAT:
         written_by = manifest.get("written_by", "a newer release")
@@ -90,7 +104,7 @@ def read_manifest(source: Path) -> dict[str, Any]:
         )
     # the hash was computed with zeros in its place
     if digest(text.replace(seal, _UNSEALED, 1).encode()) != seal:
-        raise InputError(f"{path} {_CHANGED}; {_SAVE_AGAIN}")
+        raise InputError(f"{path} {_CHANGED}; {remedy}")
     return manifest
 
 
@@ -109,15 +123,15 @@ def read_file(source: Path, file: dict[str, str]) -> bytes:
     return content
 
 
-def read_plain(path: Path) -> bytes:
+def read_plain(path: Path, remedy: str = _SAVE_AGAIN) -> bytes:
     """Read a file; refuse symbolic links, folders and devices."""
     if path.is_symlink():
         raise InputError(
-            f"{path} is a symbolic link, but model folders contain plain files only; {_SAVE_AGAIN}"
+            f"{path} is a symbolic link, but model folders contain plain files only; {remedy}"
         )
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is not a plain file; {_SAVE_AGAIN}")
+        raise InputError(f"{path} is not a plain file; {remedy}")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); {_SAVE_AGAIN}") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); {remedy}") from error

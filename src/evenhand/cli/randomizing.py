@@ -1,0 +1,283 @@
+"""Subcommand `randomize`: certification and randomization of another model's forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand._format import count
+from evenhand._validate import InputError, about, check_fraction
+from evenhand.cli.arguments import (
+    DEFAULT_ALPHA,
+    DEFAULT_LEVELS,
+    Alpha,
+    Context,
+    Levels,
+    Link,
+    Mean,
+    Moments,
+    Quantiles,
+    Samples,
+    Scheduler,
+    Seed,
+    SkipBadParts,
+    SortQuantiles,
+    Std,
+    Table,
+    Workers,
+    check_seed,
+)
+from evenhand.cli.audit_request import Request, read_rows
+from evenhand.cli.fitting import Training, certificate_of, page_of
+from evenhand.cli.messages import inform, show
+from evenhand.cli.options import check_apart, check_own_folder, folder_to_write
+from evenhand.cli.reports import command_line
+from evenhand.cli.serving import serve, serving_options
+from evenhand.cli.tables import column_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evenhand.links import Link as AnyLink
+    from evenhand.scale import ColumnSubject
+    from evenhand.tables import Parts
+
+CERTIFYING = ("max_group_error", "group_mass", "confidence", "cluster", "seed")
+SERVING = (
+    "key_file",
+    "certificate",
+    "alpha",
+    "context",
+    "levels",
+    "moments",
+    "workers",
+    "scheduler",
+    "skip_bad_parts",
+)
+"""Parameters that have an effect only with, or only without, --target."""
+
+MOST_SHOWN = 5
+"""Largest number of columns that a message lists."""
+
+
+def randomize(
+    options: typer.Context,
+    table: Table,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="with --target: folder to write; otherwise a csv or parquet file, or a new folder"
+            " if TABLE is a folder"
+        ),
+    ],
+    mean: Mean = None,
+    std: Std = None,
+    quantiles: Quantiles = None,
+    samples: Samples = None,
+    sort_quantiles: SortQuantiles = False,
+    link: Link = "entropic",
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="column with the id of each person")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="column with the outcome: choose and certify the least randomization, and write"
+            " the certificate and a report instead of forecasts"
+        ),
+    ] = None,
+    max_group_error: Annotated[
+        float, typer.Option(help="with --target: largest group error to certify")
+    ] = 0.3,
+    group_mass: Annotated[
+        float,
+        typer.Option(help="with --target: smallest certified group size, as a share of people"),
+    ] = 0.2,
+    confidence: Annotated[
+        float, typer.Option(help="with --target: confidence of the certificate")
+    ] = 0.95,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="with --target: column with the ids of people who have several rows; one row per"
+            " person is used"
+        ),
+    ] = None,
+    seed: Seed = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="without --target: file with the secret key of the draws, at least 16 bytes"
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            help="without --target: folder written with --target; its link and alpha are used"
+        ),
+    ] = None,
+    alpha: Alpha = DEFAULT_ALPHA,
+    context: Context = "",
+    levels: Levels = DEFAULT_LEVELS,
+    moments: Moments = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    skip_bad_parts: SkipBadParts = False,
+) -> None:
+    """Randomize forecasts of another model, given as columns of a table.
+
+    With --target, the outcomes of the table choose and certify the least randomization. With --id
+    and --key-file, randomized forecasts are written for new rows: with the certified randomization,
+    or with --alpha.
+    """
+    from evenhand import tables
+    from evenhand.links import make_link
+
+    subject = column_subject(mean, std, quantiles, samples, sort_quantiles)
+    if not subject.named:
+        raise InputError(
+            f"{table}: no forecasts to randomize; name columns of the table: --mean and --std,"
+            " --quantiles or --samples"
+        )
+    if target is not None:
+        _refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
+        asked = {
+            "max_group_error": max_group_error,
+            "group_mass": group_mass,
+            "confidence": confidence,
+            "link": link,
+        }
+        request = Request(
+            subject, table, target, None, None, id_column, cluster, [], confidence, seed, table.name
+        )
+        _certify(subject, request, asked, out)
+        return
+    _refuse_without_effect(options, CERTIFYING, "without --target")
+    if id_column is None or key_file is None:
+        raise InputError(
+            f"give --target to certify the forecasts of {table}, or --id and --key-file to"
+            " randomize them"
+        )
+    inputs = {"the table": table, "the key file": key_file, "the certificate": certificate}
+    check_apart(out, inputs)
+    asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
+    asked["link"] = make_link(link, alpha)
+    parts = tables.open_parts(table, skip_bad=skip_bad_parts)
+    if certificate is not None:
+        _refuse_without_effect(options, ("alpha", "link"), "with --certificate")
+        asked["link"] = _certified_link(certificate, subject, parts)
+    serve(subject, parts, out, asked, workers, scheduler, "randomized forecast")
+
+
+def _refuse_without_effect(
+    options: typer.Context, parameters: Collection[str], reason: str
+) -> None:
+    """Refuse options that were given but have no effect."""
+    for option in options.command.params:
+        source = options.get_parameter_source(option.name or "")
+        if option.name in parameters and source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"{option.opts[0]} has no effect {reason}; leave it out")
+
+
+def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], out: Path) -> None:
+    """Choose the least randomization of given forecasts; write its certificate and a report.
+
+    `asked` are options of `evenhand.randomize`.
+    """
+    from evenhand import selection, store
+    from evenhand.links import make_link
+
+    for option in ("max_group_error", "confidence"):
+        check_fraction(f"--{option.replace('_', '-')}", asked[option])
+    check_fraction("--group-mass", asked["group_mass"], high_open=False)
+    make_link(asked["link"], 1.0)
+    check_seed(request.seed)
+    check_apart(out, {"the table": request.rows})
+    out = folder_to_write(out)
+    store.check_folder(out)
+    if (out / "model.json").exists():
+        raise InputError(
+            f"--out {out} is a model folder, whose certificate would be replaced; use a new or"
+            " empty folder"
+        )
+    check_own_folder(out, store.CERTIFICATE, "a certificate folder")
+    source = request.rows.name
+    rows = read_rows(request)
+    # all rows, so that messages count rows as in the table
+    subject.of(rows.data, source)
+    columns = subject.columns(rows.data.columns, source)
+    others = [] if rows.searched is None else list(rows.searched.columns)
+    training = Training(
+        subject,
+        rows.data[[*columns, *others]],
+        rows.y,
+        request.rows,
+        request.target,
+        request.seed,
+        rows.searched,
+    )
+    with about(source):
+        chosen = selection.randomize(
+            training.base,
+            training.X,
+            training.y,
+            cluster=None if request.cluster is None else rows.people,
+            on_discrete="ignore",
+            random_state=request.seed,
+            **asked,
+        )
+    forecasts = {"forecasts": {"kind": subject.kind, "columns": columns}}
+    certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
+    page, last = page_of(chosen, training, rows.people, out, request.name)
+    store.write_forecast_certificate(certificate, out, page)
+    show(chosen.summary())
+    certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"
+    inform(f"{certified}; {store.CERTIFICATE} written to {out}")
+    inform(last)
+    inform(f"to randomize new rows, use --certificate {out} with --id and --key-file")
+
+
+def _sources(request: Request, n_rows: int) -> dict[str, Any]:
+    """Return the outcome, the table and the command of a certificate."""
+    from evenhand import store
+
+    table = request.rows
+    sha256 = store.digest(table.read_bytes()) if table.is_file() else None
+    return {
+        "target": request.target,
+        "data": {"name": table.name, "sha256": sha256, "n_rows": n_rows},
+        "command": command_line(),
+    }
+
+
+def _certified_link(folder: Path, subject: ColumnSubject, parts: Parts) -> AnyLink:
+    """Return the certified link; refuse a certificate of other columns."""
+    from evenhand import store
+
+    certified = store.read_forecast_certificate(folder)
+    kind = subject.kind
+    columns = subject.columns(parts.columns, parts.source)
+    # the order of samples has no meaning
+    same = sorted if kind == "samples" else list
+    if (kind, same(columns)) != (certified.kind, same(certified.columns)):
+        raise InputError(
+            f"--certificate {folder} is for {_as_options(certified.kind, certified.columns)}, not"
+            f" for {_as_options(kind, columns)}; name the certified columns, or certify these with"
+            " --target"
+        )
+    link = certified.link
+    inform(f"certified by {folder}: {link.name} link, alpha = {link.alpha:.3g}")
+    return link
+
+
+def _as_options(kind: str, columns: Sequence[str]) -> str:
+    """Return columns of forecasts as options of the command."""
+    if kind == "mean_std":
+        named = zip(("--mean", "--std"), columns, strict=False)
+        return " ".join(f"{option} {name}" for option, name in named)
+    listed = ",".join(columns[:MOST_SHOWN])
+    more = f" and {len(columns) - MOST_SHOWN:,} more" if len(columns) > MOST_SHOWN else ""
+    return f"--{kind} {listed}{more}"

@@ -1,0 +1,449 @@
+"""`evenhand randomize`: forecasts are certified, and the certified link is put around new ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from command_outcome import Command
+from evenhand import Forecast, InputError, randomize, store
+from evenhand.audits import Audit
+from evenhand.certificates import certify_link
+from evenhand.draws import KeyedDraws
+from evenhand.links import Entropic, Laplace, Link, make_link
+from evenhand.scale import ColumnSubject
+
+ROWS = 400
+KEY = b"a secret of enough bytes"
+LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+QUANTILES = [f"q{level}" for level in LEVELS]
+SAMPLES = [f"s{i}" for i in range(1, 21)]
+NORMAL = ("--mean", "mu", "--std", "sigma")
+GIVEN = {
+    "mean_std": (NORMAL, ["mu", "sigma"]),
+    "quantiles": (("--quantiles", "q"), QUANTILES),
+    "samples": (("--samples", "s"), SAMPLES),
+}
+"""Options and columns of the three kinds of forecasts."""
+
+SUBJECTS = {
+    "mean_std": ColumnSubject("mu", "sigma"),
+    "quantiles": ColumnSubject(quantiles="q"),
+    "samples": ColumnSubject(samples="s"),
+}
+
+
+def make_table(seed: int, n: int = ROWS) -> pd.DataFrame:
+    """Return forecasts of one model in three forms, with outcomes; it is off for old people."""
+    random = np.random.default_rng(seed)
+    mu = random.normal(50, 10, (n, 1))
+    sigma = random.uniform(2.0, 4.0, (n, 1))
+    age = random.integers(20, 90, n)
+    loss = mu[:, 0] + sigma[:, 0] * random.normal(size=n) + 2.0 * (age > 70)
+    values = {
+        "mu": mu[:, 0],
+        "sigma": sigma[:, 0],
+        **dict(zip(QUANTILES, (mu + sigma * stats.norm.ppf(LEVELS)).T, strict=True)),
+        **dict(zip(SAMPLES, (mu + sigma * random.normal(size=(n, len(SAMPLES)))).T, strict=True)),
+        "loss": loss.round(4),
+    }
+    ids = [f"p{seed}-{i}" for i in range(n)]
+    return pd.DataFrame({"id": ids, "age": age} | values)
+
+
+OLD = make_table(1)
+NEW = make_table(2, 2000).drop(columns="loss")
+
+
+def written(table: pd.DataFrame, path: Path) -> Path:
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return a folder with rows that have outcomes, new rows and a key."""
+    written(OLD, tmp_path / "old.csv")
+    written(NEW, tmp_path / "new.csv")
+    (tmp_path / "key").write_bytes(KEY)
+    (tmp_path / "key").chmod(0o600)
+    return tmp_path
+
+
+@pytest.fixture
+def no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse audits, where the report is not what is tested."""
+
+    def refuse(*args: Any, **more: Any) -> None:
+        raise InputError("not in this test")
+
+    monkeypatch.setattr("evenhand.audits.audit", refuse)
+
+
+def certify_args(place: Path, *more: Any, given: tuple[str, ...] = NORMAL) -> tuple[Any, ...]:
+    options = ("--target", "loss", "--out", place / "proof", "--seed", 0, "--max-group-error", 0.4)
+    return ("randomize", place / "old.csv", *given, *options, *more)
+
+
+def serve_args(place: Path, *more: Any, given: tuple[str, ...] = NORMAL) -> tuple[Any, ...]:
+    options = ("--id", "id", "--key-file", place / "key", "--out", place / "served.csv")
+    return ("randomize", place / "new.csv", *given, *options, *more)
+
+
+def proof_in(place: Path) -> dict[str, Any]:
+    proof: dict[str, Any] = json.loads((place / "proof" / "certificate.json").read_text())
+    return proof
+
+
+# Certificates.
+
+
+def test_the_command_certifies_what_randomize_certifies(
+    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audits: list[Audit] = []
+    to_html = Audit.to_html
+    monkeypatch.setattr(Audit, "to_html", lambda found: audits.append(found) or to_html(found))
+    written(OLD[["id", "age", "mu", "sigma", "loss"]], place / "old.csv")
+    made = evenhand(*certify_args(place, "--id", "id", "--confidence", 0.9, "--group-mass", 0.25))
+    assert made.code == 0
+    proof = proof_in(place)
+    assert made.out.startswith(proof["statement"] + "\n")
+    subject = SUBJECTS["mean_std"]
+    chosen = randomize(
+        subject,
+        OLD[["mu", "sigma"]],
+        OLD["loss"],
+        max_group_error=0.4,
+        group_mass=0.25,
+        confidence=0.9,
+        random_state=0,
+    )
+    assert proof["alpha"] == pytest.approx(chosen.alpha, rel=1e-9)
+    assert chosen.group_error <= 0.4
+    # a model that is not fitted here is certified on all rows
+    assert (proof["n_certifying"], proof["n_learning"]) == (ROWS, 0)
+    # the same by hand, from PITs alone
+    pit = Forecast.from_normal(OLD["mu"], OLD["sigma"]).pit(OLD["loss"])
+    by_hand = certify_link(pit, Entropic(1.0), confidence=0.9).least_randomized(0.4, 0.25)
+    assert proof["alpha"] == pytest.approx(by_hand.link.alpha, rel=1e-9)
+
+    assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.25, 0.9)
+    assert proof["forecasts"] == {"kind": "mean_std", "columns": ["mu", "sigma"]}
+    assert proof["data"] == {
+        "name": "old.csv",
+        "sha256": store.digest((place / "old.csv").read_bytes()),
+        "n_rows": ROWS,
+    }
+    assert proof["target"] == "loss"
+    assert proof["command"].startswith("evenhand randomize ")
+    assert "model_sha256" not in proof
+    on = proof["certified_on"]
+    assert (on["n"], on["named_by"]) == (ROWS, "ids")
+    assert store.ids_digest(OLD["id"], on["salt"]) == on["sha256"]
+    page = (place / "proof" / "report.html").read_bytes()
+    assert proof["report_sha256"] == store.digest(page)
+    assert b"Alpha was chosen on these same people" in page
+
+    (found,) = audits
+    assert (found.name, found.n_samples, found.n_draws) == ("old.csv", ROWS, 64)
+    # groups are searched in the columns without forecasts, ids and outcomes
+    assert len(found.scan) == 2
+    assert all("age" in str(group) for group in found.scan["group"])
+    assert found.certificate is not None
+    assert found.certificate.group_error(0.25) == pytest.approx(chosen.group_error, rel=1e-9)
+    assert found.examples["id"].to_list() == [OLD["id"][row] for row in found.examples["row"]]
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_rows_of_one_person_count_once(place: Path, evenhand: Command) -> None:
+    written(OLD.assign(id=[f"p{i // 2}" for i in range(ROWS)]), place / "old.csv")
+    assert "'id'" in evenhand(*certify_args(place, "--id", "id")).complaint()
+    made = evenhand(*certify_args(place, "--cluster", "id"))
+    assert made.code == 0
+    assert proof_in(place)["n_certifying"] == ROWS // 2
+    assert proof_in(place)["certified_on"]["n"] == ROWS // 2
+    assert proof_in(place)["data"]["n_rows"] == ROWS
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_rounded_outcomes_are_spread_over_their_cells(place: Path, evenhand: Command) -> None:
+    rounded = OLD.assign(loss=OLD["loss"].round())
+    written(rounded, place / "old.csv")
+    assert evenhand(*certify_args(place)).code == 0
+    # atoms of rounded outcomes cost a few per cent of alpha at most, as PITs of an audit are spread
+    exact = randomize(
+        SUBJECTS["mean_std"],
+        OLD[["mu", "sigma"]],
+        OLD["loss"],
+        max_group_error=0.4,
+        random_state=0,
+    )
+    assert proof_in(place)["alpha"] == pytest.approx(exact.alpha, rel=0.1)
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_a_certificate_is_replaced_and_other_files_are_not(place: Path, evenhand: Command) -> None:
+    assert evenhand(*certify_args(place, "--link", "laplace")).code == 0
+    (place / "proof" / "report.html").write_text("of an older certificate")
+    made = evenhand(*certify_args(place))
+    assert made.code == 0
+    assert "no report was written: not in this test" in made.err
+    assert proof_in(place)["link"] == "entropic"
+    assert proof_in(place)["report_sha256"] is None
+    assert not (place / "proof" / "report.html").exists()
+    assert "'key'" in evenhand(*certify_args(place, "--out", place)).complaint()
+    (place / "model").mkdir()
+    (place / "model" / "model.json").write_text("{}")
+    refused = evenhand(*certify_args(place, "--out", place / "model")).complaint()
+    assert "is a model folder" in refused
+
+
+# Randomized forecasts of new rows.
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.usefixtures("no_audit")
+def test_the_certified_link_is_put_around_new_rows(
+    kind: str, place: Path, evenhand: Command
+) -> None:
+    given, columns = GIVEN[kind]
+    assert evenhand(*certify_args(place, "--link", "gaussian", given=given)).code == 0
+    proof = proof_in(place)
+    assert proof["forecasts"] == {"kind": kind, "columns": columns}
+    more = ("--certificate", place / "proof", "--context", "trial")
+    made = evenhand(*serve_args(place, *more, given=given))
+    assert made.code == 0
+    assert f"alpha = {proof['alpha']:.3g}" in made.err
+    served = pd.read_csv(place / "served.csv")
+    base, _ = SUBJECTS[kind].of(NEW, "new.csv")
+    r = KeyedDraws(KEY, "trial")(NEW["id"])
+    link = make_link("gaussian", proof["alpha"])
+    expected = base.randomized(link.alpha, link, r)
+    # csv files keep twelve digits at least
+    np.testing.assert_allclose(served[QUANTILES], expected.ppf(LEVELS), rtol=1e-11)
+    np.testing.assert_allclose(served["mean"], base.mean(), rtol=1e-11)
+    # the model that Python chooses on the same rows serves the same forecasts
+    model = randomize(
+        SUBJECTS[kind],
+        OLD[columns],
+        OLD["loss"],
+        max_group_error=0.4,
+        link="gaussian",
+        random_state=0,
+    ).model
+    np.testing.assert_allclose(
+        served[QUANTILES], model.forecast(NEW[columns], r).ppf(LEVELS), rtol=1e-6
+    )
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_no_group_of_new_rows_is_off_by_more_than_certified(place: Path, evenhand: Command) -> None:
+    assert evenhand(*certify_args(place, "--max-group-error", 0.35)).code == 0
+    assert evenhand(*serve_args(place, "--certificate", place / "proof")).code == 0
+    served = pd.read_csv(place / "served.csv")
+    outcomes = make_table(2, 2000)["loss"].to_numpy()
+    levels = np.array(LEVELS)
+    below = (outcomes[:, None] <= served[QUANTILES].to_numpy()).mean(axis=0)
+    # five standard errors of a share; the base is off for two in seven, which a link lessens
+    assert np.abs(below - levels).max() < 0.1
+    # the worst fifth after the outcomes, where the model without a draw is off by 0.45 at least
+    pit = served_pit(served, outcomes, proof_in(place))
+    for fifth in (np.argsort(NEW["mu"] - outcomes)[:400], np.argsort(outcomes - NEW["mu"])[:400]):
+        error = np.abs(np.sort(pit[fifth]) - (np.arange(400) + 0.5) / 400).mean()
+        # 0.0146 is the mean W1 distance of 400 uniform draws from their distribution
+        assert error < 0.35 + 3 * 0.0146
+    base = stats.norm.cdf((outcomes - NEW["mu"]) / NEW["sigma"])
+    worst = np.sort(base)[-400:]
+    assert np.abs(worst - (np.arange(400) + 0.5) / 400).mean() > 0.35
+
+
+def served_pit(served: pd.DataFrame, y: Any, proof: dict[str, Any]) -> Any:
+    """Return PITs of served forecasts from the draws and the link in the files."""
+    link = make_link(proof["link"], proof["alpha"])
+    base = Forecast.from_normal(NEW["mu"], NEW["sigma"])
+    return base.randomized(link.alpha, link, served["r"].to_numpy()).pit(y)
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_tables_in_parts_are_randomized_like_one_table(place: Path, evenhand: Command) -> None:
+    assert evenhand(*certify_args(place, given=("--samples", "s"))).code == 0
+    (place / "parts").mkdir()
+    # samples have no order, within a row or among columns
+    NEW[:900].to_parquet(place / "parts" / "0.parquet")
+    NEW[["id", *reversed(SAMPLES)]][900:].to_parquet(place / "parts" / "1.parquet")
+    NEW[["id", *SAMPLES]][:900].to_parquet(place / "parts" / "0.parquet")
+    more = ("--certificate", place / "proof")
+    one = evenhand(*serve_args(place, *more, given=("--samples", "s")))
+    args = list(serve_args(place, *more, given=("--samples", "s")))
+    args[1] = place / "parts"
+    both = evenhand(*args, "--out", place / "served")
+    assert (one.code, both.code) == (0, 0)
+    whole = pd.read_csv(place / "served.csv")
+    parts = pd.concat(map(pd.read_parquet, sorted((place / "served").iterdir())))
+    np.testing.assert_allclose(whole[QUANTILES], parts[QUANTILES], rtol=1e-11)
+
+
+def test_without_a_certificate_alpha_and_link_are_given(place: Path, evenhand: Command) -> None:
+    more = ("--alpha", 0.2, "--link", "laplace")
+    assert evenhand(*serve_args(place, *more, given=("--quantiles", "q"))).code == 0
+    base, _ = SUBJECTS["quantiles"].of(NEW, "new.csv")
+    expected = base.randomized(0.2, Laplace(0.2), KeyedDraws(KEY)(NEW["id"])).ppf(LEVELS)
+    served = pd.read_csv(place / "served.csv")[QUANTILES]
+    np.testing.assert_allclose(served, expected, rtol=1e-11)
+
+
+# Refused input.
+
+
+def edited(change: Callable[[str], str]) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        path = folder / "certificate.json"
+        path.write_text(change(path.read_text()))
+
+    return edit
+
+
+def resealed(**values: Any) -> Callable[[Path], None]:
+    """Replace values of a certificate, with a new hash."""
+
+    def edit(folder: Path) -> None:
+        old = json.loads((folder / "certificate.json").read_text())
+        kept = {name: value for name, value in old.items() if name not in ("format", "sha256")}
+        (folder / "certificate.json").write_bytes(store.sealed(kept | values))
+
+    return edit
+
+
+DAMAGED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
+    "absent": (lambda folder: (folder / "certificate.json").unlink(), ("has no certificate.json",)),
+    "empty": (edited(lambda text: ""), ("is damaged",)),
+    "another alpha": (edited(lambda text: text.replace('"alpha": 0.', '"alpha": 0.9')), ("hash",)),
+    "of a model": (
+        edited(lambda text: '{"model_sha256": "12"}'),
+        ("certifies the model in this folder", "evenhand predict"),
+    ),
+    "no columns": (resealed(forecasts=None), ("damaged",)),
+    "an alpha outside of its range": (resealed(alpha=3.0), ("certificate.json: alpha", "3")),
+    "an unknown link": (resealed(link="cauchy"), ("certificate.json: link", "'cauchy'")),
+    "a newer format": (edited(lambda text: text.replace('"format": 1', '"format": 9')), ("9",)),
+}
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_damaged_certificates_are_refused(place: Path, evenhand: Command) -> None:
+    assert evenhand(*certify_args(place)).code == 0
+    path = place / "proof" / "certificate.json"
+    content = path.read_bytes()
+    for change, facts in DAMAGED.values():
+        change(place / "proof")
+        refused = evenhand(*serve_args(place, "--certificate", place / "proof")).complaint()
+        assert str(place / "proof") in refused
+        assert all(fact in refused for fact in facts), refused
+        path.write_bytes(content)
+    assert not (place / "served.csv").exists()
+    # other columns than those of the certificate, and options that it replaces
+    more = ("--certificate", place / "proof")
+    for given, facts in (
+        (("--mean", "sigma", "--std", "mu"), ("--mean mu --std sigma, not", "--std mu;")),
+        (("--quantiles", "q"), ("for --quantiles q0.05,", "and 2 more")),
+        (("--samples", "s1,s2"), ("for --samples s1,s2;",)),
+        ((*NORMAL, "--alpha", "0.1"), ("--alpha has no effect with --certificate",)),
+        ((*NORMAL, "--link", "entropic"), ("--link has no effect with --certificate",)),
+    ):
+        refused = evenhand(*serve_args(place, *more, given=given)).complaint()
+        assert all(fact in refused for fact in facts), refused
+    inside = evenhand(*serve_args(place, *more, "--out", place / "proof" / "x.csv")).complaint()
+    assert "lies in the certificate" in inside
+
+
+def refused_args(place: Path, *args: Any) -> tuple[Any, ...]:
+    return ("randomize", place / "old.csv", "--out", place / "proof", *args)
+
+
+LOSS = ("--target", "loss")
+REFUSED: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
+    "no columns": (LOSS, ("old.csv", "--mean and --std, --quantiles or --samples")),
+    "a mean alone": (("--mean", "mu", *LOSS), ("old.csv", "--mean needs --std")),
+    "two kinds": ((*NORMAL, "--samples", "s", *LOSS), ("old.csv", "one kind")),
+    "nothing to do": (NORMAL, ("give --target", "--id and --key-file")),
+    "no key": ((*NORMAL, "--id", "id"), ("give --target", "--id and --key-file")),
+    "no such target": ((*NORMAL, "--target", "lost"), ("old.csv", "'lost'", "'loss'")),
+    "no such column": (("--mean", "nu", "--std", "sigma", *LOSS), ("old.csv", "'nu'", "mu")),
+    "text": (("--mean", "id", "--std", "sigma", *LOSS), ("'id'", "row 1", "'p1-0'")),
+    "a std below 0": (("--mean", "mu", "--std", "minus", *LOSS), ("'minus'", "row 3", "-2")),
+    "its own outcome": (("--mean", "loss", "--std", "sigma", *LOSS), ("'loss' is the target",)),
+    "few values": ((*NORMAL, "--target", "few"), ("'few'", "5 distinct values")),
+    "an error of 30": ((*NORMAL, *LOSS, "--max-group-error", 30), ("--max-group-error", "0.3")),
+    "an error of 0.6": ((*NORMAL, *LOSS, "--max-group-error", 0.6), ("0.5", "0.6")),
+    "a mass of 2": ((*NORMAL, *LOSS, "--group-mass", 2), ("--group-mass",)),
+    "a confidence of 95": ((*NORMAL, *LOSS, "--confidence", 95), ("--confidence", "0.95")),
+    "an unknown link": ((*NORMAL, *LOSS, "--link", "cauchy"), ("link", "'cauchy'")),
+    "a negative seed": ((*NORMAL, *LOSS, "--seed", -3), ("--seed", "-3")),
+    **{
+        f"{option} to certify": ((*NORMAL, *LOSS, option, *value), (f"{option} has no effect",))
+        for option, *value in (
+            ("--key-file", "key"),
+            ("--certificate", "proof"),
+            ("--alpha", 0.1),
+            ("--context", "trial"),
+            ("--levels", "0.5"),
+            ("--moments",),
+            ("--workers", 1),
+            ("--scheduler", "tcp://localhost:1"),
+            ("--skip-bad-parts",),
+        )
+    },
+    **{
+        f"{option} to serve": (
+            (*NORMAL, "--id", "id", "--key-file", "key", option, value),
+            (f"{option} has no effect without --target",),
+        )
+        for option, value in (
+            ("--max-group-error", 0.3),
+            ("--group-mass", 0.2),
+            ("--confidence", 0.95),
+            ("--cluster", "id"),
+            ("--seed", 1),
+        )
+    },
+}
+
+
+def test_bad_input_is_one_line_and_nothing_is_written(place: Path, evenhand: Command) -> None:
+    minus = OLD["sigma"].where(OLD.index != 2, -2.0)
+    written(OLD.assign(minus=minus, few=np.arange(ROWS) % 5), place / "old.csv")
+    for args, facts in REFUSED.values():
+        refused = evenhand(*refused_args(place, *args)).complaint()
+        assert all(fact in refused for fact in facts), refused
+        assert not (place / "proof").exists()
+
+
+def test_too_few_rows_name_the_rows_needed(place: Path, evenhand: Command) -> None:
+    written(OLD[:60], place / "old.csv")
+    refused = evenhand(*certify_args(place, "--max-group-error", 0.1)).complaint()
+    assert "on 60 rows" in refused
+    assert "certification rows suffice" in refused
+
+
+# Python.
+
+
+def test_columns_are_a_model_for_randomize() -> None:
+    subject = SUBJECTS["mean_std"]
+    chosen = randomize(subject, OLD, OLD["loss"], max_group_error=0.4, random_state=0)
+    new = OLD[:5]
+    link = chosen.certificate.link if hasattr(chosen.certificate, "link") else None
+    assert isinstance(link, Link)
+    served = chosen.model.forecast(new, r=0.3).ppf(LEVELS)
+    base = Forecast.from_normal(new["mu"], new["sigma"])
+    np.testing.assert_array_equal(served, base.randomized(link.alpha, link, 0.3).ppf(LEVELS))
+    with pytest.warns(match="check the units"), pytest.raises(InputError, match="'sigma', row 2"):
+        chosen.model.forecast(new.assign(sigma=[1.0, -1.0, 1.0, 1.0, 1.0]))
