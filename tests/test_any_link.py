@@ -95,8 +95,8 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(
         low, high = proof.coverage(level, mass)
         # the worst distribution that the band allows: people at any distance up to where each step
         # ends
-        worst = np.array([missed[start + 1e-12 >= FINELY].max() for start in proof.band.starts])
-        steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.band.upper), 1.0)
+        worst = np.array([missed[start + 1e-12 >= FINELY].max() for start in proof.evidence.distances.starts])
+        steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.evidence.distances.upper), 1.0)
         # one cell is added, one more may be lost, and what changes between two of the grid's 257
         # points
         assert 0 <= 1 - steps.cvar(mass) - low < 2 / 512 + 0.008
@@ -150,8 +150,8 @@ def test_mpaic_takes_the_largest_probability_up_to_each_distance(
     far = (distance >= error).mean(axis=-1)
     # PITs below the middle are as far from the draw as those above
     np.testing.assert_allclose(far_at(link, 0.5 - FINELY[::25], error), far[::25], atol=2 / 4000)
-    worst = np.array([far[start + 1e-12 >= FINELY].max() for start in proof.band.starts])
-    steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.band.upper), 1.0)
+    worst = np.array([far[start + 1e-12 >= FINELY].max() for start in proof.evidence.distances.starts])
+    steps = SurvivalBand(np.append(0.0, worst), np.append(1.0, proof.evidence.distances.upper), 1.0)
     # the brute force is exact to 1 of 4000 draws at each end of both kinds; on a cell of 512 the
     # threshold and the draw move by a cell each
     slack = (distance >= error - 3 / 512).mean(axis=-1) - far
@@ -253,7 +253,7 @@ def test_the_bound_itself_decides_on_the_least_randomization(
 ) -> None:
     # the search reads errors from a table; were the table too low, the target would be missed
     monkeypatch.setattr(
-        "evenhand.certificates.link_certificate.approximate_errors",
+        "evenhand.certificates.pathwise_evidence.approximate_errors",
         lambda link, at: 0.97 * approximate_errors(link, at),
     )
     u = np.random.default_rng(3).uniform(size=1500)
@@ -289,7 +289,7 @@ def test_no_less_randomization_meets_the_target_around_a_base_that_is_far_off(
 @pytest.mark.parametrize("mass", [0.1, 0.3, 1.0])
 def test_a_bound_hangs_on_all_steps_that_can_matter(family: type[Link], mass: float) -> None:
     proof = certify_link(np.random.default_rng(11).beta(0.5, 0.7, size=300), family(0.07))
-    band = proof.band
+    band = proof.evidence.distances
     whole = SurvivalBand(
         np.append(0.0, family(0.07).pathwise_error(0.5 + band.starts)),
         np.append(1.0, band.upper),

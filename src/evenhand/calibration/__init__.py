@@ -9,6 +9,8 @@ from evenhand.calibration.bands import probability_within as probability_within
 from evenhand.calibration.betting import betting_cvar
 from evenhand.calibration.betting import pivots_and_stakes as pivots_and_stakes
 from evenhand.calibration.binning import count_pits
+from evenhand.calibration.cdf_bands import CDFBand as CDFBand
+from evenhand.calibration.cdf_bands import CDFBands as CDFBands
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, binned_error
 from evenhand.calibration.distances import binned_distance as binned_distance
 from evenhand.calibration.distances import line_distance as line_distance

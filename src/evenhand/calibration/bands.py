@@ -101,7 +101,7 @@ def local_levels_band(
     counts : ndarray of int64, shape (n,), optional
         Number of occurrences of each value; 1 by default.
     """
-    rising, upto = _rising(values, counts)
+    rising, upto = rising_values(values, counts)
     n = int(upto[-1])
     ranks, bounds = local_levels(n, confidence)
     # the i-th largest value is the first one with n - i + 1 values at or below it
@@ -119,14 +119,14 @@ def dkw_band(
 
     The parameters are those of `local_levels_band`.
     """
-    rising, upto = _rising(values, counts)
+    rising, upto = rising_values(values, counts)
     n = int(upto[-1])
     margin = np.sqrt(np.log(1 / (1 - confidence)) / (2 * n))
     upper = 1 - upto / n + margin
     return SurvivalBand(np.concatenate(([0.0], rising)), np.minimum(upper, 1.0), top)
 
 
-def _rising(values: Floats, counts: Counts | None) -> tuple[Floats, Counts]:
+def rising_values(values: Floats, counts: Counts | None) -> tuple[Floats, Counts]:
     """Return the sorted values, shape (k,), and their cumulative counts from 0, shape (k + 1,)."""
     if counts is None:
         return np.sort(values), np.arange(values.size + 1)

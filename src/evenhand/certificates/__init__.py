@@ -4,14 +4,18 @@ from __future__ import annotations
 
 # parts for other rooms and for tests; `__all__` is the documented reference
 from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
+from evenhand.certificates.bound_choice import choose_bound
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
+from evenhand.certificates.contraction import Contraction as Contraction
 from evenhand.certificates.evidence import CountEvidence, RowEvidence
 from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
-from evenhand.certificates.least_alpha import approximate_errors as approximate_errors
-from evenhand.certificates.link_certificate import LinkCertificate, certify_link
+from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.certificates.link_certification import certify_link, certify_link_counts
+from evenhand.certificates.pathwise_evidence import approximate_errors as approximate_errors
 from evenhand.certificates.pit_certificate import PITCertificate
+from evenhand.certificates.pointwise import pointwise_bound as pointwise_bound
 from evenhand.certificates.wider_interval import WIDER_LEVELS as WIDER_LEVELS
 from evenhand.certificates.wider_interval import (
     WiderInterval,
@@ -34,7 +38,9 @@ __all__ = [
     "WiderInterval",
     "certify_counts",
     "certify_link",
+    "certify_link_counts",
     "certify_pit",
+    "choose_bound",
     "wider_interval",
     "wider_intervals",
 ]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 from scipy.special import expit
 
-from evenhand._validate import Floats
+from evenhand.certificates.link_evidence import LinkEvidence
 from evenhand.links import Link
 
 LEAST_ALPHA = 0.005
@@ -20,9 +19,6 @@ SEARCH_SLACK = 2e-3
 MOST_STEPS = 50
 """Maximum number of search steps. Three or four are usual; bisection alone needs fewer than 50."""
 
-KNOTS = 30
-"""Half of the number of distances at which a link's error is computed during the search."""
-
 CALIBRATED_SLOPE = 1.35
 CALIBRATED_PLACE = -2.1
 """Slope and location of the first guess; the result of the search does not depend on them.
@@ -31,6 +27,41 @@ Divide the bound by the bound without randomization. Around a calibrated forecas
 this ratio rises 1.1 to 1.7 times as fast as the logit of alpha, and the logit of alpha is -3.2 to
 -1.5 where the ratio is one half (300 to 100,000 people, masses 0.1 to 1, all links).
 """
+
+
+def largest_alpha(
+    evidence: LinkEvidence, link: Link, max_group_error: float, mass: float
+) -> float | None:
+    """Return the largest alpha of a link's family that meets a target; None if none does.
+
+    Parameters
+    ----------
+    evidence : LinkEvidence
+        Bands for the PITs of the base.
+    link : Link
+        A member of the family.
+    max_group_error : float
+        Largest admissible W1 error of a group.
+    mass : float
+        Smallest share of people in a group.
+    """
+    family = type(link)
+
+    def bound_at(alpha: float) -> float:
+        return evidence.group_errors(family(alpha))(mass)
+
+    most = bound_at(1.0)
+    if most <= max_group_error:
+        return 1.0
+    alpha = search_alpha(evidence.searched(family, mass), max_group_error, most)
+    step = SEARCH_SLACK
+    # the search may have used approximate errors: the bound itself decides
+    while bound_at(alpha) > max_group_error:
+        if alpha <= LEAST_ALPHA:
+            return None
+        alpha = max(alpha * (1 - step), LEAST_ALPHA)
+        step = min(2 * step, 0.5)
+    return alpha
 
 
 def search_alpha(bound_at: Callable[[float], float], target: float, most: float) -> float:
@@ -71,37 +102,6 @@ def search_alpha(bound_at: Callable[[float], float], target: float, most: float)
         if high - low < SEARCH_SLACK:
             break
     return max(float(expit(low)), LEAST_ALPHA)
-
-
-def approximate_errors(link: Link, distances: Floats) -> Floats:
-    """Interpolate pathwise errors at distances of PITs from 1/2.
-
-    The interpolation error is at most about 0.002, and 0.0001 on average.
-
-    Parameters
-    ----------
-    link : Link
-        The link.
-    distances : ndarray of shape (n,)
-        `|U - 1/2|`, 0 to 1/2.
-    """
-    left = 1 - (0.5 + distances)
-    # the end of the unit interval is computed separately: its logarithm is infinite
-    errors = np.full(distances.shape, float(link.pathwise_error(1.0)))
-    is_inside = left > 0
-    # errors are smooth in the logarithm of the distance from the end of the unit interval
-    place = np.log(left[is_inside])
-    knots = np.unique(place)
-    if knots.size < 3:
-        return link.pathwise_error(0.5 + distances)
-    if knots.size > 2 * KNOTS:
-        # half of the knots are equally spaced in that logarithm, half in rank
-        ranks = np.linspace(0, knots.size - 1, KNOTS).astype(np.intp)
-        knots = np.union1d(np.linspace(knots[0], knots[-1], KNOTS), knots[ranks])
-    # the error at 1 - u equals that at u, and floats near 0 keep digits that those near 1 lose
-    at_knots = link.pathwise_error(np.minimum(np.exp(knots), 0.5))
-    errors[is_inside] = PchipInterpolator(knots, at_knots)(place)
-    return errors
 
 
 def enough_rows(is_enough: Callable[[int], bool], n: int, most: int) -> int | None:

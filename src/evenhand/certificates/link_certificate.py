@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evenhand._format import four_digits, one_line
-from evenhand._validate import Floats, InputError, bad_input, check_fraction
-from evenhand.calibration import PITs, SurvivalBand, as_pits, local_levels_band
+from evenhand._validate import Floats, InputError, check_fraction
 from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
-from evenhand.certificates.certificate import SHOWN_MASS, WORST, Certificate
-from evenhand.certificates.least_alpha import (
-    LEAST_ALPHA,
-    SEARCH_SLACK,
-    approximate_errors,
-    enough_rows,
-    search_alpha,
-)
-from evenhand.draws import RandomState, nodes, one_row_each
+from evenhand.certificates.bound_choice import SHARP_ROWS, evidence_type
+from evenhand.certificates.certificate import SHOWN_MASS, Certificate
+from evenhand.certificates.least_alpha import LEAST_ALPHA, enough_rows, largest_alpha
+from evenhand.certificates.link_evidence import Bound, LinkEvidence, Sample
+from evenhand.draws import nodes
 from evenhand.links import Link
 
 CELLS = 512
@@ -29,6 +25,9 @@ CELLS = 512
 
 GRID_POINTS = 257
 """Number of distances, besides the steps of the band, at which probabilities are computed."""
+
+MOST_PITS = 10_000
+"""Largest number of PITs that a certificate keeps, for estimates; more are thinned by rank."""
 
 THINNED_PEOPLE = 1000
 """Largest number of people in a mean; more people are replaced by as many equal steps in rank."""
@@ -41,12 +40,9 @@ MOST_ROWS = 200_000
 class LinkCertificate(Certificate):
     """Simultaneous bounds for every link around one deterministic forecaster.
 
-    The bounds hold simultaneously, so the link may be chosen freely on the same people.
-
-    A person's pathwise error under a link grows with the distance of the forecaster's own PIT from
-    1/2. One upper band for the distribution of that distance therefore bounds the errors under
-    every link, at every `alpha` and in every group of every mass simultaneously with the given
-    confidence: the weakest randomization that meets a target may be chosen on the same rows.
+    All bounds hold jointly, so the link may be chosen freely on the same people: bands for the
+    distribution of the forecaster's own PITs bound the errors under every link, at every `alpha`
+    and in every group of every mass with the given confidence.
 
     Parameters
     ----------
@@ -54,10 +50,14 @@ class LinkCertificate(Certificate):
         Probability, over the rows, that all of the bounds hold.
     link : Link
         The link whose bounds are returned.
-    distances : ndarray of shape (n,)
-        `|U - 1/2|` of each person's PIT `U` under the deterministic forecaster.
-    band : SurvivalBand
-        Upper band for the distribution of the distances.
+    evidence : LinkEvidence
+        Bands for the forecaster's PITs. Two one-sided bands give the sharp bound for group errors,
+        below which nothing can be proven; one band for `|PIT - 1/2|` gives the mean pathwise error
+        of the worst people, which is smaller for few people and strong links.
+    pit : ndarray of shape (k,)
+        The forecaster's PITs, increasing; 10,000 of equal steps in rank if there are more.
+    n_people : int
+        Number of people.
     one_row_each : bool
         Whether people have several rows and one row per person was used: group sizes are then
         shares of people, not of rows.
@@ -65,8 +65,9 @@ class LinkCertificate(Certificate):
 
     confidence: float
     link: Link
-    distances: Floats
-    band: SurvivalBand
+    evidence: LinkEvidence
+    pit: Floats
+    n_people: int
     one_row_each: bool = False
 
     method = "local-levels"
@@ -78,10 +79,18 @@ class LinkCertificate(Certificate):
         UNIFORM_DRAWS,
     )
 
+    @classmethod
+    def of(cls, sample: Sample, link: Link, confidence: float, bound: Bound | None) -> Self:
+        """Make the certificate from PITs; without `bound` its kind depends on their number."""
+        n = sample.n_samples
+        evidence = evidence_type(bound, n).of(sample, confidence)
+        return cls(confidence, link, evidence, sample.quantiles(MOST_PITS), n)
+
     def __repr__(self) -> str:
         return one_line(
             self,
             link=self.link,
+            bound=self.bound,
             n_samples=self.n_samples,
             confidence=four_digits(self.confidence, "down"),
             group_error=four_digits(self.group_error(SHOWN_MASS), "up"),
@@ -91,7 +100,12 @@ class LinkCertificate(Certificate):
     @property
     def n_samples(self) -> int:
         """Number of people."""
-        return self.distances.size
+        return self.n_people
+
+    @property
+    def bound(self) -> Bound:
+        """Kind of the bound for group errors: "sharp" or "pathwise"."""
+        return self.evidence.bound
 
     def with_link(self, link: Link) -> LinkCertificate:
         """Return the same bounds read for another link."""
@@ -104,27 +118,20 @@ class LinkCertificate(Certificate):
     def group_error(self, mass: float) -> float:
         """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share."""
         check_fraction("mass", mass, high_open=False)
-        return self._worst_mean(self._errors, mass, WORST)
+        return self._group_errors(mass)
 
     @cached_property
-    def _errors(self) -> Floats:
-        """Pathwise errors at the steps of the band."""
-        return self.link.pathwise_error(0.5 + self.band.starts)
-
-    def _worst_mean(self, values: Floats, mass: float, top: float) -> float:
-        """Bound the mean of the worst `mass` of a quantity that increases with the distance."""
-        # monotone: moving the steps of the band from distances to values bounds the quantity
-        steps = np.append(0.0, np.minimum(values, top))
-        return SurvivalBand(steps, np.append(1.0, self.band.upper), top).cvar(mass)
+    def _group_errors(self) -> Callable[[float], float]:
+        return self.evidence.group_errors(self.link)
 
     def mean_error(self) -> float:
         """Return the mean pathwise error of these people under the link.
 
-        This is the argument of `price_of_proof`. Exact up to 1,000 people, to within 0.0005 beyond.
+        This is the argument of `price_of_proof`. Exact up to 1,000 people, to within 0.001 beyond.
         """
-        # errors increase with the distance and lie in [0, 1/2]: the mean over 1,000 equal steps in
-        # rank is off by at most half a step
-        return float(self.link.pathwise_error(0.5 + _thinned(self.distances)).mean())
+        # errors increase with the distance from 1/2 and lie in [0, 1/2]: the mean over 1,000 equal
+        # steps in rank is off by at most half a step
+        return float(self.link.pathwise_error(_thinned(self.pit)).mean())
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         """Bounds for the coverage of central prediction intervals in every group of a given size.
@@ -152,7 +159,7 @@ class LinkCertificate(Certificate):
         # each of the two averages over cells of draws is exact to half a cell
         worst = self._largest_so_far(near, far) + 1 / CELLS
         least = float((near[1:] + far[:-1]).min()) - 1 / CELLS
-        return 1 - self._worst_mean(worst, mass, 1.0), 1 - max(least, 0.0)
+        return 1 - self.evidence.worst_mean(worst, mass, 1.0), 1 - max(least, 0.0)
 
     def mpaic(self, error: float) -> float:
         """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
@@ -181,12 +188,12 @@ class LinkCertificate(Certificate):
         above = self.link.cdf(np.minimum(left + error, 1.0), right)
         near = ((u <= below) & (right >= error)).mean(axis=-1)
         far = ((u >= above) & (left + error <= 1)).mean(axis=-1)
-        return self._worst_mean(self._largest_so_far(near, far), 1.0, 1.0)
+        return self.evidence.worst_mean(self._largest_so_far(near, far), 1.0, 1.0)
 
     @property
     def _grid(self) -> Floats:
         """Distances at which probabilities over the draw are computed."""
-        return np.union1d(self.band.starts, np.linspace(0, 0.5, GRID_POINTS))
+        return np.union1d(self.evidence.distances.starts, np.linspace(0, 0.5, GRID_POINTS))
 
     def _largest_so_far(self, near: Floats, far: Floats) -> Floats:
         """Return the running maximum, at each step of the band, of the sum of two probabilities.
@@ -198,7 +205,9 @@ class LinkCertificate(Certificate):
         # before the far side increases. Its running maximum is monotone. Between two grid points
         # each probability lies between its values at these points
         sums = np.append(near[0], near[:-1]) + far
-        return np.maximum.accumulate(sums)[np.searchsorted(self._grid, self.band.starts)]
+        return np.maximum.accumulate(sums)[
+            np.searchsorted(self._grid, self.evidence.distances.starts)
+        ]
 
     def _forecasts(self) -> str:
         return f"under {self.link!r}"
@@ -232,31 +241,10 @@ class LinkCertificate(Certificate):
         """
         check_fraction("max_group_error", max_group_error)
         check_fraction("mass", mass, high_open=False)
-        family = type(self.link)
-        found = self.with_link(family(1.0))
-        most = found.group_error(mass)
-        if most <= max_group_error:
-            return found
-        # steps at which the band is at least `mass` all have full weight, so their widths
-        # telescope: the bound depends only on the errors at the remaining steps
-        needed = self.band.starts[self.band.upper < mass]
-        inner = np.zeros(self.band.starts.size - needed.size)
-
-        def bound_at(alpha: float) -> float:
-            errors = approximate_errors(family(alpha), needed)
-            return self._worst_mean(np.append(inner, errors), mass, WORST)
-
-        alpha = search_alpha(bound_at, max_group_error, most)
-        step = SEARCH_SLACK
-        found = self.with_link(family(alpha))
-        # the search used approximate errors: the bound itself decides
-        while found.group_error(mass) > max_group_error:
-            if found.link.alpha <= LEAST_ALPHA:
-                raise InputError(self._too_few_rows(max_group_error, mass, certify_share))
-            alpha = max(alpha * (1 - step), LEAST_ALPHA)
-            step = min(2 * step, 0.5)
-            found = self.with_link(family(alpha))
-        return found
+        alpha = largest_alpha(self.evidence, self.link, max_group_error, mass)
+        if alpha is None:
+            raise InputError(self._too_few_rows(max_group_error, mass, certify_share))
+        return self.with_link(type(self.link)(alpha))
 
     def _too_few_rows(
         self, max_group_error: float, mass: float, certify_share: float | None
@@ -289,82 +277,23 @@ class LinkCertificate(Certificate):
         )
 
     def _as_if(self, rows: int) -> LinkCertificate:
-        """Return the certificate of this many people with the same quantiles of distances."""
-        alike = np.quantile(self.distances, (np.arange(rows) + 0.5) / rows)
-        band = local_levels_band(alike, WORST, self.confidence)
-        return replace(self, distances=alike, band=band)
+        """Return the certificate of this many people with the same quantiles of PITs."""
+        alike = np.quantile(self.pit, (np.arange(rows) + 0.5) / rows)
+        bound = None if rows >= SHARP_ROWS else self.bound
+        return self.of(Sample(alike, alike), self.link, self.confidence, bound)
 
     def _mean_price(self) -> float:
         """Return the mean loss of log score through the link, in nats."""
-        u = 0.5 - _thinned(self.distances)[:, None]
         r = nodes(16)
-        return float(self.link.logpdf(self.link.ppf(u, r), r).mean())
-
-
-def certify_link(
-    pit: ArrayLike | PITs,
-    link: Link,
-    *,
-    confidence: float = 0.95,
-    cluster: ArrayLike | None = None,
-    random_state: RandomState = None,
-) -> LinkCertificate:
-    """Certify links around a deterministic forecaster, from its own PITs on held-out rows.
-
-    Parameters
-    ----------
-    pit : PITs or array-like of shape (n,)
-        PITs of the deterministic forecaster, between 0 and 1, one per row.
-    link : Link
-        The link whose bounds are returned; `with_link` returns those of any other.
-    confidence : float, default 0.95
-        Probability that all bounds for all links hold.
-    cluster : array-like of shape (n,), optional
-        Person labels, for people who have several rows. One row per person, chosen at random, is
-        used, and group sizes are shares of people, not of rows.
-    random_state : int, generator or None
-        Seed for the choice of rows.
-
-    Returns
-    -------
-    LinkCertificate
-
-    Raises
-    ------
-    InputError
-        If the PITs are invalid, or there is more than one per row.
-
-    Examples
-    --------
-    >>> from evenhand.links import Entropic
-    >>> u = np.random.default_rng(0).uniform(size=2000)  # a calibrated forecaster
-    >>> proof = certify_link(u, Entropic(0.1))
-    >>> true = Entropic(0.1).group_error(0.2)
-    >>> true < proof.group_error(0.2) < true + 0.04
-    True
-    >>> least = proof.least_randomized(max_group_error=0.3, mass=0.2)
-    >>> least.group_error(0.2) <= 0.3, 0.1 < least.link.alpha < 0.2
-    (True, True)
-    """
-    check_fraction("confidence", confidence)
-    matrix = as_pits(pit).matrix
-    if matrix.shape[1] != 1:
-        remedy = "links wrap a deterministic forecaster; certify a randomized one with certify_pit"
-        raise bad_input("pit", "have one PIT per row", f"shape {matrix.shape}", remedy)
-    u = matrix[:, 0]
-    if cluster is not None:
-        u = u[one_row_each(cluster, u.size, random_state)]
-    distances = np.abs(u - 0.5)
-    band = local_levels_band(distances, WORST, confidence)
-    return LinkCertificate(float(confidence), link, distances, band, cluster is not None)
+        return float(self.link.logpdf(self.link.ppf(_thinned(self.pit)[:, None], r), r).mean())
 
 
 def _thinned(values: Floats) -> Floats:
-    """Return at most `THINNED_PEOPLE` of the values, in the middle of equal steps in rank."""
+    """Return at most `THINNED_PEOPLE` of increasing values, in the middle of equal steps."""
     if values.size <= THINNED_PEOPLE:
         return values
     ranks = ((np.arange(THINNED_PEOPLE) + 0.5) * values.size / THINNED_PEOPLE).astype(np.intp)
-    return np.asarray(np.sort(values)[ranks])
+    return values[ranks]
 
 
 def _two_digits(n: int) -> int:

@@ -1,0 +1,288 @@
+"""The sharp certificate of links: bands, sign changes, the rule for few rows (method, 11)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from scipy.special import ndtr
+
+from evenhand import InputError
+from evenhand.calibration import PIT_BINS, CDFBand, CDFBands
+from evenhand.certificates import (
+    Contraction,
+    certify_link,
+    certify_link_counts,
+    choose_bound,
+    pointwise_bound,
+)
+from evenhand.links import Entropic, Gaussian, Laplace, Link
+
+MASSES = (0.05, 0.1, 0.2, 0.5, 0.8, 1.0)
+
+
+def evenly_spread(n: int) -> np.ndarray:
+    return (np.arange(n) + 0.5) / n
+
+
+# method.md, 11, check values: largest error of a one-tailed group, and the programme with 200 cells
+@pytest.mark.parametrize(
+    ("n", "mass", "one_tailed", "programme"),
+    [
+        (500, 0.1, 0.314, 0.316),
+        (500, 0.2, 0.236, 0.238),
+        (500, 0.5, 0.132, 0.133),
+        (2000, 0.1, 0.270, 0.272),
+        (2000, 0.2, 0.204, 0.206),
+        (2000, 0.5, 0.112, 0.114),
+        (10_000, 0.2, 0.189, 0.191),
+    ],
+)
+def test_bounds_of_evenly_spread_pits(
+    n: int, mass: float, one_tailed: float, programme: float
+) -> None:
+    proof = certify_link(evenly_spread(n), Entropic(0.1), bound="sharp")
+    assert one_tailed - 1e-3 < proof.group_error(mass) < programme
+    assert proof.group_error(mass) < certify_link(
+        evenly_spread(n), Entropic(0.1), bound="pathwise"
+    ).group_error(mass)
+
+
+@pytest.mark.parametrize("link", [Entropic(0.1), Gaussian(0.3), Entropic(0.02)])
+def test_bounds_of_many_rows_approach_the_population(link: Link) -> None:
+    proof = certify_link(evenly_spread(1_000_000), link, bound="sharp")
+    for mass in (0.1, 0.2, 0.5):
+        assert 0 < proof.group_error(mass) - link.group_error(mass) < 0.005
+
+
+class Law:
+    """A discrete law of the base's PIT, its bands without width, and groups inside it."""
+
+    def __init__(self, rng: Generator, size: int) -> None:
+        self.at = np.sort(
+            [
+                lambda: rng.uniform(size=size),
+                lambda: rng.beta(0.3, 0.3, size=size),
+                lambda: rng.beta(3, 1, size=size),
+                lambda: np.append(rng.uniform(size=size - 2), [0.0, 1.0]),
+                lambda: ndtr(rng.normal(rng.choice([-1.5, 1.5], size), 0.3)),
+            ][rng.integers(5)]()
+        )
+        self.weight = rng.dirichlet(np.full(size, rng.choice([0.5, 5.0])))
+
+    @property
+    def bands(self) -> CDFBands:
+        def band(at: np.ndarray, weight: np.ndarray) -> CDFBand:
+            shares = np.append(0.0, np.minimum(np.cumsum(weight), 1.0))
+            return CDFBand.of_ranks(at, shares[:-1])
+
+        return CDFBands(
+            band(self.at, self.weight), band(1 - self.at[::-1], self.weight[::-1])
+        )
+
+    def group(self, rng: Generator, mass: float) -> np.ndarray:
+        """Weights of a random group of this mass: people of some stretches of PITs first."""
+        order = [
+            self.at,
+            -self.at,
+            np.abs(self.at - rng.uniform()),
+            -np.abs(self.at - rng.uniform()),
+            np.sin(rng.uniform(3, 15) * self.at + rng.uniform(0, 6)),
+        ][rng.integers(5)].argsort()
+        taken = np.empty_like(self.weight)
+        before = np.cumsum(self.weight[order]) - self.weight[order]
+        taken[order] = np.clip(mass - before, 0, self.weight[order])
+        return taken / taken.sum()
+
+
+def contracted(link: Link, at: np.ndarray, weight: np.ndarray) -> float:
+    """`integral |F - u| dmu(u)` of a discrete law, exactly between its steps."""
+    ends = np.concatenate(([0.0], at, [1.0]))
+    shares = np.append(0.0, np.cumsum(weight))
+    total = 0.0
+    for share, low, high in zip(shares, ends[:-1], ends[1:], strict=True):
+        cut = np.clip(share, low, high)
+        mu = link.mean_pit(np.array([low, cut, high]))
+        moment = np.array([low, cut, high]) * mu - link.mean_pit_integral(np.array([low, cut, high]))
+        total += share * (mu[1] - mu[0]) - (moment[1] - moment[0])
+        total += moment[2] - moment[1] - share * (mu[2] - mu[1])
+    return total
+
+
+def group_error(link: Link, at: np.ndarray, weight: np.ndarray) -> float:
+    """The group's error from its served PITs, by brute force over 2,000 draws."""
+    draws = evenly_spread(2000)
+    served = link.ppf(at[:, None], draws).ravel()
+    shares = np.repeat(weight / draws.size, draws.size)
+    order = served.argsort()
+    c = np.concatenate(([0.0], served[order], [1.0]))
+    cdf = np.append(0.0, np.cumsum(shares[order]))
+    cut = np.clip(cdf, c[:-1], c[1:])
+    return float((((cut - c[:-1]) * (2 * cdf - c[:-1] - cut)) / 2).sum()) + float(
+        (((c[1:] - cut) * (c[1:] + cut - 2 * cdf)) / 2).sum()
+    )
+
+
+@pytest.mark.parametrize("link", [Entropic(0.05), Gaussian(0.2), Laplace(0.1)])
+def test_no_group_of_a_known_law_is_above_its_bounds(link: Link) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        law = Law(rng, int(rng.integers(3, 30)))
+        programme = Contraction.of(link, law.bands)
+        for mass in (0.1, 0.3, 0.7):
+            bounds = programme.bound(mass), pointwise_bound(link, law.bands, mass)
+            for _ in range(4):
+                weight = law.group(rng, mass)
+                # the programme bounds the integral over the group's own CDF, which bounds its error
+                integral = contracted(link, law.at, weight) + link.calibration_error
+                error = group_error(link, law.at, weight)
+                assert error - 5e-4 < integral < bounds[0] + 1e-9
+                assert error - 5e-4 < bounds[1]
+
+
+def test_the_programme_is_little_above_the_worst_one_tailed_group() -> None:
+    rng, link = np.random.default_rng(1), Entropic(0.1)
+    for _ in range(10):
+        law = Law(rng, 40)
+        programme = Contraction.of(link, law.bands)
+        for mass in (0.1, 0.3):
+            tails = []
+            for order in (slice(None), slice(None, None, -1)):
+                weight = law.weight[order]
+                taken = np.clip(mass - (np.cumsum(weight) - weight), 0, weight)[order]
+                tails.append(contracted(link, law.at, taken / taken.sum()))
+            assert max(tails) <= programme.bound(mass) + 1e-9
+    spread = CDFBand(np.linspace(0, 1, 4001), np.linspace(0, 1, 4001))
+    for mass in MASSES[:-1]:
+        found = Contraction.of(link, CDFBands(spread, spread)).bound(mass)
+        assert link.group_error(mass) - 1e-3 < found < link.group_error(mass) + 2e-3
+
+
+@pytest.mark.parametrize("atom", [0.0, 0.4, 1.0])
+def test_bands_at_an_atom_contain_it(atom: float) -> None:
+    # a band has the atom at one of its own values with certainty: no false alarm is possible but
+    # the band's own, 5% in each of 40 samples; more than 9 has a probability of 1e-5
+    rng, n, broken = np.random.default_rng(2), 300, 0
+    for _ in range(40):
+        u = np.where(rng.uniform(size=n) < 0.05, atom, rng.uniform(size=n))
+        bands = CDFBands.of(u, u, 0.95)
+        at_most = 0.05 + 0.95 * atom
+        below = 0.95 * atom
+        is_held = bands.upper.at(np.array([atom]))[0] >= at_most
+        is_held &= 1 - bands.mirrored.at(np.array([1 - atom]))[0] <= below
+        broken += not is_held
+    assert broken <= 9
+
+
+def test_the_band_of_distances_is_the_sum_of_both_tails() -> None:
+    rng = np.random.default_rng(3)
+    bands = CDFBands.of(*[np.append(rng.uniform(size=200), [0.0, 0.5, 1.0])] * 2, 0.9)
+    band = bands.distance_band()
+    for t in rng.uniform(0, 0.5, size=200):
+        just = 1e-12
+        tails = bands.upper.at(np.array([0.5 - t - just])), bands.mirrored.at(
+            np.array([0.5 - t - just])
+        )
+        read = band.upper[np.searchsorted(band.starts, t, side="right") - 1]
+        assert read == pytest.approx(min(float(tails[0][0] + tails[1][0]), 1.0))
+
+
+@pytest.mark.parametrize("link", [Entropic(0.1), Laplace(0.3)])
+def test_bounds_fall_with_mass_and_rows_and_rise_with_confidence_and_alpha(link: Link) -> None:
+    def bounds(n: int, confidence: float, one: Link) -> np.ndarray:
+        proof = certify_link(evenly_spread(n), one, confidence=confidence, bound="sharp")
+        return np.array([proof.group_error(mass) for mass in MASSES])
+
+    base = bounds(1000, 0.95, link)
+    assert (np.diff(base) <= 0).all()
+    assert (bounds(4000, 0.95, link) < base).all()
+    assert (bounds(1000, 0.99, link) >= base).all()
+    assert (bounds(1000, 0.95, type(link)(0.5)) >= base).all()
+
+
+def test_everyone_is_a_group_and_coverage_follows_from_the_same_bands() -> None:
+    u = np.random.default_rng(4).uniform(size=2000)
+    proof = certify_link(u, Entropic(0.1), bound="sharp")
+    assert proof.average_error() == proof.group_error(1.0)
+    low, high = proof.coverage(0.8, 0.2)
+    missed = (
+        np.abs(proof.link.ppf(u[:, None], evenly_spread(400)) - 0.5) > 0.4
+    ).mean(axis=-1)
+    worst = np.sort(missed)[-400:].mean()
+    assert 0.3 < low < 1 - worst < high
+
+
+def test_counts_are_never_below_rows_and_little_above() -> None:
+    rng = np.random.default_rng(5)
+    for u in (rng.uniform(size=3000), rng.beta(0.4, 0.4, size=3000), rng.integers(0, 9, 3000) / 8):
+        bins = np.clip(np.ceil(u * PIT_BINS).astype(int) - 1, 0, PIT_BINS - 1)
+        counts = np.bincount(bins, minlength=PIT_BINS)
+        for bound in ("sharp", "pathwise"):
+            rows = certify_link(u, Entropic(0.1), bound=bound)
+            counted = certify_link_counts(counts, Entropic(0.1), bound=bound)
+            assert counted.n_samples == 3000
+            for mass in (0.1, 0.2, 0.5, 1.0):
+                gap = counted.group_error(mass) - rows.group_error(mass)
+                assert -1e-12 <= gap < 2e-3
+            assert counted.mean_error() == pytest.approx(rows.mean_error(), abs=2e-3)
+
+
+def test_without_a_target_the_bound_depends_on_the_number_of_rows_alone() -> None:
+    rng = np.random.default_rng(6)
+    for pit in (rng.uniform(size=499), np.zeros(499)):
+        assert certify_link(pit, Entropic(0.1)).bound == "pathwise"
+        assert certify_link(np.append(pit, 0.5), Entropic(0.1)).bound == "sharp"
+
+
+@pytest.mark.parametrize(
+    ("n", "target", "mass", "expected"),
+    [
+        (100, 0.2, 0.2, "pathwise"),  # strong links: one band with all of the risk
+        (500, 0.3, 0.2, "sharp"),
+        (500, 0.2, 0.1, "pathwise"),
+        (100_000, 0.3, 0.1, "sharp"),
+    ],
+)
+def test_the_rule_takes_the_bound_that_costs_less(
+    n: int, target: float, mass: float, expected: str
+) -> None:
+    chosen = choose_bound(n, Entropic(0.1), mass=mass, confidence=0.95, max_group_error=target)
+    assert chosen == expected
+    alphas = {}
+    for bound in ("sharp", "pathwise"):
+        proof = certify_link(evenly_spread(n), Entropic(0.1), bound=bound)
+        try:
+            alphas[bound] = proof.least_randomized(target, mass).link.alpha
+        except InputError:
+            alphas[bound] = 0.0
+    assert chosen == max(alphas, key=lambda bound: alphas[bound])
+
+
+def test_without_a_target_the_rule_takes_the_smaller_bound() -> None:
+    for link in (Entropic(0.01), Entropic(0.3)):
+        chosen = choose_bound(150, link, mass=0.1, confidence=0.95)
+        found = {
+            bound: certify_link(evenly_spread(150), link, bound=bound).group_error(0.1)
+            for bound in ("sharp", "pathwise")
+        }
+        assert chosen == min(found, key=lambda bound: found[bound])
+
+
+@pytest.mark.parametrize("family", [Entropic, Laplace, Gaussian])
+def test_the_least_randomization_meets_the_target_and_no_less_does(family: type[Link]) -> None:
+    u = np.random.default_rng(7).uniform(size=1500)
+    proof = certify_link(u, family(0.1), bound="sharp")
+    least = proof.least_randomized(0.3, 0.2)
+    assert 0.295 < least.group_error(0.2) <= 0.3
+    assert proof.with_link(family(1.02 * least.link.alpha)).group_error(0.2) > 0.3
+
+
+def test_an_unknown_bound_is_refused() -> None:
+    with pytest.raises(InputError, match=r"bound must be one of .*, got 'tight'"):
+        certify_link([0.1, 0.9], Entropic(0.1), bound="tight")
+
+
+@pytest.mark.parametrize("counts", [np.zeros(PIT_BINS, int), np.ones(100, int), -np.ones(PIT_BINS, int)])
+def test_counts_that_are_none_are_refused(counts: np.ndarray) -> None:
+    with pytest.raises(InputError, match="counts must be 6400 counts"):
+        certify_link_counts(counts, Entropic(0.1))
