@@ -86,9 +86,9 @@ def certify_link_counts(
 ) -> LinkCertificate:
     """Certify links around a deterministic forecaster, from counts of its PITs in equal bins.
 
-    PITs are taken at the ends of their bins, which only widens the bounds: by less than 0.001 at a
-    mass of 0.2 (the share of people in a bin times the change of the mean served PIT over it,
-    summed over bins and divided by the mass).
+    PITs are taken at the ends of their bins, which only widens the bounds, by at most the share of
+    people in a bin times the change of the mean served PIT over it, summed over bins and divided by
+    the mass: by less than 0.001 at a mass of 0.2 unless many PITs lie in the first or last bin.
 
     Parameters
     ----------
