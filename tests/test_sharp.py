@@ -223,7 +223,7 @@ def test_counts_are_never_below_rows_and_little_above() -> None:
             assert counted.n_samples == 3000
             for mass in (0.1, 0.2, 0.5, 1.0):
                 gap = counted.group_error(mass) - rows.group_error(mass)
-                assert -1e-12 <= gap < 2e-3
+                assert -1e-12 <= gap < 4e-3  # a hundredth of some PITs lies in the first bin
             assert counted.mean_error() == pytest.approx(rows.mean_error(), abs=2e-3)
 
 

@@ -145,7 +145,7 @@ FAULTS = (
         "calibration/cdf_bands.py",
         "local_levels(int(upto[-1]), (1 + confidence) / 2)",
         "local_levels(int(upto[-1]), confidence)",
-        ("test_sharp.py", "test_sharp_simulation.py"),
+        ("test_sharp.py",),
     ),
     Fault(
         "a bound for every group from its lower tail alone",
