@@ -282,11 +282,59 @@ class Link(ABC):
             at_high = np.where(is_below, at_high, at)
         return np.asarray(found)
 
+    @property
+    def calibration_error(self) -> float:
+        """W1 distance from uniform of the randomized PITs of everybody over a calibrated base.
+
+        0 for links that leave a calibrated base exactly calibrated.
+        """
+        return 0.0
+
     def group_error(self, mass: float) -> float:
-        """Mean pathwise error (CVaR) of the worst `mass` of people over a calibrated base."""
+        """Group error of the worst group of a share of at least `mass` over a calibrated base.
+
+        The group error is the W1 distance from uniform of the group's randomized PITs. The group
+        may be defined by the features and the outcome, but not by the draw, and no smaller bound
+        can be proven for groups by features alone. The worst group consists of the people in one
+        tail of the base's PITs, hence `1/2 - (1/mass) integral_0^mass mu`, with `mu` the
+        `mean_pit` (method: the sharp certificate). For links that are not exactly calibrated, the
+        greater of this and `calibration_error`; the worst group's error is not below it, and at
+        most `calibration_error` above it.
+
+        Parameters
+        ----------
+        mass : float
+            Least share of people in the group, 0 < mass <= 1.
+
+        Returns
+        -------
+        float
+            Group error, 0 to 1/2.
+
+        Examples
+        --------
+        >>> from evenhand.links import Entropic
+        >>> round(Entropic(0.1).group_error(0.2), 3), round(Entropic(0.1).pathwise_cvar(0.2), 3)
+        (0.178, 0.234)
+        """
         check_fraction("mass", mass, high_open=False)
-        # the worst people are those with the largest |U - 1/2|: both tails, equal by symmetry;
-        # panels refine towards the end, where the error has an infinite slope
+        tail = 0.5 - float(self.mean_pit_integral(mass)) / mass
+        return max(tail, self.calibration_error)
+
+    def pathwise_cvar(self, mass: float) -> float:
+        """Mean pathwise error (CVaR) of the worst `mass` of people over a calibrated base.
+
+        These people are in both tails of the base's PITs, so that in one group their deviations
+        partly cancel: `group_error` is smaller.
+
+        Parameters
+        ----------
+        mass : float
+            Share of people, 0 < mass <= 1.
+        """
+        check_fraction("mass", mass, high_open=False)
+        # both tails are equal by symmetry; panels refine towards the end, where the error has an
+        # infinite slope
         nodes, weights = gauss_legendre(
             np.concatenate(([0.0], np.geomspace(1e-6, 1.0, 13))) * mass / 2, order=8
         )
