@@ -217,13 +217,16 @@ def test_counts_are_never_below_rows_and_little_above() -> None:
     for u in (rng.uniform(size=3000), rng.beta(0.4, 0.4, size=3000), rng.integers(0, 9, 3000) / 8):
         bins = np.clip(np.ceil(u * PIT_BINS).astype(int) - 1, 0, PIT_BINS - 1)
         counts = np.bincount(bins, minlength=PIT_BINS)
+        edges = Entropic(0.1).mean_pit(np.linspace(0, 1, PIT_BINS + 1))
+        moved = counts / 3000 @ np.diff(edges)
         for bound in ("sharp", "pathwise"):
             rows = certify_link(u, Entropic(0.1), bound=bound)
             counted = certify_link_counts(counts, Entropic(0.1), bound=bound)
             assert counted.n_samples == 3000
             for mass in (0.1, 0.2, 0.5, 1.0):
                 gap = counted.group_error(mass) - rows.group_error(mass)
-                assert -1e-12 <= gap < 4e-3  # a hundredth of some PITs lies in the first bin
+                # people move by at most a bin; the bands of the rows are above their shares
+                assert -1e-12 <= gap < 1.5 * moved / mass + 1e-3
             assert counted.mean_error() == pytest.approx(rows.mean_error(), abs=2e-3)
 
 
