@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_outcome import Command
+from evenhand import store
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,49 @@ from command_outcome import Command
             " 'x').write(secrets.token_hex(32))\"",
         ),
         (
+            "randomize t.csv --target y --out o",
+            "t.csv: no forecasts to randomize; name columns of the table: --mean and --std,"
+            " --quantiles or --samples",
+        ),
+        (
+            "randomize t.csv --mean mu --std sd --id i --out o",
+            "give --target to certify the forecasts of t.csv, or --id and --key-file to randomize"
+            " them",
+        ),
+        (
+            "randomize t.csv --mean mu --std sd --target y --alpha 0.1 --out o",
+            "--alpha has no effect with --target, which writes no forecasts; leave it out",
+        ),
+        (
+            "randomize t.csv --mean mu --std sd --id i --key-file k --seed 1 --out o.csv",
+            "--seed has no effect without --target; leave it out",
+        ),
+        (
+            "randomize t.csv --mean mu --std sd --target y --out m",
+            "--out m is a model folder, whose certificate would be replaced; use a new or empty"
+            " folder",
+        ),
+        (
+            "randomize t.csv --mean mu --std sd --target y --out .",
+            "--out . contains 'cert' and 5 more and is not a certificate folder; use a new or empty"
+            " folder",
+        ),
+        (
+            "randomize t.csv --mean mu --std sd --id i --key-file k --certificate m --out o.csv",
+            "m has no certificate.json; write one with evenhand randomize --target",
+        ),
+        (
+            "randomize t.csv --mean mu --std sd --id i --key-file k --certificate fit --out o.csv",
+            "fit/certificate.json certifies the model in this folder, not forecasts of another"
+            " model; use evenhand predict fit, or certify the forecasts with evenhand randomize"
+            " --target",
+        ),
+        (
+            "randomize t.csv --mean mu --std sd --id i --key-file k --certificate cert --out o.csv",
+            "--certificate cert is for --quantiles q0.1,q0.9, not for --mean mu --std sd; name the"
+            " certified columns, or certify these with --target",
+        ),
+        (
             "reproduce toy --out o --splits 3",
             "--splits applies only to crime and credit, as toy simulates its data in one run; leave"
             " it out",
@@ -86,4 +130,14 @@ def test_messages_are_sentences(
     Path("k").write_text("sixteen bytes or more")
     Path("k").chmod(0o600)
     Path("short").write_text("key")
+    certified = {"kind": "quantiles", "columns": ["q0.1", "q0.9"]}
+    store.write_forecast_certificate(
+        {"link": "entropic", "alpha": 0.1, "forecasts": certified}, Path("cert")
+    )
+    for folder, name, content in (
+        ("m", "model.json", "{}"),
+        ("fit", "certificate.json", '{"model_sha256": "1f"}'),
+    ):
+        Path(folder).mkdir()
+        Path(folder, name).write_text(content)
     assert evenhand(*args.split()).complaint() == f"error: {message}\n"

@@ -129,9 +129,9 @@ def randomize(
 ) -> None:
     """Randomize forecasts of another model, given as columns of a table.
 
-    With --target, the outcomes of the table choose and certify the least randomization. With --id
-    and --key-file, randomized forecasts are written for new rows: with the certified randomization,
-    or with --alpha.
+    With --target, the outcomes choose and certify the least randomization that meets a target.
+
+    With --id and --key-file, randomized forecasts are written, with a certificate or with --alpha.
     """
     from evenhand import tables
     from evenhand.links import make_link
