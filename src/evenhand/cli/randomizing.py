@@ -161,13 +161,14 @@ def randomize(
             f"give --target to certify the forecasts of {table}, or --id and --key-file to"
             " randomize them"
         )
+    if certificate is not None:
+        _refuse_without_effect(options, ("alpha", "link"), "with --certificate")
     inputs = {"the table": table, "the key file": key_file, "the certificate": certificate}
     check_apart(out, inputs)
     asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
     asked["link"] = make_link(link, alpha)
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if certificate is not None:
-        _refuse_without_effect(options, ("alpha", "link"), "with --certificate")
         asked["link"] = _certified_link(certificate, subject, parts)
     serve(subject, parts, out, asked, workers, scheduler, "randomized forecast")
 
@@ -195,15 +196,7 @@ def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], ou
     check_fraction("--group-mass", asked["group_mass"], high_open=False)
     make_link(asked["link"], 1.0)
     check_seed(request.seed)
-    check_apart(out, {"the table": request.rows})
-    out = folder_to_write(out)
-    store.check_folder(out)
-    if (out / "model.json").exists():
-        raise InputError(
-            f"--out {out} is a model folder, whose certificate would be replaced; use a new or"
-            " empty folder"
-        )
-    check_own_folder(out, store.CERTIFICATE, "a certificate folder")
+    out = _certificate_folder(out, request.rows)
     source = request.rows.name
     rows = read_rows(request)
     # all rows, so that messages count rows as in the table
@@ -238,6 +231,22 @@ def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], ou
     inform(f"{certified}; {store.CERTIFICATE} written to {out}")
     inform(last)
     inform(f"to randomize new rows, use --certificate {out} with --id and --key-file")
+
+
+def _certificate_folder(out: Path, table: Path) -> Path:
+    """Return the folder to write, if a certificate can be written to it."""
+    from evenhand import store
+
+    check_apart(out, {"the table": table})
+    folder = folder_to_write(out)
+    store.check_folder(folder)
+    if (folder / "model.json").exists():
+        raise InputError(
+            f"--out {out} is a model folder, whose certificate would be replaced; use a new or"
+            " empty folder"
+        )
+    check_own_folder(folder, store.CERTIFICATE, "a certificate folder")
+    return folder
 
 
 def _sources(request: Request, n_rows: int) -> dict[str, Any]:
