@@ -206,9 +206,10 @@ def test_summary_of_a_choice_on_the_same_people() -> None:
 def test_summary_of_all_links() -> None:
     lines = certify_link(R[:, 0], Entropic(0.1)).summary().splitlines()
     assert lines[0] == "With 95% confidence, from 20 people, under Entropic(alpha=0.1):"
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         "These bounds hold simultaneously for every link and alpha, so both may be chosen on the"
         " same people.",
+        "The bound for group errors is the pathwise one.",
         f"{SAMPLE}the deterministic forecaster was fixed without using these rows; {DRAWS}.",
         f"{NOT_COVERED}.",
     ]

@@ -13,6 +13,7 @@ from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertif
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.link_certification import certify_link, certify_link_counts
+from evenhand.certificates.link_evidence import Bound as Bound
 from evenhand.certificates.pathwise_evidence import approximate_errors as approximate_errors
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.certificates.pointwise import pointwise_bound as pointwise_bound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -13,7 +13,7 @@ import numpy as np
 from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, check_fraction
 from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
-from evenhand.certificates.bound_choice import SHARP_ROWS, evidence_type
+from evenhand.certificates.bound_choice import EVIDENCE, evidence_type
 from evenhand.certificates.certificate import SHOWN_MASS, Certificate
 from evenhand.certificates.least_alpha import LEAST_ALPHA, enough_rows, largest_alpha
 from evenhand.certificates.link_evidence import Bound, LinkEvidence, Sample
@@ -51,9 +51,10 @@ class LinkCertificate(Certificate):
     link : Link
         The link whose bounds are returned.
     evidence : LinkEvidence
-        Bands for the forecaster's PITs. Two one-sided bands give the sharp bound for group errors,
-        below which nothing can be proven; one band for `|PIT - 1/2|` gives the mean pathwise error
-        of the worst people, which is smaller for few people and strong links.
+        Bands for the forecaster's PITs. Two one-sided bands give the sharp bound for group errors:
+        with many people it approaches the least error that anybody can prove. One band for
+        `|PIT - 1/2|` gives the mean pathwise error of the worst people, which is smaller for few
+        people and strong links only.
     pit : ndarray of shape (k,)
         The forecaster's PITs, increasing; 10,000 of equal steps in rank if there are more.
     n_people : int
@@ -215,7 +216,8 @@ class LinkCertificate(Certificate):
     def _remarks(self) -> list[str]:
         return [
             "These bounds hold simultaneously for every link and alpha, so both may be chosen on"
-            " the same people."
+            " the same people.",
+            f"The bound for group errors is the {self.bound} one.",
         ]
 
     def least_randomized(
@@ -254,10 +256,15 @@ class LinkCertificate(Certificate):
             f"a group error of at most {max_group_error:g} cannot be certified for mass {mass:g} on"
             f" {n:,} rows"
         )
-        least = self.with_link(type(self.link)(LEAST_ALPHA))
+        least = type(self.link)(LEAST_ALPHA)
         most = max(MOST_ROWS, 2 * n)
         enough = enough_rows(
-            lambda rows: least._as_if(rows).group_error(mass) <= max_group_error, n, most
+            lambda rows: any(
+                evidence.group_errors(least)(mass) <= max_group_error
+                for evidence in self._as_if(rows)
+            ),
+            n,
+            most,
         )
         if enough is None:
             remedy = (
@@ -266,21 +273,25 @@ class LinkCertificate(Certificate):
             return f"{start}, nor on {most:,} such rows; {remedy}"
         # that many rows suffice on average: a tenth more suffices nine times in ten
         needed = _two_digits(math.ceil(1.1 * enough))
-        found = self._as_if(needed).least_randomized(max_group_error, mass)
+        alpha = max(
+            largest_alpha(evidence, self.link, max_group_error, mass) or LEAST_ALPHA
+            for evidence in self._as_if(needed)
+        )
+        price = self.with_link(type(self.link)(alpha))._mean_price()
         in_all = ""
         if certify_share is not None:
             rows = _two_digits(math.ceil(needed / certify_share))
             in_all = f" ({rows:,} in all at certify_share={certify_share:g})"
         return (
             f"{start}: about {needed:,} certification rows suffice{in_all}, at a price of"
-            f" {found._mean_price():.1f} nats of log score; use more rows or allow a larger error"
+            f" {price:.1f} nats of log score; use more rows or allow a larger error"
         )
 
-    def _as_if(self, rows: int) -> LinkCertificate:
-        """Return the certificate of this many people with the same quantiles of PITs."""
+    def _as_if(self, rows: int) -> Iterator[LinkEvidence]:
+        """Yield the evidence of both bounds from this many people with the same quantiles."""
         alike = np.quantile(self.pit, (np.arange(rows) + 0.5) / rows)
-        bound = None if rows >= SHARP_ROWS else self.bound
-        return self.of(Sample(alike, alike), self.link, self.confidence, bound)
+        for kind in EVIDENCE.values():
+            yield kind.of(Sample(alike, alike), self.confidence)
 
     def _mean_price(self) -> float:
         """Return the mean loss of log score through the link, in nats."""
