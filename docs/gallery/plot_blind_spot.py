@@ -48,7 +48,9 @@ print(
 )
 
 # %%
-# The intervals of both, and the share of outcomes that they cover along ``x``.
+# The intervals of both, and the share of outcomes that they cover along ``x``, in windows of 150
+# people. By chance alone such a share deviates from the coverage there by about 3 points; the
+# proven limits are limits of the coverage.
 
 
 def share_covered(forecast):
