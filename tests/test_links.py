@@ -244,7 +244,10 @@ def test_alpha_one_is_the_identity_to_the_last_digit(link: Link) -> None:
         link.pathwise_error(UNIT), UNIT**2 / 2 + (1 - UNIT) ** 2 / 2, rtol=0, atol=1e-12
     )
     for mass in (0.1, 0.5, 1.0):
-        assert link.group_error(mass) == pytest.approx(1 / 2 - mass / 4 + mass**2 / 12, abs=1e-10)
+        cvar = 1 / 2 - mass / 4 + mass**2 / 12
+        assert link.pathwise_cvar(mass) == pytest.approx(cvar, abs=1e-10)
+        # uniform PITs in one tail of the unit interval
+        assert link.group_error(mass) == pytest.approx((1 - mass) / 2, abs=1e-15)
 
 
 @pytest.mark.parametrize("kappa", [1e-3, 0.1, 1.0, 19.0, 79.9, 80.1, 1e3, 1e6])
@@ -315,16 +318,54 @@ def test_pathwise_error_grows_with_the_distance_from_the_median(name: str, alpha
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("alpha", [0.004, 0.05, 0.2, 0.9])
-def test_group_error_is_the_mean_over_the_worst_people(name: str, alpha: float) -> None:
+def test_pathwise_cvar_is_the_mean_over_the_worst_people(name: str, alpha: float) -> None:
     link = make_link(name, alpha)
-    assert link.group_error(1.0) == pytest.approx(link.mean_error, abs=2e-6)
+    assert link.pathwise_cvar(1.0) == pytest.approx(link.mean_error, abs=2e-6)
     # brute force for one mass: the midpoint rule after u = mass / 2 * x^4, which tames the slope at
     # 0
     x = (np.arange(300) + 0.5) / 300
     brute = (link.pathwise_error(0.1 * x**4) * 4 * x**3).mean()
-    assert link.group_error(0.2) == pytest.approx(brute, abs=1e-5)
-    errors = [link.group_error(mass) for mass in (1e-6, 0.05, 0.3, 1.0)]
+    assert link.pathwise_cvar(0.2) == pytest.approx(brute, abs=1e-5)
+    errors = [link.pathwise_cvar(mass) for mass in (1e-6, 0.05, 0.3, 1.0)]
     assert 0.5 > errors[0] > errors[1] > errors[2] > errors[3]
+
+
+# --- errors per group
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("alpha", [0.02, 0.1, 0.3, 0.9])
+def test_group_error_is_the_error_of_people_in_one_tail(name: str, alpha: float) -> None:
+    link = make_link(name, alpha)
+    r = (np.arange(400) + 0.5) / 400
+    for mass in (0.05, 0.3, 1.0):
+        u = mass * (np.arange(400) + 0.5) / 400
+        served = np.sort(link.ppf(u[:, None], r), axis=None)
+        brute = np.abs(served - (np.arange(served.size) + 0.5) / served.size).mean()
+        error = link.group_error(mass)
+        # for laplace, at most its calibration error below that of this group
+        assert -3e-4 < brute - error < 3e-4 + link.calibration_error
+        assert error <= link.pathwise_cvar(mass) + 1e-12
+    errors = [link.group_error(mass) for mass in (1e-300, 1e-9, 0.05, 0.3, 0.6)]
+    assert (np.diff(errors) < 0).all()
+    assert errors[0] <= 0.5
+    # everybody is such a group too
+    assert link.group_error(1.0) == pytest.approx(link.calibration_error, abs=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.246, 0.6, 1 - 1e-6, 1.0])
+def test_calibration_error_is_the_distance_of_all_pits_from_uniform(alpha: float) -> None:
+    for name in ("entropic", "gaussian"):
+        assert make_link(name, alpha).calibration_error == 0
+    link = Laplace(alpha)
+    layer = np.append(np.linspace(0, 0.5, 26), np.clip(np.arange(20) * alpha, 0, 0.5))
+    edges = np.union1d(layer, 1 - layer)
+    c, weights = panels(edges, order=4)
+    # the kinks of K(c; .) at c lie on edges of panels
+    r, shares = panels(np.unique(np.append(edges, c)), order=4)
+    distance = weights @ np.abs(link.cdf(c[:, None], r) @ shares - c)
+    assert link.calibration_error == pytest.approx(distance, rel=1e-6, abs=1e-9)
+    assert link.calibration_error < 0.014
 
 
 # --- the distribution averaged over draws
@@ -439,6 +480,7 @@ def test_other_bad_arguments_are_refused_in_one_line(name: str) -> None:
     complaint(link.pathwise_error, [0.3, 1.5])
     for mass in (0, -0.1, 1.5, 20, float("nan"), "x"):
         assert complaint(link.group_error, mass).startswith("mass must")
+        assert complaint(link.pathwise_cvar, mass).startswith("mass must")
     if isinstance(link, Gaussian):
         for rho in (-0.1, 1.0, float("nan"), "x"):
             assert complaint(Gaussian.from_rho, rho).startswith("rho must")

@@ -26,6 +26,14 @@ PRINTED = {
     0.50: (("0.024", "0.285", "0.441"), ("0.023", "0.288", "0.447")),
 }
 
+# alpha: group error of the worst group and CVaR of the error, at masses 0.1, 0.2 and 0.5, entropic
+WORST = {
+    0.05: (("0.125", "0.156"), ("0.093", "0.125"), ("0.049", "0.082")),
+    0.10: (("0.234", "0.286"), ("0.178", "0.234"), ("0.095", "0.159")),
+    0.20: (("0.375", "0.428"), ("0.301", "0.375"), ("0.168", "0.273")),
+    0.50: (("0.445", "0.473"), ("0.391", "0.446"), ("0.240", "0.373")),
+}
+
 
 def rate(kappa: float) -> float:
     """L(kappa) = -integral log Z_t dt with both integrals by adaptive quadrature."""
@@ -286,15 +294,38 @@ def test_the_table_of_the_method_is_reproduced_to_its_printed_digits(alpha: floa
         (Laplace(alpha), Entropic.from_kappa((1 - alpha) / alpha)), PRINTED[alpha], strict=True
     ):
         assert (
-            tuple(f"{x:.3f}" for x in (link.price, link.mean_error, link.group_error(0.2)))
+            tuple(f"{x:.3f}" for x in (link.price, link.mean_error, link.pathwise_cvar(0.2)))
             == printed
         )
+
+
+@pytest.mark.parametrize("alpha", WORST)
+def test_the_table_of_worst_groups_is_reproduced_to_its_printed_digits(alpha: float) -> None:
+    link = Entropic(alpha)
+    for mass, (error, cvar) in zip((0.1, 0.2, 0.5), WORST[alpha], strict=True):
+        assert f"{link.group_error(mass):.3f}" == error
+        assert f"{link.pathwise_cvar(mass):.3f}" == cvar
 
 
 def test_entropic_costs_at_most_six_thousandths_of_a_nat_more_than_laplace() -> None:
     excess = [Entropic(alpha).price - Laplace(alpha).price for alpha in np.linspace(0.01, 0.99, 25)]
     assert min(excess) > 0
     assert f"{max(excess):.3f}" == "0.006"  # three digits are what the method prints
+
+
+def price_at(family: type[Link], error: float, mass: float) -> float:
+    """Price of the link whose worst group of this mass has this error."""
+    alpha = optimize.brentq(lambda a: family(a).group_error(mass) - error, 0.02, 0.5, xtol=1e-5)
+    return family(alpha).price
+
+
+def test_gaussian_gains_on_entropic_at_large_errors_of_small_groups() -> None:
+    gain = [
+        price_at(Entropic, error, mass) - price_at(Gaussian, error, mass)
+        for error, mass in ((0.05, 0.2), (0.2, 0.2), (0.2, 0.1), (0.35, 0.1))
+    ]
+    # nats by which gaussian is cheaper; negative: dearer
+    assert [f"{each:.2f}" for each in gain] == ["-0.09", "-0.03", "0.02", "0.06"]
 
 
 def test_gaussian_is_dearer_at_equal_mean_error() -> None:
