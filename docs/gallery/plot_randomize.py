@@ -21,8 +21,8 @@ y = X[:, 0] + rng.normal(size=4000)
 chosen = randomize(BayesianRidge(), X, y, max_group_error=0.3, group_mass=0.2, random_state=0)
 print(chosen.summary())
 
-# %% One confidence band serves all values of ``alpha`` at once, so that looking at many costs
-# nothing: this is why the choice may be made on the rows that certify it.
+# %% The same confidence bands bound the error at all values of ``alpha`` at once. This is why
+# ``alpha`` may be chosen on the rows that certify it.
 
 held = chosen.certifying
 proof = certify_link(chosen.model.base_forecast(X[held]).pit(y[held]), Entropic(0.1))
@@ -41,7 +41,8 @@ for alpha in np.geomspace(0.02, 1.0, 12):
 rows = pd.DataFrame(rows)
 
 # %%
-# Over a model that is right the dashed curve would be had from infinitely many rows.
+# The dashed curve is the error of the worst fifth of people around a model that is right, which is
+# what infinitely many rows would prove.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(
