@@ -33,12 +33,13 @@ from sklearn.linear_model import LinearRegression
 import evenhand
 from complaints import complains_of, complaint
 from evenhand._escape import visible
-from evenhand._validate import DiscreteOutcomeWarning
+from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import (
     Audit,
     audit_pit,
     certify,
     compare,
+    inside_link,
     pictures,
     provenance,
     read_block,
@@ -46,8 +47,9 @@ from evenhand.audits import (
 )
 from evenhand.audits import audit as full_audit
 from evenhand.calibration import PITs, covered, pathwise_errors
-from evenhand.distributions import Distribution, Normal, NormalMixture
-from evenhand.draws import jittered
+from evenhand.certificates import RowEvidence, certify_link
+from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
+from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor
 from evenhand.links import Entropic, Gaussian, make_link
@@ -313,8 +315,13 @@ def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
     assert (found.is_randomized, found.n_draws) == (True, 1)
     assert found.score("average error") == pytest.approx(w1(served.pit(y)), abs=3e-6)
     assert "randomized forecasts, 1 draw per row" in found.summary()
+    # the link is known: the PITs of its base bound every group
+    assert "For every group of at least 20% of people" in found.summary()
+    assert served.r is not None
+    moments = randomized_normal(X["score"].to_numpy(), served.r[:, None], 0.8)
+    unknown = Forecast(Normal(*(each[:, 0] for each in moments)), served.r)
     assert "Only one draw per row is known, which gives no guarantee for groups" in " ".join(
-        found.summary().split()
+        audit(unknown, y=y, random_state=0).summary().split()
     )
 
 
@@ -1354,21 +1361,114 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
 def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() -> None:
     X, y = table()
     model, share = Stub(0.8, by_link=True), np.full(N, 0.5)
-    pit, r, mean = read_block(model, X, y, y, share, np.random.default_rng(0))
+    pit, r, mean, base = read_block(model, X, y, y, share, np.random.default_rng(0))
     np.testing.assert_array_equal(r, model.draws[-1])
     peer = stats.norm(*randomized_normal(X["score"].to_numpy(), model.draws[-1], 0.8))
     np.testing.assert_allclose(pit, peer.cdf(y[:, None]), rtol=1e-9)
     # the base is symmetric: over a uniform draw the mean is its centre
     np.testing.assert_allclose(mean, X["score"], atol=1e-9)
+    assert base is not None
+    assert base.link == Gaussian.from_rho(0.8)
+    np.testing.assert_allclose(base.pit, stats.norm(X["score"], STD).cdf(y), rtol=1e-12)
     # of a rounding cell the PIT is the share asked for
     low, high = y - 0.1, y + 0.1
-    pit, r, mean = read_block(
+    pit, r, mean, base = read_block(
         Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share, None
     )  # type: ignore[arg-type]
     assert r is None
     ends = [stats.norm(X["score"], STD).cdf(end) for end in (low, high)]
     np.testing.assert_allclose(pit[:, 0], (ends[0] + ends[1]) / 2, rtol=1e-9)
     np.testing.assert_array_equal(mean, X["score"])
+    assert base is None
+    # PITs of the base are spread over the same share of the cell
+    inside = read_block(model, X, low, high, share, np.random.default_rng(0)).base
+    assert inside is not None
+    np.testing.assert_allclose(inside.pit, pit[:, 0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("link", "n"), [("entropic", 520), ("laplace", 150)])
+def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> None:
+    X, y = table(n)
+    model = RandomizedRegressor(lambda rows: (rows["score"].to_numpy(), np.full(len(rows), STD)))
+    model.set_params(alpha=0.12, link=link).fit(X, y)
+    u = stats.norm(X["score"], STD).cdf(y)
+    expected = certify_link(u, make_link(link, 0.12))
+    one_each, several, shared = (
+        model.forecast(X, r) for r in (fresh(n, 0), jittered(n, 4, 0), nodes(4))
+    )
+    for proof in (
+        certify(model, X, y, groups=["region"], random_state=0),
+        certify(one_each, y=y, random_state=0),
+        certify(several, y=y, random_state=0),
+    ):
+        assert (proof.link, proof.bound, proof.is_chosen) == (expected.link, expected.bound, False)
+        for mass in (0.2, 1.0):
+            assert proof.group_error(mass) == pytest.approx(expected.group_error(mass), abs=1e-9)
+        assert proof.coverage(0.8, 0.2) == pytest.approx(expected.coverage(0.8, 0.2), abs=1e-9)
+        assert proof.average_error() == proof.group_error(1.0)
+        assert proof.questions["answered"].tolist() == [True, True, True, True, False]
+        assert 0 < proof.mpaic(0.3) < 1
+    # the draws need not be known for these bounds, but served PITs of shared ones prove nothing
+    with pytest.raises(InputError, match=r"cells|same draws"):
+        certify(shared, y=y)
+    # other methods bound the errors over draws, of any forecaster
+    betting = certify(model, X, y, method="betting", mass=0.2, random_state=0)
+    assert betting.bounds is None
+    unrelated = certify(model.base_forecast(X), y=y, random_state=0)
+    assert (unrelated.bounds, unrelated.link, unrelated.bound) == (None, None, None)
+
+
+@pytest.mark.parametrize("n", [150, 520])
+def test_the_overall_bound_of_a_link_is_that_of_the_group_of_all_people(n: int) -> None:
+    X, y = table(n)
+    found = audit(Stub(0.8, by_link=True), X, y, masses=(0.2, 1.0), random_state=0)
+    proof = found.certificate
+    assert proof is not None
+    worst = found.worst_groups.set_index("mass")["certified"]
+    assert worst[1.0] == proof.average_error() == proof.table()["group_error"].iloc[-1]
+    assert worst[0.2] == proof.group_error(0.2)
+    plain = found.to_dict()["certificate"]
+    assert plain["average_error"] == worst[1.0]
+    assert plain["link_bound"] == proof.bound
+    assert f"{proof.bound} bound" in proof.summary()
+    assert audit(Stub(0.8), X, y, random_state=0).to_dict()["certificate"]["link_bound"] is None
+
+
+def test_a_forecast_is_a_link_only_around_one_distribution_each() -> None:
+    n = 40
+    draws = jittered(n, 4, 0)
+    base, link = Normal(np.zeros(n), np.ones(n)), Gaussian(0.2)
+    around = Forecast(base).randomized(link=link, r=draws)
+    assert inside_link(around) is around.distribution
+    assert inside_link(around[3:9]) is not None
+    one = Forecast(base).randomized(link=link, r=draws[:, 0])
+    assert inside_link(one) is one.distribution
+    # a base with a distribution per draw, a draw that is no draw, other wrappers
+    several = Randomized(Normal(np.zeros((n, 4)), np.ones((n, 4))), link, draws)
+    assert inside_link(Forecast(several, draws)) is None
+    assert inside_link(Forecast(Randomized(base, link, np.full(n, 0.5)))) is None
+    assert inside_link(around.rearranged()) is None
+    assert inside_link(Forecast(base)) is None
+
+
+def test_people_of_a_link_with_several_rows_are_counted_once() -> None:
+    X, y = table(300)
+    people = np.arange(300) // 2
+    proof = certify(Stub(0.8, by_link=True), X, y, cluster=people, random_state=0)
+    assert isinstance(proof.evidence, RowEvidence)
+    assert proof.evidence.base is not None
+    u = stats.norm(X["score"], STD).cdf(y)
+    assert proof.n_samples == proof.evidence.base.pit.size == 150
+    # the base's PITs are those of the rows whose served PITs are kept
+    pairs = np.abs(u.reshape(150, 2) - proof.evidence.base.pit[:, None]).min(axis=-1)
+    assert pairs.max() < 1e-12
+    served = proof.link.ppf(proof.evidence.base.pit[:, None], proof.evidence.pits.draws)  # type: ignore[union-attr]
+    np.testing.assert_allclose(served, proof.evidence.pits.matrix, atol=1e-9)
+    expected = certify_link(proof.evidence.base.pit, Gaussian.from_rho(0.8))
+    assert proof.group_error(0.2) == expected.group_error(0.2)
+    assert any("share of the rows" in text for text in proof.not_covered)
+    weighted = audit(Stub(0.8, by_link=True), X, y, sample_weight=1 + people, random_state=0)
+    assert weighted.certificate is None
 
 
 def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:

@@ -22,8 +22,20 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from evenhand._validate import InputError
-from evenhand.calibration import calibration_error, cvar, local_levels_band, pathwise_errors
-from evenhand.certificates import PITCertificate, certify_pit
+from evenhand.calibration import (
+    calibration_error,
+    count_pits,
+    cvar,
+    local_levels_band,
+    pathwise_errors,
+)
+from evenhand.certificates import (
+    LinkBase,
+    PITCertificate,
+    certify_counts,
+    certify_link,
+    certify_pit,
+)
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
@@ -452,6 +464,76 @@ def test_one_forecast_each_is_never_proven_for_small_groups(
         assert certificate.group_error(1.0) < 0.05
 
 
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_deterministic_interval_has_a_floor_in_every_group(counted: bool) -> None:
+    n = 1000
+    u = (np.arange(n) + 0.5) / n
+    levels = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99)
+    proof = certify_pit(u, random_state=0)
+    if counted:
+        proof = certify_counts(count_pits(u, levels=levels), is_randomized=False)
+    for level in levels:
+        missed = int((np.abs(u - 0.5) > level / 2).sum())
+        # the wider levels have a quarter of the risk each; at others nine tenths of it
+        risk = 0.05 / 4 if level >= 0.9 else 0.05 * 0.9
+        worst = stats.beta.ppf(1 - risk, missed + 1, n - missed)
+        best = stats.beta.ppf(1 - 0.05 / 10, n - missed + 1, missed)
+        for mass in (0.02, 0.2, 0.5, 1.0):
+            low, high = proof.coverage(level, mass)
+            assert low == pytest.approx(max(1 - worst / mass, 0.0), abs=1e-9)
+            assert high == pytest.approx(min(best / mass, 1.0), abs=1e-9)
+    assert 0.8 < proof.coverage(0.98, 0.2)[0] < 0.9
+    assert proof.coverage(0.8, 0.1) == (0.0, 1.0)
+    low, high = proof.coverage(0.8, 1.0)
+    assert 0.75 < low < 0.8 < high < 0.85
+
+
+@statistical
+def test_floors_of_deterministic_intervals_hold_jointly() -> None:
+    # of the people with the highest PITs, a group whose misses are as many as can be
+    n_sets, mass = repeats(400), 0.2
+    rng = np.random.default_rng(9)
+    failures = 0
+    for _ in range(n_sets):
+        proof = certify_pit(rng.uniform(size=300), random_state=0)
+        failures += any(
+            proof.coverage(level, mass)[0] > max(1 - (1 - level) / mass, 0.0) + 1e-12
+            for level in (0.9, 0.95, 0.98, 0.99)
+        )
+    assert failures <= most_failures(n_sets)
+
+
+def test_bounds_of_a_link_are_those_of_its_certificate() -> None:
+    rng = np.random.default_rng(10)
+    r = jittered(300, 8, rng)
+    u = rng.beta(0.8, 1.0, size=300)
+    link = Entropic(0.1)
+    options: dict[str, Any] = {"groups": {"even": np.arange(300) % 2 == 0}, "random_state": 0}
+    proof = certify_pit(link.ppf(u[:, None], r), r, base=LinkBase(u, link), **options)
+    expected = certify_link(u, link)
+    assert (proof.link, proof.bound) == (link, expected.bound)
+    assert [proof.group_error(mass) for mass in MASSES] == [
+        expected.group_error(mass) for mass in MASSES
+    ]
+    assert proof.coverage(0.7, 0.3) == expected.coverage(0.7, 0.3)
+    assert proof.average_error() == expected.average_error()
+    # the other bounds do not depend on it
+    plain = certify_pit(link.ppf(u[:, None], r), r, **options)
+    assert plain.bound is None
+    pd.testing.assert_frame_equal(proof.named_table(), plain.named_table())
+    assert proof.mpaic(0.2) == plain.mpaic(0.2)
+    pd.testing.assert_series_equal(proof.table()["chain"], plain.table()["chain"])
+    assert repr(expected.bound) in repr(proof)
+    assert repr(link) in proof.summary()
+    # nothing was chosen here: the link is fixed for named groups, and need not be for the others
+    assert any("link was fixed" in text for text in proof.assumptions)
+    chosen = proof.accounting_for(expected)
+    assert not any("link was fixed" in text for text in chosen.assumptions)
+    assert chosen.table()["chain"].isna().all()
+    assert chosen.is_chosen
+    assert chosen.group_error(0.2) == proof.group_error(0.2)
+
+
 def test_questions_have_answers_and_reasons() -> None:
     rng = np.random.default_rng(5)
     r = jittered(200, 8, rng)
@@ -469,7 +551,13 @@ def test_questions_have_answers_and_reasons() -> None:
     assert not deterministic.set_index("question").loc[every, "answered"]
     assert not single.set_index("question").loc[every, "answered"]
     assert several.set_index("question").loc[every, "answered"]
-    assert "1/4" in str(deterministic.set_index("question").loc[every, "why"])
+    assert "(1 - size) / 2" in str(deterministic.set_index("question").loc[every, "why"])
+    cover = "do prediction intervals have their nominal coverage in every group of a given size"
+    assert "floor only" in str(deterministic.set_index("question").loc[cover, "why"])
+    u = np.linspace(0.01, 0.99, 200)
+    link = certify_pit(r[:, 0] * 8, r[:, 0] * 8, base=LinkBase(u, Laplace(0.1))).questions
+    assert link["answered"].tolist() == several["answered"].tolist()
+    assert "link" in str(link.set_index("question").loc[every, "why"])
     assert "one draw" in str(single.set_index("question").loc[every, "why"])
 
 

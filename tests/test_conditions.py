@@ -132,13 +132,21 @@ def test_the_reason_is_that_of_the_quantity_alone() -> None:
 
 
 def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> None:
-    # the proof of the true distribution says 1/4 at the best: no deterministic model could pass
+    # the certificate of the true distribution is at least 0.4: no deterministic model could pass
     rng = np.random.default_rng(0)
     single = audit_pit(
         rng.random(400), groups={"half": np.arange(400) < 200}, masses=[0.2], random_state=0
     )
-    for text in ("certified_group_error(0.2) > 0.1", "coverage(0.8, 0.2) < 0.5"):
+    floor = "certified_group_error(0.2) > 0.1"
+    assert "no bound below 0.4 can be certified" in refusal(floor, single)
+    for text in (floor, "coverage(0.8, 0.2) < 0.5"):
         assert "only one deterministic forecast per person" in refusal(text, single)
+    # a wider interval has a floor in every group of a size, and the model decides on it
+    wider = parse_condition("coverage(0.98, 0.2) < 0.6")
+    assert 0.6 < wider.value(single) == single.certificate.coverage(0.98, 0.2)[0] < 0.9  # type: ignore[union-attr]
+    narrow = audit_pit(rng.beta(0.5, 0.5, size=400), masses=[0.2], random_state=0)
+    assert wider.holds(narrow)
+    assert not wider.holds(single)
     drawn = audit_pit(rng.random(400), rng.random(400), masses=[0.2], random_state=0)
     assert "only one draw per person" in refusal("certified_group_error(0.2) > 0.1", drawn)
     # everybody is a group that was named beforehand

@@ -42,9 +42,9 @@ from evenhand.calibration import (
     probability_within,
 )
 from evenhand.calibration import PIT_BINS as BINS
-from evenhand.certificates import PITCertificate, certify_counts, certify_pit
-from evenhand.draws import jittered
-from evenhand.links import Entropic, Gaussian, Laplace
+from evenhand.certificates import PITCertificate, certify_counts, certify_link, certify_pit
+from evenhand.draws import fresh, jittered
+from evenhand.links import Entropic, Gaussian, Laplace, Link
 
 Floats = NDArray[np.float64]
 
@@ -403,6 +403,59 @@ def test_a_deterministic_forecaster_is_certified_alike(n: int) -> None:
     assert counts.summary().splitlines()[0] == rows.summary().splitlines()[0]
 
 
+@pytest.mark.parametrize(
+    ("law", "family"),
+    [("uniform", Entropic), ("narrow", Gaussian), ("wide", Laplace), ("atoms", Entropic)],
+)
+def test_bounds_of_a_link_from_counts_are_those_from_rows_or_a_little_wider(
+    law: str, family: type[Link]
+) -> None:
+    rng = np.random.default_rng(7)
+    n = 800
+    u = {
+        "uniform": rng.uniform(size=n),
+        "narrow": rng.beta(0.8, 0.8, size=n),
+        "wide": rng.beta(2.0, 3.0, size=n),
+        "atoms": rng.choice([0.0, 0.05, 0.3, 0.5, 1.0], size=n),
+    }[law]
+    link = family(0.12)
+    counts = count_pits(link.ppf(u, fresh(n, 1)), base=u, random_state=0)
+    proof = certify_counts(counts, is_randomized=True, link=link)
+    rows = certify_link(u, link)
+    assert (proof.link, proof.bound, proof.n_samples) == (link, rows.bound, n)
+    # PITs move outwards by at most a bin: the share of people in a bin times the change of the mean
+    # served PIT over it, summed over bins and divided by the mass
+    for mass in (0.1, 0.5):
+        assert -1e-9 <= proof.group_error(mass) - rows.group_error(mass) <= 0.002
+        low, high = proof.coverage(0.8, mass)
+        exact = rows.coverage(0.8, mass)
+        assert exact[0] - 0.005 <= low <= exact[0] + 1e-9
+        assert exact[1] - 1e-9 <= high <= exact[1] + 0.005
+    assert proof.average_error() == proof.group_error(1.0)
+    assert not proof.table()["coverage_80_low"].isna().any()
+
+
+def test_the_pits_of_a_base_are_counted_with_those_of_a_link() -> None:
+    rng = np.random.default_rng(8)
+    u = np.append(rng.uniform(size=57), [0.0, 1 / BINS, 1.0])
+    draws = fresh(60, 1)
+    masks = {"even": np.arange(60) % 2 == 0}
+    counts = count_pits(Entropic(0.1).ppf(u, draws), draws, groups=masks, base=u, random_state=0)
+    assert counts.base is not None
+    np.testing.assert_array_equal(np.cumsum(counts.base), at_or_below(u, BINS, 1.0))
+    even = counts.groups["even"].base
+    np.testing.assert_array_equal(np.cumsum(even), at_or_below(u[::2], BINS, 1.0))
+    both = counts + counts
+    assert both.base is not None
+    np.testing.assert_array_equal(both.base, 2 * counts.base)
+    assert both != replace(both, base=None, groups={})
+    assert "has_base=True" in repr(counts)
+    without = count_pits(u, groups=masks)
+    assert without.base is None
+    with pytest.raises(InputError, match="different has_base"):
+        replace(counts, gap=None, groups={}) + replace(without, groups={})
+
+
 def test_a_certificate_from_counts_says_what_it_keeps_and_assumes() -> None:
     rows, counts = both("laplace", 300, 8)
     for certificate in (counts, both("laplace", 300, 8, known=False)[1]):
@@ -608,6 +661,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "level must fulfil",
     ),
     "mass": (lambda: certify_counts(ONE, is_randomized=True).group_error(0.0), "0 < mass <= 1"),
+    "base of others": (lambda: count_pits(R, base=R[:19, 0]), "base must have one PIT per row"),
+    "base of several draws": (lambda: count_pits(R, base=R), "base must have one PIT per row"),
+    "base in percent": (lambda: count_pits(R, base=100 * R[:, 0]), "between 0 and 1"),
+    "base of other people": (
+        lambda: replace(ONE, base=np.append(1, np.zeros(BINS - 1, np.int64))),
+        "base .* 20.*, got a sum of 1 ",
+    ),
+    "link without a base": (
+        lambda: certify_counts(ONE, is_randomized=True, link=Entropic(0.1)),
+        "counts must have a base",
+    ),
+    "link by another method": (
+        lambda: certify_counts(
+            count_pits(R, base=R[:, 0]), is_randomized=True, link=Entropic(0.1), method="dkw"
+        ),
+        "method must be 'local-levels'",
+    ),
 }
 
 

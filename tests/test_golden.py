@@ -204,7 +204,7 @@ def proven(proof: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]:
             for mass in sorted({masses[0], masses[-1]})
         },
     }
-    if hasattr(proof, "evidence"):
+    if hasattr(proof, "n_draws"):
         said |= {
             "n_draws": proof.n_draws,
             "is_randomized": proof.is_randomized,

@@ -29,7 +29,7 @@ from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, notes_of, read_block
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import calibration_error, covered
-from evenhand.certificates import certify_pit
+from evenhand.certificates import LinkBase, certify_pit
 from evenhand.columns import Partition, Schema, Seen, UnseenValues, group_columns, read_typed
 from evenhand.draws import KeyedDraws, fresh
 from evenhand.forecast import cell_ends
@@ -417,10 +417,10 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[CountPlan]:
 
 def read_again(
     folder: Path, subject: Any, plan: CountPlan, seed: int = 0, kept: dict[int, Any] | None = None
-) -> tuple[pd.DataFrame, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Score each block with its own random numbers: rows, PITs, draws and residuals."""
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray | None, np.ndarray, LinkBase | None]:
+    """Score each block with its own random numbers: rows, PITs, draws, residuals and bases."""
     parts = open_parts(folder)
-    tables, pit, r, residual = [], [], [], []
+    tables, pit, r, residual, bases = [], [], [], [], []
     for i in range(len(parts)):
         for block, (start, whole) in enumerate(parts.blocks(i)):
             table = (
@@ -435,12 +435,16 @@ def read_again(
             pit.append(found[0])
             r.append(found[1])
             residual.append(y - found[2])
+            bases.append(found.base)
     draws = None if r[0] is None else np.concatenate(r)
     return (
         pd.concat(tables, ignore_index=True),
         np.concatenate(pit),
         draws,
         np.concatenate(residual),
+        None
+        if bases[0] is None
+        else LinkBase(np.concatenate([one.pit for one in bases]), bases[0].link),
     )
 
 
@@ -451,7 +455,13 @@ def masks_of(plan: CountPlan, table: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def compare(
-    found: Any, plan: CountPlan, table: pd.DataFrame, pit: Any, r: Any, residual: Any
+    found: Any,
+    plan: CountPlan,
+    table: pd.DataFrame,
+    pit: Any,
+    r: Any,
+    residual: Any,
+    base: LinkBase | None = None,
 ) -> None:
     """Compare an audit in parts with what is known of the same PITs in memory."""
     masks = {name: mask for name, mask in masks_of(plan, table).items() if mask.any()}
@@ -471,12 +481,25 @@ def compare(
     for measure in ("80% coverage", "90% coverage"):
         assert found.score(measure) == pytest.approx(expected.score(measure), abs=1e-12)
     assert abs(found.score("average error") - calibration_error(pit)) <= BIN
-    compare_proofs(found, pit, r, masks)
+    compare_proofs(found, pit, r, masks, base)
 
 
-def compare_proofs(found: Any, pit: Any, r: Any, masks: dict[str, Any]) -> None:
+def compare_proofs(
+    found: Any, pit: Any, r: Any, masks: dict[str, Any], base: LinkBase | None
+) -> None:
     """What is proven of counts is at least what is proven of PITs, and hardly more."""
-    proof = certify_pit(pit, r, groups=masks, random_state=0)
+    proof = certify_pit(pit, r, groups=masks, base=base, random_state=0)
+    assert (found.certificate.link, found.certificate.bound) == (proof.link, proof.bound)
+    if base is not None:
+        # at every level; that of the parts from 6400 bins
+        for mass in (0.1, 0.2, 0.5, 1.0):
+            slack = found.certificate.group_error(mass) - proof.group_error(mass)
+            assert -1e-9 <= slack <= 0.002
+            for level in (0.5, 0.8):
+                ours, theirs = found.certificate.coverage(level, mass), proof.coverage(level, mass)
+                assert ours == pytest.approx(theirs, abs=0.005)
+        assert found.certificate.average_error() == found.certificate.group_error(1.0)
+        return
     # of several draws one is chosen for each person anew, on which the bounds of great masses hang
     for mass in (0.1, 0.2, 0.5, 1.0) if pit.shape[1] == 1 else (0.1, 0.2):
         true, bound = proof.group_error(mass), found.certificate.group_error(mass)
@@ -523,7 +546,7 @@ def test_an_audit_in_parts_says_what_one_in_memory_says(
         GIVEN, rich, "y", groups=groups, sample_size=sample_size, random_state=0, **QUICK
     )
     (plan,) = plans
-    table, pit, r, residual = read_again(rich, GIVEN, plan)
+    table, pit, r, residual, _ = read_again(rich, GIVEN, plan)
     assert np.allclose(pit[:, 0], pits(table), atol=1e-14)
     compare(found, plan, table, pit, r, residual)
     named = found.groups.set_index("group")["n"]
@@ -580,7 +603,7 @@ def test_rounded_outcomes_are_spread_over_their_cells(
     (plan,) = plans
     assert plan.step == found.rounding_step == 0.25
     assert plan.span == (table["y"].min(), table["y"].max())
-    rows, pit, r, residual = read_again(folder, GIVEN, plan, seed=4)
+    rows, pit, r, residual, _ = read_again(folder, GIVEN, plan, seed=4)
     ends = [ndtr((rows["y"] + side - rows["mean"]) / rows["std"]) for side in (-0.125, 0.125)]
     inner = rows["y"].between(*plan.span, inclusive="neither")
     assert ((ends[0] <= pit[:, 0]) & (pit[:, 0] <= ends[1]))[inner].all()
@@ -606,16 +629,13 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
     }
     found = audit_parts(model, folder, "y", **options)
     (plan,) = plans
-    rows, pit, r, residual = read_again(folder, ModelSubject(model), plan, seed=1)
+    rows, pit, r, residual, base = read_again(folder, ModelSubject(model), plan, seed=1)
     assert pit.shape == (700, 64)
+    assert base is not None
+    np.testing.assert_array_equal(base.link.ppf(base.pit[:, None], r).round(9), pit.round(9))
     assert r is not None
     assert (np.floor(r * 64) == np.arange(64)).all()
-    compare(found, plan, rows, pit, r, residual)
-    # a level that was asked for is certified as from the PITs
-    proof = certify_pit(pit, r, random_state=0)
-    assert found.certificate.coverage(0.5, 0.2) == pytest.approx(
-        proof.coverage(0.5, 0.2), abs=1e-12
-    )
+    compare(found, plan, rows, pit, r, residual, base=base)
     assert audit_parts(model, folder, "y", **options).to_json() == found.to_json()
 
 
@@ -682,7 +702,7 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan
     assert found.certificate.one_row_each
     people_ = surveyed(folder, seed=3, person="who").people
     assert people_ is not None
-    rows, pit, r, residual = read_again(folder, GIVEN, plans[0], seed=3, kept=people_.chosen())
+    rows, pit, r, residual, _ = read_again(folder, GIVEN, plans[0], seed=3, kept=people_.chosen())
     assert rows["who"].is_unique
     assert len(rows) == n
     compare(found, plans[0], rows, pit, r, residual)
@@ -888,7 +908,7 @@ def test_count_part_gives_nothing_where_nobody_is_audited(tmp_path: Path) -> Non
 
 def test_covered_shares_are_exact(rich: Path, plans: list[CountPlan]) -> None:
     found = audit_parts(GIVEN, rich, "y", sample_size=300, random_state=0, **QUICK)
-    _, pit, _, _ = read_again(rich, GIVEN, plans[0])
+    pit = read_again(rich, GIVEN, plans[0])[1]
     for level in (0.8, 0.9):
         assert found.score(f"{level:.0%} coverage") == pytest.approx(
             covered(pit, level).mean(), abs=1e-13

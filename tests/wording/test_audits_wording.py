@@ -98,9 +98,17 @@ class Forecaster:
         (
             lambda: parse_condition("certified_group_error(0.2) > 0.3").holds(audit_of("PITs")),
             "condition 'certified_group_error(0.2) > 0.3' cannot be evaluated: with only one"
-            " deterministic forecast per person, no data can bound the error in every group of 20%"
-            " of people; use learned_group_error(0.2), for groups defined by features, or, for all"
-            " people, average_error",
+            " deterministic forecast per person, no bound below 0.4 can be certified for every"
+            " group of 20% of people, even for the true distribution; use learned_group_error(0.2),"
+            " for groups defined by features, or, for all people, average_error",
+        ),
+        (
+            lambda: parse_condition("coverage(0.8, 0.15) < 0.5").holds(audit_of("PITs")),
+            "condition 'coverage(0.8, 0.15) < 0.5' cannot be evaluated: with only one deterministic"
+            " forecast per person, no coverage of 0.8 intervals can be certified for every group of"
+            " 15% of people, even for the true distribution: choose a level above 0.85; use"
+            " learned_group_error(0.15), for groups defined by features, or, for all people,"
+            " average_error",
         ),
     ],
 )

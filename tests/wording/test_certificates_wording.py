@@ -12,6 +12,7 @@ from evenhand._validate import InputError
 from evenhand.calibration import count_pits
 from evenhand.certificates import (
     FixedSequenceCertificate,
+    LinkBase,
     certify_counts,
     certify_link,
     certify_pit,
@@ -169,9 +170,14 @@ def test_summary_of_a_randomized_forecaster() -> None:
 def test_summary_of_a_deterministic_forecaster() -> None:
     certificate = certify_counts(count_pits(R[:, 0]), is_randomized=False)
     why = (
-        "With one forecast per person, even the true distribution has a pathwise error of at least"
-        " 1/4, and a forecaster that is calibrated for one population is off by as much for another"
-        " population that could have given the same rows (1/8 in the paper)."
+        "With one forecast per person and uniform PITs, no bound below (1 - size) / 2 can be"
+        " certified, which is 0.4 for a fifth of the people: no rows can rule out that features"
+        " define the group of the people with the lowest PITs."
+    )
+    floor = (
+        "A floor only: a group contains at most all people whom an interval misses, so the share"
+        " that it misses in the group is at most the share that it misses among all people, divided"
+        " by the size of the group; see coverage."
     )
     assert certificate.summary().splitlines() == [
         "With 95% confidence, from 20 people, one deterministic forecast each:",
@@ -179,7 +185,7 @@ def test_summary_of_a_deterministic_forecaster() -> None:
         PERFECT,
         f"Cannot be answered: is it calibrated for every group of a given size? {why}",
         "Cannot be answered: do prediction intervals have their nominal coverage in every group of"
-        f" a given size? {why}",
+        f" a given size? {floor}",
         AFTER_DRAWS,
         SAMPLE
         + FIXED
@@ -194,12 +200,26 @@ def test_summary_of_a_choice_on_the_same_people() -> None:
     links = certify_link(R[:, 0], Entropic(0.1))
     certificate = certify_pit(R, R, groups={"half": HALF}, random_state=0).accounting_for(links)
     lines = certificate.summary().splitlines()
-    assert (
-        "Bounds for every group account for the choice of the randomization on these people."
-    ) in lines
+    assert lines[0] == (
+        "With 95% confidence, from 20 people, 4 draws each, under Entropic(alpha=0.1):"
+    )
+    assert lines[6:8] == [
+        "The bounds for all people and for every group are computed from the PITs of the"
+        " deterministic forecaster inside the link (pathwise bound) and hold jointly.",
+        "Bounds for every group account for the choice of the randomization on these people.",
+    ]
     assert lines[-1] == (
         f"{NOT_COVERED}; the choice of the randomization on these same people, in the bounds for"
         " named groups."
+    )
+
+
+def test_summary_of_a_link_that_was_fixed_before() -> None:
+    link = Entropic(0.1)
+    certificate = certify_pit(R, R, base=LinkBase(R[:, 0], link), random_state=0)
+    assert certificate.summary().splitlines()[-2] == (
+        f"{SAMPLE}the deterministic forecaster was fixed without using these rows; {DRAWS}; the"
+        " link was fixed without using these rows, for the bounds of named groups and of mPAIC."
     )
 
 

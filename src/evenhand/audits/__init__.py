@@ -9,6 +9,7 @@ from evenhand.audits.counted import count_rows as count_rows
 from evenhand.audits.counted import with_counts as with_counts
 from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
 from evenhand.audits.forecasts import PIT_DRAWS as PIT_DRAWS
+from evenhand.audits.forecasts import inside_link as inside_link
 from evenhand.audits.forecasts import read_block as read_block
 from evenhand.audits.forecasts import spread_step as spread_step
 from evenhand.audits.gate import Condition, parse_condition

@@ -14,7 +14,7 @@ from evenhand import certificates
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
 from evenhand.audits import tables
-from evenhand.audits.forecasts import read_block, rounding_cells
+from evenhand.audits.forecasts import Block, read_block, rounding_cells
 from evenhand.audits.pictures import LEVELS, curve_table
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import (
@@ -38,6 +38,7 @@ from evenhand.calibration import (
 )
 from evenhand.columns import Group, Partition
 from evenhand.draws import fresh
+from evenhand.links import Link
 from evenhand.report import Measure, Note, NoteKind, notes_of
 
 MOST_RESIDUAL = 1e140
@@ -62,6 +63,8 @@ class CountPlan:
         spread.
     span : tuple of float
         The smallest and the largest outcome of all rows.
+    link : Link or None
+        Link around a deterministic forecaster that the certificate is for; None if there is none.
     centre : float
         Value subtracted from residuals before they are summed: the variance would otherwise lose
         its digits in a difference of large sums.
@@ -71,6 +74,7 @@ class CountPlan:
     levels: tuple[float, ...]
     step: float | None
     span: tuple[float, float]
+    link: Link | None = None
     centre: float = 0.0
 
 
@@ -155,7 +159,14 @@ def count_rows(
         for partition in plan.groups
         for name, mask in partition.masks(table[partition.column]).items()
     }
-    counts = count_pits(block.pit, block.r, levels=plan.levels, groups=masks, random_state=random)
+    counts = count_pits(
+        block.pit,
+        block.r,
+        levels=plan.levels,
+        groups=masks,
+        base=_base_of(block, plan),
+        random_state=random,
+    )
     # centred at the bias of the sample: the variance is not a difference of two large sums
     excess = residual - plan.centre
     values = np.column_stack((block.pit.mean(axis=-1), excess, excess**2))
@@ -164,6 +175,17 @@ def count_rows(
     in_bars = draws_in_bins(block.pit, BARS)
     bars = np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0)))
     return RowCounts(counts, bars, {part: sums})
+
+
+def _base_of(block: Block, plan: CountPlan) -> Floats | None:
+    """Return the PITs of the forecaster inside the link of the plan, if it has one."""
+    if plan.link is None:
+        return None
+    # one certificate is for one link
+    if block.base is None or block.base.link != plan.link:
+        got = "another forecaster" if block.base is None else repr(block.base.link)
+        raise bad_input("the forecaster", f"be a link {plan.link!r} in all parts", got)
+    return block.base.pit
 
 
 def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: float) -> Audit:
@@ -192,6 +214,7 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
             replace(overall, groups=groups),
             is_randomized=overall.gap is not None,
             confidence=confidence,
+            link=plan.link,
         )
         worst = worst.assign(certified=[proof.group_error(mass) for mass in worst["mass"]])
     table = _group_table(rows, groups, plan, found)

@@ -20,7 +20,8 @@ from evenhand._validate import (
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
 from evenhand.audits.scores import forecast_scores
 from evenhand.calibration import PITs, rounding_step
-from evenhand.distributions import Randomized
+from evenhand.certificates import LinkBase
+from evenhand.distributions import Distribution, Randomized
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast, cell_ends
 from evenhand.report import Measure
@@ -47,11 +48,15 @@ class Block(NamedTuple):
         The draws; None for a deterministic forecaster.
     mean : ndarray of shape (k,)
         Mean of each person's forecasts over the draws, units of y.
+    base : LinkBase or None
+        The link and the PITs of the deterministic forecaster inside it; None if the forecaster is
+        no link.
     """
 
     pit: Floats
     r: Floats | None
     mean: Floats
+    base: LinkBase | None
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,9 @@ class Subject:
         Medians of the forecasts of these rows, averaged over draws, units of y.
     examples : DataFrame
         Prediction intervals of a few people; see `example_table`.
+    base : LinkBase or None
+        The link and the PITs of the deterministic forecaster inside it; None if the forecaster is
+        no link.
     """
 
     pits: PITs
@@ -87,6 +95,7 @@ class Subject:
     scores: dict[Measure, Floats]
     medians: Floats
     examples: pd.DataFrame
+    base: LinkBase | None
 
 
 def read_subject(
@@ -133,6 +142,7 @@ def read_subject(
         merged.scores,
         merged.medians,
         example_table(example_rows(outcomes), merged.examples, outcomes),
+        whole.base,
     )
 
 
@@ -208,20 +218,24 @@ class _Whole:
     pit: Floats
     r: Floats | None
     mean: Floats
+    base: LinkBase | None
 
     @classmethod
     def empty(cls, n: int) -> _Whole:
-        return cls(np.empty((n, 0)), None, np.empty(n))
+        return cls(np.empty((n, 0)), None, np.empty(n), None)
 
     def fill(self, rows: slice, block: Block) -> None:
-        if rows.start == 0:  # the number of draws is known from the first block
+        if rows.start == 0:  # draws and link are known from the first block
             n = self.mean.size
             self.pit = np.empty((n, block.pit.shape[1]))
             self.r = None if block.r is None else np.empty((n, block.r.shape[1]))
+            self.base = None if block.base is None else LinkBase(np.empty(n), block.base.link)
         self.pit[rows] = block.pit
         self.mean[rows] = block.mean
         if self.r is not None:
             self.r[rows] = block.r
+        if self.base is not None and block.base is not None:
+            self.base.pit[rows] = block.base.pit
 
 
 @dataclass(frozen=True)
@@ -302,17 +316,36 @@ def _read(
     random: np.random.Generator,
     is_own: bool,
 ) -> Block:
-    pit = _pit(forecast, low, high, share)
-    return Block(pit, _draws(forecast), _mean(forecast, random, is_own=is_own))
+    inside = inside_link(forecast)
+    base = None
+    if inside is not None:
+        # served PITs are not computed from these: near 1 they would lose digits of the upper tail
+        pit = _spread(inside.base, low, high, share)
+        base = LinkBase(pit.reshape(pit.shape[0], -1)[:, 0], inside.link)
+    pit = _spread(forecast.distribution, low, high, share)
+    pit = pit if pit.ndim == 2 else pit[:, None]
+    return Block(pit, _draws(forecast), _mean(forecast, random, is_own=is_own), base)
 
 
-def _pit(forecast: Forecast, low: Floats, high: Floats, share: Floats) -> Floats:
-    """Return PITs of shape (n, m), spread over the probability of the rounding cell, if any."""
-    pit = forecast.cdf(low)
+def inside_link(forecast: Forecast) -> Randomized | None:
+    """Return the distributions of a link around one base distribution per person, or None."""
+    distribution = forecast.distribution
+    if forecast.r is None or not isinstance(distribution, Randomized):
+        return None
+    # a base with several draws per person is not deterministic
+    is_one_each = forecast.r.ndim == 1 or distribution.base.batch_shape[-1:] in ((), (1,))
+    return distribution if is_one_each else None
+
+
+def _spread(distribution: Distribution, low: Floats, high: Floats, share: Floats) -> Floats:
+    """Return PITs, shape of the batch, spread over the probability of the rounding cell, if any."""
+    if len(distribution.batch_shape) == 2:
+        low, high, share = low[:, None], high[:, None], share[:, None]
+    pit = distribution.cdf(low)
     # without a grid both ends of a cell are the outcome: one evaluation suffices
-    if low is not high and not np.array_equal(low, high):
-        pit = pit + (share[:, None] if pit.ndim == 2 else share) * (forecast.cdf(high) - pit)
-    return pit if pit.ndim == 2 else pit[:, None]
+    if np.array_equal(low, high):
+        return pit
+    return pit + share * (distribution.cdf(high) - pit)
 
 
 def _draws(forecast: Forecast) -> Floats | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import in_full
@@ -161,7 +161,13 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
         return audit.worst_group_error(mass)
     if quantity == "learned_group_error":
         return _learned(audit, mass)
-    proof = _proof(audit, mass)
+    if audit.certificate is None:
+        unproven: tuple[Note | str, ...] = notes_of(audit.notes, NoteKind.NO_CERTIFICATE)
+        raise InputError(str((*unproven, "there is no certificate")[0]))
+    proof = audit.certificate
+    # at size 1 the only group is all people, which one draw per person suffices to bound
+    if mass < 1 and not proof.bounds_every_group:
+        _refuse_unprovable(proof, level, mass)
     return proof.coverage(level[0], mass)[0] if level else proof.group_error(mass)
 
 
@@ -175,19 +181,24 @@ def _learned(audit: Audit, mass: float) -> float:
     return audit.learned_group_error(mass)
 
 
-def _proof(audit: Audit, mass: float) -> PITCertificate:
-    """Return the certificate if it can bound every group of the given size.
+def _refuse_unprovable(proof: PITCertificate, level: Sequence[float], mass: float) -> None:
+    """Refuse a bound that even the true distribution would not have with one forecast per person.
 
-    At size 1 the only group is all people, which one draw per person suffices to bound.
+    A gate would not depend on the model.
     """
-    if audit.certificate is None:
-        unproven: tuple[Note | str, ...] = notes_of(audit.notes, NoteKind.NO_CERTIFICATE)
-        raise InputError(str((*unproven, "there is no certificate")[0]))
-    if audit.certificate.n_draws == 1 and mass < 1:
-        # even the true distribution would get the same bounds: a gate would not depend on the model
-        known = "one draw" if audit.is_randomized else "one deterministic forecast"
+    every = f"every group of {in_full(mass)} of people"
+    if proof.is_randomized:
+        raise InputError(f"with only one draw per person, no data can bound the error in {every}")
+    if not level:
+        # the sharp floor (method.md, 11, Theorem 2)
         raise InputError(
-            f"with only {known} per person, no data can bound the error in every group of"
-            f" {in_full(mass)} of people"
+            "with only one deterministic forecast per person, no bound below"
+            f" {(1 - mass) / 2:g} can be certified for {every}, even for the true distribution"
         )
-    return audit.certificate
+    # for the true distribution P(miss) / mass is then at least 1, up to rounding
+    if level[0] + mass <= 1 + 1e-12:
+        raise InputError(
+            f"with only one deterministic forecast per person, no coverage of {level[0]:g}"
+            f" intervals can be certified for {every}, even for the true distribution: choose a"
+            f" level above {1 - mass:g}"
+        )

@@ -245,6 +245,7 @@ def _plain_certificate(certificate: certificates.PITCertificate) -> dict[str, An
     return {
         "confidence": certificate.confidence,
         "method": certificate.method,
+        "link_bound": certificate.bound,
         "n_samples": certificate.n_samples,
         "n_draws": certificate.n_draws,
         "average_error": certificate.average_error(),

@@ -148,7 +148,7 @@ def audit(
     pits = subject.pits
     weights = None if pits.weights is None else pits.weights[subject.scored]
     scores = mean_scores(subject.scores, weights) | pit_scores(pits, random)
-    found = _audited(pits, subject.residual, scores, held, options, random, target)
+    found = _audited(pits, subject.base, subject.residual, scores, held, options, random, target)
     title = name or ("forecast" if is_given else type(model).__name__)
     examples = subject.examples
     return replace(
@@ -247,6 +247,7 @@ def audit_pit(
     some = pits if held.kept.size == n else pits.take(held.kept)
     found = _audited(
         some,
+        None,
         None if bias is None else bias[held.kept],
         pit_scores(some, random),
         held,
@@ -284,7 +285,9 @@ def certify(
     y : array-like of shape (n,)
         Outcomes.
     confidence, method, mass, cluster, sample_weight, random_state
-        As in `certificates.certify_pit`.
+        As in `certificates.certify_pit`. With the default method, a forecaster or a forecast that
+        is a link around a deterministic forecaster has the bounds of `certificates.certify_link`,
+        from the PITs of that forecaster; one draw per person then suffices.
     groups : as in `audit`, optional
         Groups chosen before seeing these rows, by features known before the outcome: a group that
         the outcome defines is miscalibrated under any forecaster. A numeric column is cut at its
@@ -313,10 +316,13 @@ def certify(
     outcomes = check_finite("y", y)
     masks = check_groups(groups, outcomes.size, y if X is None else X)
     rows = check_rows(model, X, outcomes.size)
+    subject = read_subject(model, rows, outcomes, random)
     return certificates.certify_pit(
-        read_subject(model, rows, outcomes, random).pits,
+        subject.pits,
         confidence=confidence,
         groups=masks,
+        # the other methods bound pathwise errors over draws, of any forecaster
+        base=subject.base if method == "local-levels" else None,
         method=method,
         mass=mass,
         cluster=cluster,
@@ -331,6 +337,7 @@ def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:
 
 def _audited(
     pits: PITs,
+    base: certificates.LinkBase | None,
     residual: Floats | None,
     scores: dict[Measure, Band],
     held: HeldOut,
@@ -340,7 +347,7 @@ def _audited(
 ) -> Audit:
     """Run the parts of an audit that need only PITs."""
     # all share one random generator, so the order of these calls affects the numbers
-    proof, unproven = certify_rows(pits, held, options.confidence, random)
+    proof, unproven = certify_rows(pits, base, held, options.confidence, random)
     groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
     scan, unscanned = scan_groups(pits, residual, held, options, random)
     learned, unlearned = learn_groups(pits, residual, held, options, random)

@@ -15,7 +15,7 @@ from evenhand._validate import Floats, InputError, check_count, check_finite, ch
 from evenhand.audits import tables
 from evenhand.audits.rows import HeldOut
 from evenhand.calibration import PITs
-from evenhand.certificates import PITCertificate, certify_pit
+from evenhand.certificates import LinkBase, PITCertificate, certify_pit
 from evenhand.columns import Groups
 from evenhand.report import Note, NoteKind
 
@@ -58,7 +58,11 @@ def _shares(name: str, values: ArrayLike) -> list[float]:
 
 
 def certify_rows(
-    pits: PITs, held: HeldOut, confidence: float, random: np.random.Generator
+    pits: PITs,
+    base: LinkBase | None,
+    held: HeldOut,
+    confidence: float,
+    random: np.random.Generator,
 ) -> tuple[PITCertificate | None, Notes]:
     """Certify the rows, or return None and a note with the reason if there is no guarantee."""
     # bounds count people: rows of unequal weights are not a sample of people (method: proof)
@@ -66,7 +70,9 @@ def certify_rows(
         return None, (Note(NoteKind.NO_CERTIFICATE),)
     # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
-        proof = certify_pit(pits, confidence=confidence, groups=held.groups, random_state=random)
+        proof = certify_pit(
+            pits, confidence=confidence, groups=held.groups, base=base, random_state=random
+        )
     except InputError as error:  # people share draws, or the draws do not cover [0, 1]
         return None, (Note(NoteKind.NO_CERTIFICATE, reason=str(error)),)
     return replace(proof, one_row_each=held.one_row_each), ()

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import Floats, check_fraction
+from evenhand._validate import Floats, bad_input, check_fraction
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts
 from evenhand.calibration.distances import row_distances
 from evenhand.calibration.pits import PITs, as_pits, check_own_draws
@@ -29,6 +29,7 @@ def count_pits(
     *,
     levels: Iterable[float] = (0.8, 0.9),
     groups: Any = None,
+    base: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> PITCounts:
     """Count the PITs of a block of people, and of each group among them.
@@ -45,6 +46,8 @@ def count_pits(
     groups : DataFrame, Series, or dict of name to mask of shape (n,), optional
         Groups named before the rows were seen. A group may have no rows in a block: its counts are
         then zero.
+    base : array-like of shape (n,), optional
+        For a link around a deterministic forecaster: PITs of that forecaster, between 0 and 1.
     random_state : int, generator or None
         Seed for the draw chosen per person. Pass the same generator to all blocks: the result then
         equals that of the whole table. With the same integer, people in different blocks would not
@@ -81,20 +84,22 @@ def count_pits(
     gap = None
     if pits.draws is not None:
         gap = _bins_of(np.abs(pits.matrix[place] - pits.draws[place]), GAP_BINS, 1.0)
-    rows = _BinnedRows(bins, bins[place], error, gap, inside)
+    own = None if base is None else _base_bins(base, n)
+    rows = _BinnedRows(bins, bins[place], error, gap, inside, own)
     by_group = {name: rows.take(mask).counts() for name, mask in masks.items()}
     return replace(rows.counts(), groups=by_group)
 
 
 @dataclass(frozen=True)
 class _BinnedRows:
-    """Bins of PITs, of one PIT per person, of errors and gaps; draws inside intervals, by level."""
+    """Bins of PITs, one PIT per person, errors, gaps and base PITs; draws inside, by level."""
 
     pit: NDArray[np.int32]
     one_draw: NDArray[np.int32]
     error: NDArray[np.int32]
     gap: NDArray[np.int32] | None
     inside: Mapping[float, NDArray[np.intp]]
+    base: NDArray[np.int32] | None
 
     def take(self, mask: NDArray[np.bool_]) -> _BinnedRows:
         """Return the bins of the people in a mask."""
@@ -102,7 +107,8 @@ class _BinnedRows:
         gap = None if self.gap is None else self.gap[rows]
         inside = {level: counts[rows] for level, counts in self.inside.items()}
         pit = self.pit.take(rows, axis=0)
-        return _BinnedRows(pit, self.one_draw[rows], self.error[rows], gap, inside)
+        base = None if self.base is None else self.base[rows]
+        return _BinnedRows(pit, self.one_draw[rows], self.error[rows], gap, inside, base)
 
     def counts(self) -> PITCounts:
         """Count the people in each bin."""
@@ -114,6 +120,7 @@ class _BinnedRows:
             _count(self.error, ERROR_BINS),
             None if self.gap is None else _count(self.gap, GAP_BINS),
             {level: _count(inside, m + 1) for level, inside in self.inside.items()},
+            base=None if self.base is None else _count(self.base, PIT_BINS),
         )
 
 
@@ -125,21 +132,32 @@ def _binned(
     bins = np.empty((n, m), dtype=np.int32)
     error = np.empty(n)
     inside = {level: np.empty(n, dtype=np.intp) for level in levels}
-    edges = np.arange(PIT_BINS + 1) / PIT_BINS
-    edges[0] = -1.0  # the first bin includes PITs of 0
     size = max(1, BLOCK_PITS // m)
     for start in range(0, n, size):
         part = slice(start, start + size)
         block = matrix[part]
-        # products such as PIT_BINS * (k / PIT_BINS) are rounded to either side of k: a PIT at or
-        # below the lower edge of its bin belongs to the bin below
-        own = bins[part]
-        own[...] = block * PIT_BINS
-        own -= block <= edges.take(own)
+        bins[part] = _pit_bins(block)
         error[part] = row_distances(block)
         for level, count in inside.items():
             count[part] = is_inside(block, level).sum(axis=-1)
     return bins, _bins_of(error, ERROR_BINS, 0.5), inside
+
+
+def _pit_bins(pits: Floats) -> NDArray[np.int32]:
+    """Return the bin of each PIT."""
+    bins = (pits * PIT_BINS).astype(np.int32)
+    # products such as PIT_BINS * (k / PIT_BINS) are rounded to either side of k: a PIT at or below
+    # the lower edge of its bin belongs to the bin below. The first bin includes PITs of 0
+    bins -= (pits <= bins / PIT_BINS) & (bins > 0)
+    return bins
+
+
+def _base_bins(base: ArrayLike, n: int) -> NDArray[np.int32]:
+    """Check the PITs of a base, one per row, and return their bins."""
+    pits = as_pits(base).matrix
+    if pits.shape != (n, 1):
+        raise bad_input("base", f"have one PIT per row ({n})", f"shape {np.shape(base)}")
+    return _pit_bins(pits[:, 0])
 
 
 def _bins_of(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:

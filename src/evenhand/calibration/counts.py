@@ -55,6 +55,9 @@ class PITCounts:
         For each level, people by the number of draws whose central interval covers the outcome.
     groups : mapping of str to PITCounts, optional
         Counts of named groups of the same people. A group may be empty.
+    base : ndarray of int64, shape (6400,), or None
+        For a link around a deterministic forecaster: PITs of that forecaster, one per person, in
+        the same bins as `pit`; None if they are not known.
 
     Raises
     ------
@@ -77,6 +80,7 @@ class PITCounts:
     gap: Ints | None
     inside: Mapping[float, Ints]
     groups: Mapping[str, PITCounts] = field(default_factory=dict)
+    base: Ints | None = None
 
     def __post_init__(self) -> None:
         check_count("n_draws", self.n_draws)
@@ -106,9 +110,9 @@ class PITCounts:
         )
 
     @property
-    def _kind(self) -> tuple[int, tuple[float, ...], bool]:
+    def _kind(self) -> tuple[int, tuple[float, ...], bool, bool]:
         """Quantities that are counted for each person."""
-        return self.n_draws, self.levels, self.gap is not None
+        return self.n_draws, self.levels, self.gap is not None, self.base is not None
 
     def __repr__(self) -> str:
         return one_line(
@@ -117,6 +121,7 @@ class PITCounts:
             n_draws=self.n_draws,
             levels=self.levels,
             has_draws=self.gap is not None,
+            has_base=self.base is not None,
             groups=len(self.groups) or None,
         )
 
@@ -139,6 +144,7 @@ class PITCounts:
             ("n_draws", self.n_draws, other.n_draws),
             ("levels", self.levels, other.levels),
             ("has_draws", self.gap is not None, other.gap is not None),
+            ("has_base", self.base is not None, other.base is not None),
             ("groups", sorted(self.groups), sorted(other.groups)),
         ):
             if mine != others:
@@ -151,9 +157,10 @@ class PITCounts:
             self.pit + other.pit,
             self.one_draw + other.one_draw,
             self.error + other.error,
-            None if self.gap is None or other.gap is None else self.gap + other.gap,
+            _sum(self.gap, other.gap),
             {level: counts + other.inside[level] for level, counts in self.inside.items()},
             {name: counts + other.groups[name] for name, counts in self.groups.items()},
+            _sum(self.base, other.base),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -182,8 +189,14 @@ class PITCounts:
         yield "error", self.error, ERROR_BINS, 1
         if self.gap is not None:
             yield "gap", self.gap, GAP_BINS, 1
+        if self.base is not None:
+            yield "base", self.base, PIT_BINS, 1
         for level in self.levels:
             yield f"inside[{level}]", self.inside[level], self.n_draws + 1, 1
+
+
+def _sum(mine: Ints | None, others: Ints | None) -> Ints | None:
+    return None if mine is None or others is None else mine + others
 
 
 def binned_error(counts: PITCounts) -> float:

@@ -8,7 +8,7 @@ from evenhand.certificates.bound_choice import choose_bound
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
 from evenhand.certificates.contraction import Contraction as Contraction
-from evenhand.certificates.evidence import CountEvidence, RowEvidence
+from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence
 from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
 from evenhand.certificates.link_certificate import LinkCertificate
@@ -32,6 +32,7 @@ __all__ = [
     "Certificate",
     "CountEvidence",
     "FixedSequenceCertificate",
+    "LinkBase",
     "LinkCertificate",
     "Method",
     "PITCertificate",

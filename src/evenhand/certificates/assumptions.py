@@ -13,6 +13,12 @@ FIXED = (
 )
 """Assumption where nothing was chosen on the certification rows."""
 
+FIXED_LINK = (
+    "the link was fixed without using these rows, for the bounds of named groups and of mPAIC"
+)
+"""Assumption of the bounds that a `LinkCertificate` does not give, unless the link was chosen on
+the certification rows."""
+
 UNIFORM_DRAWS = (
     "each draw is uniform on [0, 1] and independent of the person and of other people's draws"
 )

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 from evenhand._validate import InputError, bad_input, check_choice, check_fraction
 from evenhand.calibration import PITCounts, PITs, as_pits
 from evenhand.certificates.certificate import Method
-from evenhand.certificates.evidence import CountEvidence, row_evidence
+from evenhand.certificates.evidence import CountEvidence, LinkBase, row_evidence
+from evenhand.certificates.link_certification import certify_link, certify_link_counts
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.draws import RandomState, generator
+from evenhand.links import Link
 
 
 def certify_pit(
@@ -20,6 +22,7 @@ def certify_pit(
     *,
     confidence: float = 0.95,
     groups: Any = None,
+    base: LinkBase | None = None,
     method: Method = "local-levels",
     mass: float | None = None,
     cluster: ArrayLike | None = None,
@@ -42,9 +45,13 @@ def certify_pit(
     groups : DataFrame, Series, or dict of name to values, optional
         Groups named before the rows were seen, by features known before the outcome: booleans are
         masks, other values are labels, as in `evenhand.audit`.
+    base : LinkBase, optional
+        For a link around a deterministic forecaster: the link, and the PITs of that forecaster on
+        the same rows. The overall bound and those for every group are then those of `certify_link`.
     method : {"local-levels", "betting", "dkw"}, default "local-levels"
         Method of the bounds for every group: equal local levels hold for all masses
-        simultaneously; betting gives tighter bounds for a single mass; DKW is the baseline.
+        simultaneously; betting gives tighter bounds for a single mass; DKW is the baseline. A link
+        has only local levels.
     mass : float, optional
         The single mass of `method="betting"`.
     cluster : array-like of shape (n,), optional
@@ -75,6 +82,16 @@ def certify_pit(
     >>> certificate.group_error(0.2) < 0.05, certificate.mpaic(0.0) == 1.0
     (True, True)
 
+    Bounds for a link around a deterministic forecaster need one draw per person only:
+
+    >>> from evenhand.certificates import LinkBase
+    >>> from evenhand.links import Entropic
+    >>> u = np.random.default_rng(1).uniform(size=1000)  # PITs of a calibrated base
+    >>> link, draws = Entropic(0.1), np.random.default_rng(2).uniform(size=1000)
+    >>> served = certify_pit(link.ppf(u, draws), draws, base=LinkBase(u, link))
+    >>> served.group_error(0.2) < 0.3
+    True
+
     A deterministic forecaster, even the true distribution, cannot be certified for every group:
 
     >>> certify_pit(np.random.default_rng(0).uniform(size=1000)).group_error(0.2) > 0.25
@@ -101,9 +118,12 @@ def certify_pit(
         )
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
+    if base is not None and method != "local-levels":
+        rule = "be 'local-levels' where base is given"
+        raise bad_input("method", rule, repr(method), "leave base out for another method")
     # the order of draws from the generator is fixed: one seed gives one certificate
     random = generator(random_state)
-    rows = row_evidence(pits, groups, cluster, random)
+    rows = row_evidence(pits, groups, cluster, random, base)
     return PITCertificate(
         confidence=float(confidence),
         method=method,
@@ -112,6 +132,7 @@ def certify_pit(
         evidence=rows,
         seed=int(random.integers(2**31)),
         one_row_each=cluster is not None,
+        bounds=rows.base and certify_link(*rows.base, confidence=confidence),
     )
 
 
@@ -119,6 +140,7 @@ def certify_counts(
     counts: PITCounts,
     *,
     is_randomized: bool,
+    link: Link | None = None,
     confidence: float = 0.95,
     method: Literal["local-levels", "dkw"] = "local-levels",
 ) -> PITCertificate:
@@ -137,6 +159,9 @@ def certify_counts(
         forecaster has seen. The groups were named before the rows were seen.
     is_randomized : bool
         Whether the forecasts depend on a draw.
+    link : Link, optional
+        The link around the deterministic forecaster whose PITs are `counts.base`. The overall bound
+        and those for every group are then those of `certify_link_counts`.
     confidence : float, default 0.95
         Probability that a bound holds.
     method : {"local-levels", "dkw"}, default "local-levels"
@@ -168,10 +193,20 @@ def certify_counts(
         remedy = "for a deterministic forecaster, count its one column of PITs without r"
         rule = "be True for counts of several draws or of known draws"
         raise bad_input("is_randomized", rule, is_randomized, remedy)
+    bounds = None
+    if link is not None:
+        if counts.base is None:
+            remedy = "count the rows again with count_pits(..., base=...)"
+            raise bad_input("counts", "have a base where a link is given", "none", remedy)
+        if method != "local-levels":
+            rule = "be 'local-levels' where link is given"
+            raise bad_input("method", rule, repr(method), "leave link out for another method")
+        bounds = certify_link_counts(counts.base, link, confidence=confidence)
     return PITCertificate(
         confidence=float(confidence),
         method=method,
         mass=None,
         is_randomized=bool(is_randomized),
         evidence=CountEvidence(counts),
+        bounds=bounds,
     )

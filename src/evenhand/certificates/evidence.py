@@ -33,6 +33,26 @@ from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
 from evenhand.certificates.certificate import WORST, Method
 from evenhand.columns import check_groups
 from evenhand.draws import one_row_each
+from evenhand.links import Link
+
+
+class LinkBase(NamedTuple):
+    """A link, and the PITs of the deterministic forecaster inside it.
+
+    Parameters
+    ----------
+    pit : ndarray of shape (n,)
+        PIT of each person under the deterministic forecaster, between 0 and 1.
+    link : Link
+        The link that randomizes its forecasts.
+    """
+
+    pit: Floats
+    link: Link
+
+    def take(self, rows: Any) -> LinkBase:
+        """Return the same for some of the people."""
+        return LinkBase(self.pit[rows], self.link)
 
 
 class Values(NamedTuple):
@@ -83,12 +103,15 @@ class RowEvidence:
         `|h[x, r](y) - r|` at the same draw, if the draws are known.
     masks : mapping of str to ndarray of bool
         Rows of each named group.
+    base : LinkBase or None
+        The link and the PITs of the deterministic forecaster inside it, if they are known.
     """
 
     pits: PITs
     one_draw: Floats
     gap: Floats | None
     masks: Mapping[str, Mask]
+    base: LinkBase | None = None
 
     def __repr__(self) -> str:
         return one_line(
@@ -150,9 +173,16 @@ class RowEvidence:
 
 
 def row_evidence(
-    pits: PITs, groups: Any, cluster: ArrayLike | None, random: np.random.Generator
+    pits: PITs,
+    groups: Any,
+    cluster: ArrayLike | None,
+    random: np.random.Generator,
+    base: LinkBase | None = None,
 ) -> RowEvidence:
     """Check the draws, take one row per person, and choose one draw per row."""
+    if base is not None and base.pit.shape != (pits.n_samples,):
+        rule = f"have one PIT of the base per row ({pits.n_samples})"
+        raise bad_input("base", rule, f"shape {base.pit.shape}")
     pits = pits.without_copies()
     masks: Mapping[str, Mask] = check_groups(groups, pits.n_samples)
     # bounds need independent rows: one row per person is chosen at random, and only the chosen
@@ -163,12 +193,13 @@ def row_evidence(
     if rows is not None:
         pits = pits.take(rows)
         masks = {name: mask[rows] for name, mask in masks.items()}
+        base = None if base is None else base.take(rows)
     # one PIT per person at a random draw: independent, and distributed as the PITs in use
     n = pits.n_samples
     place = np.arange(n), random.integers(pits.n_draws, size=n)
     one_draw = pits.matrix[place]
     gap = None if pits.draws is None else np.abs(one_draw - pits.draws[place])
-    return RowEvidence(pits, one_draw, gap, masks)
+    return RowEvidence(pits, one_draw, gap, masks, base)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,13 @@ from numpy.typing import ArrayLike
 from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration import SurvivalBand, share_bound
-from evenhand.certificates.assumptions import CHOSEN, FIXED, SAMPLE, UNIFORM_DRAWS
+from evenhand.certificates.assumptions import (
+    CHOSEN,
+    FIXED,
+    FIXED_LINK,
+    SAMPLE,
+    UNIFORM_DRAWS,
+)
 from evenhand.certificates.certificate import (
     MASSES,
     NAMED_COLUMNS,
@@ -22,6 +29,10 @@ from evenhand.certificates.certificate import (
     Method,
 )
 from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
+from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.certificates.questions import questions
+from evenhand.certificates.wider_interval import WIDER_LEVELS, coverage_floor
+from evenhand.links import Link
 
 AVERAGE_SHARE = 0.1
 """Share of the risk of `group_error` that is spent on the overall error.
@@ -42,6 +53,12 @@ class PITCertificate(Certificate):
     simultaneously at one level, `mpaic` for one threshold, `mpaic_curve` for all thresholds. For
     `k` statements that hold jointly, certify with `1 - (1 - confidence) / k` (Bonferroni).
 
+    If the forecaster is a link around a deterministic one, `average_error`, `group_error` and
+    `coverage` are those of a `LinkCertificate` of the PITs of that deterministic forecaster, which
+    are tighter; all of them hold jointly. For a deterministic forecaster `coverage` follows from
+    the share of all people whom the interval covers, and its lower bounds at the levels 0.9, 0.95,
+    0.98 and 0.99 hold jointly.
+
     Parameters
     ----------
     confidence : float
@@ -59,10 +76,13 @@ class PITCertificate(Certificate):
     one_row_each : bool
         Whether people have several rows and one row per person was used: group sizes are then
         shares of people, not of rows.
-    choice : Certificate or None
-        Bounds that account for the choice of the randomization, if it was chosen on these people.
-        `average_error`, `group_error` and `coverage` then return these bounds; all other bounds do
-        not account for the choice.
+    bounds : Certificate or None
+        Certificate whose bounds `average_error`, `group_error` and `coverage` return: that of the
+        link around a deterministic forecaster, or that of a choice of the randomization on these
+        people. None if these bounds are computed from `evidence`.
+    is_chosen : bool
+        Whether the randomization was chosen on these people. `bounds` account for the choice, all
+        other bounds do not.
     """
 
     confidence: float
@@ -72,19 +92,22 @@ class PITCertificate(Certificate):
     evidence: RowEvidence | CountEvidence
     seed: int = 0
     one_row_each: bool = False
-    choice: Certificate | None = None
+    bounds: Certificate | None = None
+    is_chosen: bool = False
 
     def __repr__(self) -> str:
         mass = SHOWN_MASS if self.mass is None else self.mass
+        shown = self.bounds_every_group
         return one_line(
             self,
             method=self.method,
             n_samples=self.n_samples,
             n_draws=self.n_draws,
             confidence=four_digits(self.confidence, "down"),
+            bound=self.bound,
             average_error=four_digits(self.average_error(), "up"),
-            group_error=four_digits(self.group_error(mass), "up") if self.n_draws > 1 else None,
-            group_mass=mass if self.n_draws > 1 else None,
+            group_error=four_digits(self.group_error(mass), "up") if shown else None,
+            group_mass=mass if shown else None,
             groups=len(self.evidence.group_names),
         )
 
@@ -99,17 +122,33 @@ class PITCertificate(Certificate):
         return self.evidence.n_draws
 
     @property
+    def link(self) -> Link | None:
+        """Link around a deterministic forecaster that the bounds are for; None if there is none."""
+        return self.bounds.link if isinstance(self.bounds, LinkCertificate) else None
+
+    @property
+    def bound(self) -> Literal["sharp", "pathwise"] | None:
+        """Bound of the `LinkCertificate` that the bounds for every group rest on, if any."""
+        return self.bounds.bound if isinstance(self.bounds, LinkCertificate) else None
+
+    @property
+    def bounds_every_group(self) -> bool:
+        """Whether every group can have a useful bound: for links, and from several draws each."""
+        return self.bounds is not None or self.n_draws > 1
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions under which the bounds hold."""
-        if self.choice is not None:
-            return self.choice.assumptions + self.evidence.assumptions
+        if self.bounds is not None:
+            fixed = () if self.is_chosen else (FIXED_LINK,)
+            return (*self.bounds.assumptions, *fixed, *self.evidence.assumptions)
         drawn = (UNIFORM_DRAWS,) if self.is_randomized else ()
         return (SAMPLE, FIXED, *drawn, *self.evidence.assumptions)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
         """Situations that the bounds do not cover."""
-        is_partly_chosen = self.choice is not None and self.evidence.group_names
+        is_partly_chosen = self.is_chosen and self.evidence.group_names
         return super().not_covered + ((CHOSEN,) if is_partly_chosen else ())
 
     def accounting_for(self, choice: Certificate) -> PITCertificate:
@@ -130,7 +169,8 @@ class PITCertificate(Certificate):
             raise bad_input("choice", rule, choice.confidence)
         return replace(
             self,
-            choice=choice,
+            bounds=choice,
+            is_chosen=True,
             method=choice.method,
             mass=choice.mass,
             one_row_each=choice.one_row_each,
@@ -138,8 +178,8 @@ class PITCertificate(Certificate):
 
     def average_error(self) -> float:
         """Upper bound for the overall W1 error, 0 to 1/2; available for any forecaster."""
-        if self.choice is not None:
-            return self.choice.average_error()
+        if self.bounds is not None:
+            return self.bounds.average_error()
         return self.evidence.error_interval(self.confidence)[1]
 
     def named_table(self) -> pd.DataFrame:
@@ -165,12 +205,12 @@ class PITCertificate(Certificate):
         """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share of people.
 
         For a deterministic forecaster the bound is at least 1/4 for groups of up to half of the
-        people: there it bounds the pathwise error, and no other quantity can be bounded. See
-        `questions`.
+        people, because it bounds the pathwise error. Nothing below `(1 - mass) / 2` can be
+        certified if its PITs are uniform; see `questions`.
         """
         check_fraction("mass", mass, high_open=False)
-        if self.choice is not None:
-            return self.choice.group_error(mass)
+        if self.bounds is not None:
+            return self.bounds.group_error(mass)
         if self.method == "betting":  # all of the risk goes to the one mass
             return self._worst_mean(self.evidence.errors, mass, WORST, self.confidence)
         overall = self.evidence.error_interval(1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
@@ -189,14 +229,28 @@ class PITCertificate(Certificate):
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
-        if self.choice is not None:
-            return self.choice.coverage(level, mass)
+        if self.bounds is not None:
+            return self.bounds.coverage(level, mass)
+        if not self.is_randomized:
+            return self._plain_coverage(level, mass)
         # the CVaR of people's shares of misses bounds coverage from below, that of their shares of
         # hits from above; the risk is split between both (method.md, 5: no loss from Jensen)
         inside = self.evidence.inside(level)
         risk = 1 - self.confidence
         missed = self._worst_mean(inside.complement(), mass, 1.0, 1 - risk * LOW_SHARE)
         return 1 - missed, self._worst_mean(inside, mass, 1.0, 1 - risk * (1 - LOW_SHARE))
+
+    def _plain_coverage(self, level: float, mass: float) -> tuple[float, float]:
+        """Bounds for the coverage of the intervals of a deterministic forecaster."""
+        # a group of a share `mass` of people has at most all misses, and at most all hits, of all
+        # people (method.md, 11). The wider levels have a quarter of the risk each
+        n = self.n_samples
+        hits = self.evidence.inside(level).at_least(1.0)
+        risk = 1 - self.confidence
+        share = 1.0 if level in WIDER_LEVELS else LOW_SHARE
+        low = coverage_floor(n - hits, n, level, mass, 1 - risk * share)
+        high = share_bound(hits, n, 1 - risk * (1 - LOW_SHARE)) / mass
+        return low, min(high, 1.0)
 
     def _worst_mean(self, values: Values, mass: float, top: float, confidence: float) -> float:
         if self.mass is not None and mass != self.mass:
@@ -264,7 +318,7 @@ class PITCertificate(Certificate):
     @cached_property
     def questions(self) -> pd.DataFrame:
         """Questions that these rows can or cannot answer: `question`, `answered`, `why`."""
-        return _questions(self.n_draws, self.is_randomized)
+        return questions(self.is_randomized, self.link is not None, self.n_draws)
 
     def table(self, masses: ArrayLike = MASSES) -> pd.DataFrame:
         """Return the bounds for every group, one row per group size, with the paper's chain.
@@ -274,23 +328,29 @@ class PITCertificate(Certificate):
         counts that do not include that level).
         """
         table = super().table(masses)
-        has_chain = self.evidence.gaps is not None and self.choice is None
+        has_chain = self.evidence.gaps is not None and not self.is_chosen
         chain = [self.chain(mass) if has_chain else np.nan for mass in table["mass"]]
         table.insert(2, "chain", chain)
         return table
 
     def _coverage_80(self, mass: float) -> tuple[float, float]:
-        is_known = self.choice is not None or self.evidence.knows(0.8)
+        is_known = self.bounds is not None or self.evidence.knows(0.8)
         return self.coverage(0.8, mass) if is_known else (np.nan, np.nan)
 
     def _forecasts(self) -> str:
         draws = f"{self.n_draws} draw{'' if self.n_draws == 1 else 's'}"
-        return f"{draws if self.is_randomized else 'one deterministic forecast'} each"
+        under = "" if self.link is None else f", under {self.link!r}"
+        return f"{draws if self.is_randomized else 'one deterministic forecast'} each{under}"
 
     def _group_lines(self) -> list[str]:
         # with one forecast per person these bounds are at least 1/4: not worth a line
-        lines = super()._group_lines() if self.n_draws > 1 else []
-        if self.choice is not None:
+        lines = super()._group_lines() if self.bounds_every_group else []
+        if self.bound is not None:
+            lines.append(
+                "The bounds for all people and for every group are computed from the PITs of the"
+                f" deterministic forecaster inside the link ({self.bound} bound) and hold jointly."
+            )
+        if self.is_chosen:
             lines.append(
                 "Bounds for every group account for the choice of the randomization on these"
                 " people."
@@ -303,39 +363,3 @@ class PITCertificate(Certificate):
             for row in self.questions.to_dict("records")
             if not row["answered"]
         ]
-
-
-def _questions(n_draws: int, is_randomized: bool) -> pd.DataFrame:
-    """Return the questions that rows can or cannot answer about this kind of forecaster."""
-    single = n_draws == 1
-    proof = "with several draws per person, the error of each person's own forecasts is observed"
-    if not is_randomized:
-        proof = (
-            "with one forecast per person, even the true distribution has a pathwise error of at"
-            " least 1/4, and a forecaster that is calibrated for one population is off by as much"
-            " for another population that could have given the same rows (1/8 in the paper)"
-        )
-    elif single:
-        proof = (
-            "only one draw per person is known; give PITs over several draws of the same forecaster"
-        )
-    rows = [
-        ("is it calibrated on average", True, "one PIT per person suffices, for any forecaster"),
-        (
-            "is it calibrated for groups named beforehand",
-            True,
-            "one PIT per person suffices, in each group",
-        ),
-        ("is it calibrated for every group of a given size", not single, proof),
-        (
-            "do prediction intervals have their nominal coverage in every group of a given size",
-            not single,
-            proof,
-        ),
-        (
-            "is it calibrated for groups formed after the draws",
-            False,
-            "such groups can select people by their draws",
-        ),
-    ]
-    return pd.DataFrame(rows, columns=["question", "answered", "why"])

@@ -198,8 +198,8 @@ def _proof_of(audit: Values) -> Proof | None:
     if not proof:
         return None
     bounds = records(Bound, proof.get("every_group"))
-    # one PIT per person gives no guarantee for groups that were not named
-    is_proven = audit["is_randomized"] and audit["n_draws"] > 1
+    # one PIT per person gives no guarantee for groups that were not named, but that of a base does
+    is_proven = audit["is_randomized"] and (audit["n_draws"] > 1 or bool(proof.get("link_bound")))
     known = [bound for bound in bounds if is_proven and is_known(bound.group_error)]
     read = {
         "groups": records(NamedBound, proof.get("groups")),

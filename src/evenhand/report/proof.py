@@ -33,14 +33,18 @@ def proof_section(findings: Findings) -> Section:
         text = "There is no certificate; see the notes."
         return Section(title, [Paragraph(text)], "proof", in_text=False)
     draws = count(proof.n_draws, "draw") if findings.is_randomized else "one forecast"
+    others = "this bound is separate from those in the tables"
+    method = proof.method
+    if proof.link_bound is not None:
+        others = "this bound and those for every group hold jointly"
+        method += f", {proof.link_bound} bound of the link"
     # each bound holds for all groups of its size simultaneously (method.md, 5)
     parts: list[Part] = [
         Paragraph(
             f"The bounds are computed from {count(proof.n_samples, 'person', 'people')} with"
             f" {draws} each. Each bound holds with {findings.level} confidence at any sample size."
             " Overall, predicted probabilities are off by at most"
-            f" {at_most(proof.average_error)} points; this bound is separate from those in the"
-            " tables."
+            f" {at_most(proof.average_error)} points; {others}."
         )
     ]
     if proof.bound is not None:
@@ -55,7 +59,7 @@ def proof_section(findings: Findings) -> Section:
         }
         table = Table.of("Questions", proof.questions, answers)
         parts += [Heading("Questions that these rows can answer"), table]
-    parts.append(Paragraph(f"Method of the bounds: {proof.method}.", "facts"))
+    parts.append(Paragraph(f"Method of the bounds: {method}.", "facts"))
     return Section(title, parts, "proof", in_text=False)
 
 

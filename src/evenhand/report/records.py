@@ -91,6 +91,7 @@ class Proof:
     n_samples: int
     n_draws: int
     average_error: Number
+    link_bound: str | None
     groups: tuple[NamedBound, ...]
     every_group: tuple[Bound, ...]
     questions: tuple[Question, ...]

@@ -37,6 +37,7 @@ from evenhand.audits import (
     spread_step,
     with_counts,
 )
+from evenhand.certificates import WIDER_LEVELS
 from evenhand.columns import Groups, Partition
 from evenhand.draws import RandomState, generator
 from evenhand.scale.audit_columns import AuditColumns
@@ -139,7 +140,9 @@ def audit_parts(
     parts are therefore found early.
 
     PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones.
-    Certified bounds remain valid, because pathwise errors are rounded up, by at most 1/16384.
+    Certified bounds remain valid, because pathwise errors are rounded up, by at most 1/16384, and
+    the PITs of the deterministic forecaster inside a link are rounded outward by at most 1/6400;
+    see `certificates.certify_counts`.
     Coverages, shares at or below a level and the histogram are exact.
 
     Counts are integers and sums are added in the order of the parts, so results do not depend on
@@ -282,14 +285,16 @@ def _count_plan(
     levels: tuple[float, ...],
     found: Audit,
 ) -> CountPlan:
+    proof = found.certificate
     return CountPlan(
         tuple(known[name] for name in columns.named),
-        levels,
+        levels if found.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),
         # frequent values also occur in the sample, so it suffices to find the rounding step
         spread_step(number_column(sample.table, columns.target, source=columns.source)),
         # of all rows: the cells at the ends are open and must not depend on the block
         # (outcomes, 4.3)
         survey.span,
+        None if proof is None else proof.link,
         float(found.groups["bias"].iloc[0]),
     )
 

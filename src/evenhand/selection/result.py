@@ -144,8 +144,8 @@ class Selection(Summarized):
     @property
     def _bounds(self) -> Certificate:
         """Bounds that account for the choice."""
-        if isinstance(self.certificate, PITCertificate) and self.certificate.choice is not None:
-            return self.certificate.choice
+        if isinstance(self.certificate, PITCertificate) and self.certificate.bounds is not None:
+            return self.certificate.bounds
         return self.certificate
 
     @property
