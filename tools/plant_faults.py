@@ -211,6 +211,27 @@ FAULTS = (
         LINKS,
     ),
     Fault(
+        "the integral of the mean PIT reflected without its linear part",
+        "links/base.py",
+        "values - 0.5 + low, low)",
+        "0.5 - low, low)",
+        ("test_mean_pit.py",),
+    ),
+    Fault(
+        "panels of the mean PIT that are not refined at the median",
+        "links/mean_pit.py",
+        "3.0 ** np.arange(-6, 0)",
+        "3.0 ** np.arange(-1, 0)",
+        ("test_mean_pit.py",),
+    ),
+    Fault(
+        "a group error of laplace below that of everybody",
+        "links/base.py",
+        "max(tail, self.calibration_error)",
+        "tail",
+        LINKS,
+    ),
+    Fault(
         "draws that are not bound to their context",
         "draws.py",
         'self._hash.update(len(prefix).to_bytes(8, "big") + prefix)',
