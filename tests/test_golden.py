@@ -219,6 +219,7 @@ def proven(proof: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]:
         said |= {
             "link": proof.link.name,
             "alpha": proof.link.alpha,
+            "bound": proof.bound,
             "mean_error": proof.mean_error(),
         }
     return said | {"assumptions": proof.assumptions, "not_covered": proof.not_covered}

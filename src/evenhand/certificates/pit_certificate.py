@@ -243,12 +243,13 @@ class PITCertificate(Certificate):
     def _plain_coverage(self, level: float, mass: float) -> tuple[float, float]:
         """Bounds for the coverage of the intervals of a deterministic forecaster."""
         # a group of a share `mass` of people has at most all misses, and at most all hits, of all
-        # people (method.md, 11). The wider levels have a quarter of the risk each
+        # people (method.md, 11)
         n = self.n_samples
         hits = self.evidence.inside(level).at_least(1.0)
+        if level in WIDER_LEVELS:  # the lower bounds of these levels share the whole risk
+            return coverage_floor(n - hits, n, level, mass, self.confidence), 1.0
         risk = 1 - self.confidence
-        share = 1.0 if level in WIDER_LEVELS else LOW_SHARE
-        low = coverage_floor(n - hits, n, level, mass, 1 - risk * share)
+        low = coverage_floor(n - hits, n, level, mass, 1 - risk * LOW_SHARE)
         high = share_bound(hits, n, 1 - risk * (1 - LOW_SHARE)) / mass
         return low, min(high, 1.0)
 
