@@ -671,7 +671,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
     head = {
-        "schema": "evenhand.audit/3",
+        "schema": "evenhand.audit/4",
         "name": "naïve",
         "target": None,
         "n_samples": N,
@@ -679,7 +679,16 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     }
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
-    tables = ["scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples"]
+    tables = [
+        "scores",
+        "groups",
+        "scan",
+        "learned",
+        "worst_groups",
+        "plain_intervals",
+        "calibration",
+        "examples",
+    ]
     rest = [
         "certificate",
         "notes",
@@ -1051,6 +1060,9 @@ def test_a_comparison_lines_two_audits_up() -> None:
     ]
     oracle = [f"oracle worst {mass:.0%}" for mass in MASSES]
     certified = [f"certified, any {mass:.0%}" for mass in MASSES[:-1]]
+    certified += [
+        f"{end} coverage, any {mass}" for mass in ("10%", "20%", "50%") for end in ("least", "most")
+    ]
     assert list(rows["measure"]) == [*first.scores["measure"], *groups, *oracle, *certified]
     for name, found in (("base", first), ("randomized", second)):
         column = rows.set_index("measure")[name]
@@ -1060,7 +1072,12 @@ def test_a_comparison_lines_two_audits_up() -> None:
         assert column["error, region = north"] == north["error"]
         assert column["90% coverage, region = north"] == north["coverage_90"]
         assert column["oracle worst 20%"] == found.worst_group_error(0.2)
-        assert column["certified, any 20%"] == found.certificate.group_error(0.2)  # type: ignore[union-attr]
+        proof = found.certificate
+        assert proof is not None
+        assert column["certified, any 20%"] == proof.group_error(0.2)
+        low, high = proof.coverage(0.8, 0.2)
+        assert column["least coverage, any 20%"] == low
+        assert column["most coverage, any 20%"] == high
     assert [str(measure) for measure in comparison.measures] == list(rows["measure"])
     for measure, row in zip(comparison.measures, rows.itertuples(index=False), strict=True):
         assert row.in_words == difference_in_words(

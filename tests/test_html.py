@@ -89,6 +89,16 @@ def tips(page):
     return [element.text for svg in svgs(page) for element in svg.iter("title")]
 
 
+def rows_of(page, label):
+    """Cells of the rows of a table on a page, as text."""
+    table = page.partition(f'aria-label="{label}"')[2].partition("</table>")[0]
+    rows = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], flags=re.S)
+    return [
+        [text_of(cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, flags=re.S)]
+        for row in rows
+    ]
+
+
 def verdict(audit):
     """The leading sentence of an audit, and the others."""
     found = verdict_of(findings_of(audit))
@@ -204,7 +214,8 @@ def test_no_python_value_shows_through(pages, name):
 def test_number_of_figures(pages):
     counts = {name: page.count('<svg class="chart"') for name, page in pages.items()}
     assert counts["deterministic"] == counts["randomized"] == 2  # the scale and the worst groups
-    assert counts["full_deterministic"] == counts["full_randomized"] == 6
+    assert counts["full_deterministic"] == 6
+    assert counts["full_randomized"] == 7  # and the coverage in every group
     assert counts["nothing"] == 0
 
 
@@ -261,7 +272,9 @@ def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages)
         r" are lower .* 21\.4 points, by at least 15\.2 with 95% confidence\.",
         text,
     )
-    assert "no data can prove calibration for groups of up to half of the people" in text
+    assert re.search(
+        r"not even the true distribution .* off by less than 40 points in every group of 20%", text
+    )
     assert "For every group of at least" not in text
 
 
@@ -283,13 +296,14 @@ def test_groups_lead_for_a_deterministic_model_and_the_oracle_is_an_appendix(pag
 
 def test_proof_leads_for_a_randomized_model(pages):
     text = text_of(pages["randomized"])
-    # 31.38 and 94.45 are rounded up; the confidence is that of each bound, not of both together
+    # 31.38 and 94.45 are rounded up; the confidence is that of each bound, not of all together
     assert re.search(
         r"Main findings For every group of at least 20% of people, .* at most 31\.4 percentage"
-        r" points .* at least 51\.4% of outcomes; each bound .* 95% confidence\. Forecasts are too",
+        r" points .* between 51\.4% and 94\.5% of outcomes; each bound .* 95% confidence\."
+        r" Forecasts are too",
         text,
     )
-    assert "covers at most 94.5% of outcomes" in text
+    assert "pathwise" in text
     assert headings(pages["randomized"])[:3] == [
         "Guarantees",
         "Oracle worst groups",
@@ -319,6 +333,98 @@ def test_one_draw_per_row_proves_nothing_for_every_group():
     text = text_of(audit_html(randomized() | {"n_draws": 1}))
     assert "Only one draw per row is known" in text
     assert "For every group" not in text
+
+
+def test_bounds_of_a_link_hold_jointly_and_need_no_second_draw():
+    for n_draws in (1, 64):
+        text = text_of(audit_html(full_randomized() | {"n_draws": n_draws}))
+        assert re.search(r"between 51\.4% and 94\.5% of outcomes; all bounds hold jointly", text)
+        assert "The bounds for every group are sharp" in text
+        assert "They hold jointly, for every alpha, with 95% confidence" in text
+
+
+def test_a_plain_interval_stands_beside_the_coverage_of_a_randomized_one():
+    # the lowest of the levels whose lower bound reaches 51.4%, in every fifth
+    verdict = text_of(audit_html(full_randomized())).partition("Errors are absolute differences")[0]
+    assert re.search(
+        r"the 95% prediction interval of the deterministic model covers at least 64\.5% of outcomes"
+        r" in every group of at least 20% of people\. Its mean width is 85% of .* covers 94\.6% of"
+        r" outcomes overall, without an upper bound",
+        verdict,
+    )
+    page = audit_html(full_randomized())
+    assert [row[-1] for row in rows_of(page, "Bounds for every group")] == [
+        "98% interval",
+        "95% interval",
+        "90% interval",
+        "90% interval",
+    ]
+    assert rows_of(page, "Coverage of plain intervals in every group")[1] == [
+        "95%",
+        "94.6%",
+        "29.0%",
+        "64.5%",
+        "85.8%",
+        "85%",
+    ]
+
+
+def test_both_bounds_of_the_coverage_are_drawn_with_those_of_a_plain_interval(pages):
+    said = tips(pages["full_randomized"])
+    for mass, low, high in ((10, "37.0", "98.0"), (20, "51.4", "94.5"), (50, "65.0", "90.0")):
+        tip = f"In every group of at least {mass}% of people, the 80% interval with a draw covers"
+        assert said.count(f"{tip} between {low}% and {high}% of outcomes.") == 2
+    assert sum("the 95% interval without a draw covers at least" in tip for tip in said) == 4
+    assert "Coverage in every group" not in text_of(pages["full_deterministic"])
+
+
+def test_where_no_plain_interval_has_the_same_lower_bound_that_is_said():
+    audit = full_randomized()
+    for row in audit["plain_intervals"]:
+        row["floor"] /= 2
+    page = audit_html(audit)
+    assert re.search(
+        r"no prediction interval of up to 99% is certified to have this lower bound: in every group"
+        r" of at least 20% of people, the 99% interval covers at least 44\.2% of outcomes",
+        text_of(page),
+    )
+    assert [row[-1] for row in rows_of(page, "Bounds for every group")][1] == "none"
+    # without a lower bound there is nothing to compare, and without plain intervals nothing is said
+    for row in audit["certificate"]["every_group"]:
+        row["coverage_80_low"] = 0.0
+    assert "Without a draw" not in text_of(audit_html(audit)).partition("Guarantees")[0]
+    for row in full_randomized()["plain_intervals"]:
+        assert row["floor"] >= 0
+    none = audit_html(full_randomized() | {"plain_intervals": []})
+    assert "ithout a draw" not in text_of(none)
+    assert len(rows_of(none, "Bounds for every group")[0]) == 5
+
+
+def test_widths_of_plain_intervals_are_left_out_where_only_pits_are_known():
+    audit = full_randomized()
+    for row in audit["plain_intervals"]:
+        row["width"] = None
+    page = audit_html(audit)
+    assert "mean width" not in text_of(page).lower()
+    assert len(rows_of(page, "Coverage of plain intervals in every group")[0]) == 5
+
+
+def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
+    page = audit_html(full_deterministic())
+    assert re.search(
+        r"only lower bounds .* in every group of at least 20% of people, the 90% interval covers at"
+        r" least 34\.5% of outcomes, the 95% interval 64\.5%, the 98% interval 81\.0% and the 99%"
+        r" interval 88\.5%, with 95% confidence",
+        text_of(page),
+    )
+    assert len(rows_of(page, "Coverage of plain intervals in every group")) == 4
+    # uninformative floors are not listed
+    audit = full_deterministic()
+    for row in audit["plain_intervals"]:
+        row["floor"] = 0.3 if row["level"] == 0.99 else 0.0
+    assert "people, the 99% interval covers at least 30.0% of outcomes, with" in text_of(
+        audit_html(audit)
+    )
 
 
 def test_scan_shows_the_surest_and_says_how_many_there_were(pages):
@@ -587,7 +693,7 @@ def test_provenance_is_shown(pages):
         "a7" * 32,
         "Seed 0:",
         "evenhand 0.2.0, Python 3.11.7, numpy 2.1.0",
-        "evenhand.audit/3",
+        "evenhand.audit/4",
     ):
         assert part in text
     assert "evenhand audit model table.csv --target progression" in text

@@ -178,6 +178,8 @@ def test_no_bound_of_a_report_is_rounded_in_its_favour(low, high, covered):
         row |= {"group_error": high, "coverage_80_low": covered, "coverage_80_high": 1 - covered}
     for row in audit["worst_groups"]:
         row["certified"] = high
+    for row in audit["plain_intervals"]:
+        row["floor"] = low
     audit["learned"][0]["low"] = low
     audit["groups"][1] |= {"error_low": low, "error_high": high}
     page, text = audit_html(audit), " ".join(audit_text(audit).split())
@@ -187,8 +189,10 @@ def test_no_bound_of_a_report_is_rounded_in_its_favour(low, high, covered):
     assert named[4][0] >= most
     every = cells(page, "Bounds for every group")[0]
     assert every[1][0] >= most
-    assert every[-2][0] <= 100 * covered + FUZZ
-    assert every[-1][0] >= 100 * (1 - covered) - FUZZ
+    assert every[-3][0] <= 100 * covered + FUZZ
+    assert every[-2][0] >= 100 * (1 - covered) - FUZZ
+    plain = cells(page, "Coverage of plain intervals in every group")
+    assert plain[0][3][0] <= 100 * low + FUZZ
     assert cells(page, "Oracle worst groups")[0][-1][0] >= most
     assert cells(page, "Learned groups")[0][2][0] <= least
     group = next(row for row in cells(page, "Named groups") if row[-1] == [760.0])
@@ -201,5 +205,8 @@ def test_no_bound_of_a_report_is_rounded_in_its_favour(low, high, covered):
         claims = re.findall(r"by at least (\d+\.\d) with", shown)
         certain = [low, deterministic()["learned"][1]["low"], audit["groups"][0]["error_low"]]
         assert all(float(claim) <= 100 * max(certain) + FUZZ for claim in claims)
-        covers = re.findall(r"covers at least (\d+\.\d)%", shown)
-        assert all(float(bound) <= 100 * covered + FUZZ for bound in covers)
+        sides = re.findall(r"covers between (\d+\.\d)% and (\d+\.\d)%", shown)
+        assert all(float(bound) <= 100 * covered + FUZZ for bound, _ in sides)
+        assert all(float(bound) >= 100 * (1 - covered) - FUZZ for _, bound in sides)
+        floors = re.findall(r"covers at least (\d+\.\d)%", shown)
+        assert all(float(bound) <= 100 * low + FUZZ for bound in floors)

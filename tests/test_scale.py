@@ -29,7 +29,7 @@ from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, notes_of, read_block
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import calibration_error, covered
-from evenhand.certificates import LinkBase, certify_pit
+from evenhand.certificates import LinkBase, certify_pit, wider_intervals
 from evenhand.columns import Partition, Schema, Seen, UnseenValues, group_columns, read_typed
 from evenhand.draws import KeyedDraws, fresh
 from evenhand.forecast import cell_ends
@@ -489,6 +489,12 @@ def compare_proofs(
 ) -> None:
     """What is proven of counts is at least what is proven of PITs, and hardly more."""
     proof = certify_pit(pit, r, groups=masks, base=base, random_state=0)
+    if base is not None or r is None:
+        u = pit[:, 0] if base is None else base.pit
+        floors = [one.floor for mass in (0.1, 0.2, 0.5, 1.0) for one in wider_intervals(u, mass)]
+        # the ends of the intervals are edges of the bins
+        assert list(found.plain_intervals["floor"]) == floors
+        assert found.plain_intervals["width"].notna().all()
     assert (found.certificate.link, found.certificate.bound) == (proof.link, proof.bound)
     if base is not None:
         # at every level; that of the parts from 6400 bins

@@ -33,9 +33,10 @@ EXPLANATION = (
     "An error of 0 points is perfect calibration, 50 points is the worst possible. The"
     " deterministic model is sharper, but there may be groups of patients for which its predicted"
     " probabilities are far off, and no held-out data could rule that out. For the randomized"
-    " model, a certificate bounds the error of every group of at least a fifth of the patients,"
-    " with 95% confidence; the price is less sharp forecasts. A larger allowed error lowers the"
-    " price.",
+    " model, a certificate bounds the error of every group of at least a fifth of the patients, and"
+    " the coverage of its prediction intervals from both sides, jointly with 95% confidence; the"
+    " price is less sharp forecasts. A larger allowed error lowers the price. A lower bound of"
+    " coverage alone needs no draw: wider intervals of the deterministic model have one, too.",
     "Alpha was chosen on these same patients. The bounds for every group account for that; the"
     " bounds for named groups, the 95% confidence intervals and the p-values do not.",
 )

@@ -110,6 +110,25 @@ CERTIFICATE = {
 }
 
 
+# share of people missed at most, share covered, mean width over that of the 80% intervals
+PLAIN = {0.9: (0.131, 0.887, 0.71), 0.95: (0.071, 0.946, 0.85), 0.98: (0.038, 0.974, 1.01)}
+PLAIN |= {0.99: (0.023, 0.988, 1.12)}
+
+
+def plain_intervals(scale=1.0):
+    return [
+        {
+            "level": level,
+            "mass": mass,
+            "floor": max(1 - missed / mass, 0.0),
+            "covered": covered,
+            "width": scale * width,
+        }
+        for mass in (0.1, 0.2, 0.5, 1.0)
+        for level, (missed, covered, width) in PLAIN.items()
+    ]
+
+
 def deterministic():
     surest = scanned(
         "age > 45 and sex = f", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003
@@ -270,11 +289,16 @@ PROVENANCE = {
 def full(audit, *, tilt, draws, alpha):
     """An audit with all that the newest layout holds."""
     n = audit["n_samples"]
-    newer = {"schema": "evenhand.audit/3", "pit": pit_of(10 if n < 500 else 20, n, tilt)}
+    newer = {"schema": "evenhand.audit/4", "pit": pit_of(10 if n < 500 else 20, n, tilt)}
     newer |= {
         "calibration": calibration_of(n, tilt),
         "examples": people(draws),
         "price": price_of(alpha),
+        "plain_intervals": plain_intervals(1.0 if audit["is_randomized"] else 1.8),
+    }
+    link_bound = "sharp" if audit["is_randomized"] else None
+    newer["certificate"] = audit["certificate"] and audit["certificate"] | {
+        "link_bound": link_bound
     }
     provenance = deepcopy(PROVENANCE)
     provenance["data"]["n_rows"] = n

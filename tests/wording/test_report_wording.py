@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser.report_examples import deterministic, found, group, randomized, scanned
+from browser.report_examples import (
+    deterministic,
+    found,
+    full_deterministic,
+    full_randomized,
+    group,
+    randomized,
+    scanned,
+)
 from evenhand.report import (
     Measure,
     Note,
@@ -117,19 +125,19 @@ def test_the_verdict_on_deterministic_forecasts() -> None:
         " tables.",
         "Overall, predicted probabilities are off by an estimated 4.1 percentage points (95%"
         " confidence interval 2.0 to 6.2); the 80% prediction interval covers 77.2% of outcomes.",
-        "With one forecast per person, no data can prove calibration for groups of up to half of"
-        " the people unless the groups are named beforehand, however good the forecasts are. Groups"
-        " that were not examined may be off.",
+        "With one forecast per person, not even the true distribution can be certified to be off"
+        " by less than 40 points in every group of 20% of people, whatever the data; groups that"
+        " are named beforehand can be certified. Groups that were not examined may be off.",
         "To recalibrate the model without randomness, see the guides on recalibration.",
     ]
 
 
 def test_the_verdict_on_randomized_forecasts() -> None:
-    lead, overall, draws, some, *_, upper, average = said(randomized())
+    lead, overall, draws, some, *_, average = said(randomized())
     assert lead == (
         "For every group of at least 20% of people, predicted probabilities are off by at most 31.4"
-        " percentage points and the 80% prediction interval covers at least 51.4% of outcomes; each"
-        " bound holds with 95% confidence."
+        " percentage points and the 80% prediction interval covers between 51.4% and 94.5% of"
+        " outcomes; each bound holds with 95% confidence."
     )
     assert overall.startswith("Forecasts are too high on average, by 0.13 units of y")
     assert draws == (
@@ -137,11 +145,32 @@ def test_the_verdict_on_randomized_forecasts() -> None:
         " the output of `predict` and the column `mean` do not depend on the draw."
     )
     assert some == "Some groups are significantly off."
-    assert upper == (
-        "In every group of at least 20% of people, the 80% prediction interval covers at most 94.5%"
-        " of outcomes, with the same confidence."
-    )
     assert average.startswith("Overall, predicted probabilities are off by an estimated 4.1")
+
+
+def test_a_plain_interval_beside_the_bounds_of_a_link() -> None:
+    lead, beside, *_ = said(full_randomized())
+    assert lead == (
+        "For every group of at least 20% of people, predicted probabilities are off by at most 31.4"
+        " percentage points and the 80% prediction interval covers between 51.4% and 94.5% of"
+        " outcomes; all bounds hold jointly with 95% confidence."
+    )
+    assert beside == (
+        "Without a draw, the 95% prediction interval of the deterministic model covers at least"
+        " 64.5% of outcomes in every group of at least 20% of people. Its mean width is 85% of that"
+        " of the randomized 80% interval. It covers 94.6% of outcomes overall, without an upper"
+        " bound in a group and without a guarantee for other levels."
+    )
+
+
+def test_lower_bounds_without_a_draw() -> None:
+    (floors,) = [one for one in said(full_deterministic()) if one.startswith("Without a draw")]
+    assert floors == (
+        "Without a draw, only lower bounds can be proven for the coverage of prediction intervals:"
+        " in every group of at least 20% of people, the 90% interval covers at least 34.5% of"
+        " outcomes, the 95% interval 64.5%, the 98% interval 81.0% and the 99% interval 88.5%, with"
+        " 95% confidence."
+    )
 
 
 def quiet(**more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError
 from evenhand.audits.result import Audit
 from evenhand.audits.tables import EVERYONE
-from evenhand.report import Measure, comparison_text, difference_in_words
+from evenhand.report import Measure, Quantity, comparison_text, difference_in_words
 
 COLUMNS = ("measure", "in_words")
 
@@ -128,4 +128,22 @@ def _aligned(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, fl
         if b["mass"] < 1 and np.isfinite([a["certified"], b["certified"]]).all():
             bounds = a["certified"], b["certified"]
             pairs.append((Measure("certified error", b["mass"]), bounds))
-    return pairs
+    return pairs + _coverage_pairs(first, second)
+
+
+def _coverage_pairs(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, float]]]:
+    """Return both bounds of the coverage in every group of each size that both audits bound."""
+    a, b = (
+        {row["mass"]: row for row in (audit.plain_proof or {}).get("every_group", ())}
+        for audit in (first, second)
+    )
+    ends: tuple[tuple[Quantity, str], ...] = (
+        ("least coverage", "coverage_80_low"),
+        ("most coverage", "coverage_80_high"),
+    )
+    return [
+        (Measure(what, mass), (a[mass][key], b[mass][key]))
+        for mass in sorted(a.keys() & b.keys())
+        for what, key in ends
+        if mass < 1 and None not in (a[mass][key], b[mass][key])
+    ]

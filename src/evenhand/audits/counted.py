@@ -16,6 +16,7 @@ from evenhand._validate import Floats, bad_input
 from evenhand.audits import tables
 from evenhand.audits.forecasts import Block, read_block, rounding_cells
 from evenhand.audits.pictures import LEVELS, curve_table
+from evenhand.audits.plain_interval import plain_table
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
@@ -218,6 +219,9 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
         )
         worst = worst.assign(certified=[proof.group_error(mass) for mass in worst["mass"]])
     table = _group_table(rows, groups, plan, found)
+    # the widths are those of the sample
+    plain = found.plain_intervals
+    widths = dict(zip(plain["level"], plain["width"], strict=True))
     empty = tuple(
         Note(NoteKind.EMPTY_GROUP, (name,)) for name in overall.groups if name not in groups
     )
@@ -229,6 +233,7 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
         groups=tables.with_scanned_as(table, found.scan),
         worst_groups=worst,
         certificate=proof,
+        plain_intervals=plain_table(proof, widths),
         histogram=_histogram(rows),
         calibration=_curve(overall),
         notes=(*_notes(overall.n_samples, found), *empty, *found.notes),

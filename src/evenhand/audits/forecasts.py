@@ -18,6 +18,7 @@ from evenhand._validate import (
     largest_atom,
 )
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
+from evenhand.audits.plain_interval import plain_widths
 from evenhand.audits.scores import forecast_scores
 from evenhand.calibration import PITs, rounding_step
 from evenhand.certificates import LinkBase
@@ -85,6 +86,9 @@ class Subject:
     base : LinkBase or None
         The link and the PITs of the deterministic forecaster inside it; None if the forecaster is
         no link.
+    plain : ndarray of shape (k, 4)
+        Widths of the plain intervals of the deterministic forecaster, for the scored rows; NaN if
+        there is none.
     """
 
     pits: PITs
@@ -96,6 +100,7 @@ class Subject:
     medians: Floats
     examples: pd.DataFrame
     base: LinkBase | None
+    plain: Floats
 
 
 def read_subject(
@@ -143,6 +148,7 @@ def read_subject(
         merged.medians,
         example_table(example_rows(outcomes), merged.examples, outcomes),
         whole.base,
+        merged.plain,
     )
 
 
@@ -244,6 +250,7 @@ class _Kept:
 
     scores: dict[Measure, Floats]
     medians: Floats
+    plain: Floats
     examples: dict[int, list[Interval]]
 
     @classmethod
@@ -272,6 +279,7 @@ class _Kept:
         return cls(
             forecast_scores(wide, some, outcomes[inside], step, span),
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
+            _plain(some),
             dict(zip(here.tolist(), examples, strict=True)),
         )
 
@@ -281,8 +289,17 @@ class _Kept:
         return _Kept(
             {key: np.concatenate([one.scores[key] for one in kept]) for key in kept[0].scores},
             np.concatenate([one.medians for one in kept]),
+            np.concatenate([one.plain for one in kept]),
             {row: shown for one in kept for row, shown in one.examples.items()},
         )
+
+
+def _plain(forecast: Forecast) -> Floats:
+    """Return the widths of plain intervals, without a draw; NaN without a deterministic base."""
+    if not forecast.is_randomized:
+        return plain_widths(forecast.distribution, len(forecast))
+    link = inside_link(forecast)
+    return plain_widths(None if link is None else link.base, len(forecast))
 
 
 def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:

@@ -17,12 +17,13 @@ from evenhand import certificates
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
+from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.columns import UnseenValues
 from evenhand.report import Measure, Note, audit_html, audit_text
 from evenhand.search import LEAK_COLUMNS
 
-SCHEMA = "evenhand.audit/3"
+SCHEMA = "evenhand.audit/4"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +64,12 @@ class Audit(Summarized):
         forecasts of the same kind; `certified`, the upper bound for every group.
     certificate : Certificate or None
         Guarantees; None if there can be none, with the reason in `notes`.
+    plain_intervals : DataFrame
+        Lower bounds for the coverage of plain prediction intervals in every group, without a draw:
+        `level`, `mass`, `floor`, `covered` (estimated coverage of all people) and `width`, the mean
+        width divided by that of the 80% intervals that are served (NaN if unknown). They hold
+        jointly with the confidence of the certificate. Empty without a certificate, and for
+        forecasters that are neither deterministic nor a link around a deterministic one.
     notes : tuple of Note
         Rows, groups and analyses that were left out or done differently, with reasons; each prints
         as a sentence.
@@ -112,6 +119,9 @@ class Audit(Summarized):
     learned: pd.DataFrame
     worst_groups: pd.DataFrame
     certificate: certificates.PITCertificate | None
+    plain_intervals: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=list(PLAIN_COLUMNS))
+    )
     notes: tuple[Note, ...] = ()
     measures: tuple[Measure, ...] = ()
     histogram: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -161,7 +171,16 @@ class Audit(Summarized):
 
         The layout is documented in docs/audit-schema.rst.
         """
-        tables = ("scores", "groups", "scan", "learned", "worst_groups", "calibration", "examples")
+        tables = (
+            "scores",
+            "groups",
+            "scan",
+            "learned",
+            "worst_groups",
+            "plain_intervals",
+            "calibration",
+            "examples",
+        )
         unseen = self.unseen or UnseenValues()
         plain: dict[str, Any] = {
             "schema": SCHEMA,
@@ -172,7 +191,7 @@ class Audit(Summarized):
             "is_randomized": self.is_randomized,
             "rounding_step": self.rounding_step,
             **{key: _plain_records(getattr(self, key)) for key in tables},
-            "certificate": self._plain_proof,
+            "certificate": self.plain_proof,
             # sentences for people; programs read the tables
             "notes": [*unseen.lines(), *map(str, self.notes)],
             "caveat": self.caveat,
@@ -186,7 +205,7 @@ class Audit(Summarized):
         return deepcopy(plain)
 
     @cached_property
-    def _plain_proof(self) -> dict[str, Any] | None:
+    def plain_proof(self) -> dict[str, Any] | None:
         """The certificate as plain values.
 
         It is cached: with many rows its bounds take seconds, and text and page both show them.

@@ -14,6 +14,7 @@ from evenhand._validate import Floats, InputError, bad_input, check_finite
 from evenhand.audits import tables
 from evenhand.audits.forecasts import check_rows, read_subject
 from evenhand.audits.pictures import calibration_table, price_of
+from evenhand.audits.plain_interval import plain_table, relative_widths
 from evenhand.audits.provenance import draws_in_words, provenance_of
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
@@ -156,6 +157,10 @@ def audit(
         name=title,
         rounding_step=subject.step,
         examples=examples.assign(row=held.kept[examples["row"].to_numpy()]),
+        plain_intervals=plain_table(
+            found.certificate,
+            relative_widths(subject.plain, subject.scores[Measure("interval width", 0.8)]),
+        ),
         price=price_of(model),
         provenance=provenance_of(
             title,
@@ -257,7 +262,12 @@ def audit_pit(
     )
     words = draws_in_words(pits, is_given=True)
     provenance = provenance_of(name, None, pits.matrix, random_state, words)
-    return replace(found, name=name, provenance=provenance)
+    return replace(
+        found,
+        name=name,
+        plain_intervals=plain_table(found.certificate),
+        provenance=provenance,
+    )
 
 
 def certify(

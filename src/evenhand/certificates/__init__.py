@@ -5,6 +5,7 @@ from __future__ import annotations
 # parts for other rooms and for tests; `__all__` is the documented reference
 from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.certificates.bound_choice import choose_bound
+from evenhand.certificates.certificate import MASSES as MASSES
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
 from evenhand.certificates.contraction import Contraction as Contraction

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from evenhand._format import at_most, in_full, nats, percent, points
+from evenhand._format import Show, at_least, at_most, in_full, nats, percent, points
 from evenhand._table import Column, Table, numeric
 from evenhand.report.measures import UNITS, Measure, formatter_of
 
@@ -23,6 +23,13 @@ SIZES = {
 OTHER_SIZE = ("the value is", ("larger", "smaller", "large"))
 """The same for other measures."""
 
+BOUNDS: dict[str, Callable[[float, Show], str]] = {
+    "certified error": at_most,
+    "least coverage": at_least,
+    "most coverage": at_most,
+}
+"""Measures that are certified bounds, and how they are printed."""
+
 
 def comparison_text(
     table: pd.DataFrame, measures: Sequence[Measure], names: tuple[str, str]
@@ -38,7 +45,8 @@ def comparison_text(
 
 def _compared(measure: Measure, value: float) -> str:
     show = formatter_of(UNITS.get(measure.what))
-    shown = at_most(value, show) if measure.what == "certified error" else show(value)
+    rounded = BOUNDS.get(measure.what)
+    shown = show(value) if rounded is None else rounded(value, show)
     return f"{shown} points" if show is points else shown
 
 
@@ -46,9 +54,8 @@ def difference_in_words(
     measure: Measure, first: float, second: float, names: tuple[str, str]
 ) -> str:
     """Return a sentence on the difference of a measure between two forecasters."""
-    # the difference of two bounds is no bound of the difference: the sentence gives both
-    if measure.what == "certified error":
-        return f"at most {at_most(second)} points in every such group; {names[0]}: {at_most(first)}"
+    if measure.what in BOUNDS:
+        return _bounds_in_words(measure, first, second, names)
     # log scores may be negative: their differences are meaningful, their ratios are not
     if measure.what in ("log score", "cell log score"):
         return _sharpness_in_words(second - first, names)
@@ -56,6 +63,17 @@ def difference_in_words(
         return _share_in_words(measure, first, second)
     subject, words = SIZES.get(measure.what, OTHER_SIZE)
     return f"{subject} {_ratio(first, second, words)}"
+
+
+def _bounds_in_words(measure: Measure, first: float, second: float, names: tuple[str, str]) -> str:
+    """Return both bounds in words: their difference is no bound of the difference."""
+    rounded = BOUNDS[measure.what]
+    show = formatter_of(UNITS[measure.what])
+    bound = f"{'at least' if rounded is at_least else 'at most'} {rounded(second, show)}"
+    text = (
+        f"{bound} points in every such group" if show is points else f"80% intervals cover {bound}"
+    )
+    return f"{text}; {names[0]}: {rounded(first, show)}"
 
 
 def _share_in_words(measure: Measure, first: float, second: float) -> str:

@@ -7,7 +7,16 @@ from functools import cached_property
 
 from evenhand._format import at_most, confidence_in_full, is_known
 from evenhand.report.notes import Note
-from evenhand.report.records import Bound, Estimate, Number, Proof, Values, WorstGroup, or_zero
+from evenhand.report.records import (
+    Bound,
+    Estimate,
+    Number,
+    PlainInterval,
+    Proof,
+    Values,
+    WorstGroup,
+    or_zero,
+)
 from evenhand.search import HIGHER, LOWER
 
 NAMED_LISTED = 2
@@ -120,6 +129,9 @@ class Findings:
         Oracle worst groups by increasing size.
     proof : Proof or None
         The certificate.
+    plain : tuple of PlainInterval
+        Intervals of the deterministic forecaster by group size and increasing level; empty if there
+        is no such forecaster.
     why_no_scan : tuple of Note
         Notes that explain why no group was scanned.
     has_features : bool
@@ -136,6 +148,7 @@ class Findings:
     scanned_off: tuple[GroupFinding, ...]
     worst_groups: tuple[WorstGroup, ...]
     proof: Proof | None
+    plain: tuple[PlainInterval, ...]
     why_no_scan: tuple[Note, ...]
     has_features: bool
 

@@ -13,6 +13,7 @@ from evenhand.report.records import (
     Bound,
     NamedBound,
     Number,
+    PlainInterval,
     Proof,
     Question,
     Values,
@@ -34,7 +35,7 @@ LEAST_REPORTED = 0.0005
 MASS = 0.2
 """Group size of the bound in the verdict."""
 
-TABLES = ("scores", "groups", "scan", "learned", "worst_groups", "notes")
+TABLES = ("scores", "groups", "scan", "learned", "worst_groups", "plain_intervals", "notes")
 EMPTY: Values = {**dict.fromkeys(TABLES, ()), "n_draws": 1, "certificate": None}
 """Values of an audit that lacks them."""
 
@@ -73,6 +74,7 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         scanned_off=tuple(_distinct(g for g in scanned if g.is_off and g.name not in judge.taken)),
         worst_groups=records(WorstGroup, audit["worst_groups"]),
         proof=proof,
+        plain=_plain_of(audit),
         why_no_scan=notes_of(notes, *NO_SCAN),
         has_features=bool(audit["learned"] or notes_of(notes, NoteKind.COLUMN_NOT_SCANNED)),
     )
@@ -191,6 +193,12 @@ def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:
     for group in groups:
         found.setdefault((group.n, group.error.value), group)
     return found.values()
+
+
+def _plain_of(audit: Values) -> tuple[PlainInterval, ...]:
+    found = records(PlainInterval, audit["plain_intervals"])
+    known = [one for one in found if is_known(one.level) and is_known(one.mass)]
+    return tuple(sorted(known, key=lambda one: (one.mass, one.level)))
 
 
 def _proof_of(audit: Values) -> Proof | None:

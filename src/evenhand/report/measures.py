@@ -18,6 +18,8 @@ Quantity = Literal[
     "error",
     "oracle error",
     "certified error",
+    "least coverage",
+    "most coverage",
 ]
 
 NAMES: dict[Quantity, Callable[[float], str]] = {
@@ -30,6 +32,8 @@ NAMES: dict[Quantity, Callable[[float], str]] = {
     "error": lambda level: "average error",
     "oracle error": lambda level: f"oracle worst {in_full(level)}",
     "certified error": lambda level: f"certified, any {in_full(level)}",
+    "least coverage": lambda level: f"least coverage, any {in_full(level)}",
+    "most coverage": lambda level: f"most coverage, any {in_full(level)}",
 }
 UNITS: dict[Quantity, str] = {
     "log score": "nats",
@@ -38,6 +42,8 @@ UNITS: dict[Quantity, str] = {
     "error": "probability",
     "oracle error": "probability",
     "certified error": "probability",
+    "least coverage": "share",
+    "most coverage": "share",
 }
 """Units of measures; the others have the unit of the outcome."""
 

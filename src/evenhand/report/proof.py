@@ -18,12 +18,23 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
+from evenhand.report.coverage import plain_parts, same_floor
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings, LearnedFinding
 from evenhand.report.groups import NAMED
 from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, known, or_zero
 from evenhand.report.sentences import NOT_OFF
 from evenhand.report.verdict import chance_sentence
+
+PATHWISE = (
+    "The bounds for every group are pathwise: they bound the mean error of single people in the"
+    " group."
+)
+SHARP = (
+    "The bounds for every group are sharp: they bound the error of the group itself, by two"
+    " simultaneous bands for the PITs before the draw."
+)
+"""What the bounds for every group rest on."""
 
 
 def proof_section(findings: Findings) -> Section:
@@ -32,23 +43,10 @@ def proof_section(findings: Findings) -> Section:
     if proof is None:
         text = "There is no certificate; see the notes."
         return Section(title, [Paragraph(text)], "proof", in_text=False)
-    draws = count(proof.n_draws, "draw") if findings.is_randomized else "one forecast"
-    others = "this bound is separate from those in the tables"
-    method = proof.method
-    if proof.link_bound is not None:
-        others = "this bound and those for every group hold jointly"
-        method += f", {proof.link_bound} bound of the link"
-    # each bound holds for all groups of its size simultaneously (method.md, 5)
-    parts: list[Part] = [
-        Paragraph(
-            f"The bounds are computed from {count(proof.n_samples, 'person', 'people')} with"
-            f" {draws} each. Each bound holds with {findings.level} confidence at any sample size."
-            " Overall, predicted probabilities are off by at most"
-            f" {at_most(proof.average_error)} points; {others}."
-        )
-    ]
+    parts: list[Part] = [Paragraph(_holds_in_words(findings, proof))]
     if proof.bound is not None:
-        parts += [Heading("For every group"), _every_group(proof)]
+        parts += [Heading("For every group"), _every_group(findings, proof)]
+    parts += plain_parts(findings)
     if proof.groups:
         parts += [Heading("For all named groups simultaneously"), *_named(findings, proof.groups)]
     if proof.questions:
@@ -59,24 +57,54 @@ def proof_section(findings: Findings) -> Section:
         }
         table = Table.of("Questions", proof.questions, answers)
         parts += [Heading("Questions that these rows can answer"), table]
-    parts.append(Paragraph(f"Method of the bounds: {method}.", "facts"))
+    rests_on = SHARP if proof.link_bound == "sharp" else PATHWISE
+    parts.append(Paragraph(f"Method of the bounds: {proof.method}. {rests_on}", "facts"))
     return Section(title, parts, "proof", in_text=False)
 
 
-def _every_group(proof: Proof) -> Table:
+def _holds_in_words(findings: Findings, proof: Proof) -> str:
+    people = count(proof.n_samples, "person", "people")
+    overall = f"Overall, predicted probabilities are off by at most {at_most(proof.average_error)}"
+    if proof.is_joint:
+        # one event implies all bounds (method.md, 11)
+        return (
+            f"The bounds for every group are computed from {people}, with one forecast each before"
+            f" the draw. They hold jointly, for every alpha, with {findings.level} confidence at"
+            f" any sample size. {overall} points; this bound is one of them."
+        )
+    draws = count(proof.n_draws, "draw") if findings.is_randomized else "one forecast"
+    # each bound holds for all groups of its size simultaneously (method.md, 5)
+    return (
+        f"The bounds are computed from {people} with {draws} each. Each bound holds with"
+        f" {findings.level} confidence at any sample size. {overall} points; this bound is separate"
+        " from those in the tables."
+    )
+
+
+def _every_group(findings: Findings, proof: Proof) -> Table:
     # a chain of theorems that ends at the largest error gives no bound
     has_chain = any(
         row.chain is not None and at_most(row.chain) != at_most(0.5) for row in proof.every_group
     )
     chain: Cells[Bound] = {numeric("by the paper's chain"): lambda b: at_most(b.chain)}
+    plain: Cells[Bound] = {
+        numeric("same lower bound without a draw"): lambda b: _plain_level(findings, b)
+    }
     cells: Cells[Bound] = {
         Column("every group of at least"): lambda b: f"{in_full(b.mass)} of people",
         numeric("error at most (points)"): lambda b: at_most(b.group_error),
         **(chain if has_chain else {}),
         numeric("80% coverage at least"): lambda b: at_least(b.coverage_80_low, percent),
         numeric("at most"): lambda b: at_most(b.coverage_80_high, percent),
+        **(plain if findings.plain else {}),
     }
     return Table.of("Bounds for every group", proof.every_group, cells)
+
+
+def _plain_level(findings: Findings, bound: Bound) -> str:
+    """Return the plain interval that has the lower bound of a randomized one."""
+    found = same_floor(findings, bound)
+    return "none" if found is None else f"{in_full(found.level)} interval"
 
 
 def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
@@ -123,12 +151,12 @@ def oracle_section(findings: Findings) -> Section | None:
             " same kind."
         )
     ]
-    # (1 - mass) / 2 is the score of a perfect deterministic forecaster (method.md, 6)
+    # the sharp floor for a deterministic forecaster with uniform PITs (method.md, 11)
     if findings.n_draws == 1:
         warning = (
             "These errors alone are no evidence of miscalibration: with one forecast per person,"
             " even the true distribution has an error of about (1 - share) / 2 here, 40 points for"
-            " the worst fifth."
+            " the worst fifth, and no data can prove a smaller one for every group of that share."
         )
         remarks.insert(0, Paragraph(warning, "warn"))
     where = chance_sentence(findings)

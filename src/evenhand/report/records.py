@@ -63,6 +63,22 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class PlainInterval:
+    """Prediction interval of the deterministic forecaster, without a draw.
+
+    `floor` is the certified lower bound for its coverage in every group of at least `mass`,
+    `covered` its estimated coverage of all people, `width` its mean width relative to that of the
+    80% intervals that are served.
+    """
+
+    level: float
+    mass: float
+    floor: Number
+    covered: Number
+    width: Number
+
+
+@dataclass(frozen=True)
 class NamedBound:
     """Certified bounds for a named group."""
 
@@ -84,20 +100,30 @@ class Question:
 
 @dataclass(frozen=True)
 class Proof:
-    """Certificate; `bound`, if there is one, is for every group of the size nearest a fifth."""
+    """Certificate.
+
+    `bound`, if there is one, is for every group of the size nearest a fifth. `link_bound` is the
+    bound, "sharp" or "pathwise", that the certificate of a link rests on; None for forecasters that
+    are no link around a deterministic one.
+    """
 
     confidence: float
     method: str
+    link_bound: str | None
     n_samples: int
     n_draws: int
     average_error: Number
-    link_bound: str | None
     groups: tuple[NamedBound, ...]
     every_group: tuple[Bound, ...]
     questions: tuple[Question, ...]
     assumptions: tuple[str, ...]
     not_covered: tuple[str, ...]
     bound: Bound | None
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the bounds for every group hold jointly, not each by itself."""
+        return self.link_bound is not None
 
 
 @dataclass(frozen=True)

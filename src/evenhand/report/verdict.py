@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand._format import (
-    at_least,
     at_most,
     band,
     count,
@@ -15,6 +14,12 @@ from evenhand._format import (
     percent,
     plain_number,
     points,
+)
+from evenhand.report.coverage import (
+    both_sides,
+    floors_sentence,
+    is_informative,
+    plain_sentences,
 )
 from evenhand.report.document import Sentence
 from evenhand.report.findings import Findings
@@ -29,9 +34,6 @@ from evenhand.report.sentences import (
     repair_sentence,
 )
 from evenhand.search import NARROW, WIDE
-
-LEAST_COVERED = 0.01
-"""Least lower bound of a coverage that is reported; a smaller one is uninformative."""
 
 NOT_ALL_GROUPS = "Groups that were not examined: there is no guarantee for them."
 OTHER_ROWS = "People, places and times that these rows do not represent."
@@ -83,7 +85,7 @@ def verdict_of(findings: Findings) -> Verdict:
     if bound is None:
         # without a guarantee for all groups, the groups that were found lead
         lead = [*overall, _group_lead(findings) if groups else _no_group_off(findings)]
-        before, after = remark, [*average, _no_proof_sentence(findings)]
+        before, after = remark, [*average, *_no_proof_sentences(findings)]
         if groups and not findings.is_randomized:
             after.append(repair_sentence(findings))
     else:
@@ -91,8 +93,9 @@ def verdict_of(findings: Findings) -> Verdict:
         first, before = ([], overall) if findings.is_bound_useful else (overall, [])
         lead = [*first, _proof_sentence(findings, bound)]
         some = ["Some groups are significantly off."] if groups else []
-        before = [*before, *remark, *some]
-        after = [*_proof_remarks(findings, bound), *average]
+        beside = plain_sentences(findings, bound) if findings.is_bound_useful else []
+        before = [*beside, *before, *remark, *some]
+        after = average
         after += [] if groups else [_no_group_off(findings)]
     caveat = findings.values.get("caveat")
     warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
@@ -155,41 +158,34 @@ def _proof_sentence(findings: Findings, bound: Bound) -> str:
         f"For every group of at least {mass} of people, predicted probabilities are off by at most"
         f" {at_most(bound.group_error)} percentage points"
     )
-    covered = or_zero(bound.coverage_80_low)
-    if covered < LEAST_COVERED:
+    if not is_informative(bound):
         return f"{opening}, with {findings.level} confidence."
-    # the confidence is that of each bound, not of both together
+    is_joint = findings.proof is not None and findings.proof.is_joint
+    holds = "all bounds hold jointly" if is_joint else "each bound holds"
     return (
-        f"{opening} and the 80% prediction interval covers at least {at_least(covered, percent)} of"
-        f" outcomes; each bound holds with {findings.level} confidence."
+        f"{opening} and the 80% prediction interval covers"
+        f" {both_sides(bound.coverage_80_low, bound.coverage_80_high)} of outcomes; {holds} with"
+        f" {findings.level} confidence."
     )
 
 
-def _proof_remarks(findings: Findings, bound: Bound) -> list[str]:
-    """Return the upper bound of the coverage, if it is informative."""
-    high = bound.coverage_80_high
-    # 100% is no bound
-    if not findings.is_bound_useful or high is None or at_most(high) == "100.0":
-        return []
-    return [
-        f"In every group of at least {in_full(bound.mass)} of people, the 80% prediction interval"
-        f" covers at most {at_most(high, percent)} of outcomes, with the same confidence."
-    ]
-
-
-def _no_proof_sentence(findings: Findings) -> str:
+def _no_proof_sentences(findings: Findings) -> list[str]:
     if not findings.is_randomized:
-        return (
-            "With one forecast per person, no data can prove calibration for groups of up to half"
-            " of the people unless the groups are named beforehand, however good the forecasts are."
-            " Groups that were not examined may be off."
-        )
+        floors = floors_sentence(findings)
+        # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven)
+        return [
+            "With one forecast per person, not even the true distribution can be certified to be"
+            " off by less than 40 points in every group of 20% of people, whatever the data; groups"
+            " that are named beforehand can be certified. Groups that were not examined may be"
+            " off.",
+            *([floors] if floors else []),
+        ]
     if findings.n_draws == 1:
-        return (
+        return [
             "Only one draw per row is known, which gives no guarantee for groups that were not"
             " named beforehand; audit several draws per row."
-        )
-    return "There is no guarantee for groups that were not named beforehand; see the notes."
+        ]
+    return ["There is no guarantee for groups that were not named beforehand; see the notes."]
 
 
 def _average_sentences(findings: Findings) -> list[str]:

@@ -1,0 +1,90 @@
+"""Plain intervals of a deterministic forecaster: what they prove without a draw, their widths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from evenhand._validate import Floats
+from evenhand.certificates import (
+    MASSES,
+    WIDER_LEVELS,
+    CountEvidence,
+    PITCertificate,
+    WiderInterval,
+    wider_intervals,
+    wider_intervals_of_counts,
+)
+from evenhand.distributions import Distribution
+
+PLAIN_COLUMNS = ("level", "mass", "floor", "covered", "width")
+
+
+def plain_widths(base: Distribution | None, n: int) -> Floats:
+    """Return the widths of the plain intervals of `n` people at each level, shape (n, 4).
+
+    `base` holds one distribution per person, shape (n,) or (n, 1), or one for everybody; without
+    one the widths are NaN.
+    """
+    if base is None:
+        return np.full((n, len(WIDER_LEVELS)), np.nan)
+    tails = (1 - np.array(WIDER_LEVELS)) / 2
+    ends = base.expand().ppf(np.concatenate((tails, 1 - tails)))
+    low, high = np.split(ends.reshape(-1, 2 * tails.size), 2, axis=-1)
+    return np.broadcast_to(high - low, (n, tails.size))
+
+
+def relative_widths(plain: Floats, served_80: Floats) -> dict[float, float]:
+    """Return, by level, the mean width of plain intervals over that of the served 80% intervals.
+
+    The widths have shapes (n, 4) and (n,). Empty if the served intervals have no width.
+    """
+    served = float(served_80.mean())
+    if not 0 < served < np.inf:
+        return {}
+    return dict(zip(WIDER_LEVELS, (plain.mean(axis=0) / served).tolist(), strict=True))
+
+
+def plain_table(
+    proof: PITCertificate | None, widths: Mapping[float, float] | None = None
+) -> pd.DataFrame:
+    """Return the coverage that plain intervals prove for every group, by level and group size.
+
+    Parameters
+    ----------
+    proof : PITCertificate or None
+        Certificate of a deterministic forecaster or of a link around one.
+    widths : mapping of float to float, optional
+        Relative width by level, from `relative_widths`.
+
+    Returns
+    -------
+    DataFrame
+        Columns: `level`, `mass`, `floor` (lower bound for the coverage in every group), `covered`
+        (estimated coverage of all people) and `width` (NaN if unknown). Empty without a certificate
+        and for other forecasters.
+    """
+    ratios = widths or {}
+    rows = [
+        (one.level, one.mass, one.floor, one.covered, ratios.get(one.level, np.nan))
+        for mass in MASSES
+        for one in ([] if proof is None else _intervals(proof, mass))
+    ]
+    return pd.DataFrame(rows, columns=list(PLAIN_COLUMNS))
+
+
+def _intervals(proof: PITCertificate, mass: float) -> tuple[WiderInterval, ...]:
+    """Return the plain intervals of the deterministic forecaster; none if there is none."""
+    evidence = proof.evidence
+    confidence = proof.confidence
+    if isinstance(evidence, CountEvidence):
+        counts = evidence.counts.base if proof.is_randomized else evidence.counts.one_draw
+        if counts is None:
+            return ()
+        return wider_intervals_of_counts(counts, mass, confidence=confidence)
+    if proof.is_randomized:
+        base = evidence.base
+        return () if base is None else wider_intervals(base.pit, mass, confidence=confidence)
+    return wider_intervals(evidence.one_draw, mass, confidence=confidence)

@@ -1,0 +1,180 @@
+"""Coverage of prediction intervals in every group: both bounds, and plain intervals beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from evenhand._format import at_least, at_most, in_full, is_known, percent
+from evenhand._table import Cells, Column, Table, numeric
+from evenhand.report import charts
+from evenhand.report.document import Heading, Pair, Paragraph, Part
+from evenhand.report.findings import Findings
+from evenhand.report.records import Bound, Number, PlainInterval, known, or_zero
+
+LEAST_COVERED = 0.01
+"""Least lower bound of a coverage that is reported; a smaller one is uninformative."""
+
+MASS = 0.2
+"""Group size of the sentence on deterministic forecasts."""
+
+
+PLAIN = (
+    "Prediction intervals of the deterministic model, without a draw. A group can contain at most"
+    " all people whom an interval misses, so an interval that seldom misses has a lower bound of"
+    " coverage in every group. It has no upper bound and gives no guarantee for other levels. The"
+    " bounds in the table hold jointly with {level} confidence."
+)
+"""Explanation of the table of plain intervals."""
+
+
+def both_sides(low: Number, high: Number) -> str:
+    """Write a coverage by both of its bounds, such as "between 61.2% and 89.3%"."""
+    return f"between {at_least(low, percent)} and {at_most(high, percent)}"
+
+
+def is_informative(bound: Bound) -> bool:
+    """Whether either of the bounds of a coverage is informative."""
+    has_ceiling = is_known(bound.coverage_80_high) and at_most(bound.coverage_80_high) != "100.0"
+    return has_ceiling or or_zero(bound.coverage_80_low) >= LEAST_COVERED
+
+
+def same_floor(findings: Findings, bound: Bound) -> PlainInterval | None:
+    """Return the lowest level of a plain interval with at least the same lower bound."""
+    least = or_zero(bound.coverage_80_low)
+    enough = (one for one in _of_size(findings, bound.mass) if or_zero(one.floor) >= least)
+    return next(enough, None)
+
+
+def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
+    """Return what a plain wider interval proves without a draw, beside a randomized one."""
+    plain = _of_size(findings, bound.mass)
+    # without a lower bound there is nothing to compare
+    if not plain or or_zero(bound.coverage_80_low) < LEAST_COVERED:
+        return []
+    every = f"every group of at least {in_full(bound.mass)} of people"
+    found = same_floor(findings, bound)
+    if found is None:
+        last = plain[-1]
+        return [
+            "Without a draw, no prediction interval of up to"
+            f" {in_full(last.level)} is certified to have this lower bound: in {every}, the"
+            f" {in_full(last.level)} interval covers at least {at_least(last.floor, percent)} of"
+            " outcomes."
+        ]
+    # widths are unknown if only PITs are given
+    ratio = percent(found.width, decimals=0)
+    width = f" Its mean width is {ratio} of that of the randomized 80% interval."
+    return [
+        f"Without a draw, the {in_full(found.level)} prediction interval of the deterministic model"
+        f" covers at least {at_least(found.floor, percent)} of outcomes in {every}."
+        f"{width if is_known(found.width) else ''} It covers {percent(found.covered)} of outcomes"
+        " overall, without an upper bound in a group and without a guarantee for other levels."
+    ]
+
+
+def floors_sentence(findings: Findings) -> str | None:
+    """Return the lower bounds of a deterministic forecaster; None if none is informative."""
+    useful = [one for one in _of_size(findings, MASS) if or_zero(one.floor) >= LEAST_COVERED]
+    if not useful:
+        return None
+    first, *others = [
+        (f"the {in_full(one.level)} interval", at_least(one.floor, percent)) for one in useful
+    ]
+    listed = [f"{first[0]} covers at least {first[1]} of outcomes", *map(" ".join, others)]
+    text = f"{', '.join(listed[:-1])} and {listed[-1]}" if others else listed[0]
+    return (
+        "Without a draw, only lower bounds can be proven for the coverage of prediction intervals:"
+        f" in every group of at least {in_full(MASS)} of people, {text}, with {findings.level}"
+        " confidence."
+    )
+
+
+def plain_parts(findings: Findings) -> list[Part]:
+    """Show the coverage of plain intervals beside that of a randomized one."""
+    table = _plain_table(findings)
+    if table is None:
+        return []
+    explained = Paragraph(PLAIN.format(level=findings.level))
+    chart = _coverage_chart(findings)
+    shown: Part = explained if chart is None else Pair([chart], [explained], is_remark=True)
+    return [Heading("For every group, without a draw"), shown, table]
+
+
+def _plain_table(findings: Findings) -> Table | None:
+    """Return the lower bounds of plain intervals by level and group size; None without any."""
+    masses = sorted({one.mass for one in findings.plain if one.mass < 1})
+    floors = {(one.level, one.mass): one.floor for one in findings.plain}
+    rows = [one for one in findings.plain if masses and one.mass == masses[0]]
+    if not rows:
+        return None
+
+    def floor_at(mass: float) -> Callable[[PlainInterval], str]:
+        return lambda row: at_least(floors.get((row.level, mass)), percent)
+
+    widths: Cells[PlainInterval] = {
+        numeric("mean width / 80% interval"): lambda row: percent(row.width, decimals=0)
+    }
+    cells: Cells[PlainInterval] = {
+        Column("prediction interval"): lambda row: in_full(row.level),
+        numeric("covers overall"): lambda row: percent(row.covered),
+        **{numeric(f"at least, in every {in_full(mass)}"): floor_at(mass) for mass in masses},
+        **(widths if all(is_known(row.width) for row in rows) else {}),
+    }
+    return Table.of("Coverage of plain intervals in every group", rows, cells)
+
+
+def _coverage_chart(findings: Findings) -> charts.Chart | None:
+    """Draw both bounds of a randomized interval by group size, and a plain one with its floors."""
+    bounds = [] if findings.proof is None else findings.proof.every_group
+    rows = [row for row in bounds if known(row.coverage_80_low, row.coverage_80_high)]
+    if findings.bound is None or not rows:
+        return None
+    # each pair of bounds holds up to the next size and beyond
+    ends = [*(row.mass for row in rows[1:]), 1.0]
+    steps = [
+        (x, row.coverage_80_low, row.coverage_80_high)
+        for row, end in zip(rows, ends, strict=True)
+        for x in (row.mass, end)
+    ]
+    layers: list[charts.Layer] = [
+        charts.Area.of(steps, "80% interval with a draw: between its certified bounds"),
+        charts.Line([(0, 0.8), (1, 0.8)], "nominal coverage"),
+        charts.Points([_bound_point(row, end) for row in rows for end in ("low", "high")]),
+    ]
+    found = same_floor(findings, findings.bound)
+    if found is not None:
+        floors = [one for one in findings.plain if one.level == found.level]
+        label = f"{in_full(found.level)} interval without a draw: above its certified lower bound"
+        marks = [_floor_point(one) for one in floors if is_known(one.floor)]
+        layers.append(charts.Points(marks, label, "orange", "diamond", "steps", rank=3))
+    return charts.Chart(
+        "Certified bounds of the coverage in every group against the size of the group; the numbers"
+        " are in the tables.",
+        charts.share_axis("Smallest share of people in the group"),
+        layers,
+        charts.share_axis("Share of outcomes covered"),
+        title="Coverage in every group",
+    )
+
+
+def _bound_point(row: Bound, end: Literal["low", "high"]) -> charts.Point:
+    value = row.coverage_80_low if end == "low" else row.coverage_80_high
+    tip = (
+        f"In every group of at least {in_full(row.mass)} of people, the 80% interval with a draw"
+        f" covers {both_sides(row.coverage_80_low, row.coverage_80_high)} of outcomes."
+    )
+    return charts.Point(row.mass, or_zero(value), tip)
+
+
+def _floor_point(one: PlainInterval) -> charts.Point:
+    tip = (
+        f"In every group of at least {in_full(one.mass)} of people, the {in_full(one.level)}"
+        f" interval without a draw covers at least {at_least(one.floor, percent)} of outcomes."
+    )
+    return charts.Point(one.mass, or_zero(one.floor), tip)
+
+
+def _of_size(findings: Findings, mass: float) -> list[PlainInterval]:
+    """Return the plain intervals for groups of one size, by increasing level."""
+    return [one for one in findings.plain if one.mass == mass]
