@@ -184,7 +184,18 @@ def test_fit_finds_the_least_randomization_that_is_certified(
     assert proof["alpha"] == load(tmp_path / "model").alpha
     assert (proof["link"], proof["n_certifying"], proof["n_learning"]) == ("entropic", 60, 140)
     assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.2, 0.95)
+    assert (proof["max_wider"], proof["max_price"]) == (None, None)
     assert f"Price: {proof['price']:.2f} nats" in fitted.out
+    assert 0 <= proof["group_error"] <= 0.4
+    assert proof["bound"] in ("sharp", "pathwise")
+    assert 0 <= proof["coverage_80"][0] < proof["coverage_80"][1] <= 1
+    # 60 people are too few for a search
+    assert proof["learned_group"] is None
+    scores = {row.pop("forecaster"): row for row in proof["comparison"]}
+    assert list(scores) == ["without features", "as it is", "recalibrated", "randomized"]
+    assert all(row["width"] > 0 for row in scores.values())
+    assert scores["as it is"]["certified_group_error"] is None
+    assert "without features" in fitted.out.splitlines()[-4]
     assert proof["certified_on"].keys() == {"n", "named_by", "salt", "sha256"}
     assert (proof["certified_on"]["n"], proof["certified_on"]["named_by"]) == (60, "ids")
     assert proof["written_by"].startswith("evenhand ")
@@ -284,6 +295,22 @@ def test_rows_that_cannot_be_audited_are_said_and_the_model_is_kept(
     assert last == "no report was written: y is 15 in 12.0% of the rows"
     assert 0 < load(tmp_path / "model").alpha < 1
     assert not (tmp_path / "model" / "report.html").exists()
+
+
+@pytest.mark.usefixtures("quick_training")
+def test_fit_certifies_as_much_as_a_limit_of_the_width_allows(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    args = ("fit", place / "people.csv", "--target", "loss", "--drop", "mu,sigma,id", "--seed", 0)
+    fitted = evenhand(*args, "--out", tmp_path / "model", "--max-wider", 0.2, "--group-mass", 0.5)
+    assert fitted.code == 0
+    proof = json.loads((tmp_path / "model" / "certificate.json").read_text())
+    assert (proof["max_wider"], proof["max_group_error"], proof["group_mass"]) == (0.2, None, 0.5)
+    assert 0.19 < proof["wider"] <= 0.2
+    assert "80% prediction intervals at most 20% wider: alpha" in fitted.out
+    assert "every group of at least 50% of people" in proof["statement"]
+    refused = evenhand(*args, "--out", tmp_path / "other", "--max-price", -1)
+    assert "max_price must be a number above 0" in refused.complaint()
 
 
 @pytest.mark.parametrize("option", ["--group-mass", "--confidence"])

@@ -133,7 +133,8 @@ def test_the_command_certifies_what_randomize_certifies(
     assert (proof["n_certifying"], proof["n_learning"]) == (ROWS, 0)
     # the same by hand, from PITs alone
     pit = Forecast.from_normal(OLD["mu"], OLD["sigma"]).pit(OLD["loss"])
-    by_hand = certify_link(pit, Entropic(1.0), confidence=0.9).least_randomized(0.4, 0.25)
+    by_hand = certify_link(pit, Entropic(1.0), confidence=0.9, bound=chosen.bound)
+    by_hand = by_hand.least_randomized(0.4, 0.25)
     assert proof["alpha"] == pytest.approx(by_hand.link.alpha, rel=1e-9)
 
     assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.25, 0.9)

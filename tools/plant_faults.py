@@ -360,8 +360,15 @@ FAULTS = (
     Fault(
         "the confidence of a choice not handed on",
         "selection/link_choice.py",
-        "certify_link(pit, target.family, confidence=target.confidence)",
-        "certify_link(pit, target.family)",
+        "pit, family, confidence=target.confidence, bound",
+        "pit, family, bound",
+        ("test_selection.py",),
+    ),
+    Fault(
+        "weights not handed on to a recalibration",
+        "selection/link_choice.py",
+        "        ).fit(*rows.learning(), rows.learning_weight)",
+        "        ).fit(*rows.learning())",
         ("test_selection.py",),
     ),
 )

@@ -32,8 +32,12 @@ from evenhand import store
         ),
         (
             "fit t.csv --target y --out m --confidence 0.9",
-            "--confidence 0.9 has no effect without --max-group-error; add it, or leave"
-            " --confidence out",
+            "--confidence 0.9 has no effect without --max-group-error, --max-wider or --max-price;"
+            " add one of them, or leave --confidence out",
+        ),
+        (
+            "fit t.csv --target y --out m --max-wider 0.1 --max-price 1 --max-group-error 0.3",
+            "give only one of --max-group-error, --max-wider and --max-price",
         ),
         (
             "audit t.csv --target y",

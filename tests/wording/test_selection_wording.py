@@ -56,6 +56,30 @@ Y = RNG.normal(size=60)
         ),
         (
             Ridge(),
+            {"max_wider": 10},
+            "max_wider must be above 0 and at most 2, got 10; use 0.1 for intervals 10% wider",
+        ),
+        (Ridge(), {"max_price": -1}, "max_price must be a number above 0, got -1; use 0.3 nats"),
+        (
+            Ridge(),
+            {"max_group_error": 0.3, "max_wider": 0.1},
+            "max_group_error=0.3 and max_wider=0.1 are given together; give one of max_group_error,"
+            " max_wider and max_price",
+        ),
+        (
+            PAICRegressor(),
+            {"max_price": 0.5},
+            "max_price=0.5 is not available for forecasters that are already randomized; give"
+            " max_group_error",
+        ),
+        (
+            lambda rows: (np.zeros(len(rows)), np.ones(len(rows))),
+            {"sample_weight": np.ones(60)},
+            "sample_weight has no effect on a model that is not fitted here, because certificates"
+            " use no weights; leave it out",
+        ),
+        (
+            Ridge(),
             {"certify_share": 0.8},
             "certify_share=0.8 splits 60 rows into 12 training rows and 48 people to certify on;"
             " each part needs at least 20: choose another share, or provide more people",

@@ -10,9 +10,18 @@ import pandas as pd
 import pytest
 
 from evenhand import Forecast, certify_pit
+from evenhand.certificates import WiderInterval
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.lending import LendingGame, Round
-from evenhand.selection import Selection
+from evenhand.selection import (
+    MaxGroupError,
+    MaxPrice,
+    MaxWider,
+    PlainInterval,
+    Selection,
+    SpreadGroup,
+    Target,
+)
 
 
 def test_a_certificate_lists_its_bounds():
@@ -68,20 +77,23 @@ def test_a_guarantee_for_losses_is_read_line_by_line():
 def selection(**changes):
     comparison = pd.DataFrame(
         {
-            "forecaster": ["as it is", "randomized"],
-            "log_score": [1.0, 1.4567],
-            "crps": [0.5, np.nan],
-            "average_error": [0.0512, 0.04],
-            "certified_group_error": [np.nan, 0.29641],
+            "forecaster": ["without features", "as it is", "randomized"],
+            "log_score": [1.5, 1.0, 1.4567],
+            "crps": [0.6, 0.5, np.nan],
+            "width": [2.6, 2.0, 2.5],
+            "average_error": [0.01, 0.0512, 0.04],
+            "certified_group_error": [np.nan, np.nan, 0.29641],
         }
     )
-    certificate = SimpleNamespace(one_row_each=False, group_error=lambda mass: 0.29641)
+    certificate = SimpleNamespace(
+        one_row_each=False,
+        group_error=lambda mass: 0.29641,
+        coverage=lambda level, mass: (0.60891, 0.89211),
+    )
     given = {
         "model": SimpleNamespace(alpha=0.1234, recalibrate=False),
         "certificate": certificate,
-        "max_group_error": 0.3,
-        "group_mass": 1 / 3,
-        "confidence": 0.95,
+        "target": Target(MaxGroupError(0.3), 1 / 3, 0.95),
         "price": 0.4567,
         "limit": 0.4491,
         "wider": 0.254,
@@ -90,8 +102,25 @@ def selection(**changes):
         "n_learning": 70,
         "n_certifying": 30,
         "certifying": np.arange(30),
+        "plain": PlainInterval(WiderInterval(0.98, 1 / 3, 0.6312, 0.967, 30, 0.95), -0.121),
+        "searches": None,
     }
     return Selection(**given | changes)
+
+
+def searches(error, low, spread=None):
+    group = SimpleNamespace(
+        mass=1 / 3,
+        error=error,
+        low=low,
+        confidence=0.95,
+        direction="intervals too narrow",
+        description="age > 50",
+    )
+    return SimpleNamespace(learned=lambda: group, spread=lambda: spread)
+
+
+UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
 
 
 @pytest.mark.parametrize(
@@ -110,33 +139,72 @@ def selection(**changes):
             " group of at least 33.34% of people (certified on 30 people; the model was fitted"
             " elsewhere and must not have seen these rows).",
         ),
-        ({}, 1, "This is the least randomization with this guarantee: alpha = 0.123."),
+        (
+            {"searches": searches(0.1234, 0.0567, UNEVEN)},
+            0,
+            "The width of this model's prediction intervals does not vary enough with the features:"
+            " its 80% intervals cover an estimated 61% of outcomes in a group of 33.34% of people"
+            " (approximately: age > 50), 80% overall. A model that learns the spread would help"
+            " more than a draw.",
+        ),
+        (
+            {},
+            1,
+            "In every such group, 80% prediction intervals cover between 60.8% and 89.3% of"
+            " outcomes.",
+        ),
         (
             {},
             2,
-            "Price: 0.46 nats of log score on these people; 80% prediction intervals are 25% wider"
-            " on average.",
+            "Without a draw, a plain 98% interval of the model guarantees the lower limit alone (at"
+            " least 63.1%) and is 12% narrower, but it covers 97% overall, with no upper limit and"
+            " no other level.",
+        ),
+        ({}, 3, "This is the least randomization with this guarantee: alpha = 0.123."),
+        (
+            {"target": Target(MaxWider(0.125), 0.2, 0.95)},
+            3,
+            "This is the most that can be guaranteed with 80% prediction intervals at most 12.5%"
+            " wider: alpha = 0.123.",
         ),
         (
-            {},
+            {"target": Target(MaxPrice(0.5), 0.2, 0.95)},
             3,
-            "Around the true distribution, no forecaster that has the same mean error and is"
-            " calibrated on average pays less than 0.44 nats.",
-        ),
-        (
-            {"limit": 0.489},
-            3,
-            "Around the true distribution the price would be at least 0.48 nats; it is lower here"
-            " because the model itself is off by an estimated 5.1 points overall.",
+            "This is the most that can be guaranteed for 0.5 nats: alpha = 0.123.",
         ),
         (
             {},
             4,
+            "Price: 0.46 nats of log score on these people; 80% prediction intervals are 25% wider"
+            " on average.",
+        ),
+        (
+            {"limit": 0.489},
+            5,
+            "With the same mean error the price around the true distribution is at least 0.48 nats;"
+            " it is lower here because the model itself is off by an estimated 5.1 points overall.",
+        ),
+        (
+            {"searches": searches(0.1234, 0.0567)},
+            5,
+            "Without a draw, the largest error found in a group of 33.34% of people that features"
+            " define (approximately: age > 50) is an estimated 12.3 points, at least 5.6 with 95%"
+            " confidence: intervals too narrow.",
+        ),
+        (
+            {"searches": searches(0.01, 0.0)},
+            5,
+            "Without a draw, no significant error was found in a group of 33.34% of people that"
+            " features define.",
+        ),
+        (
+            {},
+            5,
             "Overall, the model itself is off by an estimated 5.1 points; try recalibrate=True.",
         ),
         (
             {"model": SimpleNamespace(alpha=1.0)},
-            1,
+            2,
             "No randomization was needed: alpha = 1. Overall, predicted probabilities are off by an"
             " estimated 4.0 points.",
         ),
@@ -146,12 +214,38 @@ def test_a_selection_gives_its_guarantee_and_its_price(changes, line, sentence):
     assert selection(**changes).summary().splitlines()[line] == sentence
 
 
+@pytest.mark.parametrize(
+    ("goal", "sentence"),
+    [
+        (
+            MaxGroupError(0.3),
+            "At this promise the forecast is worse than one that ignores every feature: allow a"
+            " larger error or more rows.",
+        ),
+        (
+            MaxWider(0.5),
+            "At this price the forecast is worse than one that ignores every feature: allow a"
+            " smaller one.",
+        ),
+    ],
+)
+def test_a_selection_reports_that_it_is_not_worth_its_price(goal, sentence):
+    found = selection()
+    worse = found.comparison.assign(log_score=[1.45, 1.0, 1.4567])
+    assert sentence not in found.summary()
+    assert sentence in selection(comparison=worse, target=Target(goal, 0.2, 0.95)).summary()
+
+
 def test_a_selection_lists_its_forecasters():
-    assert selection().summary().splitlines()[-4:] == [
-        "forecaster   log score    CRPS   average error (points)   certified group error (points)",
-        "────────────────────────────────────────────────────────────────────────────────────────",
-        "as it is         1.000   0.500                      5.1                                -",
-        "randomized       1.457       -                      4.0                             29.7",
+    lines = selection().summary().splitlines()
+    assert max(map(len, lines[-5:])) <= 118
+    assert [" ".join(line.split()) for line in lines[-5:]] == [
+        "forecaster log score CRPS width (80%) average error (points) certified group error"
+        " (points)",
+        "─" * 108,
+        "without features 1.500 0.600 2.600 1.0 -",
+        "as it is 1.000 0.500 2.000 5.1 -",
+        "randomized 1.457 - 2.500 4.0 29.7",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,16 +45,30 @@ def fit(
             " most this group error"
         ),
     ] = None,
+    max_wider: Annotated[
+        float | None,
+        typer.Option(
+            help="instead of --max-group-error: certify as much as possible with 80% prediction"
+            " intervals at most so much wider; 0.1 for 10%"
+        ),
+    ] = None,
+    max_price: Annotated[
+        float | None,
+        typer.Option(
+            help="instead of --max-group-error: certify as much as possible for at most this loss"
+            " of log score, in nats"
+        ),
+    ] = None,
     group_mass: Annotated[
         float | None,
         typer.Option(
-            help="with --max-group-error: smallest certified group size, as a share of people;"
-            " 0.2 by default"
+            help="with a certificate: smallest certified group size, as a share of people; 0.2 by"
+            " default"
         ),
     ] = None,
     confidence: Annotated[
         float | None,
-        typer.Option(help="with --max-group-error: confidence of the certificate; 0.95 by default"),
+        typer.Option(help="with a certificate: its confidence; 0.95 by default"),
     ] = None,
     link: Link = "entropic",
     id_column: Annotated[
@@ -81,14 +96,8 @@ def fit(
     from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
     from evenhand.links import make_link
 
-    if alpha is not None and max_group_error is not None:
-        raise InputError("give --alpha or --max-group-error, not both")
-    for option, value in (("--group-mass", group_mass), ("--confidence", confidence)):
-        if value is not None and max_group_error is None:
-            raise InputError(
-                f"{option} {value} has no effect without --max-group-error; add it, or leave"
-                f" {option} out"
-            )
+    goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
+    is_certified = check_goal(alpha, goals, {"group_mass": group_mass, "confidence": confidence})
     chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
     # checks link and alpha before the training
     make_link(link, chosen_alpha)
@@ -111,9 +120,9 @@ def fit(
     check_continuous(y, name=f"{table.name}: column {target!r}")
     # the check above has already warned of discrete outcomes, with the name of the column
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
-    if max_group_error is not None:
+    if is_certified:
         asked = {
-            "max_group_error": max_group_error,
+            **goals,
             "group_mass": group_mass,
             "confidence": confidence,
             "link": link,
@@ -132,6 +141,43 @@ def fit(
         "no report was written because no rows were held out: run evenhand audit on other rows, or"
         " fit with --max-group-error, which holds out rows"
     )
+
+
+def check_goal(
+    alpha: float | None, goals: dict[str, float | None], others: dict[str, float | None]
+) -> bool:
+    """Return whether a certificate is asked for; refuse options that exclude each other.
+
+    Parameters
+    ----------
+    alpha : float or None
+        The option `--alpha`.
+    goals : dict of str to float or None
+        The options of which one asks for a certificate, by name.
+    others : dict of str to float or None
+        Options that have an effect on a certificate only.
+    """
+    values = {_option(name): value for name, value in goals.items()}
+    given = [name for name, value in {"--alpha": alpha, **values}.items() if value is not None]
+    if len(given) == 2:
+        raise InputError(f"give {given[0]} or {given[1]}, not both")
+    if len(given) > 2:
+        raise InputError(f"give only one of {_listed(given, 'and')}")
+    for name, value in others.items():
+        if value is not None and (not given or alpha is not None):
+            raise InputError(
+                f"{_option(name)} {value} has no effect without {_listed(list(values), 'or')}; add"
+                f" one of them, or leave {_option(name)} out"
+            )
+    return bool(given) and alpha is None
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _listed(names: list[str], word: str) -> str:
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def _features(data: pd.DataFrame, unused: list[str], source: str) -> pd.DataFrame:
@@ -298,12 +344,50 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         "link": chosen.model.link,
         "n_certifying": chosen.n_certifying,
         "n_learning": chosen.n_learning,
-        "max_group_error": chosen.max_group_error,
+        **dict.fromkeys(("max_group_error", "max_wider", "max_price")),
+        chosen.target.goal.name: chosen.target.goal.most,
         "group_mass": chosen.group_mass,
         "confidence": chosen.confidence,
+        "group_error": chosen.group_error,
+        "bound": chosen.bound,
+        "coverage_80": list(chosen.certificate.coverage(0.8, chosen.group_mass)),
         "price": chosen.price,
+        "wider": chosen.wider,
+        "plain_interval": _plain_interval(chosen),
+        "learned_group": _learned_group(chosen),
+        "comparison": [
+            {name: _json(value) for name, value in row.items()}
+            for row in chosen.comparison.to_dict("records")
+        ],
         "assumes": list(chosen.certificate.assumptions),
         "does_not_cover": list(chosen.certificate.not_covered),
         "certified_on": on,
         "written_by": f"evenhand {__version__}",
     }
+
+
+def _plain_interval(chosen: Selection) -> dict[str, Any] | None:
+    """Return the prediction interval without a draw that guarantees the same lower limit."""
+    if chosen.plain is None:
+        return None
+    interval = chosen.plain.interval
+    return {
+        "level": interval.level,
+        "coverage_low": interval.floor,
+        "covered": interval.covered,
+        "wider": chosen.plain.wider,
+    }
+
+
+def _learned_group(chosen: Selection) -> dict[str, Any] | None:
+    """Return the group that features define with the largest error without a draw."""
+    found = chosen.learned_group
+    if found is None:
+        return None
+    names = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "description")
+    return {name: getattr(found, name) for name in names}
+
+
+def _json(value: Any) -> Any:
+    """Return a value of a table for JSON, which has no NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats
-from evenhand.calibration import calibration_error, crps, log_score
+from evenhand.calibration import calibration_error, crps, interval_width, log_score
 from evenhand.forecast import Forecast
+from evenhand.selection.baseline import WITHOUT_FEATURES, without_features
+from evenhand.selection.costs import LEVEL
 
 COMPARED_DRAWS = 2
-"""Draws per person in the comparison of CRPS and interval widths."""
+"""Draws per person in the comparison of CRPS."""
 
 COMPARED = 250
-"""Most people in the comparison of CRPS and widths, which are slow without a closed form."""
+"""Most people in the comparison of CRPS, which is slow without a closed form."""
 
 
 class HeldOutScores:
@@ -43,6 +45,16 @@ class HeldOutScores:
             "forecaster": name,
             "log_score": float(np.mean(log_score(forecast, self.y))),
             "crps": self.crps(forecast[self.compared]),
+            "width": float(interval_width(forecast, LEVEL).mean()),
             "average_error": calibration_error(self.pit(forecast) if pit is None else pit),
             "certified_group_error": np.nan,
         }
+
+    def without_features(self, learned: Floats) -> list[dict[str, Any]]:
+        """Return the row of the forecast that ignores every feature, if it has a density.
+
+        `learned` are the training outcomes, of which there may be none.
+        """
+        # its folds must not change the draws of the other forecasts
+        forecast = without_features(learned, self.y, self.random.spawn(1)[0])
+        return [] if forecast is None else [self.line(WITHOUT_FEATURES, forecast)]

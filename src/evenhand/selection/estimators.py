@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import InputError, bad_input
 from evenhand.forecasters import By, PAICRegressor, kind_of, thawed
+from evenhand.selection.target import Goal, MaxGroupError
 
 DEFAULT_LINK = "entropic"
 
@@ -55,26 +56,29 @@ def check_estimator(estimator: Any) -> None:
             kind_of(member)
 
 
-def check_options(
-    link: str,
-    by: By | None,
-    recalibrate: bool,
-    alternative: bool,
-    is_randomized: bool,
-    is_held_out: bool,
-) -> None:
+def check_randomized_options(goal: Goal, link: str, by: By | None, recalibrate: bool) -> None:
+    """Refuse what forecasters that are already randomized do not have."""
+    given: list[tuple[str, Any, bool]] = [
+        ("link", link, link != DEFAULT_LINK),
+        ("by", by, by is not None),
+        ("recalibrate", recalibrate, recalibrate),
+    ]
+    for name, value, is_given in given:
+        if is_given:
+            raise InputError(
+                f"{name}={value!r} has no effect on forecasters that are already randomized;"
+                " leave it out"
+            )
+    # a test proves a target that was fixed before the rows were seen
+    if not isinstance(goal, MaxGroupError):
+        raise InputError(
+            f"{goal.name}={goal.most!r} is not available for forecasters that are already"
+            " randomized; give max_group_error"
+        )
+
+
+def check_options(by: By | None, alternative: bool, is_held_out: bool, is_weighted: bool) -> None:
     """Refuse options that would have no effect."""
-    if is_randomized:
-        given: list[tuple[str, Any, bool]] = [
-            ("link", link, link != DEFAULT_LINK),
-            ("by", by, by is not None),
-        ]
-        for name, value, is_given in [*given, ("recalibrate", recalibrate, recalibrate)]:
-            if is_given:
-                raise InputError(
-                    f"{name}={value!r} has no effect on forecasters that are already randomized;"
-                    " leave it out"
-                )
     if by is not None and not alternative:
         raise InputError(
             f"by={by!r} has no effect with alternative=False, because it defines the groups of the"
@@ -85,6 +89,11 @@ def check_options(
         raise InputError(
             f"by={by!r} has no effect on a model that is not fitted here; pass recalibrate=True to"
             " fit maps on some of the rows, or fit RecalibratedRegressor(model, by=...) on others"
+        )
+    if is_weighted and is_held_out:
+        raise InputError(
+            "sample_weight has no effect on a model that is not fitted here, because certificates"
+            " use no weights; leave it out"
         )
 
 

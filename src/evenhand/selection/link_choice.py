@@ -10,15 +10,20 @@ import pandas as pd
 
 from evenhand._validate import Floats
 from evenhand.audits import spread_step
-from evenhand.calibration import calibration_error, interval_width
-from evenhand.certificates import certify_link
+from evenhand.calibration import calibration_error
+from evenhand.certificates import LinkCertificate, certify_link, wider_intervals
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import By, MixtureMLPRegressor, RandomizedRegressor, RecalibratedRegressor
+from evenhand.links import Link
+from evenhand.selection.bound import bound_of
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
+from evenhand.selection.costs import LEVEL, Costs, least_alpha
 from evenhand.selection.estimators import without_outcome_checks
-from evenhand.selection.result import Selection
-from evenhand.selection.rows import SplitRows, Target, least_price, naming_the_split
+from evenhand.selection.result import PlainInterval, Selection
+from evenhand.selection.rows import SplitRows, least_price, naming_the_split
+from evenhand.selection.searches import GroupSearches
+from evenhand.selection.target import MaxGroupError, MaxPrice, MaxWider, Target
 
 
 def fit_model(
@@ -46,10 +51,12 @@ def fit_model(
         return RandomizedRegressor(inner, **params).fit(*rows.certifying()), None
     with naming_the_split(rows):
         if not (alternative or recalibrate):
-            return RandomizedRegressor(inner, **params).fit(*rows.learning()), None
+            return RandomizedRegressor(inner, **params).fit(
+                *rows.learning(), rows.learning_weight
+            ), None
         recalibrated = RecalibratedRegressor(
             inner, by=by, on_discrete="ignore", random_state=seed
-        ).fit(*rows.learning())
+        ).fit(*rows.learning(), rows.learning_weight)
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
     around = RandomizedRegressor.around(base, recalibrate=recalibrate, **params)
@@ -61,12 +68,13 @@ def choose_link(
     recalibrated: RecalibratedRegressor | None,
     rows: SplitRows,
     target: Target,
+    family: Link,
     alternative: bool,
     random: np.random.Generator,
 ) -> Selection:
-    """Choose the link with the least randomization that meets the target.
+    """Choose the link with the least randomization that meets the target, or the most it may cost.
 
-    One band over the base model's PITs bounds all links simultaneously, so the link may be chosen
+    The bands over the base model's PITs bound all links simultaneously, so the link may be chosen
     on the rows that certify it.
     """
     X, y = rows.certifying()
@@ -74,46 +82,76 @@ def choose_link(
     base = model.base_forecast(X)
     held = HeldOutScores(y, spread_step(y), random)
     pit = held.pit(base)
-    proof = certify_link(pit, target.family, confidence=target.confidence)
-    proof = proof.least_randomized(
-        target.max_group_error, target.group_mass, certify_share=rows.share
+    costs = Costs(base, pit, random)
+    proof = certify_link(
+        pit, family, confidence=target.confidence, bound=bound_of(target, family, pit.size)
     )
+    proof = _chosen(proof, costs, target, rows.share)
     proof = replace(proof, one_row_each=rows.one_row_each)
     # the fit does not depend on alpha: the link is chosen afterwards
     model.set_params(alpha=proof.link.alpha)
-    draws = jittered(y.size, 16, random)  # the price is a mean over 16 draws per person
-    randomized_pit = proof.link.ppf(pit[:, None], draws)
-    # log h = log g - log k at the base's PIT: the price needs no further forecasts
-    price = float(proof.link.logpdf(randomized_pit, draws).mean())
+    price = costs.price(proof.link)
+    wider = costs.wider(proof.link)
     lines = _deterministic_lines(held, X, base, pit, model, recalibrated, alternative)
     base_line = lines[1 if model.recalibrate else 0]
-    part = base[held.compared]
-    served = part.randomized(
+    served = base[held.compared].randomized(
         proof.link.alpha, proof.link, jittered(held.compared.size, COMPARED_DRAWS, random)
     )
     randomized_line = {
         "forecaster": "randomized",
         "log_score": base_line["log_score"] + price,
         "crps": held.crps(served),
-        "average_error": calibration_error(randomized_pit),
+        "width": base_line["width"] * (1 + wider),
+        "average_error": calibration_error(costs.randomized_pit(proof.link)),
         "certified_group_error": proof.group_error(target.group_mass),
     }
-    widths = [float(interval_width(each, 0.8).mean()) for each in (served, part)]
+    lines = [*held.without_features(rows.y[rows.learn]), *lines, randomized_line]
     return Selection(
         model=model,
         certificate=proof,
-        max_group_error=target.max_group_error,
-        group_mass=target.group_mass,
-        confidence=target.confidence,
+        target=target,
         price=price,
         limit=least_price(proof.mean_error()),
-        wider=widths[0] / widths[1] - 1,
+        wider=wider,
         alternative=recalibrated if alternative else None,
-        comparison=pd.DataFrame([*lines, randomized_line]),
+        comparison=pd.DataFrame(lines),
         n_learning=int(rows.learn.size),
         n_certifying=proof.n_samples,
         certifying=rows.certify,
+        plain=_plain_interval(proof, costs, wider, target),
+        searches=GroupSearches(
+            pit, X, target.group_mass, target.confidence, int(random.integers(2**31))
+        ),
     )
+
+
+def _chosen(
+    proof: LinkCertificate, costs: Costs, target: Target, share: float | None
+) -> LinkCertificate:
+    """Read the certificate for the link that keeps to the goal."""
+    goal = target.goal
+    family = type(proof.link)
+    match goal:
+        case MaxGroupError():
+            return proof.least_randomized(goal.most, target.group_mass, certify_share=share)
+        case MaxWider():
+            alpha = least_alpha(lambda alpha: costs.wider(family(alpha)), goal.most)
+        case MaxPrice():
+            alpha = least_alpha(lambda alpha: costs.price(family(alpha)), goal.most)
+    return proof.with_link(family(alpha))
+
+
+def _plain_interval(
+    proof: LinkCertificate, costs: Costs, wider: float, target: Target
+) -> PlainInterval | None:
+    """Return the interval without a draw that covers at least as much as the randomized one."""
+    floor, _ = proof.coverage(LEVEL, target.group_mass)
+    intervals = wider_intervals(costs.pit, target.group_mass, confidence=target.confidence)
+    found = next((interval for interval in intervals if interval.floor >= floor > 0), None)
+    if found is None:
+        return None
+    width = costs.base_width(found.level) / (costs.base_width(LEVEL) * (1 + wider))
+    return PlainInterval(found, width - 1)
 
 
 def _deterministic_lines(

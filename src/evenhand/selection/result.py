@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,25 +11,43 @@ import pandas as pd
 
 from evenhand._format import (
     Summarized,
-    at_least,
     at_most,
     confidence_in_full,
-    count,
     four_digits,
     in_full,
-    nats,
-    number,
     one_line,
-    percent,
-    points,
 )
-from evenhand._table import Column, Table, numeric
 from evenhand._validate import Ints
-from evenhand.certificates import ONE_ROW_EACH, Certificate, LinkCertificate, PITCertificate
+from evenhand.certificates import Bound, Certificate, LinkCertificate, PITCertificate, WiderInterval
 from evenhand.forecasters import RecalibratedRegressor
+from evenhand.search import NARROW, WIDE, FoundGroup
+from evenhand.selection import sentences
+from evenhand.selection.baseline import WITHOUT_FEATURES
+from evenhand.selection.searches import GroupSearches, SpreadGroup
+from evenhand.selection.target import MaxGroupError, Target
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit
+
+
+LARGE_SPREAD = 0.2
+"""Error of a group in spread, as a share of the certified group error, that a summary reports."""
+
+
+@dataclass(frozen=True)
+class PlainInterval:
+    """Prediction interval without a draw, beside the randomized 80% interval.
+
+    Parameters
+    ----------
+    interval : WiderInterval
+        Its level, and its least coverage in every group; there is no upper bound.
+    wider : float
+        Its mean width divided by that of the randomized 80% interval, minus 1.
+    """
+
+    interval: WiderInterval
+    wider: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,19 +59,21 @@ class Selection(Summarized):
     model : forecaster
         The fitted model with the chosen randomization.
     certificate : LinkCertificate or PITCertificate
-        Certificate that accounts for the choice. For links all its bounds are valid. For models
+        Certificate that accounts for the choice. For links all its bounds are valid; `bound` names
+        the one that it rests on, which was chosen by a rule that sees no outcomes. For models
         tested in sequence it has a single bound: the error of every group of `group_mass` is at
         most `max_group_error`.
-    max_group_error, group_mass, confidence : float
-        The requested target.
+    target : Target
+        The request: the group error to certify, `MaxGroupError`, or what may be paid, `MaxWider` or
+        `MaxPrice`; the group size and the confidence.
     price : float
         Mean log score of the randomized forecasts minus that of the model inside the link (with
         `recalibrate`, the recalibrated model), on the certifying rows, in nats; NaN if there is no
         such model.
     limit : float
         Minimum price, relative to the true distribution, of any forecaster that has the same mean
-        error and is calibrated on average (`price_of_proof`). The price relative to an imperfect
-        model may be smaller.
+        pathwise error and is calibrated on average (`price_of_proof`). It is about that mean error,
+        not about groups; the price relative to an imperfect model may be smaller.
     wider : float
         Mean width of the randomized 80% prediction intervals divided by that of the model inside
         the link, minus 1; NaN as `price`.
@@ -62,8 +82,12 @@ class Selection(Summarized):
         were not fitted here or are already randomized, and with `alternative=False`.
     comparison : DataFrame
         One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (on at
-        most 250 people), `average_error`, `certified_group_error`. The log score of the randomized
-        forecasts is that of the model inside the link plus the price.
+        most 250 people), `width` (mean width of 80% prediction intervals, in units of y),
+        `average_error`, `certified_group_error`. The log score of the randomized forecasts is that
+        of the model inside the link plus the price, and their width is its width times one plus
+        `wider`. "without features" is the smoothed distribution of the training outcomes for
+        everybody, a histogram of equal probabilities with exponential tails; for models that were
+        not fitted here, of the outcomes of the other four fifths of the rows.
     n_learning, n_certifying : int
         Number of training rows, 0 if the model was not fitted here, and number of people that it is
         certified on.
@@ -71,6 +95,12 @@ class Selection(Summarized):
         The certifying rows: increasing row numbers in the given `X` and `y`, one row per person.
         The model was not trained on them; `alpha` was chosen on them, which the certificate
         accounts for.
+    plain : PlainInterval or None
+        The prediction interval without a draw that covers at least as many outcomes in every group
+        as the randomized 80% interval; None if no level up to 99% does, or no randomized model was
+        chosen by a link.
+    searches : GroupSearches or None
+        Searches for groups that features define; None for models that were already randomized.
 
     Examples
     --------
@@ -88,9 +118,7 @@ class Selection(Summarized):
 
     model: Any
     certificate: LinkCertificate | PITCertificate
-    max_group_error: float
-    group_mass: float
-    confidence: float
+    target: Target
     price: float
     limit: float
     wider: float
@@ -99,6 +127,24 @@ class Selection(Summarized):
     n_learning: int
     n_certifying: int
     certifying: Ints
+    plain: PlainInterval | None
+    searches: GroupSearches | None
+
+    @property
+    def max_group_error(self) -> float | None:
+        """Requested largest group error; None if a cost was given instead."""
+        goal = self.target.goal
+        return goal.most if isinstance(goal, MaxGroupError) else None
+
+    @property
+    def group_mass(self) -> float:
+        """Requested smallest group size, as a share of the people."""
+        return self.target.group_mass
+
+    @property
+    def confidence(self) -> float:
+        """Requested confidence level."""
+        return self.target.confidence
 
     @property
     def alpha(self) -> float:
@@ -148,95 +194,80 @@ class Selection(Summarized):
             return self.certificate.bounds
         return self.certificate
 
+    @cached_property
+    def learned_group(self) -> FoundGroup | None:
+        """Group of `group_mass` that features define with the largest error without a draw.
+
+        That of the model inside the link, learned and evaluated on different certifying rows;
+        `error` and its lower bound `low` show from which errors the draw protects at the least. It
+        is computed when it is first read, which takes about 0.2 s at 1,000 rows. None with too few
+        rows, and for models that were already randomized.
+        """
+        return None if self.searches is None else self.searches.learned()
+
+    @cached_property
+    def spread_group(self) -> SpreadGroup | None:
+        """Group that features define in which the spread of outcomes is not the predicted one.
+
+        A model that learns the spread from the features then helps more than a draw. None unless
+        the errors of `learned_group` are significant and in spread, the spread in this group
+        differs significantly from that of all people, and the error that is due to it is at least a
+        fifth of the certified group error. Around a right model there is such a group with a
+        probability of at most one minus the confidence. Computed when it is first read, as
+        `learned_group`.
+        """
+        learned = self.learned_group
+        # a wrong level moves PITs away from 1/2, too
+        if self.searches is None or learned is None or learned.direction not in (NARROW, WIDE):
+            return None
+        found = self.searches.spread() if learned.low > 0 else None
+        if found is None or not found.is_significant:
+            return None
+        return found if found.error >= LARGE_SPREAD * self.group_error else None
+
+    @property
+    def is_worse_than_without_features(self) -> bool:
+        """Whether a forecast that ignores every feature has a better log score."""
+        scores = self._column("log_score")
+        # a NaN compares as False
+        return scores["randomized"] > scores.get(WITHOUT_FEATURES, np.nan)
+
+    def average_error(self, forecaster: str) -> float:
+        """Return the estimated overall error of a forecaster of the comparison."""
+        return self._column("average_error")[forecaster]
+
+    def _column(self, name: str) -> dict[str, float]:
+        """Return a column of the comparison by forecaster."""
+        values = self.comparison[name].tolist()
+        return dict(zip(self.comparison["forecaster"], values, strict=True))
+
+    @property
+    def bound(self) -> Bound:
+        """Bound that the certificate rests on: "sharp" or "pathwise" (method.md, 5 and 11)."""
+        # models that are not links have no other bound
+        return (
+            self.certificate.bound if isinstance(self.certificate, LinkCertificate) else "pathwise"
+        )
+
     @property
     def statement(self) -> str:
         """Guarantee in one sentence: the bound, the groups and the number of people."""
-        learned = f", trained on {count(self.n_learning, 'row')}"
-        if self.n_learning == 0:
-            learned = "; the model was fitted elsewhere and must not have seen these rows"
-        return (
-            f"With {confidence_in_full(self.confidence)} confidence, predicted probabilities are"
-            f" off by at most {at_most(self.group_error)} points in every group of at least"
-            f" {in_full(self.group_mass)} of people (certified on"
-            f" {count(self.n_certifying, 'person', 'people')}{learned})."
-        )
+        return sentences.statement(self)
 
     @property
     def sentences(self) -> list[str]:
         """Guarantee, choice of the randomization and price, one sentence each."""
-        lines = [
-            self.statement,
-            *([ONE_ROW_EACH] if self.certificate.one_row_each else []),
-            *(self._without_randomization() if self.alpha == 1 else self._with_randomization()),
-        ]
-        # recalibration is no advice for a recalibrated base or a model that is randomized already
-        is_recalibrated = getattr(self.model, "recalibrate", True)
-        is_far_off = self._average_error(0) > 0.05
-        if np.isfinite(self.price) and not is_recalibrated and is_far_off:
-            lines.append(
-                f"Overall, the model itself is off by an estimated {points(self._average_error(0))}"
-                " points; try recalibrate=True."
-            )
-        return lines
+        return sentences.sentences(self)
 
     def summary(self) -> str:
         """Return `sentences` and the comparison of forecasters as text."""
-        titles = ("log score", "CRPS", "average error (points)", "certified group error (points)")
-        columns = [Column("forecaster"), *map(numeric, titles)]
-        rows = [
-            [
-                row["forecaster"],
-                number(row["log_score"]),
-                number(row["crps"]),
-                points(row["average_error"]),
-                at_most(row["certified_group_error"]),
-            ]
-            for row in self.comparison.to_dict("records")
-        ]
-        shown = Table("Forecasters on the certifying rows", columns, rows)
-        return "\n".join([*self.sentences, "", shown.text()])
-
-    def _average_error(self, row: int) -> float:
-        return float(self.comparison["average_error"].iloc[row])
-
-    def _without_randomization(self) -> list[str]:
-        return [
-            "No randomization was needed: alpha = 1. Overall, predicted probabilities are off by an"
-            f" estimated {points(self._average_error(-1))} points."
-        ]
-
-    def _with_randomization(self) -> list[str]:
-        lines = [f"This is the least randomization with this guarantee: alpha = {self.alpha:.3g}."]
-        if not np.isfinite(self.price):
-            return lines
-        # a link around a model whose intervals are too wide can narrow them
-        compared = "wider" if self.wider >= 0 else "narrower"
-        lines.append(
-            f"Price: {nats(self.price)} of log score on these people; 80% prediction intervals"
-            f" are {percent(abs(self.wider), decimals=0)} {compared} on average."
-        )
-        limit = at_least(self.limit, nats)
-        # both as printed, the limit rounded down: a difference in the third decimal is noise
-        if round(self.price, 2) >= math.floor(100 * self.limit) / 100:
-            lines.append(
-                "Around the true distribution, no forecaster that has the same mean error and is"
-                f" calibrated on average pays less than {limit}."
-            )
-        else:
-            # the base of the link is the second row if it was recalibrated, else the first
-            start = 1 if getattr(self.model, "recalibrate", False) else 0
-            off_by = f"off by an estimated {points(self._average_error(start))} points overall"
-            lines.append(
-                f"Around the true distribution the price would be at least {limit}; it is"
-                f" lower here because the model itself is {off_by}."
-            )
-        return lines
+        return sentences.text(self)
 
     def __repr__(self) -> str:
         return one_line(
             self,
             alpha=self.alpha,
-            max_group_error=four_digits(self.max_group_error, "up"),
+            **{self.target.goal.name: four_digits(self.target.goal.most, "up")},
             group_mass=four_digits(self.group_mass, "up"),
             confidence=four_digits(self.confidence, "down"),
             group_error=four_digits(self.group_error, "up"),

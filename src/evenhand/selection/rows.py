@@ -1,4 +1,4 @@
-"""Target of a selection, and the split into training rows and certifying rows."""
+"""Split of the rows into training rows and certifying rows."""
 
 from __future__ import annotations
 
@@ -11,42 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._ids import check_cluster
-from evenhand._validate import Floats, InputError, Ints, bad_input, check_fraction
+from evenhand._validate import Floats, InputError, Ints
 from evenhand.draws import one_row_each
-from evenhand.links import Link, make_link, price_of_proof
+from evenhand.links import price_of_proof
 from evenhand.tables import take_rows
 
 
 @dataclass(frozen=True)
-class Target:
-    """Largest group error to certify, and the family of links to choose from."""
-
-    max_group_error: float
-    group_mass: float
-    confidence: float
-    family: Link
-
-    @classmethod
-    def checked(
-        cls, max_group_error: float, group_mass: float, confidence: float, link: str
-    ) -> Target:
-        """Return a target from checked parameters."""
-        check_fraction("max_group_error", max_group_error)
-        if max_group_error >= 0.5:
-            rule = "be below 0.5, the largest possible error"
-            raise bad_input("max_group_error", rule, max_group_error, "use 0.3 to begin with")
-        check_fraction("group_mass", group_mass, high_open=False)
-        check_fraction("confidence", confidence)
-        family = make_link(link, 1.0)
-        return cls(float(max_group_error), float(group_mass), float(confidence), family)
-
-
-@dataclass(frozen=True)
 class SplitRows:
-    """Training rows (none for a prefit model) and certifying rows, one per person."""
+    """Training rows (none for a prefit model) and certifying rows, one per person.
+
+    Weights are those of the training rows: certifying rows count once each.
+    """
 
     X: Any
     y: Floats
+    weight: Floats | None
     learn: Ints
     certify: Ints
     share: float | None
@@ -56,6 +36,11 @@ class SplitRows:
         """Return the training rows and their outcomes."""
         return take_rows(self.X, self.learn), self.y[self.learn]
 
+    @property
+    def learning_weight(self) -> Floats | None:
+        """Weights of the training rows, if there are any."""
+        return None if self.weight is None else self.weight[self.learn]
+
     def certifying(self) -> tuple[Any, Floats]:
         """Return the certifying rows and their outcomes."""
         return take_rows(self.X, self.certify), self.y[self.certify]
@@ -64,6 +49,7 @@ class SplitRows:
 def split_rows(
     X: Any,
     y: Floats,
+    weight: Floats | None,
     cluster: ArrayLike | None,
     share: float | None,
     least: int,
@@ -89,7 +75,7 @@ def split_rows(
     # one row per person, because bounds need independent rows
     if cluster is not None:
         held = held[one_row_each(people[held], held.size, random)]
-    return SplitRows(X, y, learn, np.sort(held), share, cluster is not None)
+    return SplitRows(X, y, weight, learn, np.sort(held), share, cluster is not None)
 
 
 def _people(n: int) -> str:

@@ -1,0 +1,128 @@
+"""Tests of randomized models in a fixed order (method: proof)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._format import in_full
+from evenhand._validate import Floats, InputError
+from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, spread_step
+from evenhand.calibration import pathwise_errors
+from evenhand.certificates import FixedSequenceCertificate, PITCertificate, RowEvidence, certify_pit
+from evenhand.draws import fresh, jittered
+from evenhand.forecast import cell_ends
+from evenhand.forecasters import PAICRegressor, thawed
+from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
+from evenhand.selection.result import Selection
+from evenhand.selection.rows import SplitRows, least_price, naming_the_split
+from evenhand.selection.target import MaxGroupError, Target
+from evenhand.tables import take_rows
+
+ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
+"""Values of alpha for a path of trained networks, in the order of the tests."""
+
+
+def fixed_sequence_test(
+    estimator: Any, rows: SplitRows, target: Target, random: np.random.Generator
+) -> Selection:
+    """Test randomized models in a fixed order until one is not certified.
+
+    The probability that a model with a group error above the target passes is at most one minus the
+    confidence, however many models are tested (fixed-sequence testing; method: proof).
+    """
+    assert isinstance(target.goal, MaxGroupError)
+    most = target.goal.most
+    if isinstance(estimator, PAICRegressor):
+        params = estimator.get_params(deep=False) | {"on_discrete": "ignore"}
+        del params["alpha"]
+        with naming_the_split(rows):
+            models: Sequence[Any] = type(estimator).path(
+                *rows.learning(), ALPHAS, sample_weight=rows.learning_weight, **params
+            )
+    else:
+        # the caller fixed the order before seeing these rows
+        models = [thawed(model) for model in estimator]
+    X, y = rows.certifying()
+    passed: tuple[Any, PITCertificate] | None = None
+    for model in models:
+        proof = _certify_model(model, X, y, target, random)
+        if proof is None or proof.group_error(target.group_mass) > most:
+            break
+        # the sequence of tests proves the target for each model that passes, not its own bound
+        bounds = FixedSequenceCertificate(
+            most,
+            target.group_mass,
+            target.confidence,
+            proof.n_samples,
+            rows.one_row_each,
+        )
+        passed = model, proof.accounting_for(bounds)
+    if passed is None:
+        raise InputError(
+            f"no model has a certified group error of at most {most:g} for groups"
+            f" of {in_full(target.group_mass)} of people with {y.size:,} rows, not even the first;"
+            " use more rows, allow a larger error, or put a more randomized model first"
+        )
+    return _selection_of_randomized(*passed, rows, target, random)
+
+
+def _selection_of_randomized(
+    model: Any, proof: PITCertificate, rows: SplitRows, target: Target, random: np.random.Generator
+) -> Selection:
+    X, y = rows.certifying()
+    assert isinstance(proof.evidence, RowEvidence)
+    pits = proof.evidence.pits
+    held = HeldOutScores(y, None, random)
+    forecast = model.forecast(X, jittered(y.size, COMPARED_DRAWS, random))
+    randomized = held.line("randomized", forecast, pits.matrix) | {
+        "certified_group_error": proof.group_error(target.group_mass)
+    }
+    lines = [*held.without_features(rows.y[rows.learn]), randomized]
+    return Selection(
+        model=model,
+        certificate=proof,
+        target=target,
+        price=np.nan,
+        limit=least_price(float(pathwise_errors(pits).mean())),
+        wider=np.nan,
+        alternative=None,
+        comparison=pd.DataFrame(lines),
+        n_learning=int(rows.learn.size),
+        n_certifying=proof.n_samples,
+        certifying=rows.certify,
+        plain=None,
+        searches=None,
+    )
+
+
+def _certify_model(
+    model: Any, X: Any, y: Floats, target: Target, random: np.random.Generator
+) -> PITCertificate | None:
+    """Certify a model at the target's group size; return None if it is not randomized."""
+    # each model has own draws
+    draws = jittered(y.size, PIT_DRAWS, random)
+    share = fresh((y.size, 1), random)
+    step = spread_step(y)
+    low, high = (y, y) if step is None else cell_ends(y, step)
+    pit = np.empty_like(draws)
+    for start in range(0, y.size, BLOCK_ROWS):
+        block = slice(start, min(start + BLOCK_ROWS, y.size))
+        # in blocks: a forecast over many draws needs memory for each draw
+        forecast = model.forecast(take_rows(X, block), draws[block])
+        if not forecast.is_randomized:
+            return None
+        pit[block] = forecast.cdf(low[block])
+        if step is not None:
+            pit[block] += share[block] * (forecast.cdf(high[block]) - pit[block])
+    return certify_pit(
+        pit,
+        draws,
+        confidence=target.confidence,
+        method="betting",
+        mass=target.group_mass,
+        random_state=random,
+    )

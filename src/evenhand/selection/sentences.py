@@ -1,0 +1,202 @@
+"""Sentences and the table of the summary of a selection."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand._format import (
+    at_least,
+    at_most,
+    confidence_in_full,
+    count,
+    in_full,
+    nats,
+    number,
+    percent,
+    points,
+)
+from evenhand._table import Column, Table, numeric
+from evenhand.certificates import ONE_ROW_EACH
+from evenhand.selection.costs import LEVEL
+from evenhand.selection.target import MaxGroupError, MaxPrice, MaxWider
+
+if TYPE_CHECKING:
+    from evenhand.selection.result import Selection
+
+
+def statement(chosen: Selection) -> str:
+    """Return the guarantee: the bound, the groups and the number of people."""
+    learned = f", trained on {count(chosen.n_learning, 'row')}"
+    if chosen.n_learning == 0:
+        learned = "; the model was fitted elsewhere and must not have seen these rows"
+    return (
+        f"With {confidence_in_full(chosen.confidence)} confidence, predicted probabilities are"
+        f" off by at most {at_most(chosen.group_error)} points in every group of at least"
+        f" {in_full(chosen.group_mass)} of people (certified on"
+        f" {count(chosen.n_certifying, 'person', 'people')}{learned})."
+    )
+
+
+def sentences(chosen: Selection) -> list[str]:
+    """Return guarantee, choice and price, and what they are worth; one sentence or two each."""
+    is_randomized = chosen.alpha < 1
+    return [
+        *_spread(chosen),
+        statement(chosen),
+        *([ONE_ROW_EACH] if chosen.certificate.one_row_each else []),
+        *_coverage(chosen),
+        *(_choice(chosen) if is_randomized else _without_randomization(chosen)),
+        *(_price(chosen) if is_randomized and np.isfinite(chosen.price) else []),
+        *_learned_group(chosen),
+        *_worth(chosen),
+        *_recalibration(chosen),
+    ]
+
+
+def text(chosen: Selection) -> str:
+    """Return the sentences and the comparison of forecasters."""
+    columns = [
+        Column("forecaster"),
+        numeric("log score"),
+        numeric("CRPS"),
+        numeric("width (80%)"),
+        numeric("average error (points)"),
+        numeric("certified group error (points)"),
+    ]
+    rows = [
+        [
+            row["forecaster"],
+            number(row["log_score"]),
+            number(row["crps"]),
+            number(row["width"]),
+            points(row["average_error"]),
+            at_most(row["certified_group_error"]),
+        ]
+        for row in chosen.comparison.to_dict("records")
+    ]
+    shown = Table("Forecasters on the certifying rows", columns, rows)
+    return "\n".join([*sentences(chosen), "", shown.text()])
+
+
+def _spread(chosen: Selection) -> list[str]:
+    found = chosen.spread_group
+    if found is None:
+        return []
+    where = f" (approximately: {found.description})" if found.description else ""
+    return [
+        "The width of this model's prediction intervals does not vary enough with the features:"
+        f" its 80% intervals cover an estimated {percent(found.coverage_80, decimals=0)} of"
+        f" outcomes in a group of {in_full(chosen.group_mass)} of people{where},"
+        f" {percent(found.overall_80, decimals=0)} overall. A model that learns the spread would"
+        " help more than a draw."
+    ]
+
+
+def _coverage(chosen: Selection) -> list[str]:
+    """Return both ends of the coverage, and what a plain wider interval proves of it."""
+    low, high = chosen.certificate.coverage(LEVEL, chosen.group_mass)
+    if low <= 0:
+        return []
+    lines = [
+        f"In every such group, 80% prediction intervals cover between {at_least(low, percent)} and"
+        f" {at_most(high, percent)} of outcomes."
+    ]
+    if chosen.plain is not None and chosen.alpha < 1:
+        interval = chosen.plain.interval
+        compared = "wider" if chosen.plain.wider >= 0 else "narrower"
+        lines.append(
+            f"Without a draw, a plain {in_full(interval.level)} interval of the model guarantees"
+            f" the lower limit alone (at least {at_least(interval.floor, percent)}) and is"
+            f" {percent(abs(chosen.plain.wider), decimals=0)} {compared}, but it covers"
+            f" {percent(interval.covered, decimals=0)} overall, with no upper limit and no other"
+            " level."
+        )
+    return lines
+
+
+def _without_randomization(chosen: Selection) -> list[str]:
+    return [
+        "No randomization was needed: alpha = 1. Overall, predicted probabilities are off by an"
+        f" estimated {points(chosen.average_error('randomized'))} points."
+    ]
+
+
+def _choice(chosen: Selection) -> list[str]:
+    goal = chosen.target.goal
+    match goal:
+        case MaxGroupError():
+            what = "This is the least randomization with this guarantee"
+        case MaxWider():
+            what = (
+                "This is the most that can be guaranteed with 80% prediction intervals at most"
+                f" {in_full(goal.most)} wider"
+            )
+        case MaxPrice():
+            what = f"This is the most that can be guaranteed for {goal.most:g} nats"
+    return [f"{what}: alpha = {chosen.alpha:.3g}."]
+
+
+def _price(chosen: Selection) -> list[str]:
+    # a link around a model whose intervals are too wide can narrow them
+    compared = "wider" if chosen.wider >= 0 else "narrower"
+    lines = [
+        f"Price: {nats(chosen.price)} of log score on these people; 80% prediction intervals"
+        f" are {percent(abs(chosen.wider), decimals=0)} {compared} on average."
+    ]
+    # as printed, the limit rounded down: a difference in the third decimal is noise
+    if round(chosen.price, 2) < math.floor(100 * chosen.limit) / 100:
+        off_by = points(chosen.average_error(_base_name(chosen)))
+        lines.append(
+            f"With the same mean error the price around the true distribution is at least"
+            f" {at_least(chosen.limit, nats)}; it is lower here because the model itself is off by"
+            f" an estimated {off_by} points overall."
+        )
+    return lines
+
+
+def _learned_group(chosen: Selection) -> list[str]:
+    """Return what a draw protects from at the least: the largest error found without one."""
+    found = chosen.learned_group
+    if found is None:
+        return []
+    group = f"in a group of {in_full(found.mass)} of people that features define"
+    if found.low == 0:
+        return [f"Without a draw, no significant error was found {group}."]
+    about = f" (approximately: {found.description})" if found.description else ""
+    return [
+        f"Without a draw, the largest error found {group}{about} is an estimated"
+        f" {points(found.error)} points, at least {at_least(found.low)} with"
+        f" {confidence_in_full(found.confidence)} confidence: {found.direction}."
+    ]
+
+
+def _worth(chosen: Selection) -> list[str]:
+    if not chosen.is_worse_than_without_features:
+        return []
+    if isinstance(chosen.target.goal, MaxGroupError):
+        start, remedy = "At this promise", "allow a larger error or more rows"
+    else:
+        start, remedy = "At this price", "allow a smaller one"
+    return [f"{start} the forecast is worse than one that ignores every feature: {remedy}."]
+
+
+def _recalibration(chosen: Selection) -> list[str]:
+    # recalibration is no advice for a recalibrated base or a model that is randomized already
+    is_recalibrated = getattr(chosen.model, "recalibrate", True)
+    if not np.isfinite(chosen.price) or is_recalibrated:
+        return []
+    error = chosen.average_error("as it is")
+    if error <= 0.05:
+        return []
+    return [
+        f"Overall, the model itself is off by an estimated {points(error)} points; try"
+        " recalibrate=True."
+    ]
+
+
+def _base_name(chosen: Selection) -> str:
+    """Return the name of the model inside the link in the comparison."""
+    return "recalibrated" if getattr(chosen.model, "recalibrate", False) else "as it is"
