@@ -22,7 +22,7 @@ import pytest
 import evenhand
 
 ROOMS = evenhand._ROOMS
-COMMANDS = ("demo", "fit", "predict", "randomize", "audit", "reproduce")
+COMMANDS = ("demo", "plan", "fit", "predict", "randomize", "audit", "reproduce")
 
 # handed to people or raised, never called by them
 NOT_CALLED = {

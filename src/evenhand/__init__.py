@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RandomizedRegressor,
         RecalibratedRegressor,
     )
+    from evenhand.planning import rows_needed
     from evenhand.selection import Selection, randomize
     from evenhand.store import load, save
 
@@ -47,6 +48,7 @@ _HOMES = {
     "compare": "audits",
     "load": "store",
     "randomize": "selection",
+    "rows_needed": "planning",
     "save": "store",
 }
 _ROOMS = (
@@ -61,6 +63,7 @@ _ROOMS = (
     "lending",
     "links",
     "losses",
+    "planning",
     "scale",
     "scoring",
     "search",
@@ -87,6 +90,7 @@ __all__ = [
     "compare",
     "load",
     "randomize",
+    "rows_needed",
     "save",
 ]
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 # parts for other rooms and for tests; `__all__` is the documented reference
 from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.certificates.bound_choice import choose_bound
+from evenhand.certificates.bound_choice import (
+    largest_calibrated_alpha as largest_calibrated_alpha,
+)
 from evenhand.certificates.certificate import MASSES as MASSES
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
@@ -13,6 +16,7 @@ from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence
 from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
 from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.certificates.link_certification import certify_calibrated as certify_calibrated
 from evenhand.certificates.link_certification import certify_link, certify_link_counts
 from evenhand.certificates.link_evidence import Bound as Bound
 from evenhand.certificates.pathwise_evidence import approximate_errors as approximate_errors

@@ -67,12 +67,28 @@ def _chosen(
     n: int, link: Link, mass: float, confidence: float, max_group_error: float | None
 ) -> Bound:
     def cost(kind: type[LinkEvidence]) -> float:
-        evidence = kind.of_calibrated(n, confidence)
         if max_group_error is None:
-            return evidence.group_errors(link)(mass)
-        alpha = largest_alpha(evidence, link, max_group_error, mass)
+            return calibrated_evidence(n, confidence, kind.bound).group_errors(link)(mass)
+        alpha = largest_calibrated_alpha(n, link, kind.bound, max_group_error, mass, confidence)
         return 0.0 if alpha is None else -alpha
 
     # of equal costs that of the default
     kinds = sorted(EVIDENCE.values(), key=lambda kind: kind is not evidence_type(None, n))
     return min(kinds, key=cost).bound
+
+
+@lru_cache(maxsize=256)
+def largest_calibrated_alpha(
+    n: int, link: Link, bound: Bound, max_group_error: float, mass: float, confidence: float
+) -> float | None:
+    """Return the largest alpha with a bound of this kind that meets a target; None if none does.
+
+    The base is calibrated, and the PITs of its `n` people are evenly spread.
+    """
+    return largest_alpha(calibrated_evidence(n, confidence, bound), link, max_group_error, mass)
+
+
+@lru_cache(maxsize=16)
+def calibrated_evidence(n: int, confidence: float, bound: Bound) -> LinkEvidence:
+    """Return the evidence of `n` people with evenly spread PITs."""
+    return EVIDENCE[bound].of_calibrated(n, confidence)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import bad_input, check_fraction
+from evenhand._validate import bad_input, check_count, check_fraction
 from evenhand.calibration import PIT_BINS, PITs, as_pits
-from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.certificates.bound_choice import calibrated_evidence, evidence_type
+from evenhand.certificates.link_certificate import MOST_PITS, LinkCertificate
 from evenhand.certificates.link_evidence import Bound, Sample
 from evenhand.draws import RandomState, one_row_each
 from evenhand.links import Link
@@ -120,3 +121,37 @@ def certify_link_counts(
     bins = np.flatnonzero(counts)
     sample = Sample(bins / PIT_BINS, (bins + 1) / PIT_BINS, counts[bins])
     return LinkCertificate.of(sample, link, float(confidence), bound)
+
+
+def certify_calibrated(
+    n: int, link: Link, *, confidence: float = 0.95, bound: Bound | None = None
+) -> LinkCertificate:
+    """Return the certificate of links around a calibrated base with evenly spread PITs.
+
+    It shows what so many rows can prove before there are any. Bounds from rows vary around it.
+
+    Parameters
+    ----------
+    n : int
+        Number of people; their PITs are `(i - 1/2) / n`.
+    link, confidence, bound
+        As in `certify_link`.
+
+    Returns
+    -------
+    LinkCertificate
+
+    Examples
+    --------
+    >>> from evenhand.links import Entropic
+    >>> round(certify_calibrated(2000, Entropic(0.1)).group_error(0.2), 3)
+    0.204
+    """
+    check_fraction("confidence", confidence)
+    n_people = check_count("n", n)
+    kind = evidence_type(bound, n_people).bound
+    evidence = calibrated_evidence(n_people, float(confidence), kind)
+    size = min(n_people, MOST_PITS)
+    return LinkCertificate(
+        float(confidence), link, evidence, (np.arange(size) + 0.5) / size, n_people
+    )

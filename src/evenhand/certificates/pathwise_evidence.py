@@ -10,7 +10,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from evenhand._validate import Floats
-from evenhand.calibration import local_levels_band
+from evenhand.calibration import SurvivalBand, local_levels, local_levels_band
 from evenhand.certificates.certificate import WORST
 from evenhand.certificates.link_evidence import LinkEvidence, Sample
 from evenhand.links import Link
@@ -36,8 +36,11 @@ class PathwiseEvidence(LinkEvidence):
 
     @classmethod
     def of_calibrated(cls, n: int, confidence: float) -> Self:
-        pit = (np.arange(n) + 0.5) / n
-        return cls.of(Sample(pit, pit), confidence)
+        ranks, bounds = local_levels(n, confidence)
+        # distances come in pairs, the largest ones from the smallest and the largest PIT
+        distances = 0.5 - ((ranks + 1) // 2 - 0.5) / n
+        starts = np.append(distances, 0.0)[::-1]
+        return cls(SurvivalBand(starts, np.append(bounds, 1.0)[::-1], WORST))
 
     def group_errors(self, link: Link) -> Callable[[float], float]:
         errors = link.pathwise_error(0.5 + self.distances.starts)

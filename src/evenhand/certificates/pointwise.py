@@ -6,6 +6,8 @@ base's PIT in a group of the given mass lies between limits that follow from the
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from evenhand._validate import Floats
@@ -42,6 +44,8 @@ def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
     return float(area.sum())
 
 
+# evenly spread PITs have one band for both sides, and a search evaluates its result once more
+@lru_cache(maxsize=4)
 def _served_cdf(link: Link, band: CDFBand, mass: float) -> Floats:
     """Bound the CDF of the served PITs of a group from above, on equal cells of levels."""
     limit = np.minimum(band.upper / mass, 1.0)

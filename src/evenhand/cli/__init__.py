@@ -7,7 +7,8 @@ from evenhand.cli.experiments import demo, reproduce
 from evenhand.cli.fitting import features_like_names as features_like_names
 from evenhand.cli.fitting import fit
 from evenhand.cli.messages import stopped_by_signals as stopped_by_signals
+from evenhand.cli.planning import plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.serving import predict
 
-__all__ = ["audit", "demo", "fit", "main", "predict", "randomize", "reproduce"]
+__all__ = ["audit", "demo", "fit", "main", "plan", "predict", "randomize", "reproduce"]

@@ -28,6 +28,7 @@ from evenhand.cli.messages import (
     warn,
 )
 from evenhand.cli.options import refuse_blank
+from evenhand.cli.planning import plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams
@@ -99,7 +100,7 @@ def _options(
 
 
 # the order of the help
-for command in (demo, fit, predict, randomize, audit, reproduce):
+for command in (demo, plan, fit, predict, randomize, audit, reproduce):
     app.command(cls=Command)(command)
 
 

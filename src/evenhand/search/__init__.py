@@ -27,6 +27,9 @@ from evenhand.search.patterns import pattern_values as pattern_values
 from evenhand.search.patterns import starting_patterns as starting_patterns
 from evenhand.search.patterns import wave_weights as wave_weights
 from evenhand.search.patterns import waves as waves
+from evenhand.search.power import group_test_rows
+from evenhand.search.power import shift_of as shift_of
+from evenhand.search.scan import MIN_SIZE as MIN_SIZE
 from evenhand.search.scan import scan_groups
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "NullCurve",
     "WorstGroupCurve",
     "find_group",
+    "group_test_rows",
     "null_curve",
     "scan_groups",
     "worst_group_curve",

@@ -34,6 +34,9 @@ from evenhand.tables import row_blocks
 LEVEL = 0.05
 """Significance level: groups with a larger adjusted p-value have no direction."""
 
+MIN_SIZE = 150
+"""Smallest number of rows of a group that is tested, by default."""
+
 BLOCK_ROWS = 4096
 """Number of rows whose coverage is computed at once, so that temporaries need little memory."""
 
@@ -44,7 +47,7 @@ DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
 def scan_groups(
     pit: ArrayLike | PITs,
     X: Any,
-    min_size: int = 150,
+    min_size: int = MIN_SIZE,
     *,
     groups: Any = None,
     residual: ArrayLike | None = None,

@@ -1,0 +1,73 @@
+"""Subcommand `plan`: what a guarantee costs, before there are any rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from evenhand._validate import bad_input
+from evenhand.cli.arguments import Link
+from evenhand.cli.messages import show
+from evenhand.cli.options import listed_names
+
+
+def plan(
+    max_group_error: Annotated[
+        float | None,
+        typer.Option(
+            help="largest group error to certify, below 0.5; 0.3 unless one of the next two is"
+            " given"
+        ),
+    ] = None,
+    max_wider: Annotated[
+        float | None,
+        typer.Option(
+            help="instead: 80% prediction intervals may be at most so much wider; 0.1 for 10%"
+        ),
+    ] = None,
+    max_price: Annotated[
+        float | None,
+        typer.Option(help="instead: largest loss of log score, in nats"),
+    ] = None,
+    group_mass: Annotated[
+        float, typer.Option(help="smallest certified group size, as a share of people")
+    ] = 0.2,
+    confidence: Annotated[float, typer.Option(help="confidence of the certificate")] = 0.95,
+    link: Link = "entropic",
+    rows: Annotated[
+        str, typer.Option(help="numbers of certifying rows, comma-separated")
+    ] = "200,500,1000,2000,5000,10000,100000",
+    groups: Annotated[
+        int,
+        typer.Option(help="number of groups that are tested together, for the power of the test"),
+    ] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False,
+) -> None:
+    """Plan a guarantee before there are any rows: its price, or what can be proven for a price.
+
+    For each number of certifying rows, and for the rows of a group with which a test detects its
+    error. The numbers are those of a model that is right before the randomization.
+    """
+    from evenhand import planning
+
+    found = planning.plan(
+        max_group_error,
+        group_mass,
+        max_wider=max_wider,
+        max_price=max_price,
+        confidence=confidence,
+        link=link,
+        rows=[_count(number) for number in listed_names("--rows", rows)],
+        n_groups=groups,
+    )
+    show(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
+
+
+def _count(number: str) -> int:
+    try:
+        return int(number)
+    except ValueError:
+        remedy = "separate the numbers by commas, such as 500,1000"
+        raise bad_input("--rows", "be a list of whole numbers", repr(number), remedy) from None

@@ -1,0 +1,23 @@
+"""Planning: what a guarantee needs and what it costs, before there are any rows."""
+
+from __future__ import annotations
+
+from evenhand.planning.needed import rows_needed
+from evenhand.planning.plan import GroupTest, Plan, PlannedCertificate, plan
+
+# for selections, which keep to the same targets
+from evenhand.planning.right_base import affordable as affordable
+from evenhand.planning.right_base import right_wider as right_wider
+from evenhand.planning.target import MaxGroupError, MaxPrice, MaxWider, Target
+
+__all__ = [
+    "GroupTest",
+    "MaxGroupError",
+    "MaxPrice",
+    "MaxWider",
+    "Plan",
+    "PlannedCertificate",
+    "Target",
+    "plan",
+    "rows_needed",
+]

@@ -1,0 +1,87 @@
+"""Links over a right base: what they cost and what they cover."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import exp, log
+
+from scipy.optimize import brentq
+
+from evenhand.calibration import cvar, interval_width
+from evenhand.certificates import LEAST_ALPHA
+from evenhand.draws import nodes
+from evenhand.forecast import Forecast
+from evenhand.links import Link
+from evenhand.planning.target import MaxPrice, MaxWider
+
+LEVEL = 0.8
+"""Nominal level of the prediction intervals whose width and coverage are given."""
+
+DRAWS = 1024
+"""Draws over which widths and coverages are averaged."""
+
+PEOPLE = 2000
+"""People with evenly spread PITs, over whom coverage is computed."""
+
+TOLERANCE = 1e-4
+"""Relative tolerance of the alpha whose cost reaches a limit."""
+
+
+@lru_cache(maxsize=256)
+def right_wider(link: Link) -> float:
+    """Return the relative increase of the width of 80% intervals over a right, normal base."""
+    right = Forecast.from_normal([0.0], [1.0])
+    served = right.randomized(link.alpha, link, nodes(DRAWS))
+    widths = [float(interval_width(forecast, LEVEL).mean()) for forecast in (served, right)]
+    return widths[0] / widths[1] - 1
+
+
+def right_coverage(link: Link, mass: float) -> tuple[float, float]:
+    """Return the least and the largest coverage of 80% intervals in groups over a right base.
+
+    Parameters
+    ----------
+    link : Link
+        The link.
+    mass : float
+        Smallest share of people in a group, 0 < mass <= 1.
+
+    Returns
+    -------
+    low, high : float
+        The least coverage of a group, and the largest one of a single person.
+    """
+    u = nodes(PEOPLE).T
+    r = nodes(DRAWS)
+    outside = (u < link.cdf((1 - LEVEL) / 2, r)) | (u > link.cdf((1 + LEVEL) / 2, r))
+    missed = outside.mean(axis=-1)
+    return 1 - cvar(missed, mass), 1 - float(missed.min())
+
+
+def least_alpha(cost: Callable[[float], float], most: float) -> float:
+    """Return the smallest alpha, from `LEAST_ALPHA` on, whose cost is at most `most`.
+
+    Parameters
+    ----------
+    cost : callable
+        Cost as a function of alpha: continuous, 0 at 1, in general decreasing.
+    most : float
+        Limit of the cost, above 0.
+    """
+    if cost(LEAST_ALPHA) <= most:
+        return LEAST_ALPHA
+    root = brentq(lambda place: cost(exp(place)) - most, log(LEAST_ALPHA), 0.0, xtol=TOLERANCE)
+    alpha = min(exp(root), 1.0)
+    # the root lies on either side of the limit
+    while cost(alpha) > most:
+        alpha = min(alpha * (1 + TOLERANCE), 1.0)
+    return alpha
+
+
+def affordable(goal: MaxWider | MaxPrice, family: Link) -> Link:
+    """Return the link of a family that proves most at a limited cost over a right base."""
+    kind = type(family)
+    if isinstance(goal, MaxWider):
+        return kind(least_alpha(lambda alpha: right_wider(kind(alpha)), goal.most))
+    return kind(least_alpha(lambda alpha: kind(alpha).price, goal.most))

@@ -1,0 +1,328 @@
+"""Planning: rows for a guarantee, its price by the number of rows, and the power of group tests."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize, stats
+from scipy.special import ndtr, ndtri
+
+from command_outcome import Command
+from complaints import complains_of
+from evenhand import cli, rows_needed
+from evenhand.calibration import calibration_error
+from evenhand.certificates import (
+    LEAST_ALPHA,
+    LinkCertificate,
+    certify_calibrated,
+    certify_link,
+    choose_bound,
+    largest_calibrated_alpha,
+)
+from evenhand.draws import nodes
+from evenhand.links import Entropic, Gaussian, Link, make_link
+from evenhand.planning import MaxPrice, PlannedCertificate, affordable, plan, right_wider
+from evenhand.search import group_test_rows, scan_groups, shift_of
+from repeats import FALSE_ALARM, most_failures, repeats, statistical
+
+
+def evenly_spread(n: int) -> np.ndarray:
+    return (np.arange(n) + 0.5) / n
+
+
+def certified(n: int, link: Link, mass: float) -> LinkCertificate:
+    """Certify a link around a right base by the bound that the rule chooses."""
+    bound = choose_bound(n, link, mass=mass, confidence=0.95)
+    return certify_link(evenly_spread(n), link, bound=bound)
+
+
+# --- rows needed
+
+
+@pytest.mark.parametrize(
+    ("error", "mass", "price", "link"),
+    [
+        (0.3, 0.2, 0.85, Entropic(1.0)),
+        (0.2, 0.5, 0.3, Gaussian(1.0)),
+        # few rows and strong links, where the pathwise bound is the smaller one
+        (0.2, 0.2, 1.8, Entropic(1.0)),
+    ],
+)
+def test_the_rows_suffice_and_a_tenth_fewer_do_not(
+    error: float, mass: float, price: float, link: Link
+) -> None:
+    rows = rows_needed(error, mass, price=price, link=link.name)
+    assert len(str(rows).rstrip("0")) <= 3
+    strongest = affordable(MaxPrice(price), link)
+    assert strongest.price <= price < type(link)(strongest.alpha * 0.999).price
+    assert certified(rows, strongest, mass).group_error(mass) <= error
+    assert certified(int(0.9 * rows), strongest, mass).group_error(mass) > error
+
+
+def test_without_a_price_the_smallest_alpha_is_certified() -> None:
+    rows = rows_needed(0.2, 0.2)
+    link = Entropic(LEAST_ALPHA)
+    assert certified(rows, link, 0.2).group_error(0.2) <= 0.2
+    assert certified(int(0.9 * rows), link, 0.2).group_error(0.2) > 0.2
+
+
+def test_less_needs_fewer_rows() -> None:
+    rows = rows_needed(0.2, 0.2)
+    assert rows_needed(0.25, 0.2) < rows
+    assert rows_needed(0.2, 0.3) < rows
+    assert rows_needed(0.2, 0.2, 0.8) < rows
+    assert rows_needed(0.2, 0.2, price=1.9) > rows
+
+
+def test_without_enough_rows_the_least_price_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the least price: that of the link whose group error over a right base is the target
+    alpha = optimize.brentq(lambda alpha: Entropic(alpha).group_error(0.2) - 0.3, 0.1, 0.3)
+    least = Entropic(alpha).price
+    facts = rf"any number of rows at a price of at most 0.2 nats: .* at least {least + 5e-3:.2f}"
+    assert complains_of(facts, rows_needed, 0.3, 0.2, price=0.2)
+    monkeypatch.setattr("evenhand.planning.needed.MOST_ROWS", 10_000)
+    assert complains_of("more than 10,000 rows", rows_needed, 0.3, 0.2, price=least + 1e-3)
+    assert complains_of("smallest alpha", rows_needed, 0.001, 0.2)
+    assert complains_of("smallest alpha", rows_needed, 0.001, 0.2, price=0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"max_group_error": 0.5}, "max_group_error"),
+        ({"group_mass": 0.0}, "group_mass"),
+        ({"confidence": 95}, "confidence"),
+        ({"price": 0.0}, "max_price"),
+        ({"link": "copula"}, "link"),
+    ],
+)
+def test_arguments_are_checked(given: dict[str, Any], name: str) -> None:
+    asked: dict[str, Any] = {"max_group_error": 0.3, "group_mass": 0.2} | given
+    assert complains_of(f"^{name} must", rows_needed, **asked)
+
+
+@statistical
+def test_prices_of_actual_rows_are_near_the_plan() -> None:
+    # at the planned price a fifth to a half of the samples are certified, and nine tenths or more
+    # at a price that is a fifth higher
+    rng = np.random.default_rng(5)
+    n_sets = repeats(80)
+    rows = rows_needed(0.3, 0.2, price=0.5)
+    at_price = affordable(MaxPrice(0.5), Entropic(1.0))
+    above = affordable(MaxPrice(1.2 * 0.5), Entropic(1.0))
+    bound = choose_bound(rows, at_price, mass=0.2, confidence=0.95)
+    proofs = [certify_link(rng.uniform(size=rows), at_price, bound=bound) for _ in range(n_sets)]
+    n_certified = sum(proof.group_error(0.2) <= 0.3 for proof in proofs)
+    assert n_certified <= most_failures(n_sets, 0.5)
+    assert n_sets - n_certified <= most_failures(n_sets, 0.8)
+    n_above = sum(proof.with_link(above).group_error(0.2) > 0.3 for proof in proofs)
+    assert n_above <= most_failures(n_sets, 0.1)
+
+
+# --- certificates over a right base
+
+
+@pytest.mark.parametrize("n", [1, 2, 177])
+@pytest.mark.parametrize("bound", ["sharp", "pathwise"])
+def test_calibrated_certificates_are_those_of_evenly_spread_pits(n: int, bound: Any) -> None:
+    link = Entropic(0.1)
+    found = certify_calibrated(n, link, bound=bound)
+    given = certify_link(evenly_spread(n), link, bound=bound)
+    assert (found.bound, found.n_samples) == (bound, n)
+    for mass in (0.1, 0.5, 1.0):
+        assert found.group_error(mass) == pytest.approx(given.group_error(mass), abs=1e-12)
+    assert found.coverage(0.8, 0.2) == pytest.approx(given.coverage(0.8, 0.2), abs=1e-12)
+    assert found.mean_error() == pytest.approx(given.mean_error(), abs=1e-12)
+
+
+# --- the plan
+
+ROWS = (150, 800)
+
+
+def test_prices_fall_with_the_rows_to_that_of_the_population() -> None:
+    planned = plan(0.3, 0.2, rows=ROWS)
+    assert [one.n_samples for one in planned.certificates] == [*ROWS, None]
+    for one in planned.certificates:
+        assert one.group_error is not None
+        assert 0.298 < one.group_error <= 0.3
+    for name in ("price", "wider", "coverage_high"):
+        values = [getattr(one, name) for one in planned.certificates]
+        assert values == sorted(values, reverse=name != "coverage_high"), name
+    endless = planned.certificates[-1]
+    assert endless.alpha is not None
+    assert Entropic(endless.alpha).group_error(0.2) == endless.group_error
+    assert planned.rows_needed == rows_needed(0.3, 0.2)
+
+
+@pytest.mark.parametrize("link", ["entropic", "laplace"])
+def test_a_plan_is_the_certificate_of_a_right_base(link: str) -> None:
+    planned = plan(0.25, 0.3, rows=[400], link=link, confidence=0.9).certificates[0]
+    family = make_link(link, 1.0)
+    bound = choose_bound(400, family, mass=0.3, confidence=0.9, max_group_error=0.25)
+    proof = certify_link(evenly_spread(400), family, bound=bound, confidence=0.9)
+    least = proof.least_randomized(0.25, 0.3)
+    assert planned == PlannedCertificate(
+        n_samples=400,
+        bound=bound,
+        alpha=pytest.approx(least.link.alpha, rel=1e-9),
+        price=pytest.approx(least.link.price, rel=1e-9),
+        wider=pytest.approx(right_wider(least.link), rel=1e-9),
+        group_error=pytest.approx(least.group_error(0.3), abs=1e-9),
+        coverage_low=pytest.approx(least.coverage(0.8, 0.3)[0], abs=1e-9),
+        coverage_high=pytest.approx(least.coverage(0.8, 0.3)[1], abs=1e-9),
+    )
+
+
+@pytest.mark.parametrize("cost", [{"max_wider": 0.3}, {"max_price": 0.4}])
+def test_for_a_cost_more_rows_prove_more(cost: dict[str, float]) -> None:
+    planned = plan(**cost, rows=ROWS)  # type: ignore[arg-type]
+    errors = [one.group_error for one in planned.certificates]
+    floors = [one.coverage_low for one in planned.certificates]
+    assert errors == sorted(errors, reverse=True)  # type: ignore[type-var]
+    assert floors == sorted(floors)  # type: ignore[type-var]
+    (link,) = {one.alpha for one in planned.certificates}
+    name, most = next(iter(cost.items()))
+    assert getattr(planned.certificates[0], name.removeprefix("max_")) == pytest.approx(
+        most, rel=1e-3
+    )
+    assert link is not None
+    assert errors[-1] == Entropic(link).group_error(0.2)
+    assert errors[1] == pytest.approx(certified(800, Entropic(link), 0.2).group_error(0.2))
+    assert planned.rows_needed is None
+
+
+def test_widths_and_coverages_over_a_right_base() -> None:
+    link = Entropic(0.1)
+    r = nodes(1000)
+    ends = [ndtri(link.cdf(level, r)) for level in (0.1, 0.9)]
+    wider = (ends[1] - ends[0]).mean() / (2 * ndtri(0.9)) - 1
+    assert right_wider(link) == pytest.approx(wider, abs=1e-3)
+    # the group of the least coverage has the fifth of all PITs that are covered least often, in
+    # both tails
+    served = link.ppf(evenly_spread(1000)[:, None], r)
+    inside = ((served > 0.1) & (served < 0.9)).mean(axis=-1)
+    one = plan(max_price=link.price, rows=[20]).certificates[-1]
+    assert one.coverage_low == pytest.approx(np.sort(inside)[:200].mean(), abs=4e-3)
+    assert one.coverage_high == pytest.approx(inside.max(), abs=4e-3)
+
+
+def test_too_few_rows_have_no_certificate() -> None:
+    planned = plan(0.2, 0.2, rows=[50])
+    few, endless = planned.certificates
+    assert few == PlannedCertificate(50, few.bound)
+    assert endless.alpha is not None
+    assert planned.rows_needed is not None
+    assert 50 < planned.rows_needed < 200
+    shown = next(line for line in planned.summary().splitlines() if line.split()[:1] == ["50"])
+    assert shown.split() == ["50", *["-"] * 4, few.bound]
+
+
+def test_without_randomization_a_large_error_is_free() -> None:
+    # a group of four fifths cannot be off by more than a tenth around a right model
+    endless = plan(0.3, 0.8, rows=[100]).certificates[-1]
+    assert (endless.alpha, endless.price) == (1.0, 0.0)
+    assert endless.group_error == pytest.approx(0.1, abs=1e-6)
+
+
+def test_choices_share_their_search() -> None:
+    largest_calibrated_alpha.cache_clear()
+    plan(0.31, 0.22, rows=[300])
+    # one search for each kind of bound: the rule's choice is not computed again
+    assert largest_calibrated_alpha.cache_info().misses == 2
+
+
+# --- power of the test of a group
+
+
+@pytest.mark.parametrize("error", [0.02, 0.1, 0.3])
+def test_a_shift_has_its_error(error: float) -> None:
+    pit = ndtr(ndtri(evenly_spread(20_000)) + shift_of(error))
+    assert calibration_error(pit) == pytest.approx(error, abs=1e-4)
+
+
+def test_rows_of_a_test_follow_from_its_errors() -> None:
+    # few standard errors at a small shift: n = ((c + z) / (sqrt(12) e))^2, 4 (1 - Phi(c)) = 0.05
+    critical, quantile = ndtri(1 - 0.05 / 4), ndtri(0.8)
+    expected = ((critical + quantile) / 0.001) ** 2 / 12
+    assert group_test_rows(0.001) == pytest.approx(expected, rel=1e-4)
+    assert group_test_rows(0.05) < group_test_rows(0.05, power=0.9)
+    assert group_test_rows(0.05) < group_test_rows(0.05, n_groups=2)
+    assert group_test_rows(0.05) > group_test_rows(0.06)
+    assert group_test_rows(0.2, min_size=150) == 150
+    assert complains_of("^power must", group_test_rows, 0.1, power=0.4)
+    assert complains_of("^error must", group_test_rows, 0.5)
+    assert complains_of("^n_groups must", group_test_rows, 0.1, n_groups=0)
+
+
+@statistical
+@pytest.mark.parametrize(("error", "power"), [(0.05, 0.8), (0.1, 0.9)])
+def test_the_scan_detects_errors_with_that_power(error: float, power: float) -> None:
+    rng = np.random.default_rng(6)
+    n_sets = repeats(400)
+    n = group_test_rows(error, power=power, n_groups=2)
+    X = pd.DataFrame({"sex": np.repeat(["f", "m"], n)})
+    shift = np.repeat([shift_of(error), 0.0], n)
+    detected = 0
+    for _ in range(n_sets):
+        found = scan_groups(ndtr(rng.normal(size=2 * n) + shift), X, min_size=2)
+        row = found.set_index("group").loc["sex = f"]
+        detected += row["direction"] == "outcomes higher than forecast"
+    # the test of the spread is left out, and the normal approximation is good to 0.02
+    low, high = power - 0.02, power + 0.04
+    assert stats.binom.cdf(detected, n_sets, low) > FALSE_ALARM
+    assert stats.binom.sf(detected - 1, n_sets, high) > FALSE_ALARM
+
+
+# --- the command
+
+
+def test_the_command_prints_a_plan(evenhand: Command) -> None:
+    asked = ("--max-price", "0.5", "--group-mass", "0.3", "--rows", "200, 400", "--groups", "5")
+    planned = plan(max_price=0.5, group_mass=0.3, rows=[200, 400], n_groups=5)
+    shown = evenhand("plan", *asked)
+    assert (shown.code, shown.out, shown.err) == (0, planned.summary() + "\n", "")
+    values = json.loads(evenhand("plan", *asked, "--json").out)
+    assert values == json.loads(json.dumps(planned.to_dict()))
+    assert values["schema"] == "evenhand.plan/1"
+    assert (values["max_price"], values["max_wider"], values["max_group_error"]) == (
+        0.5,
+        None,
+        None,
+    )
+    assert [one["n_samples"] for one in values["certificates"]] == [200, 400, None]
+    assert {one["n_groups"] for one in values["group_tests"]} == {1, 5}
+
+
+def test_the_command_has_the_defaults_of_the_function() -> None:
+    command = inspect.signature(cli.plan).parameters
+    function = inspect.signature(plan).parameters
+    rows = command["rows"].default.split(",")
+    assert [int(number) for number in rows] == list(function["rows"].default)
+    assert command["groups"].default == function["n_groups"].default
+    for name in ("max_group_error", "max_wider", "max_price", "group_mass", "confidence", "link"):
+        assert command[name].default == function[name].default, name
+
+
+@pytest.mark.parametrize(
+    ("asked", "facts"),
+    [
+        ("--max-group-error 0.3 --max-wider 0.1", "max_wider"),
+        ("--rows 1,x", "--rows"),
+        ("--rows 0", "rows"),
+        ("--rows 20000000", "10,000,000"),
+        ("--rows ,", "--rows"),
+        ("--groups 0", "n_groups"),
+        ("--link copula", "link"),
+        ("--max-wider 10", "max_wider"),
+        ("--max-group-error 0.001", "any number of rows"),
+        ("--confidence 95", "0.95"),
+    ],
+)
+def test_the_command_refuses_in_one_line(evenhand: Command, asked: str, facts: str) -> None:
+    assert facts in evenhand("plan", *asked.split()).complaint()
