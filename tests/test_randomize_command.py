@@ -128,7 +128,8 @@ def test_the_command_certifies_what_randomize_certifies(
         random_state=0,
     )
     assert proof["alpha"] == pytest.approx(chosen.alpha, rel=1e-9)
-    assert chosen.group_error <= 0.4
+    assert proof["group_error"] == pytest.approx(chosen.group_error, rel=1e-9)
+    assert proof["group_error"] <= 0.4
     # a model that is not fitted here is certified on all rows
     assert (proof["n_certifying"], proof["n_learning"]) == (ROWS, 0)
     # the same by hand, from PITs alone
@@ -162,6 +163,23 @@ def test_the_command_certifies_what_randomize_certifies(
     assert found.certificate is not None
     assert found.certificate.group_error(0.25) == pytest.approx(chosen.group_error, rel=1e-9)
     assert found.examples["id"].to_list() == [OLD["id"][row] for row in found.examples["row"]]
+
+
+@pytest.mark.parametrize(("goal", "most"), [("wider", 0.2), ("price", 0.3)])
+@pytest.mark.usefixtures("no_audit")
+def test_the_most_that_a_cost_certifies(
+    goal: str, most: float, place: Path, evenhand: Command
+) -> None:
+    options = ("--target", "loss", "--out", place / "proof", "--seed", 0, f"--max-{goal}", most)
+    assert evenhand("randomize", place / "old.csv", *NORMAL, *options).code == 0
+    proof = proof_in(place)
+    assert proof[f"max_{goal}"] == most
+    assert proof["max_group_error"] is None
+    # the smallest alpha whose cost is not larger
+    assert 0.95 * most < proof[goal] <= most
+    assert 0.3 < proof["group_error"] < 0.45
+    both = evenhand(*certify_args(place, f"--max-{goal}", most)).complaint()
+    assert f"give --max-group-error or --max-{goal}, not both" in both
 
 
 @pytest.mark.usefixtures("no_audit")
@@ -403,6 +421,8 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
         )
         for option, value in (
             ("--max-group-error", 0.3),
+            ("--max-wider", 0.1),
+            ("--max-price", 0.1),
             ("--group-mass", 0.2),
             ("--confidence", 0.95),
             ("--cluster", "id"),

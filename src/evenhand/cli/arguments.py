@@ -52,6 +52,20 @@ Alpha = Annotated[
 ]
 Link = Annotated[str, typer.Option(help="link family: entropic, laplace or gaussian")]
 Seed = Annotated[int | None, typer.Option(help="random seed, for a repeatable run")]
+MaxWider = Annotated[
+    float | None,
+    typer.Option(
+        help="instead of --max-group-error: certify as much as possible with 80% prediction"
+        " intervals at most so much wider; 0.1 for 10%"
+    ),
+]
+MaxPrice = Annotated[
+    float | None,
+    typer.Option(
+        help="instead of --max-group-error: certify as much as possible for at most this loss"
+        " of log score, in nats"
+    ),
+]
 Id = Annotated[str, typer.Option("--id", help="column with the id of each person")]
 Key = Annotated[Path, typer.Option(help="file with the secret key of the draws, at least 16 bytes")]
 Context = Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, about, check_fraction
+from evenhand._validate import InputError, check_fraction
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
     DEFAULT_LEVELS,
@@ -17,6 +17,8 @@ from evenhand.cli.arguments import (
     Context,
     Levels,
     Link,
+    MaxPrice,
+    MaxWider,
     Mean,
     Moments,
     Quantiles,
@@ -31,7 +33,7 @@ from evenhand.cli.arguments import (
     check_seed,
 )
 from evenhand.cli.audit_request import Request, read_rows
-from evenhand.cli.fitting import Training, certificate_of, page_of
+from evenhand.cli.certifying import Training, certificate_of, check_goal, choose, page_of
 from evenhand.cli.messages import inform, show
 from evenhand.cli.options import check_apart, check_own_folder, folder_to_write
 from evenhand.cli.reports import command_line
@@ -45,7 +47,15 @@ if TYPE_CHECKING:
     from evenhand.scale import ColumnSubject
     from evenhand.tables import Parts
 
-CERTIFYING = ("max_group_error", "group_mass", "confidence", "cluster", "seed")
+CERTIFYING = (
+    "max_group_error",
+    "max_wider",
+    "max_price",
+    "group_mass",
+    "confidence",
+    "cluster",
+    "seed",
+)
 SERVING = (
     "key_file",
     "certificate",
@@ -90,8 +100,11 @@ def randomize(
         ),
     ] = None,
     max_group_error: Annotated[
-        float, typer.Option(help="with --target: largest group error to certify")
-    ] = 0.3,
+        float | None,
+        typer.Option(help="with --target: largest group error to certify; 0.3 by default"),
+    ] = None,
+    max_wider: MaxWider = None,
+    max_price: MaxPrice = None,
     group_mass: Annotated[
         float,
         typer.Option(help="with --target: smallest certified group size, as a share of people"),
@@ -144,8 +157,14 @@ def randomize(
         )
     if target is not None:
         _refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
-        asked = {
+        goals = {
             "max_group_error": max_group_error,
+            "max_wider": max_wider,
+            "max_price": max_price,
+        }
+        check_goal(None, goals, {})
+        asked = {
+            **goals,
             "group_mass": group_mass,
             "confidence": confidence,
             "link": link,
@@ -165,12 +184,12 @@ def randomize(
         _refuse_without_effect(options, ("alpha", "link"), "with --certificate")
     inputs = {"the table": table, "the key file": key_file, "the certificate": certificate}
     check_apart(out, inputs)
-    asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
-    asked["link"] = make_link(link, alpha)
+    served = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
+    served["link"] = make_link(link, alpha)
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if certificate is not None:
-        asked["link"] = _certified_link(certificate, subject, parts)
-    serve(subject, parts, out, asked, workers, scheduler, "randomized forecast")
+        served["link"] = _certified_link(certificate, subject, parts)
+    serve(subject, parts, out, served, workers, scheduler, "randomized forecast")
 
 
 def _refuse_without_effect(
@@ -188,11 +207,12 @@ def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], ou
 
     `asked` are options of `evenhand.randomize`.
     """
-    from evenhand import selection, store
+    from evenhand import store
     from evenhand.links import make_link
 
-    for option in ("max_group_error", "confidence"):
-        check_fraction(f"--{option.replace('_', '-')}", asked[option])
+    if asked["max_group_error"] is not None:
+        check_fraction("--max-group-error", asked["max_group_error"])
+    check_fraction("--confidence", asked["confidence"])
     check_fraction("--group-mass", asked["group_mass"], high_open=False)
     make_link(asked["link"], 1.0)
     check_seed(request.seed)
@@ -212,16 +232,8 @@ def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], ou
         request.seed,
         rows.searched,
     )
-    with about(source):
-        chosen = selection.randomize(
-            training.base,
-            training.X,
-            training.y,
-            cluster=None if request.cluster is None else rows.people,
-            on_discrete="ignore",
-            random_state=request.seed,
-            **asked,
-        )
+    people = None if request.cluster is None else rows.people
+    chosen = choose(training, asked | {"cluster": people})
     forecasts = {"forecasts": {"kind": subject.kind, "columns": columns}}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
     page, last = page_of(chosen, training, rows.people, out, request.name)

@@ -1,0 +1,224 @@
+"""Certification by commands: options, training table, report and content of `certificate.json`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand._validate import DiscreteOutcomeWarning, Floats, InputError, about
+from evenhand.cli.reports import command_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.audits import Audit
+    from evenhand.selection import Selection
+
+
+def check_goal(
+    alpha: float | None, goals: dict[str, float | None], others: dict[str, float | None]
+) -> bool:
+    """Return whether a certificate is asked for; refuse options that exclude each other.
+
+    Parameters
+    ----------
+    alpha : float or None
+        The option `--alpha`.
+    goals : dict of str to float or None
+        The options of which one asks for a certificate, by name.
+    others : dict of str to float or None
+        Options that have an effect on a certificate only.
+    """
+    values = {_option(name): value for name, value in goals.items()}
+    given = [name for name, value in {"--alpha": alpha, **values}.items() if value is not None]
+    if len(given) == 2:
+        raise InputError(f"give {given[0]} or {given[1]}, not both")
+    if len(given) > 2:
+        raise InputError(f"give only one of {_listed(given, 'and')}")
+    for name, value in others.items():
+        if value is not None and (not given or alpha is not None):
+            raise InputError(
+                f"{_option(name)} {value} has no effect without {_listed(list(values), 'or')}; add"
+                f" one of them, or leave {_option(name)} out"
+            )
+    return bool(given) and alpha is None
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _listed(names: list[str], word: str) -> str:
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training table of a model and its options.
+
+    Parameters
+    ----------
+    base : estimator
+        The deterministic base model.
+    X : DataFrame
+        Features.
+    y : ndarray of shape (n,)
+        Outcomes.
+    table : Path
+        The file of the table.
+    target : str
+        Column with the outcomes.
+    seed : int or None
+        Seed of the split, the training and the audit.
+    searched : DataFrame, optional
+        Columns in which the audit searches groups, if other than `X`.
+    """
+
+    base: Any
+    X: pd.DataFrame
+    y: Floats
+    table: Path
+    target: str
+    seed: int | None
+    searched: pd.DataFrame | None = None
+
+
+def choose(training: Training, asked: dict[str, Any]) -> Selection:
+    """Choose the randomization of a model.
+
+    `asked` are options of `evenhand.randomize`; None stands for its default.
+    """
+    from evenhand import selection
+
+    given = {name: value for name, value in asked.items() if value is not None}
+    with about(training.table.name):
+        return selection.randomize(
+            training.base,
+            training.X,
+            training.y,
+            on_discrete="ignore",
+            random_state=training.seed,
+            **given,
+        )
+
+
+def page_of(
+    chosen: Selection,
+    training: Training,
+    people: list[str] | None,
+    out: Path,
+    name: str,
+    sha256: str | None = None,
+) -> tuple[bytes | None, str]:
+    """Return the report of the certifying rows, None if they cannot be audited, and a message."""
+    from evenhand import store
+    from evenhand.audits import with_people
+
+    try:
+        found = _audit_of_choice(chosen, training, name, sha256)
+    except InputError as refusal:
+        # the certifying rows may be unfit for an audit, for example with many equal outcomes
+        return None, f"no report was written: {refusal}"
+    page = (found if people is None else with_people(found, people)).to_html().encode()
+    return page, f"audit of the certifying people written to {out / store.REPORT}"
+
+
+def _audit_of_choice(chosen: Selection, training: Training, name: str, sha256: str | None) -> Audit:
+    """Audit the model on its certifying rows, which were held out from training."""
+    from evenhand.audits import audit, with_sources
+    from evenhand.tables import take_rows
+
+    held = chosen.certifying
+    searched = training.searched
+    with warnings.catch_warnings():
+        # `fit` has warned about the whole table
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
+        found = audit(
+            chosen.model,
+            take_rows(training.X, held),
+            training.y[held],
+            features=None if searched is None else take_rows(searched, held),
+            confidence=chosen.confidence,
+            random_state=training.seed,
+            name=name,
+            target_name=training.target,
+        )
+    # the report must mention that alpha was chosen on these rows
+    found = chosen.audited(found)
+    return with_sources(
+        found,
+        command=command_line(),
+        model_sha256=sha256,
+        data=training.table,
+        rows=held,
+        n_rows=len(training.X),
+    )
+
+
+def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
+    """Return the certificate as JSON values; people are recorded by a salted hash only."""
+    from evenhand import store
+    from evenhand._version import __version__
+
+    rows = chosen.certifying
+    # rows are counted from 1 in all output
+    if people is None:
+        on = store.people_record((rows + 1).tolist(), "rows")
+    else:
+        on = store.people_record([people[row] for row in rows], "ids")
+    return {
+        "statement": chosen.statement,
+        "alpha": chosen.alpha,
+        "link": chosen.model.link,
+        "n_certifying": chosen.n_certifying,
+        "n_learning": chosen.n_learning,
+        **dict.fromkeys(("max_group_error", "max_wider", "max_price")),
+        chosen.target.goal.name: chosen.target.goal.most,
+        "group_mass": chosen.group_mass,
+        "confidence": chosen.confidence,
+        "group_error": chosen.group_error,
+        "bound": chosen.bound,
+        "coverage_80": list(chosen.certificate.coverage(0.8, chosen.group_mass)),
+        "price": chosen.price,
+        "wider": chosen.wider,
+        "plain_interval": _plain_interval(chosen),
+        "learned_group": _learned_group(chosen),
+        "comparison": [
+            {name: _json(value) for name, value in row.items()}
+            for row in chosen.comparison.to_dict("records")
+        ],
+        "assumes": list(chosen.certificate.assumptions),
+        "does_not_cover": list(chosen.certificate.not_covered),
+        "certified_on": on,
+        "written_by": f"evenhand {__version__}",
+    }
+
+
+def _plain_interval(chosen: Selection) -> dict[str, Any] | None:
+    """Return the prediction interval without a draw that guarantees the same lower limit."""
+    if chosen.plain is None:
+        return None
+    interval = chosen.plain.interval
+    return {
+        "level": interval.level,
+        "coverage_low": interval.floor,
+        "covered": interval.covered,
+        "wider": chosen.plain.wider,
+    }
+
+
+def _learned_group(chosen: Selection) -> dict[str, Any] | None:
+    """Return the group that features define with the largest error without a draw."""
+    found = chosen.learned_group
+    if found is None:
+        return None
+    names = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "description")
+    return {name: getattr(found, name) for name in names}
+
+
+def _json(value: Any) -> Any:
+    """Return a value of a table for JSON, which has no NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
