@@ -170,22 +170,26 @@ def _chosen(
     """Choose the randomization for a stricter target, on the same rows, without training."""
     from sklearn.frozen import FrozenEstimator
 
+    from evenhand._validate import InputError
     from evenhand.certificates import LinkCertificate
     from evenhand.selection import randomize
     from evenhand.tables import take_rows
 
     assert isinstance(trained.certificate, LinkCertificate)
-    # raises here, where the message can mention the certifying share
-    trained.certificate.least_randomized(target, GROUP_MASS, certify_share=CERTIFY_SHARE)
     held = trained.certifying
-    again = randomize(
-        FrozenEstimator(trained.model.estimator_),
-        take_rows(X, held),
-        take_rows(y, held),
-        max_group_error=target,
-        group_mass=GROUP_MASS,
-        random_state=seed,
-    )
+    try:
+        again = randomize(
+            FrozenEstimator(trained.model.estimator_),
+            take_rows(X, held),
+            take_rows(y, held),
+            max_group_error=target,
+            group_mass=GROUP_MASS,
+            random_state=seed,
+        )
+    except InputError:
+        # the message of this certificate mentions the certifying share
+        trained.certificate.least_randomized(target, GROUP_MASS, certify_share=CERTIFY_SHARE)
+        raise
     model = trained.model.set_params(alpha=again.alpha)
     return replace(again, model=model, n_learning=trained.n_learning, certifying=held)
 
