@@ -312,7 +312,7 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
 @pytest.mark.parametrize(
     ("asked", "facts"),
     [
-        ("--max-group-error 0.3 --max-wider 0.1", "max_wider"),
+        ("--max-group-error 0.3 --max-wider 0.1", "not both"),
         ("--rows 1,x", "--rows"),
         ("--rows 0", "rows"),
         ("--rows 20000000", "10,000,000"),

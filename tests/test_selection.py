@@ -36,15 +36,8 @@ from evenhand.certificates import (
 )
 from evenhand.draws import nodes
 from evenhand.links import make_link
-from evenhand.selection import (
-    MaxPrice,
-    MaxWider,
-    Target,
-    bound_of,
-    least_alpha,
-    right_wider,
-    without_features,
-)
+from evenhand.planning import MaxPrice, MaxWider, Target, bound_of, least_alpha, right_wider
+from evenhand.selection import without_features
 from repeats import WHOLE, most_failures, repeats, statistical
 
 N = 1500

@@ -13,15 +13,8 @@ from evenhand import Forecast, certify_pit
 from evenhand.certificates import WiderInterval
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.lending import LendingGame, Round
-from evenhand.selection import (
-    MaxGroupError,
-    MaxPrice,
-    MaxWider,
-    PlainInterval,
-    Selection,
-    SpreadGroup,
-    Target,
-)
+from evenhand.planning import MaxGroupError, MaxPrice, MaxWider, Target
+from evenhand.selection import PlainInterval, Selection, SpreadGroup
 
 
 def test_a_certificate_lists_its_bounds():

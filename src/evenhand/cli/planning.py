@@ -9,6 +9,7 @@ import typer
 
 from evenhand._validate import bad_input
 from evenhand.cli.arguments import Link
+from evenhand.cli.certifying import check_goal
 from evenhand.cli.messages import show
 from evenhand.cli.options import listed_names
 
@@ -52,11 +53,11 @@ def plan(
     """
     from evenhand import planning
 
+    goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
+    check_goal(None, goals, {})
     found = planning.plan(
-        max_group_error,
-        group_mass,
-        max_wider=max_wider,
-        max_price=max_price,
+        **goals,
+        group_mass=group_mass,
         confidence=confidence,
         link=link,
         rows=[_count(number) for number in listed_names("--rows", rows)],

@@ -11,13 +11,18 @@ from evenhand._validate import InputError, bad_input, check_count
 from evenhand.certificates import (
     Bound,
     certify_calibrated,
-    choose_bound,
     largest_calibrated_alpha,
 )
 from evenhand.links import Link
 from evenhand.planning import sentences
 from evenhand.planning.needed import MOST_ROWS, population_link, rows_needed
-from evenhand.planning.right_base import LEVEL, affordable, right_coverage, right_wider
+from evenhand.planning.right_base import (
+    LEVEL,
+    affordable,
+    bound_of,
+    right_coverage,
+    right_wider,
+)
 from evenhand.planning.target import MaxGroupError, Target, family_of, goal_of
 from evenhand.search import MIN_SIZE, group_test_rows, shift_of
 
@@ -208,20 +213,18 @@ def plan(
     if not numbers:
         raise InputError("rows is empty; give at least one number of rows")
     sizes = dict.fromkeys((1, check_count("n_groups", n_groups)))
+    least = None
     if isinstance(goal, MaxGroupError):
         least = rows_needed(goal.most, group_mass, confidence, link=link)
-        certificates = [_cheapest(n, family, goal.most, target) for n in numbers]
         endless = population_link(target, goal.most, family)
     else:
-        least = None
         endless = affordable(goal, family)
-        certificates = [_proven(n, endless, target) for n in numbers]
     low, high = right_coverage(endless, target.group_mass)
     return Plan(
         target=target,
         link=family.name,
         certificates=(
-            *certificates,
+            *(_certificate(n, family, target) for n in numbers),
             _row(None, None, endless, endless.group_error(group_mass), (low, high)),
         ),
         rows_needed=least,
@@ -246,23 +249,21 @@ def _checked(rows: int) -> int:
     return int(rows)
 
 
-def _cheapest(n: int, family: Link, most: float, target: Target) -> PlannedCertificate:
-    """Plan the certificate of the least randomization that meets a target with `n` rows."""
+def _certificate(n: int, family: Link, target: Target) -> PlannedCertificate:
+    """Plan the certificate of `n` rows."""
+    goal = target.goal
     mass = target.group_mass
     confidence = target.confidence
-    bound = choose_bound(n, family, mass=mass, confidence=confidence, max_group_error=most)
-    alpha = largest_calibrated_alpha(n, family, bound, most, mass, confidence)
-    if alpha is None:
-        return PlannedCertificate(n, bound)
-    return _proven(n, type(family)(alpha), target, bound)
-
-
-def _proven(n: int, link: Link, target: Target, bound: Bound | None = None) -> PlannedCertificate:
-    """Plan the certificate of a link with `n` rows."""
-    kind = bound or choose_bound(n, link, mass=target.group_mass, confidence=target.confidence)
-    proof = certify_calibrated(n, link, confidence=target.confidence, bound=kind)
-    mass = target.group_mass
-    return _row(n, kind, link, proof.group_error(mass), proof.coverage(LEVEL, mass))
+    bound = bound_of(target, family, n)
+    if isinstance(goal, MaxGroupError):
+        alpha = largest_calibrated_alpha(n, family, bound, goal.most, mass, confidence)
+        if alpha is None:
+            return PlannedCertificate(n, bound)
+        link = type(family)(alpha)
+    else:
+        link = affordable(goal, family)
+    proof = certify_calibrated(n, link, confidence=confidence, bound=bound)
+    return _row(n, bound, link, proof.group_error(mass), proof.coverage(LEVEL, mass))
 
 
 def _row(

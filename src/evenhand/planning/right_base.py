@@ -1,4 +1,4 @@
-"""Links over a right base: what they cost and what they cover."""
+"""Links over a right base: what they cost, what they cover, and the bound that is cheaper."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from math import exp, log
 from scipy.optimize import brentq
 
 from evenhand.calibration import cvar, interval_width
-from evenhand.certificates import LEAST_ALPHA
+from evenhand.certificates import LEAST_ALPHA, Bound, choose_bound
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.planning.target import MaxPrice, MaxWider
+from evenhand.planning.target import MaxGroupError, MaxPrice, MaxWider, Target
 
 LEVEL = 0.8
 """Nominal level of the prediction intervals whose width and coverage are given."""
@@ -79,9 +79,34 @@ def least_alpha(cost: Callable[[float], float], most: float) -> float:
     return alpha
 
 
+@lru_cache(maxsize=16)
 def affordable(goal: MaxWider | MaxPrice, family: Link) -> Link:
     """Return the link of a family that proves most at a limited cost over a right base."""
     kind = type(family)
     if isinstance(goal, MaxWider):
         return kind(least_alpha(lambda alpha: right_wider(kind(alpha)), goal.most))
     return kind(least_alpha(lambda alpha: kind(alpha).price, goal.most))
+
+
+def bound_of(target: Target, family: Link, n: int) -> Bound:
+    """Return the bound that is cheaper, or lower, for a target over a right base of `n` rows.
+
+    Bounds rest on different bands: the smaller of two 95% bounds is valid with 90% only. A rule
+    that sees the number of rows and the target alone keeps the confidence (method.md, 11).
+
+    Parameters
+    ----------
+    target : Target
+        What is asked.
+    family : Link
+        A link of the family.
+    n : int
+        Number of certifying rows.
+    """
+    goal = target.goal
+    mass = target.group_mass
+    confidence = target.confidence
+    if isinstance(goal, MaxGroupError):
+        most = goal.most
+        return choose_bound(n, family, mass=mass, confidence=confidence, max_group_error=most)
+    return choose_bound(n, affordable(goal, family), mass=mass, confidence=confidence)

@@ -19,6 +19,7 @@ from evenhand._validate import (
 from evenhand.columns import unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecasters import By, PAICRegressor
+from evenhand.planning import Target, family_of, goal_of
 from evenhand.selection.estimators import (
     DEFAULT_LINK,
     check_estimator,
@@ -31,7 +32,6 @@ from evenhand.selection.fixed_sequence import fixed_sequence_test
 from evenhand.selection.link_choice import choose_link, fit_model
 from evenhand.selection.result import Selection
 from evenhand.selection.rows import split_rows
-from evenhand.selection.target import Target, family_of, goal_of
 
 CERTIFY_SHARE = 0.3
 """Share of people held out for the certificate."""

@@ -9,8 +9,8 @@ import numpy as np
 from evenhand._validate import Floats
 from evenhand.calibration import calibration_error, crps, interval_width, log_score
 from evenhand.forecast import Forecast
+from evenhand.planning import LEVEL
 from evenhand.selection.baseline import WITHOUT_FEATURES, without_features
-from evenhand.selection.costs import LEVEL
 
 COMPARED_DRAWS = 2
 """Draws per person in the comparison of CRPS."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
-from math import exp, log
 
 import numpy as np
-from scipy.optimize import brentq
 
 from evenhand._validate import Floats
 from evenhand.calibration import interval_width
-from evenhand.certificates import LEAST_ALPHA
-from evenhand.draws import jittered, nodes
+from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-
-LEVEL = 0.8
-"""Nominal level of the prediction intervals whose width is compared."""
+from evenhand.planning import LEVEL
 
 PRICE_DRAWS = 16
 MOST_PRICED = 400_000
@@ -27,12 +21,6 @@ WIDTH_DRAWS = 4
 WIDTH_PEOPLE = 2000
 """Draws per person, and most people, in the width of randomized intervals: people without a closed
 form of their quantiles take time."""
-
-RIGHT_DRAWS = 1024
-"""Draws in the width over a right base."""
-
-TOLERANCE = 1e-4
-"""Relative tolerance of the alpha whose cost reaches a limit."""
 
 
 class Costs:
@@ -81,31 +69,3 @@ class Costs:
     @cached_property
     def _unrandomized(self) -> float:
         return self.base_width(LEVEL)
-
-
-def right_wider(link: Link) -> float:
-    """Return the relative increase of the width of 80% intervals over a right, normal base."""
-    right = Forecast.from_normal([0.0], [1.0])
-    served = right.randomized(link.alpha, link, nodes(RIGHT_DRAWS))
-    widths = [float(interval_width(forecast, LEVEL).mean()) for forecast in (served, right)]
-    return widths[0] / widths[1] - 1
-
-
-def least_alpha(cost: Callable[[float], float], most: float) -> float:
-    """Return the smallest alpha, from `LEAST_ALPHA` on, whose cost is at most `most`.
-
-    Parameters
-    ----------
-    cost : callable
-        Cost as a function of alpha: continuous, 0 at 1, in general decreasing.
-    most : float
-        Limit of the cost, above 0.
-    """
-    if cost(LEAST_ALPHA) <= most:
-        return LEAST_ALPHA
-    root = brentq(lambda place: cost(exp(place)) - most, log(LEAST_ALPHA), 0.0, xtol=TOLERANCE)
-    alpha = min(exp(root), 1.0)
-    # the root lies on either side of the limit
-    while cost(alpha) > most:
-        alpha = min(alpha * (1 + TOLERANCE), 1.0)
-    return alpha

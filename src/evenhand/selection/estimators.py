@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import InputError, bad_input
 from evenhand.forecasters import By, PAICRegressor, kind_of, thawed
-from evenhand.selection.target import Goal, MaxGroupError
+from evenhand.planning import Goal, MaxGroupError
 
 DEFAULT_LINK = "entropic"
 

@@ -16,10 +16,10 @@ from evenhand.certificates import FixedSequenceCertificate, PITCertificate, RowE
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import cell_ends
 from evenhand.forecasters import PAICRegressor, thawed
+from evenhand.planning import MaxGroupError, Target
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.result import Selection
 from evenhand.selection.rows import SplitRows, least_price, naming_the_split
-from evenhand.selection.target import MaxGroupError, Target
 from evenhand.tables import take_rows
 
 ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)

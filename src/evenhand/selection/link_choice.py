@@ -16,14 +16,21 @@ from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import By, MixtureMLPRegressor, RandomizedRegressor, RecalibratedRegressor
 from evenhand.links import Link
-from evenhand.selection.bound import bound_of
+from evenhand.planning import (
+    LEVEL,
+    MaxGroupError,
+    MaxPrice,
+    MaxWider,
+    Target,
+    bound_of,
+    least_alpha,
+)
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
-from evenhand.selection.costs import LEVEL, Costs, least_alpha
+from evenhand.selection.costs import Costs
 from evenhand.selection.estimators import without_outcome_checks
 from evenhand.selection.result import PlainInterval, Selection
 from evenhand.selection.rows import SplitRows, least_price, naming_the_split
 from evenhand.selection.searches import GroupSearches
-from evenhand.selection.target import MaxGroupError, MaxPrice, MaxWider, Target
 
 
 def fit_model(

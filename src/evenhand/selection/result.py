@@ -20,11 +20,11 @@ from evenhand._format import (
 from evenhand._validate import Ints
 from evenhand.certificates import Bound, Certificate, LinkCertificate, PITCertificate, WiderInterval
 from evenhand.forecasters import RecalibratedRegressor
+from evenhand.planning import MaxGroupError, Target
 from evenhand.search import NARROW, WIDE, FoundGroup
 from evenhand.selection import sentences
 from evenhand.selection.baseline import WITHOUT_FEATURES
 from evenhand.selection.searches import GroupSearches, SpreadGroup
-from evenhand.selection.target import MaxGroupError, Target
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit

@@ -10,8 +10,8 @@ from scipy.stats import rankdata
 
 from evenhand._validate import Floats, InputError
 from evenhand.calibration import covered
+from evenhand.planning import LEVEL
 from evenhand.search import FoundGroup, GroupSearch
-from evenhand.selection.costs import LEVEL
 
 SEARCH_FOLDS = 3
 """Folds of a search: the models of the last two are trained, which takes 0.2 s at 1,000 rows."""

@@ -20,8 +20,7 @@ from evenhand._format import (
 )
 from evenhand._table import Column, Table, numeric
 from evenhand.certificates import ONE_ROW_EACH
-from evenhand.selection.costs import LEVEL
-from evenhand.selection.target import MaxGroupError, MaxPrice, MaxWider
+from evenhand.planning import LEVEL, MaxGroupError, MaxPrice, MaxWider
 
 if TYPE_CHECKING:
     from evenhand.selection.result import Selection
