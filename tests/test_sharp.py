@@ -212,6 +212,34 @@ def test_everyone_is_a_group_and_coverage_follows_from_the_same_bands() -> None:
     assert 0.3 < low < 1 - worst < high
 
 
+@pytest.mark.parametrize("alpha", [0.06, 0.15, 0.5])
+def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha: float) -> None:
+    link, u = Entropic(alpha), evenly_spread(20_000)
+    proof = certify_link(u, link, bound="sharp")
+    share = (np.abs(link.ppf(u[::20, None], evenly_spread(400)) - 0.5) < 0.4).mean(axis=-1)
+    rising = np.sort(share)
+    for mass in (0.1, 0.2, 0.5, 1.0):
+        low, high = proof.coverage(0.8, mass)
+        k = round(mass * rising.size)
+        # the people covered least often, and those covered most often; evenly spread PITs leave
+        # the width of the bands of 20,000 people
+        assert -1e-12 < rising[:k].mean() - low < 0.06
+        assert -1e-12 < high - rising[-k:].mean() < 0.03
+
+
+def test_the_band_of_nearness_is_what_both_bands_leave() -> None:
+    rng = np.random.default_rng(8)
+    u = np.append(rng.uniform(size=200), [0.0, 0.5, 0.5, 1.0])
+    bands = CDFBands.of(u, u, 0.9)
+    band = bands.nearness_band()
+    for t in np.append(rng.uniform(0, 0.5, size=200), [0.0, 0.5]):
+        at = np.array([0.5 + t])
+        # P(1/2 - t <= U <= 1/2 + t)
+        most = bands.upper.at(at) - (1 - bands.mirrored.at(at))
+        assert band.at(np.array([t])) == pytest.approx(np.clip(most, 0, 1))
+        assert band.at(np.array([t]))[0] > (np.abs(u - 0.5) <= t).mean()
+
+
 def test_counts_are_never_below_rows_and_little_above() -> None:
     rng = np.random.default_rng(5)
     for u in (rng.uniform(size=3000), rng.beta(0.4, 0.4, size=3000), rng.integers(0, 9, 3000) / 8):

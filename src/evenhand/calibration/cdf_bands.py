@@ -107,3 +107,10 @@ class CDFBands:
             for distance, bound in zip(below, bounds, strict=True)
         ]
         return SurvivalBand(starts, np.minimum(tails[0] + tails[1], 1.0), 0.5)
+
+    def nearness_band(self) -> CDFBand:
+        """Return an upper band for `P(|U - 1/2| <= t)`, with `t` from 0 to 1/2."""
+        ends = np.append(self.upper.starts, self.mirrored.starts) - 0.5
+        starts = np.unique(np.append(0.0, ends[ends > 0]))
+        both = self.upper.at(0.5 + starts) + self.mirrored.at(0.5 + starts)
+        return CDFBand(starts, np.clip(both - 1, 0.0, 1.0))

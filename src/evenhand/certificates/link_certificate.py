@@ -147,20 +147,23 @@ class LinkCertificate(Certificate):
         Returns
         -------
         low, high : float
-            The coverage of every such group lies between them. The upper bound is the largest
-            coverage that any single person can have under the link.
+            The coverage of every such group lies between them. With the pathwise bound, `high` is
+            the largest coverage that any single person can have under the link.
         """
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
-        distances = self._grid
-        u = 0.5 + distances[:, None]
+        u = 0.5 + self._grid[:, None]
         r = nodes(CELLS)
         near = (u < self.link.cdf((1 - level) / 2, r)).mean(axis=-1)
         far = (u > self.link.cdf((1 + level) / 2, r)).mean(axis=-1)
         # each of the two averages over cells of draws is exact to half a cell
-        worst = self._largest_so_far(near, far) + 1 / CELLS
-        least = float((near[1:] + far[:-1]).min()) - 1 / CELLS
-        return 1 - self.evidence.worst_mean(worst, mass, 1.0), 1 - max(least, 0.0)
+        missed = self._largest_so_far(near, far) + 1 / CELLS
+        # the largest share of hits from each distance on; between two grid points as above
+        hits = 1 - np.append(near[1:] + far[:-1], near[-1] + far[-1]) + 1 / CELLS
+        largest = np.maximum.accumulate(hits[::-1])[::-1]
+        covered = largest[np.searchsorted(self._grid, self.evidence.nearness.starts)]
+        low = 1 - self.evidence.worst_mean(missed, mass, 1.0)
+        return low, min(self.evidence.best_mean(covered, mass), 1.0)
 
     def mpaic(self, error: float) -> float:
         """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
@@ -191,10 +194,11 @@ class LinkCertificate(Certificate):
         far = ((u >= above) & (left + error <= 1)).mean(axis=-1)
         return self.evidence.worst_mean(self._largest_so_far(near, far), 1.0, 1.0)
 
-    @property
+    @cached_property
     def _grid(self) -> Floats:
         """Distances at which probabilities over the draw are computed."""
-        return np.union1d(self.evidence.distances.starts, np.linspace(0, 0.5, GRID_POINTS))
+        steps = np.union1d(self.evidence.distances.starts, self.evidence.nearness.starts)
+        return np.union1d(steps, np.linspace(0, 0.5, GRID_POINTS))
 
     def _largest_so_far(self, near: Floats, far: Floats) -> Floats:
         """Return the running maximum, at each step of the band, of the sum of two probabilities.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats
-from evenhand.calibration import SurvivalBand
+from evenhand.calibration import CDFBand, SurvivalBand
 from evenhand.links import Link
 
 Bound = Literal["sharp", "pathwise"]
@@ -59,10 +59,13 @@ class LinkEvidence(ABC):
     Parameters
     ----------
     distances : SurvivalBand
-        Upper band for the distribution of `|U - 1/2|`, `U` the PIT.
+        Upper band for `P(|U - 1/2| > t)`, `U` the PIT.
+    nearness : CDFBand
+        Upper band for `P(|U - 1/2| <= t)`.
     """
 
     distances: SurvivalBand
+    nearness: CDFBand
 
     bound: ClassVar[Bound]
 
@@ -95,3 +98,11 @@ class LinkEvidence(ABC):
         # monotone: moving the steps of the band from distances to values bounds the quantity
         steps = np.append(0.0, np.minimum(values, top))
         return SurvivalBand(steps, np.append(1.0, self.distances.upper), top).cvar(mass)
+
+    def best_mean(self, values: Floats, mass: float) -> float:
+        """Bound the mean of the best `mass` of a quantity at the steps of the nearness.
+
+        The quantity decreases with the distance from 1/2.
+        """
+        shares = np.diff(np.minimum(self.nearness.upper, mass), prepend=0.0)
+        return float(shares @ values) / mass

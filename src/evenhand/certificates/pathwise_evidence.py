@@ -10,7 +10,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from evenhand._validate import Floats
-from evenhand.calibration import SurvivalBand, local_levels, local_levels_band
+from evenhand.calibration import CDFBand, SurvivalBand, local_levels, local_levels_band
 from evenhand.certificates.certificate import WORST
 from evenhand.certificates.link_evidence import LinkEvidence, Sample
 from evenhand.links import Link
@@ -29,10 +29,15 @@ class PathwiseEvidence(LinkEvidence):
     bound = "pathwise"
 
     @classmethod
+    def _around(cls, distances: SurvivalBand) -> Self:
+        # nothing is known of how many people are near 1/2
+        return cls(distances, CDFBand(np.zeros(1), np.ones(1)))
+
+    @classmethod
     def of(cls, sample: Sample, confidence: float) -> Self:
         # rounded away from 1/2, so that no distance is understated
         distances = np.maximum(np.abs(sample.low - 0.5), np.abs(sample.high - 0.5))
-        return cls(local_levels_band(distances, WORST, confidence, sample.counts))
+        return cls._around(local_levels_band(distances, WORST, confidence, sample.counts))
 
     @classmethod
     def of_calibrated(cls, n: int, confidence: float) -> Self:
@@ -40,7 +45,7 @@ class PathwiseEvidence(LinkEvidence):
         # distances come in pairs, the largest ones from the smallest and the largest PIT
         distances = 0.5 - ((ranks + 1) // 2 - 0.5) / n
         starts = np.append(distances, 0.0)[::-1]
-        return cls(SurvivalBand(starts, np.append(bounds, 1.0)[::-1], WORST))
+        return cls._around(SurvivalBand(starts, np.append(bounds, 1.0)[::-1], WORST))
 
     def group_errors(self, link: Link) -> Callable[[float], float]:
         errors = link.pathwise_error(0.5 + self.distances.starts)

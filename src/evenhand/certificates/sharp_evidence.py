@@ -32,7 +32,7 @@ class SharpEvidence(LinkEvidence):
 
     @classmethod
     def _around(cls, bands: CDFBands) -> Self:
-        return cls(bands.distance_band(), bands)
+        return cls(bands.distance_band(), bands.nearness_band(), bands)
 
     @classmethod
     def of(cls, sample: Sample, confidence: float) -> Self:
