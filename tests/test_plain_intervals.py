@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,23 @@ def test_pits_alone_have_floors_without_widths() -> None:
     check(found, u)
     assert found.plain_intervals["width"].isna().all()
     assert all(row["width"] is None for row in found.to_dict()["plain_intervals"])
+
+
+def test_certificates_list_the_floors_beside_the_bounds_of_randomized_intervals() -> None:
+    u = stated().pit(outcomes())
+    floors = [
+        (f"{one.level:.0%}", at_least(one.floor, percent))
+        for one in wider_intervals(u, 0.2)
+        if one.floor >= 0.01  # smaller ones are uninformative
+    ]
+    for found in (audited(stated()), served()):
+        proof = found.certificate
+        assert proof is not None
+        assert proof.plain_intervals(0.3) == wider_intervals(u, 0.3)
+        (line,) = [one for one in proof.summary().splitlines() if "without a draw" in one]
+        shown = re.findall(r"the (\d+%) interval (?:covers at least )?([\d.]+%)", line)
+        assert shown == floors
+        assert len(shown) == 3
 
 
 def test_people_with_several_rows_count_once() -> None:

@@ -182,6 +182,8 @@ def test_summary_of_a_deterministic_forecaster() -> None:
     assert certificate.summary().splitlines() == [
         "With 95% confidence, from 20 people, one deterministic forecast each:",
         "- overall, predicted probabilities are off by at most 45.6 points",
+        "- without a draw, in every group of at least 20% of people, the 99% interval covers at"
+        " least 1.6% of outcomes; there is no upper bound",
         PERFECT,
         f"Cannot be answered: is it calibrated for every group of a given size? {why}",
         "Cannot be answered: do prediction intervals have their nominal coverage in every group of"

@@ -21,10 +21,13 @@ def test_a_certificate_lists_its_bounds():
     n = 40
     pit = (np.arange(n) + 0.5) / n
     first = certify_pit(pit, groups={"first": np.arange(n) < 1}).summary().splitlines()
-    assert first[:4] == [
+    assert first[:5] == [
         "With 95% confidence, from 40 people, one deterministic forecast each:",
         "- overall, predicted probabilities are off by at most 21.9 points",
         "- in group 'first' (1 row), by 0.0 to 50.0 points",
+        "- without a draw, in every group of at least 20% of people, the 95% interval covers at"
+        " least 5.9% of outcomes, the 98% interval 48.1% and the 99% interval 48.1%; there is no"
+        " upper bound",
         "Errors are means over all probability levels: 0 points is perfect, 50 the worst.",
     ]
 

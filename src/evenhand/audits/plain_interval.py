@@ -11,11 +11,7 @@ from evenhand._validate import Floats
 from evenhand.certificates import (
     MASSES,
     WIDER_LEVELS,
-    CountEvidence,
     PITCertificate,
-    WiderInterval,
-    wider_intervals,
-    wider_intervals_of_counts,
 )
 from evenhand.distributions import Distribution
 
@@ -70,21 +66,6 @@ def plain_table(
     rows = [
         (one.level, one.mass, one.floor, one.covered, ratios.get(one.level, np.nan))
         for mass in MASSES
-        for one in ([] if proof is None else _intervals(proof, mass))
+        for one in ([] if proof is None else proof.plain_intervals(mass))
     ]
     return pd.DataFrame(rows, columns=list(PLAIN_COLUMNS))
-
-
-def _intervals(proof: PITCertificate, mass: float) -> tuple[WiderInterval, ...]:
-    """Return the plain intervals of the deterministic forecaster; none if there is none."""
-    evidence = proof.evidence
-    confidence = proof.confidence
-    if isinstance(evidence, CountEvidence):
-        counts = evidence.counts.base if proof.is_randomized else evidence.counts.one_draw
-        if counts is None:
-            return ()
-        return wider_intervals_of_counts(counts, mass, confidence=confidence)
-    if proof.is_randomized:
-        base = evidence.base
-        return () if base is None else wider_intervals(base.pit, mass, confidence=confidence)
-    return wider_intervals(evidence.one_draw, mass, confidence=confidence)

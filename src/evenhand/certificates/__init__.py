@@ -29,6 +29,7 @@ from evenhand.certificates.wider_interval import (
     wider_intervals,
 )
 from evenhand.certificates.wider_interval import coverage_floor as coverage_floor
+from evenhand.certificates.wider_interval import floors_in_words as floors_in_words
 from evenhand.certificates.wider_interval import (
     wider_intervals_of_counts as wider_intervals_of_counts,
 )

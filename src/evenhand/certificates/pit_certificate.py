@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import four_digits, one_line
+from evenhand._format import four_digits, in_full, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration import SurvivalBand, share_bound
 from evenhand.certificates.assumptions import (
@@ -31,7 +31,14 @@ from evenhand.certificates.certificate import (
 from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.questions import questions
-from evenhand.certificates.wider_interval import WIDER_LEVELS, coverage_floor
+from evenhand.certificates.wider_interval import (
+    WIDER_LEVELS,
+    WiderInterval,
+    coverage_floor,
+    floors_in_words,
+    wider_intervals,
+    wider_intervals_of_counts,
+)
 from evenhand.links import Link
 
 AVERAGE_SHARE = 0.1
@@ -253,6 +260,23 @@ class PITCertificate(Certificate):
         high = share_bound(hits, n, 1 - risk * (1 - LOW_SHARE)) / mass
         return low, min(high, 1.0)
 
+    def plain_intervals(self, mass: float) -> tuple[WiderInterval, ...]:
+        """Return what plain intervals of the deterministic forecaster prove without a draw.
+
+        These are the `wider_intervals` of its PITs; empty if the forecaster is neither
+        deterministic nor a link around a deterministic one.
+        """
+        known = self.evidence
+        if isinstance(known, CountEvidence):
+            counts = known.counts.base if self.is_randomized else known.counts.one_draw
+            if counts is None:
+                return ()
+            return wider_intervals_of_counts(counts, mass, confidence=self.confidence)
+        if self.is_randomized and known.base is None:
+            return ()
+        pit = known.one_draw if known.base is None else known.base.pit
+        return wider_intervals(pit, mass, confidence=self.confidence)
+
     def _worst_mean(self, values: Values, mass: float, top: float, confidence: float) -> float:
         if self.mass is not None and mass != self.mass:
             remedy = "use method='local-levels' for bounds at all masses"
@@ -346,6 +370,7 @@ class PITCertificate(Certificate):
     def _group_lines(self) -> list[str]:
         # with one forecast per person these bounds are at least 1/4: not worth a line
         lines = super()._group_lines() if self.bounds_every_group else []
+        lines += self._plain_lines()
         if self.bound is not None:
             lines.append(
                 "The bounds for all people and for every group are computed from the PITs of the"
@@ -357,6 +382,12 @@ class PITCertificate(Certificate):
                 " people."
             )
         return lines
+
+    def _plain_lines(self) -> list[str]:
+        mass = self.mass or SHOWN_MASS
+        text = floors_in_words((one.level, one.floor) for one in self.plain_intervals(mass))
+        opening = f"- without a draw, in every group of at least {in_full(mass)} of people,"
+        return [f"{opening} {text}; there is no upper bound"] if text else []
 
     def _remarks(self) -> list[str]:
         return [

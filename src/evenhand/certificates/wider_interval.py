@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand._format import at_least, in_full, percent
 from evenhand._validate import bad_input, check_fraction
 from evenhand.calibration import PITs, as_pits, covered, share_bound
 
 WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 """Nominal levels of the wider intervals, among which the risk is shared equally."""
+
+LEAST_FLOOR = 0.01
+"""Least lower bound that a summary gives; a smaller one is uninformative."""
 
 
 @dataclass(frozen=True)
@@ -202,3 +206,23 @@ def coverage_floor(n_missed: int, n: int, level: float, mass: float, confidence:
     missed = share_bound(n_missed, n, 1 - (1 - confidence) / shared)
     # all of the misses may be in one group
     return max(1 - missed / mass, 0.0)
+
+
+def floors_in_words(floors: Iterable[tuple[float, float]]) -> str:
+    """Write lower bounds of coverage by level; nothing if none is informative.
+
+    Examples
+    --------
+    >>> floors_in_words([(0.9, 0.0), (0.95, 0.6451), (0.98, 0.81)])
+    'the 95% interval covers at least 64.5% of outcomes and the 98% interval 81.0%'
+    """
+    useful = [
+        (f"the {in_full(level)} interval", at_least(floor, percent))
+        for level, floor in floors
+        if floor >= LEAST_FLOOR
+    ]
+    if not useful:
+        return ""
+    (first, least), *others = useful
+    listed = [f"{first} covers at least {least} of outcomes", *map(" ".join, others)]
+    return f"{', '.join(listed[:-1])} and {listed[-1]}" if others else listed[0]

@@ -7,6 +7,7 @@ from typing import Literal
 
 from evenhand._format import at_least, at_most, in_full, is_known, percent
 from evenhand._table import Cells, Column, Table, numeric
+from evenhand.certificates import floors_in_words
 from evenhand.report import charts
 from evenhand.report.document import Heading, Pair, Paragraph, Part
 from evenhand.report.findings import Findings
@@ -75,14 +76,10 @@ def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
 
 def floors_sentence(findings: Findings) -> str | None:
     """Return the lower bounds of a deterministic forecaster; None if none is informative."""
-    useful = [one for one in _of_size(findings, MASS) if or_zero(one.floor) >= LEAST_COVERED]
-    if not useful:
+    plain = _of_size(findings, MASS)
+    text = floors_in_words((one.level, or_zero(one.floor)) for one in plain)
+    if not text:
         return None
-    first, *others = [
-        (f"the {in_full(one.level)} interval", at_least(one.floor, percent)) for one in useful
-    ]
-    listed = [f"{first[0]} covers at least {first[1]} of outcomes", *map(" ".join, others)]
-    text = f"{', '.join(listed[:-1])} and {listed[-1]}" if others else listed[0]
     return (
         "Without a draw, only lower bounds can be proven for the coverage of prediction intervals:"
         f" in every group of at least {in_full(MASS)} of people, {text}, with {findings.level}"
