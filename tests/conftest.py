@@ -44,6 +44,7 @@ SLOWEST = (
     "test_check_estimator.py",
     "test_sweeps.py",
     "test_scale_command.py",
+    "test_randomize_command.py",
     "test_certificates.py",
     "test_toy.py",
 )

@@ -371,6 +371,20 @@ FAULTS = (
         "        ).fit(*rows.learning())",
         ("test_selection.py",),
     ),
+    Fault(
+        "a certificate for other columns of the same kind",
+        "cli/randomizing.py",
+        "if (kind, same(columns)) != (certified.kind, same(certified.columns)):",
+        "if (kind, set(columns)) != (certified.kind, set(certified.columns)):",
+        ("test_randomize_command.py",),
+    ),
+    Fault(
+        "new rows without the certified link",
+        "cli/randomizing.py",
+        'served["link"] = _certified_link(certificate, subject, parts)',
+        "_certified_link(certificate, subject, parts)",
+        ("test_randomize_command.py",),
+    ),
 )
 
 
