@@ -124,6 +124,19 @@ def test_no_group_of_a_discrete_law_is_worse_than_its_bounds() -> None:
         assert found_error(law, link, mass) <= worst, case
 
 
+@pytest.mark.parametrize("low", [1e-17, 1e-20, 1e-30])
+def test_pits_that_are_lost_beside_1_are_not_taken_for_0(low: float) -> None:
+    # at alpha 0.005 the mean served PIT of 1e-17 is 0.32, that of 0 is 0
+    link, n = Entropic(0.005), 20_000
+    proof = certify_link(np.repeat([low, 1.0], n // 2), link, bound="sharp")
+    worst = group_error(np.array([0.5, 0.5]), served_cdfs(link, (low, 1.0)))
+    assert worst > 0.16
+    bands = proof.evidence.bands
+    for mass in (0.9, 1.0):
+        assert pointwise_bound(link, bands, mass) > worst
+        assert proof.group_error(mass) > worst
+
+
 # --- simulated data sets
 
 

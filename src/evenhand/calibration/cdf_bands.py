@@ -86,7 +86,10 @@ class CDFBands:
             # P(U < w) of the i-th smallest value w has the bound of the i-th rank
             return CDFBand.of_ranks(rising[np.searchsorted(upto[1:], ranks)], bounds)
 
-        return cls(band(low), band(1 - high))
+        # rounded down: 1 - 1e-20 rounds up to 1, as if the PIT were 0, which no link changes
+        rest = 1 - high
+        rest = np.where(1 - rest < high, np.nextafter(rest, 0.0), rest)
+        return cls(band(low), band(rest))
 
     @classmethod
     def of_uniform(cls, n: int, confidence: float) -> Self:
