@@ -676,16 +676,27 @@ def test_the_forecast_without_features_is_the_distribution_of_the_outcomes(is_pr
 def test_frequent_outcomes_and_far_tails_have_finite_scores_without_features() -> None:
     rng = np.random.default_rng(0)
     learned = np.concatenate((np.full(90, 2.0), rng.normal(size=910)))
-    atoms = without_features(learned, np.full(5, 2.0), rng)
-    assert atoms is not None
+    ((rows, atoms),) = without_features(learned, np.full(5, 2.0), rng)
+    assert rows.tolist() == list(range(5))
     # nearly a tenth of all outcomes within the width of the kernel, not a spike of any height
     assert 0.1 < np.exp(atoms.logpdf(np.full(5, 2.0))[0]) < 1
-    far = without_features(rng.normal(size=100), np.array([30.0]), rng)
-    assert far is not None
+    ((_, far),) = without_features(rng.normal(size=100), np.array([30.0]), rng)
     assert -200 < far.logpdf([30.0])[0] < -20
-    assert without_features(np.ones(50), np.ones(3), rng) is None
-    assert without_features(np.empty(0), np.arange(3.0), rng) is not None
-    assert without_features(np.empty(0), np.array([1.0, 1.0, 2.0]), rng) is None
+    assert without_features(np.ones(50), np.ones(3), rng) == []
+    assert without_features(np.empty(0), np.array([1.0, 1.0, 2.0]), rng) == []
+
+
+def test_no_row_is_forecast_from_itself_without_features() -> None:
+    y = np.arange(100.0)
+    parts = without_features(np.empty(0), y, np.random.default_rng(0))
+    assert sorted(np.concatenate([rows for rows, _ in parts]).tolist()) == list(range(100))
+    again = y.copy()
+    again[parts[0][0]] += 1000.0
+    moved = without_features(np.empty(0), again, np.random.default_rng(0))
+    for place, ((rows, one), (_, two)) in enumerate(zip(parts, moved, strict=True)):
+        assert len(one) == rows.size
+        # the first part is forecast from rows that have not changed
+        assert (one.ppf(0.5)[0] == two.ppf(0.5)[0]) == (place == 0)
 
 
 def test_widths_of_the_comparison_are_those_of_the_forecasts() -> None:
@@ -725,10 +736,8 @@ def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported(
 @pytest.mark.parametrize(
     ("name", "most", "spread"),
     [
-        ("max_wider", 0.1, 1.0),
         ("max_wider", 0.6, 1.6),
-        ("max_price", 0.05, 1.6),
-        ("max_price", 0.7, 1.0),
+        ("max_price", 0.1, 1.0),
     ],
 )
 def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -> None:
@@ -904,7 +913,7 @@ GOALS: tuple[dict[str, float], ...] = (
 @statistical
 def test_after_the_choice_the_certified_group_error_is_exceeded_in_one_data_set_of_twenty() -> None:
     """In 600 data sets, 150 of each distribution, at all three goals and links, two group sizes."""
-    n_sets = repeats(150) if WHOLE else 2
+    n_sets = repeats(150) if WHOLE else 1
     broken = dict.fromkeys(LAWS, 0)
     for number, (name, noise) in enumerate(LAWS.items()):
         u = stats.norm.cdf(np.sort(noise(np.random.default_rng(99), 20_000))[5::10])
@@ -917,9 +926,9 @@ def test_after_the_choice_the_certified_group_error_is_exceeded_in_one_data_set_
                 law,
                 X,
                 X["a"].to_numpy() + noise(rng, n),
-                **GOALS[seed % 3],
+                **GOALS[(number + seed) % 3],
                 group_mass=mass,
-                link=("entropic", "laplace", "gaussian")[(seed // 3) % 3],
+                link=("entropic", "laplace", "gaussian")[(number + seed // 3) % 3],
                 random_state=rng,
             )
             # the grids of the true value are off by less than 0.001

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._validate import Floats
-from evenhand.distributions import Quantiles, Samples
+from evenhand._validate import Floats, Ints
+from evenhand.distributions import LocationScale, Quantiles, Samples
 from evenhand.forecast import Forecast
 
 WITHOUT_FEATURES = "without features"
@@ -22,13 +22,13 @@ MOST_LEVELS = 200
 
 def without_features(
     learned: Floats, held_out: Floats, random: np.random.Generator
-) -> Forecast | None:
-    """Return a forecast of the held-out outcomes that ignores every feature.
+) -> list[tuple[Ints, Forecast]]:
+    """Return a forecast of the held-out outcomes that ignores every feature, in parts.
 
     The distribution is a histogram of equal probabilities with exponential tails, `Quantiles`, at
     the quantiles of a kernel estimate, `Samples`: the quantiles are smoothed so that values that
     occur often have a finite density, and the tails are exponential so that outcomes beyond those
-    of training have a finite score. None if all outcomes are equal.
+    of training have a finite score.
 
     Parameters
     ----------
@@ -39,24 +39,30 @@ def without_features(
         The outcomes that are forecast.
     random : Generator
         Source of the folds.
+
+    Returns
+    -------
+    list of (ndarray of int, Forecast)
+        Held-out rows and their forecast; one part, or one for each fold. Empty if all outcomes are
+        equal, which have no density.
     """
-    n = held_out.size
     if learned.size:
-        fold = np.zeros(n, dtype=np.intp)
-        parts = [learned]
+        parts = [(np.arange(held_out.size), learned)]
     else:
-        fold = random.permutation(n) % FOLDS
-        parts = [held_out[fold != k] for k in range(FOLDS)]
-    # equal outcomes have no density
-    if not all(np.unique(part).size > 1 for part in parts):
-        return None
-    n_levels = int(np.clip(round(2 * parts[0].size ** 0.4), 2, MOST_LEVELS))
+        folds = random.permutation(held_out.size) % FOLDS
+        each = [(np.flatnonzero(folds == k), held_out[folds != k]) for k in range(FOLDS)]
+        parts = [(rows, others) for rows, others in each if rows.size]
+    if not all(np.unique(others).size > 1 for _, others in parts):
+        return []
+    return [(rows, _forecast(others, rows.size)) for rows, others in parts]
+
+
+def _forecast(outcomes: Floats, n: int) -> Forecast:
+    """Return the same distribution for n people."""
+    n_levels = int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS))
     levels = (np.arange(n_levels) + 0.5) / n_levels
-    values = np.stack([_smoothed_quantiles(part, levels) for part in parts])
-    return Forecast(Quantiles(levels, values[fold]))
-
-
-def _smoothed_quantiles(outcomes: Floats, levels: Floats) -> Floats:
     if outcomes.size > MOST_KERNELS:
         outcomes = np.quantile(outcomes, (np.arange(MOST_KERNELS) + 0.5) / MOST_KERNELS)
-    return Samples(outcomes).ppf(levels)
+    smoothed = Quantiles(levels, Samples(outcomes).ppf(levels)[None, :])
+    # shared by all people: a batch of its own for each would take hundreds of numbers per person
+    return Forecast(LocationScale(smoothed, np.zeros(n)))

@@ -41,20 +41,46 @@ class HeldOutScores:
 
     def line(self, name: str, forecast: Forecast, pit: Floats | None = None) -> dict[str, Any]:
         """Return the row of a forecaster in `Selection.comparison`."""
-        return {
-            "forecaster": name,
-            "log_score": float(np.mean(log_score(forecast, self.y))),
-            "crps": self.crps(forecast[self.compared]),
-            "width": float(interval_width(forecast, LEVEL).mean()),
-            "average_error": calibration_error(self.pit(forecast) if pit is None else pit),
-            "certified_group_error": np.nan,
-        }
+        return _line(
+            name,
+            log_score(forecast, self.y),
+            self.crps(forecast[self.compared]),
+            interval_width(forecast, LEVEL),
+            self.pit(forecast) if pit is None else pit,
+        )
 
     def without_features(self, learned: Floats) -> list[dict[str, Any]]:
         """Return the row of the forecast that ignores every feature, if it has a density.
 
         `learned` are the training outcomes, of which there may be none.
         """
-        # its folds must not change the draws of the other forecasts
-        forecast = without_features(learned, self.y, self.random.spawn(1)[0])
-        return [] if forecast is None else [self.line(WITHOUT_FEATURES, forecast)]
+        # draws of its own: those of the other forecasts must not depend on it
+        random = self.random.spawn(1)[0]
+        parts = without_features(learned, self.y, random)
+        if not parts:
+            return []
+        log_scores, scores, widths, pits = np.empty((4, self.y.size))
+        is_compared = np.isin(np.arange(self.y.size), self.compared)
+        for rows, forecast in parts:
+            y = self.y[rows]
+            log_scores[rows] = log_score(forecast, y)
+            widths[rows] = interval_width(forecast, LEVEL)
+            pits[rows] = forecast.pit(y, step=self.step, random_state=random)
+            some = np.flatnonzero(is_compared[rows])
+            if some.size:
+                scores[rows[some]] = crps(forecast[some], y[some])
+        mean_crps = float(scores[self.compared].mean())
+        return [_line(WITHOUT_FEATURES, log_scores, mean_crps, widths, pits)]
+
+
+def _line(
+    name: str, log_scores: Floats, mean_crps: float, widths: Floats, pit: Floats
+) -> dict[str, Any]:
+    return {
+        "forecaster": name,
+        "log_score": float(log_scores.mean()),
+        "crps": mean_crps,
+        "width": float(widths.mean()),
+        "average_error": calibration_error(pit),
+        "certified_group_error": np.nan,
+    }
