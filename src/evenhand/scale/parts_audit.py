@@ -140,10 +140,8 @@ def audit_parts(
     parts are therefore found early.
 
     PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones.
-    Certified bounds remain valid, because pathwise errors are rounded up, by at most 1/16384, and
-    the PITs of the deterministic forecaster inside a link are rounded outward by at most 1/6400;
-    see `certificates.certify_counts`.
-    Coverages, shares at or below a level and the histogram are exact.
+    Certified bounds remain valid and are hardly wider: see `certificates.certify_counts`. Other
+    coverages, shares at or below a level and the histogram are exact.
 
     Counts are integers and sums are added in the order of the parts, so results do not depend on
     the workers or on the order of completion.
@@ -285,7 +283,6 @@ def _count_plan(
     levels: tuple[float, ...],
     found: Audit,
 ) -> CountPlan:
-    proof = found.certificate
     return CountPlan(
         tuple(known[name] for name in columns.named),
         levels if found.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),
@@ -294,7 +291,7 @@ def _count_plan(
         # of all rows: the cells at the ends are open and must not depend on the block
         # (outcomes, 4.3)
         survey.span,
-        None if proof is None else proof.link,
+        None if found.certificate is None else found.certificate.link,
         float(found.groups["bias"].iloc[0]),
     )
 
