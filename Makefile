@@ -43,7 +43,7 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,scale,bench]'
 	$(BIN)/python benchmarks/record.py worst_groups scan audit_scale parts_scale parts_workers training_stack \
-		published_loop randomize_overhead predict_cost import_time
+		published_loop randomize_overhead predict_cost import_time sharp_certificate
 
 docs: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
