@@ -76,7 +76,7 @@ class Selection(Summarized):
         not about groups; the price relative to an imperfect model may be smaller.
     wider : float
         Mean width of the randomized 80% prediction intervals divided by that of the model inside
-        the link, minus 1; NaN as `price`.
+        the link, minus 1, on at most 2,000 of the certifying people; NaN as `price`.
     alternative : RecalibratedRegressor or None
         The model recalibrated without randomness, by group if `by` was given; None for models that
         were not fitted here or are already randomized, and with `alternative=False`.
