@@ -50,14 +50,18 @@ class Contraction:
         """Measure the bands by a link."""
         cells = Cells.of(link)
         above = Heights.of(cells, bands.upper, bands.mirrored, link)
-        below = Heights.of(cells, bands.mirrored, bands.upper, link)
+        # evenly spread PITs have one band for both sides
+        is_even = bands.mirrored is bands.upper
+        below = above if is_even else Heights.of(cells, bands.mirrored, bands.upper, link)
         return cls(cells, above, below, link.calibration_error)
 
     def bound(self, mass: float) -> float:
         """Return an upper bound for the W1 error of every group of at least this share."""
         above = _stretches(self.cells, self.above, mass)
+        is_even = self.below is self.above
+        mirrored = above if is_even else _stretches(self.cells, self.below, mass)
         # below the diagonal the mirrored CDF lies above it; the cells are symmetric
-        below = _stretches(self.cells, self.below, mass)[::-1, ::-1].T
+        below = mirrored[::-1, ::-1].T
         return _longest_path(np.maximum(above, below), self.cells) + self.remainder
 
 
