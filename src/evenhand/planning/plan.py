@@ -46,7 +46,8 @@ class PlannedCertificate:
     n_samples : int or None
         Number of certifying rows; None for endless rows.
     bound : {"sharp", "pathwise"} or None
-        Kind of the bound, by the rule of `choose_bound`; None for endless rows.
+        Kind of the bound, by the rule of `choose_bound`; None for endless rows, and where no link
+        meets the target.
     alpha : float or None
         Alpha of the link; None if no link meets the target with so few rows. The other fields are
         then None, too.
@@ -61,7 +62,7 @@ class PlannedCertificate:
     """
 
     n_samples: int | None
-    bound: Bound | None
+    bound: Bound | None = None
     alpha: float | None = None
     price: float | None = None
     wider: float | None = None
@@ -258,7 +259,7 @@ def _certificate(n: int, family: Link, target: Target) -> PlannedCertificate:
     if isinstance(goal, MaxGroupError):
         alpha = largest_calibrated_alpha(n, family, bound, goal.most, mass, confidence)
         if alpha is None:
-            return PlannedCertificate(n, bound)
+            return PlannedCertificate(n)
         link = type(family)(alpha)
     else:
         link = affordable(goal, family)

@@ -38,7 +38,7 @@ def right_wider(link: Link) -> float:
 
 
 def right_coverage(link: Link, mass: float) -> tuple[float, float]:
-    """Return the least and the largest coverage of 80% intervals in groups over a right base.
+    """Return the least and the largest coverage of 80% intervals of a group over a right base.
 
     Parameters
     ----------
@@ -50,13 +50,14 @@ def right_coverage(link: Link, mass: float) -> tuple[float, float]:
     Returns
     -------
     low, high : float
-        The least coverage of a group, and the largest one of a single person.
+        Both between 0 and 1.
     """
     u = nodes(PEOPLE).T
     r = nodes(DRAWS)
-    outside = (u < link.cdf((1 - LEVEL) / 2, r)) | (u > link.cdf((1 + LEVEL) / 2, r))
-    missed = outside.mean(axis=-1)
-    return 1 - cvar(missed, mass), 1 - float(missed.min())
+    inside = (u >= link.cdf((1 - LEVEL) / 2, r)) & (u <= link.cdf((1 + LEVEL) / 2, r))
+    hits = inside.mean(axis=-1)
+    # the people with the smallest and with the largest shares of hits
+    return 1 - cvar(1 - hits, mass), cvar(hits, mass)
 
 
 def least_alpha(cost: Callable[[float], float], most: float) -> float:
