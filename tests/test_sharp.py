@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from numpy.random import Generator
@@ -306,6 +309,14 @@ def test_the_least_randomization_meets_the_target_and_no_less_does(family: type[
     least = proof.least_randomized(0.3, 0.2)
     assert 0.295 < least.group_error(0.2) <= 0.3
     assert proof.with_link(family(1.02 * least.link.alpha)).group_error(0.2) > 0.3
+
+
+@pytest.mark.parametrize("n", [100, 600])
+def test_certificates_are_stored_and_copied_after_use(n: int) -> None:
+    proof = certify_link(evenly_spread(n), Entropic(0.1))
+    bound = proof.group_error(0.2), proof.coverage(0.8, 0.2)
+    for twin in (pickle.loads(pickle.dumps(proof)), copy.deepcopy(proof)):
+        assert (twin.group_error(0.2), twin.coverage(0.8, 0.2)) == bound
 
 
 def test_an_unknown_bound_is_refused() -> None:

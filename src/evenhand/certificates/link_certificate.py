@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -97,6 +97,10 @@ class LinkCertificate(Certificate):
             group_error=four_digits(self.group_error(SHOWN_MASS), "up"),
             group_mass=SHOWN_MASS,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # without cached bounds, which are functions
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_samples(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Self
 
 from evenhand.calibration import CDFBands
@@ -44,6 +45,10 @@ class SharpEvidence(LinkEvidence):
 
     def group_errors(self, link: Link) -> Callable[[float], float]:
         contraction = Contraction.of(link, self.bands)
-        return lambda mass: min(
-            contraction.bound(mass), pointwise_bound(link, self.bands, mass), WORST
-        )
+
+        @cache  # an audit reads the same masses several times
+        def bound(mass: float) -> float:
+            pointwise = pointwise_bound(link, self.bands, mass)
+            return min(contraction.bound(mass), pointwise, WORST)
+
+        return bound
