@@ -49,10 +49,10 @@ def test_the_target_is_met_for_less(n: int, target: float, mass: float, saved: f
 @statistical
 @pytest.mark.parametrize("family", [Entropic, Gaussian, Laplace])
 def test_the_rule_is_nowhere_dearer_than_the_pathwise_bound(family: type[Link]) -> None:
-    sizes = (150, 200, 300, 500, 1000) if WHOLE else (150,)
+    sizes = (150, 400) if WHOLE else (150,)
     for n in sizes:
-        for target in (0.15, 0.2, 0.3, 0.4) if WHOLE else (0.3,):
-            for mass in (0.1, 0.2, 0.5) if WHOLE else (0.2,):
+        for target in (0.2, 0.3) if WHOLE else (0.3,):
+            for mass in (0.1, 0.2) if WHOLE else (0.2,):
                 chosen = choose_bound(
                     n, family(0.1), mass=mass, confidence=0.95, max_group_error=target
                 )
