@@ -8,11 +8,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats
-from evenhand.certificates import (
-    MASSES,
-    WIDER_LEVELS,
-    PITCertificate,
-)
+from evenhand.certificates import MASSES, WIDER_LEVELS, PITCertificate
 from evenhand.distributions import Distribution
 
 PLAIN_COLUMNS = ("level", "mass", "floor", "covered", "width")

@@ -31,6 +31,11 @@ from evenhand.calibration import (
 )
 from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
 from evenhand.certificates.certificate import WORST, Method
+from evenhand.certificates.wider_interval import (
+    WiderInterval,
+    wider_intervals,
+    wider_intervals_of_counts,
+)
 from evenhand.columns import check_groups
 from evenhand.draws import one_row_each
 from evenhand.links import Link
@@ -163,6 +168,14 @@ class RowEvidence:
         """Return each person's share of draws whose central interval covers the outcome."""
         return Values(covered(self.pits, level))
 
+    def plain_intervals(
+        self, mass: float, *, confidence: float, is_randomized: bool
+    ) -> tuple[WiderInterval, ...]:
+        """Return what intervals of the deterministic forecaster prove; empty if there is none."""
+        if self.base is not None:
+            return wider_intervals(self.base.pit, mass, confidence=confidence)
+        return () if is_randomized else wider_intervals(self.one_draw, mass, confidence=confidence)
+
     def error(self) -> float:
         """Return the exact W1 error."""
         return calibration_error(self.pits) if self.n_samples else np.nan
@@ -268,6 +281,15 @@ class CountEvidence:
             remedy = "count the rows again with this level in count_pits(..., levels=...)"
             raise bad_input("level", f"be one of the counted levels ({counted})", level, remedy)
         return Values(np.arange(self.n_draws + 1) / self.n_draws, self.counts.inside[level])
+
+    def plain_intervals(
+        self, mass: float, *, confidence: float, is_randomized: bool
+    ) -> tuple[WiderInterval, ...]:
+        """Return what intervals of the deterministic forecaster prove; empty if there is none."""
+        counts = self.counts.base if is_randomized else self.counts.one_draw
+        if counts is None:
+            return ()
+        return wider_intervals_of_counts(counts, mass, confidence=confidence)
 
     def error(self) -> float:
         """Return the W1 error, to within 1/12800."""

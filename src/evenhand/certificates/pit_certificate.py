@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -30,14 +29,13 @@ from evenhand.certificates.certificate import (
 )
 from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
 from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.certificates.link_evidence import Bound
 from evenhand.certificates.questions import questions
 from evenhand.certificates.wider_interval import (
     WIDER_LEVELS,
     WiderInterval,
     coverage_floor,
     floors_in_words,
-    wider_intervals,
-    wider_intervals_of_counts,
 )
 from evenhand.links import Link
 
@@ -134,7 +132,7 @@ class PITCertificate(Certificate):
         return self.bounds.link if isinstance(self.bounds, LinkCertificate) else None
 
     @property
-    def bound(self) -> Literal["sharp", "pathwise"] | None:
+    def bound(self) -> Bound | None:
         """Bound of the `LinkCertificate` that the bounds for every group rest on, if any."""
         return self.bounds.bound if isinstance(self.bounds, LinkCertificate) else None
 
@@ -266,16 +264,9 @@ class PITCertificate(Certificate):
         These are the `wider_intervals` of its PITs; empty if the forecaster is neither
         deterministic nor a link around a deterministic one.
         """
-        known = self.evidence
-        if isinstance(known, CountEvidence):
-            counts = known.counts.base if self.is_randomized else known.counts.one_draw
-            if counts is None:
-                return ()
-            return wider_intervals_of_counts(counts, mass, confidence=self.confidence)
-        if self.is_randomized and known.base is None:
-            return ()
-        pit = known.one_draw if known.base is None else known.base.pit
-        return wider_intervals(pit, mass, confidence=self.confidence)
+        return self.evidence.plain_intervals(
+            mass, confidence=self.confidence, is_randomized=self.is_randomized
+        )
 
     def _worst_mean(self, values: Values, mass: float, top: float, confidence: float) -> float:
         if self.mass is not None and mass != self.mass:

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._validate import (
-    InputError,
-    about,
-    check_column,
-)
+from evenhand._validate import InputError, about, check_column
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
     Link,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import get_args
 
 from scipy.optimize import brentq
 
@@ -25,8 +26,6 @@ MOST_STEPS = 8
 
 TINY = 1e-12
 """Least excess of a bound on the log scale."""
-
-BOUNDS: tuple[Bound, ...] = ("sharp", "pathwise")
 
 
 def rows_needed(
@@ -93,7 +92,7 @@ def rows_needed(
 
     def gap(rows: int) -> float:
         excess = math.inf
-        for bound in BOUNDS:
+        for bound in get_args(Bound):
             proof = certify_calibrated(rows, strongest, confidence=confidence, bound=bound)
             excess = min(excess, proof.group_error(group_mass) - limit)
             if excess <= margin:

@@ -8,11 +8,7 @@ from typing import Any
 
 from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, bad_input, check_count
-from evenhand.certificates import (
-    Bound,
-    certify_calibrated,
-    largest_calibrated_alpha,
-)
+from evenhand.certificates import Bound, certify_calibrated, largest_calibrated_alpha
 from evenhand.links import Link
 from evenhand.planning import sentences
 from evenhand.planning.needed import MOST_ROWS, population_link, rows_needed
@@ -126,13 +122,9 @@ class Plan(Summarized):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values of JSON."""
-        goal = self.target.goal
         return {
             "schema": "evenhand.plan/1",
-            **dict.fromkeys(("max_group_error", "max_wider", "max_price")),
-            goal.name: goal.most,
-            "group_mass": self.target.group_mass,
-            "confidence": self.target.confidence,
+            **self.target.to_dict(),
             "link": self.link,
             "rows_needed": self.rows_needed,
             "certificates": [asdict(one) for one in self.certificates],
@@ -220,13 +212,18 @@ def plan(
         endless = population_link(target, goal.most, family)
     else:
         endless = affordable(goal, family)
-    low, high = right_coverage(endless, target.group_mass)
     return Plan(
         target=target,
         link=family.name,
         certificates=(
             *(_certificate(n, family, target) for n in numbers),
-            _row(None, None, endless, endless.group_error(group_mass), (low, high)),
+            _row(
+                None,
+                None,
+                endless,
+                endless.group_error(group_mass),
+                right_coverage(endless, group_mass),
+            ),
         ),
         rows_needed=least,
         group_tests=tuple(

@@ -57,14 +57,15 @@ class MaxPrice:
 Goal = MaxGroupError | MaxWider | MaxPrice
 """What a selection keeps to; exactly one is given."""
 
+GOALS: tuple[type[Goal], ...] = (MaxGroupError, MaxWider, MaxPrice)
+
 
 def goal_of(
     max_group_error: float | None, max_wider: float | None, max_price: float | None
 ) -> Goal:
     """Return the only goal that is given, or the default group error."""
-    kinds: tuple[type[Goal], ...] = (MaxGroupError, MaxWider, MaxPrice)
     values = (max_group_error, max_wider, max_price)
-    given = [(kind, most) for kind, most in zip(kinds, values, strict=True) if most is not None]
+    given = [(kind, most) for kind, most in zip(GOALS, values, strict=True) if most is not None]
     if len(given) > 1:
         names = " and ".join(f"{kind.name}={most!r}" for kind, most in given)
         raise InputError(
@@ -100,6 +101,15 @@ class Target:
     def __post_init__(self) -> None:
         check_fraction("group_mass", self.group_mass, high_open=False)
         check_fraction("confidence", self.confidence)
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return the target as values of JSON; of the three kinds of goals two are None."""
+        return {
+            **{kind.name: None for kind in GOALS},
+            self.goal.name: self.goal.most,
+            "group_mass": self.group_mass,
+            "confidence": self.confidence,
+        }
 
 
 def family_of(link: str) -> Link:

@@ -11,7 +11,7 @@ import pandas as pd
 from evenhand._validate import Floats
 from evenhand.audits import spread_step
 from evenhand.calibration import calibration_error
-from evenhand.certificates import LinkCertificate, certify_link, wider_intervals
+from evenhand.certificates import LinkCertificate, certify_link, wider_interval
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import By, MixtureMLPRegressor, RandomizedRegressor, RecalibratedRegressor
@@ -153,9 +153,8 @@ def _plain_interval(
 ) -> PlainInterval | None:
     """Return the interval without a draw that covers at least as much as the randomized one."""
     floor, _ = proof.coverage(LEVEL, target.group_mass)
-    intervals = wider_intervals(costs.pit, target.group_mass, confidence=target.confidence)
-    found = next((interval for interval in intervals if interval.floor >= floor > 0), None)
-    if found is None:
+    found = wider_interval(costs.pit, floor, target.group_mass, confidence=target.confidence)
+    if found is None or floor <= 0:
         return None
     width = costs.base_width(found.level) / (costs.base_width(LEVEL) * (1 + wider))
     return PlainInterval(found, width - 1)
