@@ -12,6 +12,17 @@ from evenhand.certificates.certificate import MASSES as MASSES
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
 from evenhand.certificates.contraction import Contraction as Contraction
+from evenhand.certificates.deterministic_intervals import WIDER_LEVELS as WIDER_LEVELS
+from evenhand.certificates.deterministic_intervals import (
+    WiderInterval,
+    wider_interval,
+    wider_intervals,
+)
+from evenhand.certificates.deterministic_intervals import coverage_floor as coverage_floor
+from evenhand.certificates.deterministic_intervals import floors_in_words as floors_in_words
+from evenhand.certificates.deterministic_intervals import (
+    wider_intervals_of_counts as wider_intervals_of_counts,
+)
 from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence
 from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
@@ -22,17 +33,6 @@ from evenhand.certificates.link_evidence import Bound as Bound
 from evenhand.certificates.pathwise_evidence import approximate_errors as approximate_errors
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.certificates.pointwise import pointwise_bound as pointwise_bound
-from evenhand.certificates.wider_interval import WIDER_LEVELS as WIDER_LEVELS
-from evenhand.certificates.wider_interval import (
-    WiderInterval,
-    wider_interval,
-    wider_intervals,
-)
-from evenhand.certificates.wider_interval import coverage_floor as coverage_floor
-from evenhand.certificates.wider_interval import floors_in_words as floors_in_words
-from evenhand.certificates.wider_interval import (
-    wider_intervals_of_counts as wider_intervals_of_counts,
-)
 
 __all__ = [
     "Certificate",

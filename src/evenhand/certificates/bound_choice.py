@@ -68,7 +68,7 @@ def _chosen(
 ) -> Bound:
     def cost(kind: type[LinkEvidence]) -> float:
         if max_group_error is None:
-            return calibrated_evidence(n, confidence, kind.bound).group_errors(link)(mass)
+            return calibrated_evidence(n, confidence, kind.bound).group_error(link, mass)
         alpha = largest_calibrated_alpha(n, link, kind.bound, max_group_error, mass, confidence)
         return 0.0 if alpha is None else -alpha
 

@@ -31,7 +31,7 @@ from evenhand.calibration import (
 )
 from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
 from evenhand.certificates.certificate import WORST, Method
-from evenhand.certificates.wider_interval import (
+from evenhand.certificates.deterministic_intervals import (
     WiderInterval,
     wider_intervals,
     wider_intervals_of_counts,

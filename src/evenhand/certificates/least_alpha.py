@@ -48,7 +48,7 @@ def largest_alpha(
     family = type(link)
 
     def bound_at(alpha: float) -> float:
-        return evidence.group_errors(family(alpha))(mass)
+        return evidence.group_error(family(alpha), mass)
 
     most = bound_at(1.0)
     if most <= max_group_error:

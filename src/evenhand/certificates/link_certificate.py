@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -98,10 +98,6 @@ class LinkCertificate(Certificate):
             group_mass=SHOWN_MASS,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # without cached bounds, which are functions
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     @property
     def n_samples(self) -> int:
         """Number of people."""
@@ -123,11 +119,7 @@ class LinkCertificate(Certificate):
     def group_error(self, mass: float) -> float:
         """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share."""
         check_fraction("mass", mass, high_open=False)
-        return self._group_errors(mass)
-
-    @cached_property
-    def _group_errors(self) -> Callable[[float], float]:
-        return self.evidence.group_errors(self.link)
+        return self.evidence.group_error(self.link, mass)
 
     def mean_error(self) -> float:
         """Return the mean pathwise error of these people under the link.
@@ -268,7 +260,7 @@ class LinkCertificate(Certificate):
         most = max(MOST_ROWS, 2 * n)
         enough = enough_rows(
             lambda rows: any(
-                evidence.group_errors(least)(mass) <= max_group_error
+                evidence.group_error(least, mass) <= max_group_error
                 for evidence in self._as_if(rows)
             ),
             n,

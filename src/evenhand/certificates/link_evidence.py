@@ -83,12 +83,12 @@ class LinkEvidence(ABC):
         """Make the bands of `n` people with evenly spread PITs, `(i - 1/2) / n`."""
 
     @abstractmethod
-    def group_errors(self, link: Link) -> Callable[[float], float]:
-        """Return the bound for the W1 error of every group, under a link, as a function of mass."""
+    def group_error(self, link: Link, mass: float) -> float:
+        """Return the bound for the W1 error of every group of at least this share."""
 
     def searched(self, family: type[Link], mass: float) -> Callable[[float], float]:
         """Return the bound as a function of alpha for a search; it may be approximate."""
-        return lambda alpha: self.group_errors(family(alpha))(mass)
+        return lambda alpha: self.group_error(family(alpha), mass)
 
     def worst_mean(self, values: Floats, mass: float, top: float) -> float:
         """Bound the mean of the worst `mass` of a quantity at the steps of the distances.

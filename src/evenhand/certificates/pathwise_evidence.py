@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -47,9 +48,8 @@ class PathwiseEvidence(LinkEvidence):
         starts = np.append(distances, 0.0)[::-1]
         return cls._around(SurvivalBand(starts, np.append(bounds, 1.0)[::-1], WORST))
 
-    def group_errors(self, link: Link) -> Callable[[float], float]:
-        errors = link.pathwise_error(0.5 + self.distances.starts)
-        return lambda mass: self.worst_mean(errors, mass, WORST)
+    def group_error(self, link: Link, mass: float) -> float:
+        return self.worst_mean(_errors(link, self.distances), mass, WORST)
 
     def searched(self, family: type[Link], mass: float) -> Callable[[float], float]:
         # steps at which the band is at least `mass` all have full weight, so their widths
@@ -62,6 +62,11 @@ class PathwiseEvidence(LinkEvidence):
             return self.worst_mean(np.append(inner, errors), mass, WORST)
 
         return bound_at
+
+
+@lru_cache(maxsize=4)
+def _errors(link: Link, distances: SurvivalBand) -> Floats:
+    return link.pathwise_error(0.5 + distances.starts)
 
 
 def approximate_errors(link: Link, distances: Floats) -> Floats:

@@ -27,16 +27,16 @@ from evenhand.certificates.certificate import (
     Certificate,
     Method,
 )
-from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
-from evenhand.certificates.link_certificate import LinkCertificate
-from evenhand.certificates.link_evidence import Bound
-from evenhand.certificates.questions import questions
-from evenhand.certificates.wider_interval import (
+from evenhand.certificates.deterministic_intervals import (
     WIDER_LEVELS,
     WiderInterval,
     coverage_floor,
     floors_in_words,
 )
+from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
+from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.certificates.link_evidence import Bound
+from evenhand.certificates.questions import questions
 from evenhand.links import Link
 
 AVERAGE_SHARE = 0.1

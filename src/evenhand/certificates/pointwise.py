@@ -6,8 +6,6 @@ base's PIT in a group of the given mass lies between limits that follow from the
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from evenhand._validate import Floats
@@ -34,7 +32,10 @@ def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
         Smallest share of people in a group, 0 < mass <= 1.
     """
     high = _served_cdf(link, bands.upper, mass)
-    low = 1 - _served_cdf(link, bands.mirrored, mass)[::-1]
+    # evenly spread PITs have one band for both sides
+    is_even = bands.mirrored is bands.upper
+    mirrored = high if is_even else _served_cdf(link, bands.mirrored, mass)
+    low = 1 - mirrored[::-1]
     # |CDF - c| is at most the larger of high - c and c - low, which are equal at the middle
     edges = np.linspace(0.0, 1.0, LEVELS + 1)
     middle = np.clip((high + low) / 2, edges[:-1], edges[1:])
@@ -44,8 +45,6 @@ def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
     return float(area.sum())
 
 
-# evenly spread PITs have one band for both sides, and a search evaluates its result once more
-@lru_cache(maxsize=4)
 def _served_cdf(link: Link, band: CDFBand, mass: float) -> Floats:
     """Bound the CDF of the served PITs of a group from above, on equal cells of levels."""
     limit = np.minimum(band.upper / mass, 1.0)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Self
 
 from evenhand.calibration import CDFBands
@@ -43,12 +42,17 @@ class SharpEvidence(LinkEvidence):
     def of_calibrated(cls, n: int, confidence: float) -> Self:
         return cls._around(CDFBands.of_uniform(n, confidence))
 
-    def group_errors(self, link: Link) -> Callable[[float], float]:
-        contraction = Contraction.of(link, self.bands)
+    def group_error(self, link: Link, mass: float) -> float:
+        return _group_error(link, self.bands, mass)
 
-        @cache  # an audit reads the same masses several times
-        def bound(mass: float) -> float:
-            pointwise = pointwise_bound(link, self.bands, mass)
-            return min(contraction.bound(mass), pointwise, WORST)
 
-        return bound
+# a search evaluates its result once more, and an audit reads the same masses several times
+@lru_cache(maxsize=64)
+def _group_error(link: Link, bands: CDFBands, mass: float) -> float:
+    contraction = _contraction(link, bands).bound(mass)
+    return min(contraction, pointwise_bound(link, bands, mass), WORST)
+
+
+@lru_cache(maxsize=4)
+def _contraction(link: Link, bands: CDFBands) -> Contraction:
+    return Contraction.of(link, bands)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.planning.needed import rows_needed
-from evenhand.planning.plan import GroupTest, Plan, PlannedCertificate, plan
+from evenhand.planning.plans import GroupTest, Plan, PlannedCertificate, plan
 
 # for selections, which keep to the same targets
 from evenhand.planning.right_base import LEVEL as LEVEL

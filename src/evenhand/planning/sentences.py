@@ -25,7 +25,7 @@ from evenhand.planning.target import MaxGroupError, MaxWider
 from evenhand.search import MIN_SIZE
 
 if TYPE_CHECKING:
-    from evenhand.planning.plan import Plan, PlannedCertificate
+    from evenhand.planning.plans import Plan, PlannedCertificate
 
 
 def text(found: Plan) -> str:
