@@ -59,7 +59,9 @@ def test_the_rule_is_nowhere_dearer_than_the_pathwise_bound(family: type[Link]) 
                 found = {
                     bound: price(n, family, bound, target, mass) for bound in ("sharp", "pathwise")
                 }
-                assert found[chosen] == min(found.values()), (n, target, mass)
+                # the sharp bound is chosen where it is cheaper by a margin
+                assert found[chosen] <= found["pathwise"], (n, target, mass)
+                assert (chosen == "sharp") >= (found["sharp"] < 0.85 * found["pathwise"])
 
 
 def test_the_default_is_sharp_from_500_rows_on_and_cheaper_there_at_the_usual_target() -> None:

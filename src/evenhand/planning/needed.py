@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import get_args
 
 from scipy.optimize import brentq
 
 from evenhand._format import nats, number
 from evenhand._validate import InputError
-from evenhand.certificates import LEAST_ALPHA, Bound, certify_calibrated
+from evenhand.certificates import LEAST_ALPHA, certify_calibrated, choose_bound
 from evenhand.links import Link
 from evenhand.planning.right_base import TOLERANCE, affordable
 from evenhand.planning.target import MaxGroupError, MaxPrice, Target, family_of
@@ -91,12 +90,9 @@ def rows_needed(
     margin = max_group_error - limit
 
     def gap(rows: int) -> float:
-        excess = math.inf
-        for bound in get_args(Bound):
-            proof = certify_calibrated(rows, strongest, confidence=confidence, bound=bound)
-            excess = min(excess, proof.group_error(group_mass) - limit)
-            if excess <= margin:
-                break
+        bound = choose_bound(rows, strongest, mass=group_mass, confidence=confidence)
+        proof = certify_calibrated(rows, strongest, confidence=confidence, bound=bound)
+        excess = proof.group_error(group_mass) - limit
         # the excess falls as a power of the number of rows: nearly linear on the log scale
         return math.log(max(excess, TINY) / margin)
 
