@@ -53,7 +53,7 @@ def test_bounds_of_evenly_spread_pits(
 
 @pytest.mark.parametrize("link", [Entropic(0.1), Gaussian(0.3), Entropic(0.02)])
 def test_bounds_of_many_rows_approach_the_population(link: Link) -> None:
-    proof = certify_link(evenly_spread(1_000_000), link, bound="sharp")
+    proof = certify_link(evenly_spread(100_000), link, bound="sharp")
     for mass in (0.1, 0.2, 0.5):
         assert 0 < proof.group_error(mass) - link.group_error(mass) < 0.005
 
@@ -100,16 +100,11 @@ def contracted(link: Link, at: np.ndarray, weight: np.ndarray) -> float:
     """`integral |F - u| dmu(u)` of a discrete law, exactly between its steps."""
     ends = np.concatenate(([0.0], at, [1.0]))
     shares = np.append(0.0, np.cumsum(weight))
-    total = 0.0
-    for share, low, high in zip(shares, ends[:-1], ends[1:], strict=True):
-        cut = np.clip(share, low, high)
-        mu = link.mean_pit(np.array([low, cut, high]))
-        moment = np.array([low, cut, high]) * mu - link.mean_pit_integral(
-            np.array([low, cut, high])
-        )
-        total += share * (mu[1] - mu[0]) - (moment[1] - moment[0])
-        total += moment[2] - moment[1] - share * (mu[2] - mu[1])
-    return total
+    places = np.stack((ends[:-1], np.clip(shares, ends[:-1], ends[1:]), ends[1:]))
+    mu = link.mean_pit(places)
+    moment = places * mu - link.mean_pit_integral(places)
+    above, below = shares * np.diff(mu, axis=0) - np.diff(moment, axis=0)
+    return float((above - below).sum())
 
 
 def group_error(link: Link, at: np.ndarray, weight: np.ndarray) -> float:
@@ -129,7 +124,7 @@ def group_error(link: Link, at: np.ndarray, weight: np.ndarray) -> float:
 @pytest.mark.parametrize("link", [Entropic(0.05), Gaussian(0.2), Laplace(0.1)])
 def test_no_group_of_a_known_law_is_above_its_bounds(link: Link) -> None:
     rng = np.random.default_rng(0)
-    for _ in range(12):
+    for _ in range(8):
         law = Law(rng, int(rng.integers(3, 30)))
         programme = Contraction.of(link, law.bands)
         for mass in (0.1, 0.3, 0.7):

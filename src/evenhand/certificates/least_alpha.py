@@ -81,11 +81,13 @@ def search_alpha(bound_at: Callable[[float], float], target: float, most: float)
     def logit(bound: float) -> float:
         return float(np.log(bound / max(most - bound, 1e-9)))
 
-    low = float(np.log(LEAST_ALPHA / (1 - LEAST_ALPHA)))
+    least = float(np.log(LEAST_ALPHA / (1 - LEAST_ALPHA)))
+    # the smallest alpha lies inside, so that one evaluation there ends a search in vain
+    low = least - SEARCH_SLACK / 2
     high = 12.0
     slope = CALIBRATED_SLOPE
     goal = logit(target)
-    place = float(np.clip(goal / slope + CALIBRATED_PLACE, low, high))
+    place = float(np.clip(goal / slope + CALIBRATED_PLACE, least, high))
     last = (np.nan, np.nan)
     for _ in range(MOST_STEPS):
         alpha = float(expit(place))
@@ -96,7 +98,7 @@ def search_alpha(bound_at: Callable[[float], float], target: float, most: float)
             return alpha
         low, high = (place, high) if gap < 0 else (low, place)
         last = (place, gap)
-        place = place - gap / slope - SEARCH_SLACK / 2
+        place = max(place - gap / slope - SEARCH_SLACK / 2, least)
         if not low < place < high:
             place = (low + high) / 2
         if high - low < SEARCH_SLACK:
