@@ -38,16 +38,14 @@ class Example:
     """How to make a forecaster, and what sets it apart from the others.
 
     `make` takes further constructor parameters. `fit_is_random`: whether two fits without a seed
-    differ. `takes_mixed`: whether tables may hold text, dates and missing values. `takes_weights`:
-    whether `fit` takes `sample_weight`. `is_neural`: whether networks are trained, as many steps as
-    `max_steps` says.
+    differ. `takes_mixed`: whether tables may hold text, dates and missing values. `is_neural`:
+    whether networks are trained, as many steps as `max_steps` says.
     """
 
     make: Callable[..., Any]
     is_randomized: bool = True
     fit_is_random: bool = True
     takes_mixed: bool = False
-    takes_weights: bool = True
     is_neural: bool = False
 
 
@@ -92,7 +90,6 @@ EXAMPLES: dict[str, Example] = {
     ),
     "RandomizedRegressor(Pipeline)": Example(
         _around(lambda: make_pipeline(StandardScaler(), LinearRegression()), link="laplace"),
-        takes_weights=False,
     ),
     "RandomizedRegressor(QuantileRegressor)": Example(
         _around(lambda: QuantileRegressor(alpha=0.0), alpha=0.2), fit_is_random=False

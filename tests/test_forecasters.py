@@ -380,10 +380,7 @@ def test_inputs_are_left_as_they_are(name: str) -> None:
         frozen.flags.writeable = False
     for rows, outcomes in ((array, y), (table, series)):
         model = example.make()
-        if example.takes_weights:
-            model.fit(rows, outcomes, weight)
-        else:
-            model.fit(rows, outcomes)
+        model.fit(rows, outcomes, weight)
         model.forecast(rows, r).pit(Y)
         model.predict(rows)
     for value, before in zip(inputs, kept, strict=True):
@@ -405,10 +402,6 @@ def test_global_random_state_does_not_matter(name: str, fitted: Callable[[str], 
 
 @EVERY
 def test_equal_weights_are_no_weights(name: str, fitted: Callable[[str], Any]) -> None:
-    if not EXAMPLES[name].takes_weights:
-        with pytest.raises(InputError, match=r"^sample_weight .*Pipeline\.fit"):
-            EXAMPLES[name].make().fit(X, Y, np.ones(N))
-        return
     weighted = EXAMPLES[name].make().fit(X, Y, np.ones(N))
     np.testing.assert_allclose(
         weighted.forecast(X, R).pit(Y), fitted(name).forecast(X, R).pit(Y), rtol=0, atol=1e-6
@@ -421,8 +414,6 @@ def test_equal_weights_are_no_weights(name: str, fitted: Callable[[str], Any]) -
 
 @EVERY
 def test_rows_of_weight_zero_are_no_rows(name: str) -> None:
-    if not EXAMPLES[name].takes_weights:
-        return
     used = np.arange(N) % 4 > 0
     some = EXAMPLES[name].make().fit(X[used], Y[used], np.ones(used.sum()))
     weighted = EXAMPLES[name].make().fit(X, Y, used.astype(float))
@@ -934,8 +925,10 @@ def test_rows_of_zero_weight_are_not_in_the_law() -> None:
 
 def test_weights_are_refused_for_models_without_them() -> None:
     for estimator in (KNeighborsRegressor(), GaussianProcessRegressor()):
-        with pytest.raises(InputError, match=rf"^sample_weight .*{type(estimator).__name__}\.fit"):
-            RandomizedRegressor(estimator).fit(X, Y, WEIGHT)
+        for given in (estimator, make_pipeline(estimator)):
+            name = type(estimator).__name__
+            with pytest.raises(InputError, match=rf"^sample_weight .*{name}\.fit"):
+                RandomizedRegressor(given).fit(X, Y, WEIGHT)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from evenhand import (
     InputError,
@@ -439,7 +441,7 @@ def test_a_price_from_a_bad_start_is_told_as_such() -> None:
     assert "with the same mean error" in found.summary().lower()
     assert f"at least {least:.2f} nats" in found.summary()
     assert f"an estimated {off:.1f} points" in found.summary()
-    assert "try recalibrate=True" in found.summary()
+    assert "in Python: recalibrate=True" in found.summary()
     truth = randomize(Truth(), X, y, max_group_error=0.3, random_state=0)
     least = np.floor(100 * truth.limit) / 100
     assert ("lower here" in truth.summary()) == (round(truth.price, 2) < least)
@@ -858,6 +860,9 @@ def test_weights_are_for_learning_alone() -> None:
     half = RandomizedRegressor(BayesianRidge()).fit(X[["a", "b"]].iloc[learn[1::2]], y[learn[1::2]])
     rows = X[["a", "b"]].iloc[:5]
     np.testing.assert_allclose(found.model.predict(rows), half.predict(rows))
+    piped = make_pipeline(StandardScaler(), BayesianRidge())
+    found = randomize(piped, X[["a", "b"]], wrong, sample_weight=weight, **options)
+    assert abs(found.model.predict(rows) - half.predict(rows)).max() < 1e-3
     # maps of a recalibration are weighted, too
     maps = [
         randomize(law, X, y, recalibrate=True, sample_weight=given, **options).model.estimator_

@@ -207,6 +207,11 @@ def band(show: Show, low: float | None, high: float | None) -> str:
     return f"{at_least(low, show)} to {at_most(high, show)}" if are_known else UNKNOWN
 
 
+def is_trivial(coverage: float | None) -> bool:
+    """Whether an upper limit of a coverage prints as 100%, so that it limits nothing."""
+    return at_most(coverage, percent) == "100.0%"
+
+
 def p_value(value: float | None, equals: str = "") -> str:
     """Write a p-value, rounded up and never 0.
 

@@ -27,7 +27,7 @@ from evenhand.planning import plan
         ),
         (
             {"max_group_error": 0.3, "group_mass": 0.2, "price": 0.0},
-            "max_price must be a number above 0, got 0.0; use 0.3 nats",
+            "price must be a number above 0, got 0.0; use 0.3 nats",
         ),
     ],
 )

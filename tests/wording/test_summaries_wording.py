@@ -70,6 +70,14 @@ def test_a_guarantee_for_losses_is_read_line_by_line():
     )
 
 
+def certificate(low, high):
+    return SimpleNamespace(
+        one_row_each=False,
+        group_error=lambda mass: 0.29641,
+        coverage=lambda level, mass: (low, high),
+    )
+
+
 def selection(**changes):
     comparison = pd.DataFrame(
         {
@@ -81,14 +89,9 @@ def selection(**changes):
             "certified_group_error": [np.nan, np.nan, 0.29641],
         }
     )
-    certificate = SimpleNamespace(
-        one_row_each=False,
-        group_error=lambda mass: 0.29641,
-        coverage=lambda level, mass: (0.60891, 0.89211),
-    )
     given = {
         "model": SimpleNamespace(alpha=0.1234, recalibrate=False),
-        "certificate": certificate,
+        "certificate": certificate(0.60891, 0.89211),
         "target": Target(MaxGroupError(0.3), 1 / 3, 0.95),
         "price": 0.4567,
         "limit": 0.4491,
@@ -104,14 +107,15 @@ def selection(**changes):
     return Selection(**given | changes)
 
 
-def searches(error, low, spread=None):
+def searches(error, low, spread=None, description="age > 50", features=("age", "sex")):
     group = SimpleNamespace(
         mass=1 / 3,
         error=error,
         low=low,
         confidence=0.95,
         direction="intervals too narrow",
-        description="age > 50",
+        description=description,
+        features=features,
     )
     return SimpleNamespace(learned=lambda: group, spread=lambda: spread)
 
@@ -150,11 +154,24 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
             " outcomes.",
         ),
         (
+            {"certificate": certificate(0.3, 0.9996)},
+            1,
+            "In every such group, 80% prediction intervals cover at least 30.0% of outcomes, with"
+            " no upper limit.",
+        ),
+        (
+            {"certificate": certificate(0.3, 0.9996)},
+            2,
+            "Without a draw, a plain 98% interval of the model guarantees the lower limit alone (at"
+            " least 63.1%) and is 12% narrower than the randomized one, but it covers 97% overall,"
+            " with no other level.",
+        ),
+        (
             {},
             2,
             "Without a draw, a plain 98% interval of the model guarantees the lower limit alone (at"
-            " least 63.1%) and is 12% narrower, but it covers 97% overall, with no upper limit and"
-            " no other level.",
+            " least 63.1%) and is 12% narrower than the randomized one, but it covers 97% overall,"
+            " with no upper limit and no other level.",
         ),
         ({}, 3, "This is the least randomization with this guarantee: alpha = 0.123."),
         (
@@ -188,6 +205,13 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
             " confidence: intervals too narrow.",
         ),
         (
+            {"searches": searches(0.1234, 0.0567, description=None)},
+            5,
+            "Without a draw, the largest error found in a group of 33.34% of people that features"
+            " define (by age, sex) is an estimated 12.3 points, at least 5.6 with 95% confidence:"
+            " intervals too narrow.",
+        ),
+        (
             {"searches": searches(0.01, 0.0)},
             5,
             "Without a draw, no significant error was found in a group of 33.34% of people that"
@@ -196,7 +220,8 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
         (
             {},
             5,
-            "Overall, the model itself is off by an estimated 5.1 points; try recalibrate=True.",
+            "Overall, the model itself is off by an estimated 5.1 points; recalibrate it"
+            " first (in Python: recalibrate=True).",
         ),
         (
             {"model": SimpleNamespace(alpha=1.0)},
@@ -230,6 +255,23 @@ def test_a_selection_reports_that_it_is_not_worth_its_price(goal, sentence):
     worse = found.comparison.assign(log_score=[1.45, 1.0, 1.4567])
     assert sentence not in found.summary()
     assert sentence in selection(comparison=worse, target=Target(goal, 0.2, 0.95)).summary()
+
+
+def test_a_selection_reports_that_its_model_is_worse_than_none():
+    found = selection()
+    poor = selection(comparison=found.comparison.assign(log_score=[0.9, 1.0, 1.4567]))
+    sentence = (
+        "Even without a draw, the model has a worse log score than a forecast that ignores every"
+        " feature: improve the model first."
+    )
+    assert sentence not in found.summary()
+    assert sentence in poor.summary()
+    assert "At this promise" not in poor.summary()
+
+
+def test_a_selection_names_the_people_on_whom_crps_is_compared():
+    assert "CRPS (250 people)" in selection(n_certifying=251).summary()
+    assert "people)" not in selection(n_certifying=250).summary().splitlines()[-5]
 
 
 def test_a_selection_lists_its_forecasters():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -242,7 +243,8 @@ def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], ou
     certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"
     inform(f"{certified}; {store.CERTIFICATE} written to {out}")
     inform(last)
-    inform(f"to randomize new rows, use --certificate {out} with --id and --key-file")
+    folder = shlex.quote(str(out))
+    inform(f"to randomize new rows, use --certificate {folder} with --id and --key-file")
 
 
 def _certificate_folder(out: Path, table: Path) -> Path:

@@ -127,7 +127,8 @@ class RandomizedRegressor(WrappingForecaster):
         y : array-like of shape (n,)
             Continuous outcomes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows, for estimators that take them.
+            Weights of the rows, for estimators that take them; a Pipeline passes them to its last
+            step.
 
         Returns
         -------

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from scipy.optimize import brentq
 
 from evenhand._format import nats, number
-from evenhand._validate import InputError
+from evenhand._validate import InputError, bad_input
 from evenhand.certificates import LEAST_ALPHA, certify_calibrated, choose_bound
 from evenhand.links import Link
 from evenhand.planning.right_base import TOLERANCE, affordable
-from evenhand.planning.target import MaxGroupError, MaxPrice, Target, family_of
+from evenhand.planning.target import MaxGroupError, MaxPrice, Target, as_number, family_of
 
 MOST_ROWS = 10_000_000
 """Largest number of rows that is considered."""
@@ -83,6 +83,8 @@ def rows_needed(
     target = Target(MaxGroupError(max_group_error), group_mass, confidence)
     family = family_of(link)
     least = type(family)(LEAST_ALPHA)
+    if price is not None and not 0 < as_number(price) < math.inf:
+        raise bad_input("price", "be a number above 0", repr(price), "use 0.3 nats")
     strongest = least if price is None else affordable(MaxPrice(price), family)
     limit = strongest.group_error(group_mass)
     if limit >= max_group_error:

@@ -37,7 +37,7 @@ class MaxWider:
     name = "max_wider"
 
     def __post_init__(self) -> None:
-        if not 0 < _number(self.most) <= MOST_WIDER:
+        if not 0 < as_number(self.most) <= MOST_WIDER:
             rule = f"be above 0 and at most {MOST_WIDER:g}"
             raise bad_input(self.name, rule, repr(self.most), "use 0.1 for intervals 10% wider")
 
@@ -50,7 +50,7 @@ class MaxPrice:
     name = "max_price"
 
     def __post_init__(self) -> None:
-        if not 0 < _number(self.most) < math.inf:
+        if not 0 < as_number(self.most) < math.inf:
             raise bad_input(self.name, "be a number above 0", repr(self.most), "use 0.3 nats")
 
 
@@ -117,7 +117,8 @@ def family_of(link: str) -> Link:
     return make_link(link, 1.0)
 
 
-def _number(value: object) -> float:
+def as_number(value: object) -> float:
+    """Return a value as a float, NaN if it is no number."""
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from evenhand._format import at_least, at_most, in_full, is_known, percent
+from evenhand._format import at_least, at_most, in_full, is_known, is_trivial, percent
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.certificates import floors_in_words
 from evenhand.report import charts
@@ -30,13 +30,15 @@ PLAIN = (
 
 
 def both_sides(low: Number, high: Number) -> str:
-    """Write a coverage by both of its bounds, such as "between 61.2% and 89.3%"."""
-    return f"between {at_least(low, percent)} and {at_most(high, percent)}"
+    """Write a coverage by both of its bounds: "between 61.2% and 89.3% of outcomes"."""
+    if is_trivial(high):
+        return f"at least {at_least(low, percent)} of outcomes, without an upper bound"
+    return f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes"
 
 
 def is_informative(bound: Bound) -> bool:
     """Whether either of the bounds of a coverage is informative."""
-    has_ceiling = is_known(bound.coverage_80_high) and at_most(bound.coverage_80_high) != "100.0"
+    has_ceiling = is_known(bound.coverage_80_high) and not is_trivial(bound.coverage_80_high)
     return has_ceiling or or_zero(bound.coverage_80_low) >= LEAST_COVERED
 
 
@@ -159,7 +161,7 @@ def _bound_point(row: Bound, end: Literal["low", "high"]) -> charts.Point:
     value = row.coverage_80_low if end == "low" else row.coverage_80_high
     tip = (
         f"In every group of at least {in_full(row.mass)} of people, the 80% interval with a draw"
-        f" covers {both_sides(row.coverage_80_low, row.coverage_80_high)} of outcomes."
+        f" covers {both_sides(row.coverage_80_low, row.coverage_80_high)}."
     )
     return charts.Point(row.mass, or_zero(value), tip)
 

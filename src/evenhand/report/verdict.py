@@ -164,7 +164,7 @@ def _proof_sentence(findings: Findings, bound: Bound) -> str:
     holds = "all bounds hold jointly" if is_joint else "each bound holds"
     return (
         f"{opening} and the 80% prediction interval covers"
-        f" {both_sides(bound.coverage_80_low, bound.coverage_80_high)} of outcomes; {holds} with"
+        f" {both_sides(bound.coverage_80_low, bound.coverage_80_high)}; {holds} with"
         f" {findings.level} confidence."
     )
 

@@ -13,6 +13,7 @@ from evenhand._format import (
     confidence_in_full,
     count,
     in_full,
+    is_trivial,
     nats,
     number,
     percent,
@@ -21,6 +22,7 @@ from evenhand._format import (
 from evenhand._table import Column, Table, numeric
 from evenhand.certificates import ONE_ROW_EACH
 from evenhand.planning import LEVEL, MaxGroupError, MaxPrice, MaxWider
+from evenhand.selection.comparison import COMPARED
 
 if TYPE_CHECKING:
     from evenhand.selection.result import Selection
@@ -57,10 +59,12 @@ def sentences(chosen: Selection) -> list[str]:
 
 def text(chosen: Selection) -> str:
     """Return the sentences and the comparison of forecasters."""
+    scored = min(chosen.n_certifying, COMPARED)
+    crps = "CRPS" if scored == chosen.n_certifying else f"CRPS ({scored} people)"
     columns = [
         Column("forecaster"),
         numeric("log score"),
-        numeric("CRPS"),
+        numeric(crps),
         numeric("width (80%)"),
         numeric("average error (points)"),
         numeric("certified group error (points)"),
@@ -99,19 +103,21 @@ def _coverage(chosen: Selection) -> list[str]:
     low, high = chosen.certificate.coverage(LEVEL, chosen.group_mass)
     if low <= 0:
         return []
-    lines = [
-        f"In every such group, 80% prediction intervals cover between {at_least(low, percent)} and"
-        f" {at_most(high, percent)} of outcomes."
-    ]
+    start = "In every such group, 80% prediction intervals cover"
+    lines = [f"{start} between {at_least(low, percent)} and {at_most(high, percent)} of outcomes."]
+    limits = "no upper limit and no other level"
+    if is_trivial(high):
+        lines = [f"{start} at least {at_least(low, percent)} of outcomes, with no upper limit."]
+        # the randomized interval has none either
+        limits = "no other level"
     if chosen.plain is not None and chosen.alpha < 1:
         interval = chosen.plain.interval
         compared = "wider" if chosen.plain.wider >= 0 else "narrower"
         lines.append(
             f"Without a draw, a plain {in_full(interval.level)} interval of the model guarantees"
             f" the lower limit alone (at least {at_least(interval.floor, percent)}) and is"
-            f" {percent(abs(chosen.plain.wider), decimals=0)} {compared}, but it covers"
-            f" {percent(interval.covered, decimals=0)} overall, with no upper limit and no other"
-            " level."
+            f" {percent(abs(chosen.plain.wider), decimals=0)} {compared} than the randomized one,"
+            f" but it covers {percent(interval.covered, decimals=0)} overall, with {limits}."
         )
     return lines
 
@@ -147,7 +153,7 @@ def _price(chosen: Selection) -> list[str]:
     ]
     # as printed, the limit rounded down: a difference in the third decimal is noise
     if round(chosen.price, 2) < math.floor(100 * chosen.limit) / 100:
-        off_by = points(chosen.average_error(_base_name(chosen)))
+        off_by = points(chosen.average_error(chosen.base_name))
         lines.append(
             f"With the same mean error the price around the true distribution is at least"
             f" {at_least(chosen.limit, nats)}; it is lower here because the model itself is off by"
@@ -164,7 +170,11 @@ def _learned_group(chosen: Selection) -> list[str]:
     group = f"in a group of {in_full(found.mass)} of people that features define"
     if found.low == 0:
         return [f"Without a draw, no significant error was found {group}."]
-    about = f" (approximately: {found.description})" if found.description else ""
+    about = ""
+    if found.description:
+        about = f" (approximately: {found.description})"
+    elif found.features:
+        about = f" (by {', '.join(found.features)})"
     return [
         f"Without a draw, the largest error found {group}{about} is an estimated"
         f" {points(found.error)} points, at least {at_least(found.low)} with"
@@ -175,6 +185,11 @@ def _learned_group(chosen: Selection) -> list[str]:
 def _worth(chosen: Selection) -> list[str]:
     if not chosen.is_worse_than_without_features:
         return []
+    if chosen.is_base_worse_than_without_features:
+        return [
+            "Even without a draw, the model has a worse log score than a forecast that ignores"
+            " every feature: improve the model first."
+        ]
     if isinstance(chosen.target.goal, MaxGroupError):
         start, remedy = "At this promise", "allow a larger error or more rows"
     else:
@@ -191,11 +206,6 @@ def _recalibration(chosen: Selection) -> list[str]:
     if error <= 0.05:
         return []
     return [
-        f"Overall, the model itself is off by an estimated {points(error)} points; try"
-        " recalibrate=True."
+        f"Overall, the model itself is off by an estimated {points(error)} points; recalibrate it"
+        " first (in Python: recalibrate=True)."
     ]
-
-
-def _base_name(chosen: Selection) -> str:
-    """Return the name of the model inside the link in the comparison."""
-    return "recalibrated" if getattr(chosen.model, "recalibrate", False) else "as it is"

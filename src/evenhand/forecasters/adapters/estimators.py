@@ -95,9 +95,18 @@ def fitted(estimator: Any, rows: Training) -> Any:
     copy = clone(estimator)
     if rows.weight is None or isinstance(estimator, FrozenEstimator):
         return copy.fit(rows.X, rows.y)
+    option = _weight_option(copy)
     # otherwise the weights would silently be ignored
-    if not has_fit_parameter(copy, "sample_weight"):
-        raise InputError(
-            f"sample_weight is not supported by {type(copy).__name__}.fit; fit without weights"
-        )
-    return copy.fit(rows.X, rows.y, sample_weight=rows.weight)
+    if option is None:
+        name = type(final_step(copy)).__name__
+        raise InputError(f"sample_weight is not supported by {name}.fit; fit without weights")
+    return copy.fit(rows.X, rows.y, **{option: rows.weight})
+
+
+def _weight_option(estimator: Any) -> str | None:
+    """Return the parameter of `fit` for weights, in a Pipeline that of its last step."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = _weight_option(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
