@@ -97,7 +97,7 @@ def test_without_enough_rows_the_least_price_is_named(monkeypatch: pytest.Monkey
         ({"max_group_error": 0.5}, "max_group_error"),
         ({"group_mass": 0.0}, "group_mass"),
         ({"confidence": 95}, "confidence"),
-        ({"price": 0.0}, "max_price"),
+        ({"price": 0.0}, "price"),
         ({"link": "copula"}, "link"),
     ],
 )
