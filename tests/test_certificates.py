@@ -859,3 +859,22 @@ def test_one_seed_gives_one_certificate_and_the_input_stays() -> None:
     pd.testing.assert_frame_equal(one.table(), again.table())
     np.testing.assert_array_equal(pit, before[0])
     np.testing.assert_array_equal(r, before[1])
+
+
+@pytest.mark.parametrize(
+    ("base", "r", "message"),
+    [
+        (LinkBase(np.full(20, 0.5), Laplace(0.1)), None, "without a draw"),
+        (
+            LinkBase(np.full(19, 0.5), Laplace(0.1)),
+            np.linspace(0.01, 0.99, 20),
+            "one PIT of the base",
+        ),
+        ((np.full(20, 0.5), Laplace(0.1)), np.full(20, 0.4), "be a LinkBase"),
+    ],
+)
+def test_what_is_no_base_of_the_served_forecasts_is_refused(
+    base: Any, r: np.ndarray | None, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        certify_pit(np.linspace(0.01, 0.99, 20), r, base=base)

@@ -26,7 +26,16 @@ from evenhand.certificates import (
 )
 from evenhand.draws import nodes
 from evenhand.links import Entropic, Gaussian, Link, make_link
-from evenhand.planning import MaxPrice, PlannedCertificate, affordable, plan, right_wider
+from evenhand.planning import (
+    MaxPrice,
+    MaxWider,
+    PlannedCertificate,
+    Target,
+    affordable,
+    goal_of,
+    plan,
+    right_wider,
+)
 from evenhand.search import group_test_rows, scan_groups, shift_of
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
@@ -299,6 +308,26 @@ def test_the_command_prints_a_plan(evenhand: Command) -> None:
     assert {one["n_groups"] for one in values["group_tests"]} == {1, 5}
 
 
+@pytest.mark.parametrize(
+    ("wrong", "facts"),
+    [
+        ({"rows": 500}, "rows must be a list"),
+        ({"max_wider": True}, "max_wider .*True"),
+        ({"max_price": "much"}, "max_price .*'much'"),
+        ({"max_price": [0.3]}, "max_price"),
+    ],
+)
+def test_a_plan_refuses_what_is_no_number(wrong: dict[str, Any], facts: str) -> None:
+    assert complains_of(facts, plan, **wrong)
+
+
+def test_numbers_may_be_given_as_text() -> None:
+    target = Target(goal_of("0.3", None, None), "0.2", "0.95")  # type: ignore[arg-type]
+    assert target == Target(goal_of(0.3, None, None), 0.2, 0.95)
+    assert goal_of(None, "0.1", None) == MaxWider(0.1)  # type: ignore[arg-type]
+    assert goal_of(None, None, "0.1") == MaxPrice(0.1)  # type: ignore[arg-type]
+
+
 def test_the_command_has_the_defaults_of_the_function() -> None:
     command = inspect.signature(cli.plan).parameters
     function = inspect.signature(plan).parameters
@@ -314,10 +343,10 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
     [
         ("--max-group-error 0.3 --max-wider 0.1", "not both"),
         ("--rows 1,x", "--rows"),
-        ("--rows 0", "rows"),
+        ("--rows 0", "--rows"),
         ("--rows 20000000", "10,000,000"),
         ("--rows ,", "--rows"),
-        ("--groups 0", "n_groups"),
+        ("--groups 0", "--groups"),
         ("--link copula", "link"),
         ("--max-wider 10", "max_wider"),
         ("--max-group-error 0.001", "any number of rows"),

@@ -822,6 +822,22 @@ def test_a_spread_that_depends_on_features_is_reported_first() -> None:
         assert even.summary().startswith("With 95% confidence")
 
 
+def test_equal_pits_have_no_spread_group() -> None:
+    X, y = data(600)
+    # most PITs are 0 or 1: their distances from 1/2 are equal, whatever the features
+    found = randomize(
+        lambda X: (X["a"], np.full(len(X), 0.01)), X, y, max_wider=0.2, random_state=0
+    )
+    assert found.learned_group is not None
+    assert found.spread_group is None
+
+
+def test_intervals_without_a_width_are_refused() -> None:
+    X, y = data(200)
+    with pytest.raises(InputError, match="mean width of 0"):
+        randomize(lambda X: (X["a"], np.full(len(X), 1e-300)), X, y, max_wider=0.2)
+
+
 def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> None:
     X, y = data(2000)
     found = randomize(law, X, y, max_group_error=0.25, random_state=0)

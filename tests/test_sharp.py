@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from numpy.random import Generator
 from scipy.special import ndtr
 
 from evenhand import InputError
-from evenhand.calibration import PIT_BINS, CDFBand, CDFBands
+from evenhand.calibration import PIT_BINS, CDFBand, CDFBands, PITs
 from evenhand.certificates import (
     Contraction,
     certify_link,
@@ -321,8 +322,45 @@ def test_an_unknown_bound_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "counts", [np.zeros(PIT_BINS, int), np.ones(100, int), -np.ones(PIT_BINS, int)]
+    ("pit", "message"),
+    [
+        (PITs([0.2, 0.7], weights=[1, 2]), "have no weights"),
+        (PITs([0.2, 0.7], draws=[0.1, 0.4]), "without a draw"),
+    ],
 )
-def test_counts_that_are_none_are_refused(counts: np.ndarray) -> None:
-    with pytest.raises(InputError, match="counts must be 6400 counts"):
+def test_pits_that_are_weighted_or_randomized_are_refused(pit: PITs, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        certify_link(pit, Entropic(0.1))
+
+
+@pytest.mark.parametrize("link", ["entropic", Entropic, None])
+def test_what_is_no_link_is_refused(link: object) -> None:
+    with pytest.raises(InputError, match="link must be a Link"):
+        certify_link([0.1, 0.9], link)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="link must be a Link"):
+        choose_bound(500, link, mass=0.2, confidence=0.95)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"n": 0}, {"n": 1.5}, {"mass": 2}, {"confidence": 0}, {"max_group_error": np.nan}],
+)
+def test_the_rule_for_the_bound_refuses_what_it_cannot_answer(wrong: dict[str, Any]) -> None:
+    asked = {"n": 500, "link": Entropic(0.1), "mass": 0.2, "confidence": 0.95} | wrong
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        choose_bound(**asked)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        np.zeros(PIT_BINS, int),
+        np.ones(100, int),
+        -np.ones(PIT_BINS, int),
+        np.full(PIT_BINS, 1.5),
+        None,
+    ],
+)
+def test_counts_that_are_none_are_refused(counts: Any) -> None:
+    with pytest.raises(InputError, match="counts must be"):
         certify_link_counts(counts, Entropic(0.1))

@@ -105,6 +105,10 @@ from evenhand import store
             "m has no certificate.json; write one with evenhand randomize --target",
         ),
         (
+            "randomize t.csv --mean mu --std sd --id i --key-file k --certificate t.csv --out o",
+            "t.csv is a file; give the folder that evenhand randomize --target wrote",
+        ),
+        (
             "randomize t.csv --mean mu --std sd --id i --key-file k --certificate fit --out o.csv",
             "fit/certificate.json certifies the model in this folder, not forecasts of another"
             " model; use evenhand predict fit, or certify the forecasts with evenhand randomize"

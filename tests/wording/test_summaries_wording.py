@@ -229,6 +229,24 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
             "No randomization was needed: alpha = 1. Overall, predicted probabilities are off by an"
             " estimated 4.0 points.",
         ),
+        (
+            {
+                "model": SimpleNamespace(alpha=1.0),
+                "target": Target(MaxWider(1e-9), 0.2, 0.95),
+            },
+            2,
+            "The limit of the cost admits no randomization: alpha = 1. Overall, predicted"
+            " probabilities are off by an estimated 4.0 points.",
+        ),
+        (
+            {
+                "model": SimpleNamespace(alpha=0.005),
+                "target": Target(MaxPrice(9.0), 0.2, 0.95),
+            },
+            3,
+            "This is the most that can be guaranteed for 9 nats: alpha = 0.005, the smallest that"
+            " is tried.",
+        ),
     ],
 )
 def test_a_selection_gives_its_guarantee_and_its_price(changes, line, sentence):

@@ -57,3 +57,9 @@ CHOSEN = "the choice of the randomization on these same people, in the bounds fo
 
 ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
 """Remark of results where people have several rows."""
+
+WEIGHTED = (
+    "weighted rows are not a sample of the people; if the weights are known and at most W times"
+    " their mean, certify without them and read the bounds at mass / W"
+)
+"""Why certificates refuse weights, and what to do."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from evenhand._validate import check_choice
+from evenhand._validate import check_choice, check_count, check_fraction
 from evenhand.certificates.least_alpha import largest_alpha
 from evenhand.certificates.link_evidence import Bound, LinkEvidence
 from evenhand.certificates.pathwise_evidence import PathwiseEvidence
 from evenhand.certificates.sharp_evidence import SharpEvidence
-from evenhand.links import Link
+from evenhand.links import Link, check_link
 
 SHARP_ROWS = 500
 """Number of people from which the sharp bound is used where no target is given."""
@@ -60,13 +60,24 @@ def choose_bound(
     -------
     {"sharp", "pathwise"}
 
+    Raises
+    ------
+    InputError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> from evenhand.links import Entropic
     >>> choose_bound(2000, Entropic(0.1), mass=0.2, confidence=0.95, max_group_error=0.3)
     'sharp'
     """
-    return _chosen(int(n), link, float(mass), float(confidence), max_group_error)
+    return _chosen(
+        check_count("n", n),
+        check_link(link),
+        check_fraction("mass", mass, high_open=False),
+        check_fraction("confidence", confidence),
+        None if max_group_error is None else check_fraction("max_group_error", max_group_error),
+    )
 
 
 @lru_cache(maxsize=256)

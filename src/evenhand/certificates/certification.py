@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_choice, check_fraction
 from evenhand.calibration import PITCounts, PITs, as_pits
+from evenhand.certificates.assumptions import WEIGHTED
 from evenhand.certificates.certificate import Method
 from evenhand.certificates.evidence import CountEvidence, LinkBase, row_evidence
 from evenhand.certificates.link_certification import certify_link, certify_link_counts
@@ -99,11 +100,7 @@ def certify_pit(
     """
     pits = as_pits(pit, r)
     if sample_weight is not None or pits.weights is not None:
-        raise InputError(
-            "certificates do not accept sample_weight: weighted rows are not a sample of the"
-            " people; if the weights are known and at most W times their mean, certify without them"
-            " and read the bounds at mass / W"
-        )
+        raise InputError(f"certificates do not accept sample_weight: {WEIGHTED}")
     check_fraction("confidence", confidence)
     check_choice("method", method, ("local-levels", "betting", "dkw"))
     if method == "betting" and mass is None:

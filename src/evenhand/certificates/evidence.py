@@ -193,9 +193,8 @@ def row_evidence(
     base: LinkBase | None = None,
 ) -> RowEvidence:
     """Check the draws, take one row per person, and choose one draw per row."""
-    if base is not None and base.pit.shape != (pits.n_samples,):
-        rule = f"have one PIT of the base per row ({pits.n_samples})"
-        raise bad_input("base", rule, f"shape {base.pit.shape}")
+    if base is not None:
+        base = _checked_base(base, pits)
     pits = pits.without_copies()
     masks: Mapping[str, Mask] = check_groups(groups, pits.n_samples)
     # bounds need independent rows: one row per person is chosen at random, and only the chosen
@@ -213,6 +212,20 @@ def row_evidence(
     one_draw = pits.matrix[place]
     gap = None if pits.draws is None else np.abs(one_draw - pits.draws[place])
     return RowEvidence(pits, one_draw, gap, masks, base)
+
+
+def _checked_base(base: LinkBase, pits: PITs) -> LinkBase:
+    """Check the base of a link, whose served PITs are `pits`."""
+    if not isinstance(base, LinkBase):
+        raise bad_input("base", "be a LinkBase(pit, link)", type(base).__name__)
+    if not pits.is_randomized:
+        remedy = "give the draws of the link as r, or leave base out"
+        raise bad_input("base", "be None for forecasts without a draw", repr(base.link), remedy)
+    own = np.asarray(base.pit)
+    if own.shape != (pits.n_samples,):
+        rule = f"have one PIT of the base per row ({pits.n_samples})"
+        raise bad_input("base", rule, f"shape {own.shape}")
+    return base._replace(pit=own)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

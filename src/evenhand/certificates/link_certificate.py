@@ -18,7 +18,7 @@ from evenhand.certificates.certificate import SHOWN_MASS, Certificate
 from evenhand.certificates.least_alpha import LEAST_ALPHA, enough_rows, largest_alpha
 from evenhand.certificates.link_evidence import Bound, LinkEvidence, Sample
 from evenhand.draws import nodes
-from evenhand.links import Link
+from evenhand.links import Link, check_link
 
 CELLS = 512
 """Number of cells of draws over which probabilities are averaged."""
@@ -79,6 +79,9 @@ class LinkCertificate(Certificate):
         "the deterministic forecaster was fixed without using these rows",
         UNIFORM_DRAWS,
     )
+
+    def __post_init__(self) -> None:
+        check_link(self.link)
 
     @classmethod
     def of(cls, sample: Sample, link: Link, confidence: float, bound: Bound | None) -> Self:

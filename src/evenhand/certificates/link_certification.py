@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import bad_input, check_count, check_fraction
 from evenhand.calibration import PIT_BINS, PITs, as_pits
+from evenhand.certificates.assumptions import WEIGHTED
 from evenhand.certificates.bound_choice import calibrated_evidence, evidence_type
 from evenhand.certificates.link_certificate import MOST_PITS, LinkCertificate
 from evenhand.certificates.link_evidence import Bound, Sample
@@ -52,7 +53,7 @@ def certify_link(
     Raises
     ------
     InputError
-        If the PITs are invalid, or there is more than one per row.
+        If the PITs are invalid, weighted or randomized, or there is more than one per row.
 
     Examples
     --------
@@ -67,11 +68,15 @@ def certify_link(
     (True, True)
     """
     check_fraction("confidence", confidence)
-    matrix = as_pits(pit).matrix
-    if matrix.shape[1] != 1:
-        remedy = "links wrap a deterministic forecaster; certify a randomized one with certify_pit"
-        raise bad_input("pit", "have one PIT per row", f"shape {matrix.shape}", remedy)
-    u = matrix[:, 0]
+    pits = as_pits(pit)
+    remedy = "links wrap a deterministic forecaster; certify a randomized one with certify_pit"
+    if pits.n_draws != 1:
+        raise bad_input("pit", "have one PIT per row", f"shape {pits.matrix.shape}", remedy)
+    if pits.is_randomized:
+        raise bad_input("pit", "be those of forecasts without a draw", "PITs with draws", remedy)
+    if pits.weights is not None:
+        raise bad_input("pit", "have no weights", "weighted PITs", WEIGHTED)
+    u = pits.matrix[:, 0]
     if cluster is not None:
         u = u[one_row_each(cluster, u.size, random_state)]
     made = LinkCertificate.of(Sample(u, u), link, float(confidence), bound)
@@ -115,9 +120,12 @@ def certify_link_counts(
     0.19
     """
     check_fraction("confidence", confidence)
-    if counts.shape != (PIT_BINS,) or counts.min() < 0 or counts.sum() == 0:
-        rule = f"be {PIT_BINS} counts of at least 0 of at least one person"
-        raise bad_input("counts", rule, f"shape {counts.shape}, sum {counts.sum()}")
+    counts = np.asarray(counts)
+    if counts.shape != (PIT_BINS,) or counts.dtype.kind not in "iu":
+        rule = f"be {PIT_BINS} integers"
+        raise bad_input("counts", rule, f"shape {counts.shape} of type {counts.dtype}")
+    if counts.min() < 0 or counts.sum() == 0:
+        raise bad_input("counts", "be at least 0, of at least one person", f"sum {counts.sum()}")
     bins = np.flatnonzero(counts)
     sample = Sample(bins / PIT_BINS, (bins + 1) / PIT_BINS, counts[bins])
     return LinkCertificate.of(sample, link, float(confidence), bound)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand._validate import bad_input
+from evenhand._validate import bad_input, check_count
 from evenhand.cli.arguments import Link
 from evenhand.cli.certifying import check_goal
 from evenhand.cli.messages import show
@@ -61,14 +61,14 @@ def plan(
         confidence=confidence,
         link=link,
         rows=[_count(number) for number in listed_names("--rows", rows)],
-        n_groups=groups,
+        n_groups=check_count("--groups", groups),
     )
     show(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
 
 
 def _count(number: str) -> int:
     try:
-        return int(number)
+        return check_count("--rows", int(number))
     except ValueError:
         remedy = "separate the numbers by commas, such as 500,1000"
         raise bad_input("--rows", "be a list of whole numbers", repr(number), remedy) from None

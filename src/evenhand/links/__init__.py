@@ -5,7 +5,7 @@ A new link needs one file and one line in `LINKS`.
 
 from __future__ import annotations
 
-from evenhand._validate import check_choice
+from evenhand._validate import bad_input, check_choice
 from evenhand.links.base import Link
 from evenhand.links.entropic import Entropic
 from evenhand.links.gaussian import Gaussian
@@ -38,3 +38,10 @@ def make_link(link: str | Link, alpha: float) -> Link:
     if isinstance(link, Link):
         return link
     return LINKS[check_choice("link", link, tuple(LINKS))](alpha)
+
+
+def check_link(link: Link) -> Link:
+    """Return the link; refuse names and classes of links, which have no `alpha`."""
+    if not isinstance(link, Link):
+        raise bad_input("link", "be a Link such as Entropic(0.1)", repr(link))
+    return link

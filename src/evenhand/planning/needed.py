@@ -8,11 +8,11 @@ from collections.abc import Callable
 from scipy.optimize import brentq
 
 from evenhand._format import nats, number
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError
 from evenhand.certificates import LEAST_ALPHA, certify_calibrated, choose_bound
 from evenhand.links import Link
 from evenhand.planning.right_base import TOLERANCE, affordable
-from evenhand.planning.target import MaxGroupError, MaxPrice, Target, as_number, family_of
+from evenhand.planning.target import MaxGroupError, MaxPrice, Target, check_price, family_of
 
 MOST_ROWS = 10_000_000
 """Largest number of rows that is considered."""
@@ -83,24 +83,24 @@ def rows_needed(
     target = Target(MaxGroupError(max_group_error), group_mass, confidence)
     family = family_of(link)
     least = type(family)(LEAST_ALPHA)
-    if price is not None and not 0 < as_number(price) < math.inf:
-        raise bad_input("price", "be a number above 0", repr(price), "use 0.3 nats")
-    strongest = least if price is None else affordable(MaxPrice(price), family)
-    limit = strongest.group_error(group_mass)
-    if limit >= max_group_error:
-        raise InputError(_impossible(target, strongest, price))
-    margin = max_group_error - limit
+    most = None if price is None else check_price("price", price)
+    strongest = least if most is None else affordable(MaxPrice(most), family)
+    mass = target.group_mass
+    limit = strongest.group_error(mass)
+    margin = target.goal.most - limit
+    if margin <= 0:
+        raise InputError(_impossible(target, strongest, most))
 
     def gap(rows: int) -> float:
-        bound = choose_bound(rows, strongest, mass=group_mass, confidence=confidence)
-        proof = certify_calibrated(rows, strongest, confidence=confidence, bound=bound)
-        excess = proof.group_error(group_mass) - limit
+        bound = choose_bound(rows, strongest, mass=mass, confidence=target.confidence)
+        proof = certify_calibrated(rows, strongest, confidence=target.confidence, bound=bound)
+        excess = proof.group_error(mass) - limit
         # the excess falls as a power of the number of rows: nearly linear on the log scale
         return math.log(max(excess, TINY) / margin)
 
     found = _fewest(gap)
     if found is None:
-        raise InputError(_too_many(target, family, price))
+        raise InputError(_too_many(target, family, most))
     return found
 
 

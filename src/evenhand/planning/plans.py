@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, bad_input, check_count
 from evenhand.certificates import Bound, certify_calibrated, largest_calibrated_alpha
@@ -202,13 +204,15 @@ def plan(
     target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
     goal = target.goal
     family = family_of(link)
+    if not np.iterable(rows):
+        raise bad_input("rows", "be a list of numbers of rows", repr(rows), "such as [500, 1000]")
     numbers = sorted({_checked(one) for one in rows})
     if not numbers:
         raise InputError("rows is empty; give at least one number of rows")
     sizes = dict.fromkeys((1, check_count("n_groups", n_groups)))
     least = None
     if isinstance(goal, MaxGroupError):
-        least = rows_needed(goal.most, group_mass, confidence, link=link)
+        least = rows_needed(goal.most, target.group_mass, target.confidence, link=link)
         endless = population_link(target, goal.most, family)
     else:
         endless = affordable(goal, family)
@@ -221,8 +225,8 @@ def plan(
                 None,
                 None,
                 endless,
-                endless.group_error(group_mass),
-                right_coverage(endless, group_mass),
+                endless.group_error(target.group_mass),
+                right_coverage(endless, target.group_mass),
             ),
         ),
         rows_needed=least,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from evenhand._validate import InputError, bad_input, check_fraction
 from evenhand.links import Link, make_link
 
@@ -23,7 +25,7 @@ class MaxGroupError:
     name = "max_group_error"
 
     def __post_init__(self) -> None:
-        check_fraction(self.name, self.most)
+        object.__setattr__(self, "most", check_fraction(self.name, self.most))
         if self.most >= 0.5:
             rule = "be below 0.5, the largest possible error"
             raise bad_input(self.name, rule, self.most, "use 0.3 to begin with")
@@ -37,9 +39,11 @@ class MaxWider:
     name = "max_wider"
 
     def __post_init__(self) -> None:
-        if not 0 < as_number(self.most) <= MOST_WIDER:
+        most = _number(self.most)
+        if not 0 < most <= MOST_WIDER:
             rule = f"be above 0 and at most {MOST_WIDER:g}"
             raise bad_input(self.name, rule, repr(self.most), "use 0.1 for intervals 10% wider")
+        object.__setattr__(self, "most", most)
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,7 @@ class MaxPrice:
     name = "max_price"
 
     def __post_init__(self) -> None:
-        if not 0 < as_number(self.most) < math.inf:
-            raise bad_input(self.name, "be a number above 0", repr(self.most), "use 0.3 nats")
+        object.__setattr__(self, "most", check_price(self.name, self.most))
 
 
 Goal = MaxGroupError | MaxWider | MaxPrice
@@ -99,8 +102,9 @@ class Target:
     confidence: float
 
     def __post_init__(self) -> None:
-        check_fraction("group_mass", self.group_mass, high_open=False)
-        check_fraction("confidence", self.confidence)
+        mass = check_fraction("group_mass", self.group_mass, high_open=False)
+        object.__setattr__(self, "group_mass", mass)
+        object.__setattr__(self, "confidence", check_fraction("confidence", self.confidence))
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the target as values of JSON; of the three kinds of goals two are None."""
@@ -117,8 +121,18 @@ def family_of(link: str) -> Link:
     return make_link(link, 1.0)
 
 
-def as_number(value: object) -> float:
-    """Return a value as a float, NaN if it is no number."""
+def check_price(name: str, value: float) -> float:
+    """Return a limit of the loss of log score as a float, if it is a number above 0."""
+    most = _number(value)
+    if not 0 < most < math.inf:
+        raise bad_input(name, "be a number above 0", repr(value), "use 0.3 nats")
+    return most
+
+
+def _number(value: object) -> float:
+    # True is a number in Python, but never a limit
+    if isinstance(value, bool | np.bool_):
+        return math.nan
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, InputError
 from evenhand.calibration import interval_width
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
@@ -68,4 +68,10 @@ class Costs:
 
     @cached_property
     def _unrandomized(self) -> float:
-        return self.base_width(LEVEL)
+        width = self.base_width(LEVEL)
+        if not 0 < width < np.inf:
+            raise InputError(
+                f"80% prediction intervals of the model have a mean width of {width:g}; give"
+                " forecasts whose intervals have a width"
+            )
+        return width

@@ -80,7 +80,11 @@ class GroupSearches:
         that recalibration repairs has no such group. Under the hypothesis that the distance does
         not depend on the features, the ranks are in random order.
         """
-        ranks = (rankdata(np.abs(self.pit - 0.5)) - 0.5) / self.pit.size
+        n = self.pit.size
+        # equal distances, as of PITs of 0 and 1, are ranked at random: mean ranks are not uniform
+        order = np.random.default_rng(self.seed).permutation(n)
+        ranks = np.empty(n)
+        ranks[order] = (rankdata(np.abs(self.pit[order] - 0.5), method="ordinal") - 0.5) / n
         found = self._found(ranks)
         if found is None:
             return None

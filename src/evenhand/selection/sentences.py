@@ -20,7 +20,7 @@ from evenhand._format import (
     points,
 )
 from evenhand._table import Column, Table, numeric
-from evenhand.certificates import ONE_ROW_EACH
+from evenhand.certificates import LEAST_ALPHA, ONE_ROW_EACH
 from evenhand.planning import LEVEL, MaxGroupError, MaxPrice, MaxWider
 from evenhand.selection.comparison import COMPARED
 
@@ -123,8 +123,11 @@ def _coverage(chosen: Selection) -> list[str]:
 
 
 def _without_randomization(chosen: Selection) -> list[str]:
+    why = "No randomization was needed"
+    if not isinstance(chosen.target.goal, MaxGroupError):
+        why = "The limit of the cost admits no randomization"
     return [
-        "No randomization was needed: alpha = 1. Overall, predicted probabilities are off by an"
+        f"{why}: alpha = 1. Overall, predicted probabilities are off by an"
         f" estimated {points(chosen.average_error('randomized'))} points."
     ]
 
@@ -141,7 +144,8 @@ def _choice(chosen: Selection) -> list[str]:
             )
         case MaxPrice():
             what = f"This is the most that can be guaranteed for {goal.most:g} nats"
-    return [f"{what}: alpha = {chosen.alpha:.3g}."]
+    least = ", the smallest that is tried" if chosen.alpha == LEAST_ALPHA else ""
+    return [f"{what}: alpha = {chosen.alpha:.3g}{least}."]
 
 
 def _price(chosen: Selection) -> list[str]:

@@ -77,6 +77,10 @@ def read_forecast_certificate(folder: str | os.PathLike[str]) -> CertifiedForeca
     """
     source = Path(folder)
     path = source / CERTIFICATE
+    if source.exists() and not source.is_dir():
+        raise InputError(
+            f"{source} is a file; give the folder that evenhand randomize --target wrote"
+        )
     if not path.exists():
         raise InputError(
             f"{source} has no {CERTIFICATE}; write one with evenhand randomize --target"
