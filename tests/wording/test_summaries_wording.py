@@ -285,6 +285,7 @@ def test_a_selection_reports_that_its_model_is_worse_than_none():
     assert sentence not in found.summary()
     assert sentence in poor.summary()
     assert "At this promise" not in poor.summary()
+    assert poor.caveat.endswith(f" account for it. {sentence}")
 
 
 def test_a_selection_names_the_people_on_whom_crps_is_compared():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from evenhand._format import at_most, in_full, number, points_in_full
+from evenhand._format import at_most, in_full, number, points, points_in_full, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.charts import Axis, Chart, Layer, Point, Points, nice_ticks
-from evenhand.report.document import Pair, Paragraph, Section
+from evenhand.report.document import Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
-from evenhand.report.records import PricePoint, known, or_zero, record, records
+from evenhand.report.records import Forecaster, PricePoint, known, or_zero, record, records
 
 
 def price_section(findings: Findings) -> Section | None:
@@ -35,7 +36,30 @@ def price_section(findings: Findings) -> Section | None:
     ]
     chart = _price_chart(rows, chosen, mass, str(price.get("link") or "unknown"))
     pair = Pair([chart], explained, is_remark=True)
-    return Section("Price of a guarantee", [pair], "price", in_text=False)
+    parts = [pair, *_comparison(price.get("comparison") or {})]
+    return Section("Price of a guarantee", parts, "price", in_text=False)
+
+
+def _comparison(comparison: Mapping[str, Any]) -> list[Part]:
+    """Show the scores of all forecasters of a selection; nothing for other audits."""
+    rows = records(Forecaster, comparison.get("forecasters"))
+    if not rows:
+        return []
+    compared = whole(comparison.get("crps_people"))
+    explained = Paragraph(
+        f"Mean scores on these people, CRPS on {compared} of them; smaller is better. The forecast"
+        ' "without features" is one distribution for everybody: if the randomized forecast has a'
+        " worse log score, its draw costs more than the features are worth."
+    )
+    cells: Cells[Forecaster] = {
+        Column("forecaster"): lambda row: row.forecaster,
+        numeric("log score"): lambda row: number(row.log_score),
+        numeric("CRPS"): lambda row: number(row.crps),
+        numeric("80% interval width"): lambda row: number(row.width),
+        numeric("average error (points)"): lambda row: points(row.average_error),
+    }
+    title = "Worth of the forecasts"
+    return [Heading(title), explained, Table.of(title, rows, cells)]
 
 
 def _is_known(point: PricePoint) -> bool:

@@ -185,6 +185,17 @@ class PricePoint:
     price: Number
 
 
+@dataclass(frozen=True)
+class Forecaster:
+    """Mean scores of a forecaster on the people on whom the randomization was chosen."""
+
+    forecaster: str
+    log_score: Number
+    crps: Number
+    width: Number
+    average_error: Number
+
+
 def record(kind: type[Record], row: Values) -> Record:
     """Read a row by the names of the fields; missing values are None."""
     # audits of earlier versions lack later columns

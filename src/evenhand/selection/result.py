@@ -24,6 +24,7 @@ from evenhand.planning import MaxGroupError, Target
 from evenhand.search import NARROW, WIDE, FoundGroup
 from evenhand.selection import sentences
 from evenhand.selection.baseline import WITHOUT_FEATURES
+from evenhand.selection.comparison import COMPARED
 from evenhand.selection.searches import GroupSearches, SpreadGroup
 
 if TYPE_CHECKING:
@@ -158,14 +159,23 @@ class Selection(Summarized):
 
     @property
     def caveat(self) -> str:
-        """Caveat for an audit of the certifying rows, on which the randomization was chosen."""
-        return (
+        """Caveat for an audit of the certifying rows, on which the randomization was chosen.
+
+        It also reports a randomized forecast that is worse than one that ignores every feature.
+        """
+        chosen = (
             "Alpha was chosen on these same people. Accounting for that: at most"
             f" {at_most(self.group_error)} points in every group of at least"
             f" {in_full(self.group_mass)} of people, with {confidence_in_full(self.confidence)}"
             " confidence. Bounds for named groups, 95% intervals and p-values do not account for"
             " it."
         )
+        return " ".join([chosen, *sentences.worth(self)])
+
+    @property
+    def crps_people(self) -> int:
+        """Number of people over whom the CRPS of `comparison` is the mean."""
+        return min(self.n_certifying, COMPARED)
 
     def audited(self, found: Audit) -> Audit:
         """Return an audit of the certifying rows with bounds that account for the choice of alpha.
@@ -178,14 +188,23 @@ class Selection(Summarized):
         Returns
         -------
         Audit
-            The audit with its bounds replaced and `caveat` added.
+            The audit with its bounds replaced, and `caveat` and `comparison` added; the latter to
+            its `price`, if it has one.
         """
+        price = None if found.price is None else found.price | {"comparison": self._compared()}
+        found = replace(found, caveat=self.caveat, price=price)
         if found.certificate is None:
-            return replace(found, caveat=self.caveat)
+            return found
         proof = found.certificate.accounting_for(self._bounds)
         certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]
         worst = found.worst_groups.assign(certified=certified)
-        return replace(found, certificate=proof, worst_groups=worst, caveat=self.caveat)
+        return replace(found, certificate=proof, worst_groups=worst)
+
+    def _compared(self) -> dict[str, Any]:
+        """Return the scores of the forecasters as plain values."""
+        scores = self.comparison.drop(columns="certified_group_error")
+        rows = scores.astype(object).where(scores.notna(), None).to_dict("records")
+        return {"crps_people": self.crps_people, "forecasters": rows}
 
     @property
     def _bounds(self) -> Certificate:

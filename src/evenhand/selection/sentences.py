@@ -22,7 +22,6 @@ from evenhand._format import (
 from evenhand._table import Column, Table, numeric
 from evenhand.certificates import LEAST_ALPHA, ONE_ROW_EACH
 from evenhand.planning import LEVEL, MaxGroupError, MaxPrice, MaxWider
-from evenhand.selection.comparison import COMPARED
 
 if TYPE_CHECKING:
     from evenhand.selection.result import Selection
@@ -52,14 +51,14 @@ def sentences(chosen: Selection) -> list[str]:
         *(_choice(chosen) if is_randomized else _without_randomization(chosen)),
         *(_price(chosen) if is_randomized and np.isfinite(chosen.price) else []),
         *_learned_group(chosen),
-        *_worth(chosen),
+        *worth(chosen),
         *_recalibration(chosen),
     ]
 
 
 def text(chosen: Selection) -> str:
     """Return the sentences and the comparison of forecasters."""
-    scored = min(chosen.n_certifying, COMPARED)
+    scored = chosen.crps_people
     crps = "CRPS" if scored == chosen.n_certifying else f"CRPS ({scored} people)"
     columns = [
         Column("forecaster"),
@@ -186,7 +185,8 @@ def _learned_group(chosen: Selection) -> list[str]:
     ]
 
 
-def _worth(chosen: Selection) -> list[str]:
+def worth(chosen: Selection) -> list[str]:
+    """Return a sentence if a forecast that ignores every feature is better; otherwise nothing."""
     if not chosen.is_worse_than_without_features:
         return []
     if chosen.is_base_worse_than_without_features:
