@@ -773,7 +773,8 @@ def test_the_bound_of_a_cost_is_the_lower_one_over_a_right_base() -> None:
         found = type(link)(alpha)
         return right_wider(found) if isinstance(goal, MaxWider) else found.price
 
-    for goal, n in ((MaxWider(0.1), 100), (MaxWider(0.1), 1000), (MaxPrice(1.5), 60)):
+    chosen = set()
+    for goal, n in ((MaxWider(0.1), 1000), (MaxWider(0.4), 1000), (MaxPrice(1.5), 60)):
         target = Target(goal, 0.2, 0.95)
         alpha = least_alpha(partial(cost, goal), goal.most)
         errors = {
@@ -782,8 +783,12 @@ def test_the_bound_of_a_cost_is_the_lower_one_over_a_right_base() -> None:
             ).group_error(0.2)
             for bound in ("sharp", "pathwise")
         }
-        assert errors[bound_of(target, link, n)] == min(errors.values())
+        # the sharp bound is chosen where it is lower by 5%
+        lower = "sharp" if 1.05 * errors["sharp"] <= errors["pathwise"] else "pathwise"
+        assert bound_of(target, link, n) == lower
+        chosen.add(lower)
         assert goal.most * 0.999 < cost(goal, alpha) <= goal.most
+    assert chosen == {"sharp", "pathwise"}
 
 
 def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price() -> None:
