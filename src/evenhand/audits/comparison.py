@@ -133,17 +133,16 @@ def _aligned(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, fl
 
 def _coverage_pairs(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, float]]]:
     """Return both bounds of the coverage in every group of each size that both audits bound."""
-    a, b = (
-        {row["mass"]: row for row in (audit.plain_proof or {}).get("every_group", ())}
-        for audit in (first, second)
-    )
+    a, b = (audit.every_group.set_index("mass") for audit in (first, second))
     ends: tuple[tuple[Quantity, str], ...] = (
         ("least coverage", "coverage_80_low"),
         ("most coverage", "coverage_80_high"),
     )
-    return [
-        (Measure(what, mass), (a[mass][key], b[mass][key]))
-        for mass in sorted(a.keys() & b.keys())
+    pairs = [
+        (Measure(what, mass), (a[key][mass], b[key][mass]))
+        for mass in a.index.intersection(b.index)
         for what, key in ends
-        if mass < 1 and None not in (a[mass][key], b[mass][key])
+        if mass < 1
     ]
+    # a level that was not counted has no bound
+    return [(measure, bounds) for measure, bounds in pairs if np.isfinite(bounds).all()]

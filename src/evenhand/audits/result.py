@@ -191,7 +191,7 @@ class Audit(Summarized):
             "is_randomized": self.is_randomized,
             "rounding_step": self.rounding_step,
             **{key: _plain_records(getattr(self, key)) for key in tables},
-            "certificate": self.plain_proof,
+            "certificate": self._plain_proof,
             # sentences for people; programs read the tables
             "notes": [*unseen.lines(), *map(str, self.notes)],
             "caveat": self.caveat,
@@ -205,12 +205,22 @@ class Audit(Summarized):
         return deepcopy(plain)
 
     @cached_property
-    def plain_proof(self) -> dict[str, Any] | None:
-        """The certificate as plain values.
+    def every_group(self) -> pd.DataFrame:
+        """Certified bounds for every group, by group size; empty without a certificate.
 
-        It is cached: with many rows its bounds take seconds, and text and page both show them.
+        The columns are those of the certificate's `table`. It is cached: with many rows the bounds
+        take seconds, and text, page and comparisons show them.
         """
-        return None if self.certificate is None else _plain_certificate(self.certificate)
+        if self.certificate is None:
+            return pd.DataFrame({"mass": []})
+        return self.certificate.table()
+
+    @property
+    def _plain_proof(self) -> dict[str, Any] | None:
+        """The certificate as plain values."""
+        if self.certificate is None:
+            return None
+        return _plain_certificate(self.certificate, self.every_group)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the findings as JSON; write them to `path` if given."""
@@ -260,7 +270,9 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _plain_certificate(certificate: certificates.PITCertificate) -> dict[str, Any]:
+def _plain_certificate(
+    certificate: certificates.PITCertificate, every_group: pd.DataFrame
+) -> dict[str, Any]:
     return {
         "confidence": certificate.confidence,
         "method": certificate.method,
@@ -269,7 +281,7 @@ def _plain_certificate(certificate: certificates.PITCertificate) -> dict[str, An
         "n_draws": certificate.n_draws,
         "average_error": certificate.average_error(),
         "groups": _plain_records(certificate.named_table()),
-        "every_group": _plain_records(certificate.table()),
+        "every_group": _plain_records(every_group),
         "questions": _plain_records(certificate.questions),
         "assumptions": list(certificate.assumptions),
         "not_covered": list(certificate.not_covered),

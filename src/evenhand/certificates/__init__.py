@@ -12,6 +12,7 @@ from evenhand.certificates.certificate import MASSES as MASSES
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
 from evenhand.certificates.contraction import Contraction as Contraction
+from evenhand.certificates.deterministic_intervals import LEAST_FLOOR as LEAST_FLOOR
 from evenhand.certificates.deterministic_intervals import WIDER_LEVELS as WIDER_LEVELS
 from evenhand.certificates.deterministic_intervals import (
     WiderInterval,

@@ -16,7 +16,7 @@ WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 """Nominal levels of the wider intervals, among which the risk is shared equally."""
 
 LEAST_FLOOR = 0.01
-"""Least lower bound that a summary gives; a smaller one is uninformative."""
+"""Least lower bound of a coverage that texts give; a smaller one is uninformative."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from evenhand._validate import bad_input, check_count
-from evenhand.cli.arguments import Link
+from evenhand.cli.arguments import Link, MaxPrice, MaxWider
 from evenhand.cli.certifying import check_goal
 from evenhand.cli.messages import show
 from evenhand.cli.options import listed_names
@@ -22,16 +22,8 @@ def plan(
             " given"
         ),
     ] = None,
-    max_wider: Annotated[
-        float | None,
-        typer.Option(
-            help="instead: 80% prediction intervals may be at most so much wider; 0.1 for 10%"
-        ),
-    ] = None,
-    max_price: Annotated[
-        float | None,
-        typer.Option(help="instead: largest loss of log score, in nats"),
-    ] = None,
+    max_wider: MaxWider = None,
+    max_price: MaxPrice = None,
     group_mass: Annotated[
         float, typer.Option(help="smallest certified group size, as a share of people")
     ] = 0.2,

@@ -7,14 +7,11 @@ from typing import Literal
 
 from evenhand._format import at_least, at_most, in_full, is_known, is_trivial, percent
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.certificates import floors_in_words
+from evenhand.certificates import LEAST_FLOOR, floors_in_words
 from evenhand.report import charts
 from evenhand.report.document import Heading, Pair, Paragraph, Part
 from evenhand.report.findings import Findings
 from evenhand.report.records import Bound, Number, PlainInterval, known, or_zero
-
-LEAST_COVERED = 0.01
-"""Least lower bound of a coverage that is reported; a smaller one is uninformative."""
 
 MASS = 0.2
 """Group size of the sentence on deterministic forecasts."""
@@ -39,7 +36,7 @@ def both_sides(low: Number, high: Number) -> str:
 def is_informative(bound: Bound) -> bool:
     """Whether either of the bounds of a coverage is informative."""
     has_ceiling = is_known(bound.coverage_80_high) and not is_trivial(bound.coverage_80_high)
-    return has_ceiling or or_zero(bound.coverage_80_low) >= LEAST_COVERED
+    return has_ceiling or or_zero(bound.coverage_80_low) >= LEAST_FLOOR
 
 
 def same_floor(findings: Findings, bound: Bound) -> PlainInterval | None:
@@ -53,7 +50,7 @@ def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
     """Return what a plain wider interval proves without a draw, beside a randomized one."""
     plain = _of_size(findings, bound.mass)
     # without a lower bound there is nothing to compare
-    if not plain or or_zero(bound.coverage_80_low) < LEAST_COVERED:
+    if not plain or or_zero(bound.coverage_80_low) < LEAST_FLOOR:
         return []
     every = f"every group of at least {in_full(bound.mass)} of people"
     found = same_floor(findings, bound)
