@@ -310,7 +310,7 @@ def test_fit_certifies_as_much_as_a_limit_of_the_width_allows(
     assert "80% prediction intervals at most 20% wider: alpha" in fitted.out
     assert "every group of at least 50% of people" in proof["statement"]
     refused = evenhand(*args, "--out", tmp_path / "other", "--max-price", -1)
-    assert "max_price must be a number above 0" in refused.complaint()
+    assert "--max-price must be a number above 0" in refused.complaint()
 
 
 @pytest.mark.parametrize("option", ["--group-mass", "--confidence"])

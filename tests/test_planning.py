@@ -343,14 +343,14 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
     [
         ("--max-group-error 0.3 --max-wider 0.1", "not both"),
         ("--rows 1,x", "--rows"),
-        ("--rows 0", "--rows"),
+        ("--rows 0", "--rows must be an integer of at least 1"),
         ("--rows 20000000", "10,000,000"),
         ("--rows ,", "--rows"),
         ("--groups 0", "--groups"),
         ("--link copula", "link"),
-        ("--max-wider 10", "max_wider"),
+        ("--max-wider 10", "--max-wider"),
         ("--max-group-error 0.001", "any number of rows"),
-        ("--confidence 95", "0.95"),
+        ("--confidence 95", "--confidence"),
     ],
 )
 def test_the_command_refuses_in_one_line(evenhand: Command, asked: str, facts: str) -> None:

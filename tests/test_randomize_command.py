@@ -398,6 +398,8 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
     "an error of 0.6": ((*NORMAL, *LOSS, "--max-group-error", 0.6), ("0.5", "0.6")),
     "a mass of 2": ((*NORMAL, *LOSS, "--group-mass", 2), ("--group-mass",)),
     "a confidence of 95": ((*NORMAL, *LOSS, "--confidence", 95), ("--confidence", "0.95")),
+    "width 10 times": ((*NORMAL, *LOSS, "--max-wider", 9), ("--max-wider", "at most 2")),
+    "people by outcome": ((*NORMAL, *LOSS, "--cluster", "loss"), ("'loss' is the target",)),
     "an unknown link": ((*NORMAL, *LOSS, "--link", "cauchy"), ("link", "'cauchy'")),
     "a negative seed": ((*NORMAL, *LOSS, "--seed", -3), ("--seed", "-3")),
     **{

@@ -105,6 +105,11 @@ from evenhand import store
             "m has no certificate.json; write one with evenhand randomize --target",
         ),
         (
+            "fit t.csv --target y --max-price 1 --confidence 95 --out o",
+            "--confidence must fulfil 0 < --confidence < 1, got 95.0; give a fraction: 0.95, not"
+            " 95",
+        ),
+        (
             "randomize t.csv --mean mu --std sd --id i --key-file k --certificate t.csv --out o",
             "t.csv is a file; give the folder that evenhand randomize --target wrote",
         ),

@@ -142,7 +142,7 @@ def read_rows(request: Request) -> Rows:
         inform(f"warning: {source}: {remark}")
     y = tables.number_column(data, request.target, source=source)
     check_continuous(y, name=f"{source}: column {request.target!r}")
-    people = people_of(data, request.id_column, request.cluster, source)
+    people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))
     return Rows(data, y, people, named, data[searched] if searched else None)
 

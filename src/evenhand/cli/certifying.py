@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._validate import DiscreteOutcomeWarning, Floats, InputError, about
+from evenhand._validate import DiscreteOutcomeWarning, Floats, InputError, about, check_fraction
 from evenhand.cli.reports import command_line
 
 if TYPE_CHECKING:
@@ -45,6 +45,30 @@ def check_goal(
                 f" one of them, or leave {_option(name)} out"
             )
     return bool(given) and alpha is None
+
+
+def check_target(
+    goals: dict[str, float | None], group_mass: float | None, confidence: float | None
+) -> None:
+    """Refuse numbers outside of their ranges by the names of their options, before tables are read.
+
+    Parameters
+    ----------
+    goals : dict of str to float or None
+        As for `check_goal`.
+    group_mass, confidence : float or None
+        The options `--group-mass` and `--confidence`.
+    """
+    from evenhand.planning import GOALS
+
+    for kind in GOALS:
+        value = goals[kind.name]
+        if value is not None:
+            kind.checked(_option(kind.name), value)
+    if group_mass is not None:
+        check_fraction("--group-mass", group_mass, high_open=False)
+    if confidence is not None:
+        check_fraction("--confidence", confidence)
 
 
 def _option(name: str) -> str:

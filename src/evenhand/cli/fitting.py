@@ -18,7 +18,14 @@ from evenhand.cli.arguments import (
     Target,
     check_seed,
 )
-from evenhand.cli.certifying import Training, certificate_of, check_goal, choose, page_of
+from evenhand.cli.certifying import (
+    Training,
+    certificate_of,
+    check_goal,
+    check_target,
+    choose,
+    page_of,
+)
 from evenhand.cli.messages import inform, show
 from evenhand.cli.options import check_apart, check_own_folder, folder_to_write, listed_names
 from evenhand.cli.tables import people_of
@@ -83,6 +90,7 @@ def fit(
 
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
     is_certified = check_goal(alpha, goals, {"group_mass": group_mass, "confidence": confidence})
+    check_target(goals, group_mass, confidence)
     chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
     # checks link and alpha before the training
     make_link(link, chosen_alpha)
@@ -96,7 +104,7 @@ def fit(
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
     y = tables.number_column(data, target, source=table.name)
-    people = people_of(data, id_column, cluster, table.name)
+    people = people_of(data, id_column, cluster, target, table.name)
     # ids are not features: a model could memorize people
     unused = [target, *named, *listed_names("--drop", drop)]
     X = _features(data, unused, table.name)

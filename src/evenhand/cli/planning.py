@@ -9,7 +9,7 @@ import typer
 
 from evenhand._validate import bad_input, check_count
 from evenhand.cli.arguments import Link, MaxPrice, MaxWider
-from evenhand.cli.certifying import check_goal
+from evenhand.cli.certifying import check_goal, check_target
 from evenhand.cli.messages import show
 from evenhand.cli.options import listed_names
 
@@ -47,6 +47,7 @@ def plan(
 
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
     check_goal(None, goals, {})
+    check_target(goals, group_mass, confidence)
     found = planning.plan(
         **goals,
         group_mass=group_mass,
@@ -60,7 +61,8 @@ def plan(
 
 def _count(number: str) -> int:
     try:
-        return check_count("--rows", int(number))
+        rows = int(number)
     except ValueError:
         remedy = "separate the numbers by commas, such as 500,1000"
         raise bad_input("--rows", "be a list of whole numbers", repr(number), remedy) from None
+    return check_count("--rows", rows)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, check_fraction
+from evenhand._validate import InputError
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
     DEFAULT_LEVELS,
@@ -34,7 +34,14 @@ from evenhand.cli.arguments import (
     check_seed,
 )
 from evenhand.cli.audit_request import Request, read_rows
-from evenhand.cli.certifying import Training, certificate_of, check_goal, choose, page_of
+from evenhand.cli.certifying import (
+    Training,
+    certificate_of,
+    check_goal,
+    check_target,
+    choose,
+    page_of,
+)
 from evenhand.cli.messages import inform, show
 from evenhand.cli.options import check_apart, check_own_folder, folder_to_write
 from evenhand.cli.reports import command_line
@@ -164,6 +171,7 @@ def randomize(
             "max_price": max_price,
         }
         check_goal(None, goals, {})
+        check_target(goals, group_mass, confidence)
         asked = {
             **goals,
             "group_mass": group_mass,
@@ -211,10 +219,6 @@ def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], ou
     from evenhand import store
     from evenhand.links import make_link
 
-    if asked["max_group_error"] is not None:
-        check_fraction("--max-group-error", asked["max_group_error"])
-    check_fraction("--confidence", asked["confidence"])
-    check_fraction("--group-mass", asked["group_mass"], high_open=False)
     make_link(asked["link"], 1.0)
     check_seed(request.seed)
     out = _certificate_folder(out, request.rows)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def people_of(
-    data: pd.DataFrame, id_column: str | None, cluster: str | None, source: str
+    data: pd.DataFrame, id_column: str | None, cluster: str | None, target: str, source: str
 ) -> list[str] | None:
     """Return labels of people, from --cluster or else from --id, whose values must be unique."""
     from evenhand import tables
@@ -25,6 +25,12 @@ def people_of(
     column = id_column if cluster is None else cluster
     if column is None:
         return None
+    # one row per person would be one row per outcome
+    if column == target:
+        raise InputError(
+            f"{source}: column {column!r} is the target and does not identify people; name another"
+            " column"
+        )
     labels = tables.id_column(data, column, source=source)
     # bounds assume independent rows, but two rows of one person are dependent
     if cluster is None:

@@ -11,6 +11,7 @@ from evenhand.planning.right_base import affordable as affordable
 from evenhand.planning.right_base import bound_of as bound_of
 from evenhand.planning.right_base import least_alpha as least_alpha
 from evenhand.planning.right_base import right_wider as right_wider
+from evenhand.planning.target import GOALS as GOALS
 from evenhand.planning.target import Goal as Goal
 from evenhand.planning.target import MaxGroupError, MaxPrice, MaxWider, Target
 from evenhand.planning.target import family_of as family_of

@@ -12,7 +12,7 @@ from evenhand._validate import InputError
 from evenhand.certificates import LEAST_ALPHA, certify_calibrated, choose_bound
 from evenhand.links import Link
 from evenhand.planning.right_base import TOLERANCE, affordable
-from evenhand.planning.target import MaxGroupError, MaxPrice, Target, check_price, family_of
+from evenhand.planning.target import MaxGroupError, MaxPrice, Target, family_of
 
 MOST_ROWS = 10_000_000
 """Largest number of rows that is considered."""
@@ -83,7 +83,7 @@ def rows_needed(
     target = Target(MaxGroupError(max_group_error), group_mass, confidence)
     family = family_of(link)
     least = type(family)(LEAST_ALPHA)
-    most = None if price is None else check_price("price", price)
+    most = None if price is None else MaxPrice.checked("price", price)
     strongest = least if most is None else affordable(MaxPrice(most), family)
     mass = target.group_mass
     limit = strongest.group_error(mass)

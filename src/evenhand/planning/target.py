@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,43 +19,63 @@ MOST_WIDER = 2.0
 
 
 @dataclass(frozen=True)
-class MaxGroupError:
+class _Limit:
+    """A limit, which is checked."""
+
+    most: float
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", self.checked(self.name, self.most))
+
+    @staticmethod
+    def checked(name: str, most: float) -> float:
+        """Return a limit as a float if it lies in its range; messages give it this name."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MaxGroupError(_Limit):
     """Largest group error to certify, above 0 and below 1/2: the least randomization is chosen."""
 
-    most: float
     name = "max_group_error"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "most", check_fraction(self.name, self.most))
-        if self.most >= 0.5:
+    @staticmethod
+    def checked(name: str, most: float) -> float:
+        error = check_fraction(name, most)
+        if error >= 0.5:
             rule = "be below 0.5, the largest possible error"
-            raise bad_input(self.name, rule, self.most, "use 0.3 to begin with")
+            raise bad_input(name, rule, error, "use 0.3 to begin with")
+        return error
 
 
 @dataclass(frozen=True)
-class MaxWider:
+class MaxWider(_Limit):
     """Largest relative increase of the mean width of 80% prediction intervals, above 0."""
 
-    most: float
     name = "max_wider"
 
-    def __post_init__(self) -> None:
-        most = _number(self.most)
-        if not 0 < most <= MOST_WIDER:
+    @staticmethod
+    def checked(name: str, most: float) -> float:
+        wider = _number(most)
+        if not 0 < wider <= MOST_WIDER:
             rule = f"be above 0 and at most {MOST_WIDER:g}"
-            raise bad_input(self.name, rule, repr(self.most), "use 0.1 for intervals 10% wider")
-        object.__setattr__(self, "most", most)
+            raise bad_input(name, rule, repr(most), "use 0.1 for intervals 10% wider")
+        return wider
 
 
 @dataclass(frozen=True)
-class MaxPrice:
+class MaxPrice(_Limit):
     """Largest loss of log score on the certifying people, in nats, above 0."""
 
-    most: float
     name = "max_price"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "most", check_price(self.name, self.most))
+    @staticmethod
+    def checked(name: str, most: float) -> float:
+        price = _number(most)
+        if not 0 < price < math.inf:
+            raise bad_input(name, "be a number above 0", repr(most), "use 0.3 nats")
+        return price
 
 
 Goal = MaxGroupError | MaxWider | MaxPrice
@@ -119,14 +140,6 @@ class Target:
 def family_of(link: str) -> Link:
     """Return the link of a family that does not randomize."""
     return make_link(link, 1.0)
-
-
-def check_price(name: str, value: float) -> float:
-    """Return a limit of the loss of log score as a float, if it is a number above 0."""
-    most = _number(value)
-    if not 0 < most < math.inf:
-        raise bad_input(name, "be a number above 0", repr(value), "use 0.3 nats")
-    return most
 
 
 def _number(value: object) -> float:
