@@ -147,6 +147,17 @@ def nats(value: float | None, toward: Toward = "nearest") -> str:
     return f"{_fixed(value, 2, toward)} nats"
 
 
+def log_score(value: float | None) -> str:
+    """Write a log score: three decimals at any size, since only differences of scores count.
+
+    Examples
+    --------
+    >>> log_score(9.6312), log_score(10.04)
+    ('9.631', '10.040')
+    """
+    return _fixed(value, 3, "nearest")
+
+
 def number(value: float | None, toward: Toward = "nearest") -> str:
     """Write an estimate in its own unit: three decimals, or three digits from 10 on.
 

@@ -304,6 +304,9 @@ def test_a_selection_lists_its_forecasters():
         "as it is 1.000 0.500 2.000 5.1 -",
         "randomized 1.457 - 2.500 4.0 29.7",
     ]
+    dear = selection(comparison=selection().comparison.assign(log_score=[9.99, 10.0, 10.4567]))
+    scores = [line.split()[-5] for line in dear.summary().splitlines()[-3:]]
+    assert scores == ["9.990", "10.000", "10.457"]
 
 
 def test_a_selection_has_a_caveat_for_audits_of_the_same_people():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand._format import at_most, in_full, number, points, points_in_full, whole
+from evenhand._format import at_most, in_full, log_score, number, points, points_in_full, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.charts import Axis, Chart, Layer, Point, Points, nice_ticks
 from evenhand.report.document import Heading, Pair, Paragraph, Part, Section
@@ -53,7 +53,7 @@ def _comparison(comparison: Mapping[str, Any]) -> list[Part]:
     )
     cells: Cells[Forecaster] = {
         Column("forecaster"): lambda row: row.forecaster,
-        numeric("log score"): lambda row: number(row.log_score),
+        numeric("log score"): lambda row: log_score(row.log_score),
         numeric("CRPS"): lambda row: number(row.crps),
         numeric("80% interval width"): lambda row: number(row.width),
         numeric("average error (points)"): lambda row: points(row.average_error),

@@ -14,6 +14,7 @@ from evenhand._format import (
     count,
     in_full,
     is_trivial,
+    log_score,
     nats,
     number,
     percent,
@@ -71,7 +72,7 @@ def text(chosen: Selection) -> str:
     rows = [
         [
             row["forecaster"],
-            number(row["log_score"]),
+            log_score(row["log_score"]),
             number(row["crps"]),
             number(row["width"]),
             points(row["average_error"]),
