@@ -104,22 +104,20 @@ def rows_needed(
     return found
 
 
-def population_link(target: Target, most: float, family: Link) -> Link:
-    """Return the link with the least price whose groups have at most this error: endless rows.
+def population_link(target: Target, family: Link) -> Link:
+    """Return the link with the least price that meets a target with endless rows.
 
     Parameters
     ----------
     target : Target
-        The group size.
-    most : float
-        Largest group error, above that of the smallest alpha.
+        The largest group error, above that of the smallest alpha, and the group size.
     family : Link
         A link of the family.
     """
     kind = type(family)
 
     def excess(place: float) -> float:
-        return kind(math.exp(place)).group_error(target.group_mass) - most
+        return kind(math.exp(place)).group_error(target.group_mass) - target.goal.most
 
     if excess(0.0) <= 0:
         return kind(1.0)
@@ -137,10 +135,7 @@ def _impossible(target: Target, strongest: Link, price: float | None) -> str:
             f"{start}: the smallest alpha of the search, {LEAST_ALPHA:g}, has a group error of"
             f" {number(least, 'up')} around a right model; allow a larger error"
         )
-    return (
-        f"{start} at a price of at most {price:g} nats: {_least_price(target, strongest)}; allow a"
-        " higher price or a larger error"
-    )
+    return _too_cheap(start, target, strongest, price)
 
 
 def _too_many(target: Target, family: Link, price: float | None) -> str:
@@ -148,19 +143,19 @@ def _too_many(target: Target, family: Link, price: float | None) -> str:
     start = f"{_asked(target)} needs more than {MOST_ROWS:,} rows"
     if price is None:
         return f"{start}; allow a larger error"
-    return (
-        f"{start} at a price of at most {price:g} nats: {_least_price(target, family)}; allow a"
-        " higher price or a larger error"
-    )
+    return _too_cheap(start, target, family, price)
 
 
 def _asked(target: Target) -> str:
     return f"max_group_error={target.goal.most:g} with group_mass={target.group_mass:g}"
 
 
-def _least_price(target: Target, family: Link) -> str:
-    paid = population_link(target, target.goal.most, family).price
-    return f"around a right model it costs at least {nats(paid, 'up')} with endless rows"
+def _too_cheap(start: str, target: Target, family: Link, price: float) -> str:
+    least = population_link(target, family).price
+    return (
+        f"{start} at a price of at most {price:g} nats: around a right model it costs at least"
+        f" {nats(least, 'up')} with endless rows; allow a higher price or a larger error"
+    )
 
 
 def _fewest(gap: Callable[[int], float]) -> int | None:

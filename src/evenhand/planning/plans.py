@@ -213,7 +213,7 @@ def plan(
     least = None
     if isinstance(goal, MaxGroupError):
         least = rows_needed(goal.most, target.group_mass, target.confidence, link=link)
-        endless = population_link(target, goal.most, family)
+        endless = population_link(target, family)
     else:
         endless = affordable(goal, family)
     return Plan(
