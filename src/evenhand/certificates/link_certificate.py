@@ -1,4 +1,4 @@
-"""Simultaneous certificates of all links around a deterministic forecaster (method: proof)."""
+"""Simultaneous certificates of links around one base forecaster (method: sharp certificate)."""
 
 from __future__ import annotations
 

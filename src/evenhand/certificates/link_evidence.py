@@ -1,4 +1,4 @@
-"""Evidence of a certificate of links: what bands for a base's PITs prove (method: proof)."""
+"""Evidence of a certificate of links: bands for a base's PITs (method: sharp certificate)."""
 
 from __future__ import annotations
 

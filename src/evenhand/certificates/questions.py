@@ -1,4 +1,4 @@
-"""Questions about a forecaster that held-out rows can or cannot answer (method: proof)."""
+"""Questions about a forecaster that rows can or cannot answer (method: sharp certificate)."""
 
 from __future__ import annotations
 
