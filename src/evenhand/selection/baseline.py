@@ -43,8 +43,8 @@ def without_features(
     Returns
     -------
     list of (ndarray of int, Forecast)
-        Held-out rows and their forecast; one part, or one for each fold. Empty if all outcomes are
-        equal, which have no density.
+        Held-out rows and their forecast; one part, or one for each fold. Empty if all or
+        nearly all outcomes are equal, which have no density.
     """
     if learned.size:
         parts = [(np.arange(held_out.size), learned)]
@@ -52,17 +52,26 @@ def without_features(
         folds = random.permutation(held_out.size) % FOLDS
         each = [(np.flatnonzero(folds == k), held_out[folds != k]) for k in range(FOLDS)]
         parts = [(rows, others) for rows, others in each if rows.size]
-    if not all(np.unique(others).size > 1 for _, others in parts):
+    kernels = [_thinned(others) for _, others in parts]
+    if not all(values.min() < values.max() and values.std() > 0 for values in kernels):
         return []
-    return [(rows, _forecast(others, rows.size)) for rows, others in parts]
+    return [
+        (rows, _forecast(values, others.size, rows.size))
+        for (rows, others), values in zip(parts, kernels, strict=True)
+    ]
 
 
-def _forecast(outcomes: Floats, n: int) -> Forecast:
+def _thinned(outcomes: Floats) -> Floats:
+    """Return the outcomes, or `MOST_KERNELS` of their quantiles if there are more."""
+    if outcomes.size <= MOST_KERNELS:
+        return outcomes
+    return np.quantile(outcomes, (np.arange(MOST_KERNELS) + 0.5) / MOST_KERNELS)
+
+
+def _forecast(kernels: Floats, n_outcomes: int, n: int) -> Forecast:
     """Return the same distribution for n people."""
-    n_levels = int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS))
+    n_levels = int(np.clip(round(2 * n_outcomes**0.4), 2, MOST_LEVELS))
     levels = (np.arange(n_levels) + 0.5) / n_levels
-    if outcomes.size > MOST_KERNELS:
-        outcomes = np.quantile(outcomes, (np.arange(MOST_KERNELS) + 0.5) / MOST_KERNELS)
-    smoothed = Quantiles(levels, Samples(outcomes).ppf(levels)[None, :])
+    smoothed = Quantiles(levels, Samples(kernels).ppf(levels)[None, :])
     # shared by all people: a batch of its own for each would take hundreds of numbers per person
     return Forecast(LocationScale(smoothed, np.zeros(n)))

@@ -72,7 +72,14 @@ def forecast_from_columns(
     if quantiles is not None:
         return _from_quantiles(table, names, source, start, sort=sort_quantiles), names
     if samples is not None:
-        return Forecast.from_samples(_numbers(table, names, source, start)), names
+        values = _numbers(table, names, source, start)
+        equal = values.min(axis=1) == values.max(axis=1)
+        if len(names) > 1 and equal.any():
+            raise InputError(
+                f"{source}: row {start + int(equal.argmax()) + 1} has equal samples only, which"
+                " have no density; correct it or drop the row"
+            )
+        return Forecast.from_samples(values), names
     loc, scale = _numbers(table, names, source, start).T
     if not (scale > 0).all():
         row = int((scale <= 0).argmax())
