@@ -17,7 +17,7 @@ from evenhand._validate import Floats
 from evenhand.calibration import CDFBand, CDFBands
 from evenhand.links import Link
 
-CELLS = 400
+CELLS = 256
 """Number of cells of [0, 1] in which sign changes are located."""
 
 # multiples of 2^-53: their distances from 1 are floats, too
