@@ -68,8 +68,9 @@ class Audit(Summarized):
         Lower bounds for the coverage of plain prediction intervals in every group, without a draw:
         `level`, `mass`, `floor`, `covered` (estimated coverage of all people) and `width`, the mean
         width divided by that of the 80% intervals that are served (NaN if unknown). They hold
-        jointly with the confidence of the certificate. Empty without a certificate, and for
-        forecasters that are neither deterministic nor a link around a deterministic one.
+        jointly with each other, with the confidence of the certificate. Empty without a
+        certificate, and for forecasters that are neither deterministic nor a link around a
+        deterministic one.
     notes : tuple of Note
         Rows, groups and analyses that were left out or done differently, with reasons; each prints
         as a sentence.

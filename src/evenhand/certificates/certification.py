@@ -48,7 +48,8 @@ def certify_pit(
         masks, other values are labels, as in `evenhand.audit`.
     base : LinkBase, optional
         For a link around a deterministic forecaster: the link, and the PITs of that forecaster on
-        the same rows. The overall bound and those for every group are then those of `certify_link`.
+        the same rows, which are not compared with `pit`. The overall bound and those for every
+        group are then those of `certify_link`.
     method : {"local-levels", "betting", "dkw"}, default "local-levels"
         Method of the bounds for every group: equal local levels hold for all masses
         simultaneously; betting gives tighter bounds for a single mass; DKW is the baseline. A link

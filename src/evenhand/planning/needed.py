@@ -78,7 +78,7 @@ def rows_needed(
     >>> rows_needed(0.3, group_mass=0.2)
     46
     >>> rows_needed(0.3, group_mass=0.2, price=0.5)
-    484
+    485
     """
     target = Target(MaxGroupError(max_group_error), group_mass, confidence)
     family = family_of(link)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evenhand._format import (
+    UNKNOWN,
     at_least,
     at_most,
     band,
@@ -17,6 +18,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
+from evenhand.certificates import LEAST_FLOOR
 from evenhand.report import charts
 from evenhand.report.coverage import plain_parts, same_floor
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
@@ -103,6 +105,8 @@ def _every_group(findings: Findings, proof: Proof) -> Table:
 
 def _plain_level(findings: Findings, bound: Bound) -> str:
     """Return the plain interval that has the lower bound of a randomized one."""
+    if or_zero(bound.coverage_80_low) < LEAST_FLOOR:
+        return UNKNOWN  # any interval has a lower bound of 0
     found = same_floor(findings, bound)
     return "none" if found is None else f"{in_full(found.level)} interval"
 
