@@ -157,8 +157,8 @@ FAULTS = (
     Fault(
         "a sign change only at the edges of cells",
         "certificates/contraction.py",
-        "since = right[:, None] + (height - low[:, None]) / mass",
-        "since = left[:, None] + (height - heights.low[np.clip(first, 0, k)][:, None]) / mass",
+        "caps = cap(heights.mean, right[:, None], low[:, None])",
+        "caps = cap(heights.mean, left[:, None], heights.low[np.clip(first, 0, k)][:, None])",
         ("test_sharp.py",),
     ),
     Fault(

@@ -127,13 +127,13 @@ def _stretches(cells: Cells, heights: Heights, mass: float) -> Floats:
     first = np.concatenate(([0], np.arange(1, k + 1), [k]))
     last = np.concatenate(([0], np.arange(k), [k]))
 
-    def cap(height: Floats) -> Floats:
+    def cap(height: Floats, place: Floats, before: Floats) -> Floats:
         # mass of the group after the change is at most 1/mass times that of all people
-        since = right[:, None] + (height - low[:, None]) / mass
+        since = place + (height - before) / mass
         return np.minimum(np.minimum(height / mass, 1.0), since)
 
     # the cap is concave in the band: on a full cell its mean is at most the cap of the mean band
-    caps = cap(heights.mean)
+    caps = cap(heights.mean, right[:, None], low[:, None])
     sums = np.zeros((k + 2, k + 1))
     np.cumsum(caps * np.diff(mu), axis=1, out=sums[:, 1:])
     # before the second change W is at most the place of that change
@@ -145,7 +145,7 @@ def _stretches(cells: Cells, heights: Heights, mass: float) -> Floats:
     total -= cells.moment[last] - cells.moment[first][:, None]
     # parts of the two end cells: largest height over the whole cell
     width = np.concatenate(([0.0], np.diff(mu), [0.0]))
-    tops = cap(heights.top)[start[1:-1, 0], np.arange(k)]
+    tops = cap(heights.top, right[1:-1], low[1:-1])
     highest = np.minimum(right, np.concatenate(([0.0], tops, [0.0]))[:, None])
     total += width[:, None] * np.maximum(highest - left[:, None], 0.0)
     return np.asarray(total + width * (right - left))
