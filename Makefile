@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test test-statistics test-faults test-rounding check bench docs clean
+.PHONY: setup demo test test-statistics test-faults test-rounding check bench bench-forecasts docs clean
 
 setup: $(STAMP)
 
@@ -44,6 +44,11 @@ bench: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,scale,bench]'
 	$(BIN)/python benchmarks/record.py worst_groups scan audit_scale parts_scale parts_workers training_stack \
 		published_loop randomize_overhead predict_cost import_time sharp_certificate
+
+# deterministic forecasts beside NGBoost, CatBoost, quantile forests and split conformal prediction, in an environment that
+# it makes in bench-results/: hours the first time, minutes when only evenhand's forecasters are run again
+bench-forecasts: $(STAMP)
+	$(BIN)/python benchmarks/record.py forecasts/run
 
 docs: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -31,7 +31,10 @@ def record(name: str, *options: str) -> int:
         return process.returncode
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     page = [f"`{shown}`", "", "```text", *lines, "```", "", f"{versions}; {os.cpu_count()} cores."]
-    (HERE / "results" / f"{name}.md").write_text("\n".join(page) + "\n", encoding="utf-8")
+    # a benchmark of several files is a folder with its command in run.py
+    (HERE / "results" / f"{name.removesuffix('/run')}.md").write_text(
+        "\n".join(page) + "\n", encoding="utf-8"
+    )
     return process.returncode
 
 

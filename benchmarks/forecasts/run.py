@@ -1,0 +1,195 @@
+"""Benchmark of deterministic forecasts: evenhand's defaults beside other libraries.
+
+Twenty tables (`tables.py`), five folds each, every row a test row once. Half of the tables are for
+choosing defaults, the other half for the report. Scores are means over test rows: the log score in
+nats (the cell log score where outcomes are on a grid), CRPS, the root mean squared error of the
+mean, the error of PITs on average, the coverage of 90% intervals; and the CPU time of the fits, in
+one thread. Lower is better but for the coverage. Standard errors are those of paired differences
+over rows, as if rows were independent.
+
+Tables, peers' packages and results are in a folder (`bench-results/forecasts`); what is there is
+not computed again. The exit code is 1 if a claim does not hold.
+
+    python benchmarks/forecasts/run.py --tables choosing --forecasters network --folds 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from comparison import PEERS, SHOWN, TableScores
+from jobs import read_rows, result_file, table_file, write_table
+from report import claim_lines, summary_lines, table_lines
+from scores import Scale, forecast_of, row_scores
+from tables import CHOOSING, FOLDS, REPORTED, TABLES, Table
+
+from evenhand import InputError
+from evenhand.datasets import load_credit, load_crime
+
+HERE = Path(__file__).parent
+FOLDER = HERE.parents[1] / "bench-results" / "forecasts"
+GROUPS = {"choosing": CHOOSING, "reported": REPORTED}
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def peers_python(folder: Path) -> Path:
+    """Return the Python of the peers' environment, which is made first if necessary."""
+    python = folder / "peers" / "bin" / "python"
+    wanted = (HERE / "requirements.txt").read_text(encoding="utf-8")
+    made_from = folder / "peers" / "made-from.txt"
+    if not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
+        print("making the environment of the peers", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder / "peers"], check=True)
+        quiet = ("--quiet", "--disable-pip-version-check")
+        subprocess.run(
+            [python, "-m", "pip", "install", *quiet, "-r", HERE / "requirements.txt"], check=True
+        )
+        made_from.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def prepare(folder: Path, peers: Path) -> None:
+    """Write the tables that are not there yet."""
+    missing = [table for table in TABLES if not table_file(folder, table.name).exists()]
+    if any(table.source not in ("crime", "credit") for table in missing):
+        subprocess.run([peers, HERE / "peers.py", "prepare", folder], check=True)
+    for table in missing:
+        if table.source in ("crime", "credit"):
+            try:
+                data = load_crime() if table.source == "crime" else load_credit()
+            except InputError as error:
+                print(f"skipped {table.name}: {error}", flush=True)
+                continue
+            # the outcome of credit is one of the features of its loader
+            frame = data.X if table.outcome in data.X else data.X.assign(**{table.outcome: data.y})
+            write_table(folder, table, frame)
+
+
+def fit_all(options: argparse.Namespace, names: Sequence[str], peers: Path) -> None:
+    """Run all jobs whose results are missing: a process for each forecaster."""
+
+    def fit(forecaster: str) -> None:
+        is_peer = forecaster in PEERS
+        out = options.folder if is_peer else options.own
+        jobs = [(name, fold) for name in names for fold in options.folds]
+        files = [result_file(out, name, forecaster, fold) for name, fold in jobs]
+        if forecaster in options.again:
+            for file in files:
+                file.unlink(missing_ok=True)
+        if all(file.exists() for file in files):
+            return
+        python = peers if is_peer else sys.executable
+        script = HERE / ("peers.py" if is_peer else "own.py")
+        selection = ["--tables", *names, "--forecasters", forecaster]
+        folds = ["--folds", *map(str, options.folds)]
+        subprocess.run(
+            [python, "-u", script, options.folder, "--out", out, *selection, *folds],
+            check=True,
+            env=os.environ | dict.fromkeys(THREADS, "1"),
+            # fits are reported as they end; the record of the benchmark is on stdout
+            stdout=sys.stderr,
+        )
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(fit, options.forecasters))
+
+
+def scores_of(options: argparse.Namespace, name: str) -> TableScores:
+    """Return the scores of all forecasters that have results on the wanted folds."""
+    rows = read_rows(options.folder, name)
+    scale = Scale.of(rows.y)
+    scores = {}
+    cpu = {}
+    for forecaster in SHOWN:
+        out = options.folder if forecaster in PEERS else options.own
+        files = {fold: result_file(out, name, forecaster, fold) for fold in options.folds}
+        if not all(file.exists() for file in files.values()):
+            continue
+        folds = []
+        cpu[forecaster] = 0.0
+        for fold, file in files.items():
+            arrays = dict(np.load(file))
+            cpu[forecaster] += float(arrays.pop("cpu"))
+            if forecaster in PEERS:
+                test = rows.test(fold)
+                arrays = row_scores(forecast_of(arrays, rows.y[~test]), rows.y[test], scale)
+            folds.append(arrays)
+        scores[forecaster] = {
+            kind: np.concatenate([part[kind] for part in folds]) for kind in folds[0]
+        }
+    y = np.concatenate([rows.y[rows.test(fold)] for fold in options.folds])
+    return TableScores(name, rows.X.shape[1], scale.step, y, scores, cpu)
+
+
+def section(title: str, tables: Sequence[TableScores]) -> Iterator[str]:
+    """Yield the blocks of some tables and their counts."""
+    yield title
+    yield "=" * len(title)
+    for table in tables:
+        yield from table_lines(table)
+        yield ""
+    complete = [table for table in tables if table.is_complete]
+    if complete:
+        yield f"{title}, {len(complete)} complete"
+        yield from summary_lines(complete)
+        yield ""
+
+
+def selected(words: Sequence[str]) -> list[Table]:
+    """Return the tables that the command line names."""
+    wanted = {table.name for word in words for table in GROUPS.get(word, ())} | set(words)
+    unknown = wanted - {table.name for table in TABLES} - set(GROUPS)
+    if unknown:
+        raise SystemExit(f"no table is named {', '.join(sorted(unknown))}; see tables.py")
+    return [table for table in TABLES if table.name in wanted]
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--tables", nargs="+", default=list(GROUPS), help="reported, choosing or names")
+    add("--forecasters", nargs="*", default=list(SHOWN), choices=SHOWN, help="that are run")
+    add("--folds", nargs="+", type=int, default=list(range(FOLDS)))
+    add("--again", nargs="+", default=[], choices=SHOWN, help="forecasters that are run again")
+    add("--folder", type=Path, default=FOLDER, help="tables, peers and results")
+    add("--own", type=Path, help="folder of evenhand's results, by default the same")
+    add("--peers", type=Path, help="Python of an environment that has the peers already")
+    add("--jobs", type=int, default=1, help="forecasters at the same time, a process each")
+    options = parser.parse_args()
+    options.own = options.own or options.folder
+    return options
+
+
+def main() -> None:
+    """Fit, score and print."""
+    options = parsed()
+    peers = options.peers or peers_python(options.folder)
+    prepare(options.folder, peers)
+    tables = selected(options.tables)
+    names = [table.name for table in tables if table_file(options.folder, table.name).exists()]
+    fit_all(options, names, peers)
+    is_held = True
+    for kind in ("reported", "choosing"):
+        chosen = [table.name for table in GROUPS[kind] if table.name in names]
+        found = [scores_of(options, name) for name in chosen]
+        if found:
+            title = "Reported tables" if kind == "reported" else "Tables for choosing defaults"
+            print("\n".join(section(title, found)), flush=True)
+        if found and kind == "reported":
+            lines, is_held = claim_lines([table for table in found if table.is_complete])
+            print("\n".join([*lines, ""]), flush=True)
+    raise SystemExit(0 if is_held else 1)
+
+
+if __name__ == "__main__":
+    main()
