@@ -18,6 +18,9 @@ from evenhand.distributions import (
     Rearranged,
     Recalibrated,
     Samples,
+    Support,
+    Transformed,
+    Truncated,
 )
 from evenhand.links import LINKS
 
@@ -50,12 +53,20 @@ nodes: up to 3e-3 was measured."""
 
 @dataclass(frozen=True)
 class Example:
-    """A way to build a batch of any of the shapes, and how exact its moments and its CRPS are."""
+    """A way to build a batch of any of the shapes, how exact its moments and its CRPS are, and the
+    bounds of its outcomes.
+
+    Next to the end of a truncated base, probabilities below `least_p` are differences of CDF values
+    whose rounding errors a test of relative errors would see.
+    """
 
     name: str
     build: Build
     tolerance: float
     shapes: tuple[Shape, ...] = PLAIN_SHAPES
+    low: float = -np.inf
+    high: float = np.inf
+    least_p: float = 0.0
 
 
 def frozen(values: ArrayLike) -> Floats:
@@ -177,6 +188,19 @@ def recalibrated(base: Build) -> Build:
     return build
 
 
+def transformed(base: Build, **fields: float) -> Build:
+    """Build over a narrow base, so that outcomes have moments that a table can integrate."""
+
+    def build(shape: Shape) -> Transformed:
+        return Transformed(LocationScale(base(shape), 0.5, 0.2), Support(**fields))
+
+    return build
+
+
+def truncated(base: Build, low: float, high: float) -> Build:
+    return lambda shape: Truncated(base(shape), low, high)
+
+
 def fixed_draw(shape: Shape) -> Randomized:
     return Randomized(normal(shape), LINKS["laplace"](0.2), frozen(0.9))
 
@@ -223,5 +247,39 @@ EXAMPLES: tuple[Example, ...] = (
         rearranged(randomized(normal, "laplace", 0.2)),
         SMOOTH,
         DRAWN_SHAPES,
+    ),
+    Example("lognormal", transformed(normal, low=0.0), SMOOTH, low=0.0),
+    Example("bent normal", transformed(normal, low=-1.0, bend=0.7), SMOOTH, low=-1.0),
+    Example("bent quantiles", transformed(quantiles, low=-1.0, bend=50.0), SMOOTH, low=-1.0),
+    Example("mirrored mixture", transformed(mixture, high=3.0, bend=2.0), LUMPY, high=3.0),
+    Example("logit-normal", transformed(normal, low=0.0, high=10.0), SMOOTH, low=0.0, high=10.0),
+    Example(
+        "randomized lognormal",
+        randomized(transformed(normal, low=0.0), "entropic", 0.2),
+        SMOOTH,
+        low=0.0,
+    ),
+    Example(
+        "recalibrated logit-normal",
+        recalibrated(transformed(normal, low=0.0, high=10.0)),
+        SMOOTH,
+        low=0.0,
+        high=10.0,
+    ),
+    Example("truncated normal", truncated(normal, 0.0, np.inf), SMOOTH, low=0.0, least_p=1e-3),
+    Example(
+        "truncated on both sides",
+        truncated(mixture, -1.0, 2.0),
+        SMOOTH,
+        low=-1.0,
+        high=2.0,
+        least_p=1e-3,
+    ),
+    Example(
+        "randomized truncated",
+        randomized(truncated(quantiles, -np.inf, 1.0), "laplace", 0.2),
+        SMOOTH,
+        high=1.0,
+        least_p=1e-3,
     ),
 )

@@ -14,11 +14,21 @@ from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.rearranged import Rearranged
 from evenhand.distributions.recalibrated import Recalibrated
 from evenhand.distributions.samples import Samples
+from evenhand.distributions.support import Support
 from evenhand.distributions.tabulation import from_ppf
+from evenhand.distributions.transformed import Transformed
+from evenhand.distributions.truncated import Truncated
 
 FAMILIES: tuple[type[Distribution], ...] = (Normal, NormalMixture, Quantiles, Samples)
 
-WRAPPERS: tuple[type[Distribution], ...] = (LocationScale, Randomized, Rearranged, Recalibrated)
+WRAPPERS: tuple[type[Distribution], ...] = (
+    LocationScale,
+    Randomized,
+    Rearranged,
+    Recalibrated,
+    Transformed,
+    Truncated,
+)
 
 __all__ = [
     "FAMILIES",
@@ -32,5 +42,8 @@ __all__ = [
     "Rearranged",
     "Recalibrated",
     "Samples",
+    "Support",
+    "Transformed",
+    "Truncated",
     "from_ppf",
 ]

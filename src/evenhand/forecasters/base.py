@@ -16,9 +16,19 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
+from evenhand.distributions import Distribution, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import Base, allows_missing
+from evenhand.forecasters.adapters import Base, allows_missing, frozen, thawed
+from evenhand.forecasters.bounds import (
+    Bounds,
+    has_own_support,
+    is_refitted,
+    learn_support,
+    on_support,
+    stored_bounds,
+    to_line,
+)
 from evenhand.tables import row_blocks, take_rows
 
 POINT_ROWS = 1024
@@ -59,6 +69,8 @@ class State:
 
 class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A regressor that predicts a whole distribution for each row."""
+
+    support: Bounds = None
 
     @abstractmethod
     def forecast(
@@ -188,9 +200,27 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return take_rows(rows, used), outcomes[used], weight[used]
         return rows, outcomes, weight
 
+    def _learn_support(self, outcomes: Floats, *, is_map: bool = True) -> Floats:
+        """Learn the map of outcomes to the line, `support_`; return the mapped outcomes.
+
+        With `is_map=False` outcomes are returned unchanged, and forecasts are truncated later.
+        """
+        self.support_ = learn_support(self.support, outcomes, is_map=is_map)
+        return self._to_line(outcomes)
+
+    def _to_line(self, outcomes: Floats) -> Floats:
+        """Map outcomes to the line on which models are trained."""
+        support = self.support_
+        return outcomes if support is None else to_line(support, outcomes)
+
+    def _on_support(self, distribution: Distribution) -> Distribution:
+        """Map predicted distributions from the line to the support of the outcome."""
+        return distribution if self.support_ is None else on_support(self.support_, distribution)
+
     def _columns_to_state(self) -> dict[str, Any]:
-        """Return the columns of the training table as part of `State`."""
+        """Return the columns and the support of the training table as part of `State`."""
         columns: dict[str, Any] = {"n_features_in": self.n_features_in_}
+        columns["support"] = None if self.support_ is None else self.support_.to_state()
         if hasattr(self, "feature_names_in_"):
             columns["feature_names_in"] = [str(name) for name in self.feature_names_in_]
         return columns | {"schema": self.schema_.to_state(), "sees_pandas": self.sees_pandas_}
@@ -199,6 +229,11 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.n_features_in_ = learned["n_features_in"]
         self.schema_ = Schema.from_state(learned["schema"])
         self.sees_pandas_ = bool(learned.get("sees_pandas", True))
+        support = learned.get("support")
+        self.support_ = None if support is None else Support.from_state(support)
+        if self.support is not None:  # JSON has no tuples
+            low, high = self.support
+            self.support = (low, high)
         if "feature_names_in" in learned:
             self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
 
@@ -208,6 +243,8 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in self.get_params(deep=False).items()
         }
+        if "support" in params:
+            params["support"] = stored_bounds(self.support)
         # the state of a generator has changed during the fit and would not reproduce it
         if not isinstance(params["random_state"], int | None):
             params["random_state"] = None
@@ -228,10 +265,35 @@ class WrappingForecaster(Forecaster):
         self._base = base
         self.estimator_ = base.estimator
 
+    def _freeze(self) -> None:
+        """Wrap the estimator of a loaded model in a FrozenEstimator, so that `fit` keeps it.
+
+        An estimator that was fitted to mapped outcomes is fitted again instead, as its predictions
+        have no meaning without the map.
+        """
+        if self.support_ is None or not self.support_.is_map:
+            self.estimator = frozen(self.estimator)
+
+    def _learn_support_of(self, estimator: Any, outcomes: Floats) -> Floats:
+        """Learn the support; return the outcomes on which a model is fitted.
+
+        Forecasts of models that are not refitted are for outcomes in their own units, and are
+        truncated.
+        """
+        if self.support is not None and has_own_support(estimator):
+            raise InputError(
+                f"support is given both for {type(self).__name__} and for its estimator"
+                f" {type(thawed(estimator)).__name__}; leave one of the two out"
+            )
+        return self._learn_support(outcomes, is_map=is_refitted(estimator))
+
     def base_forecast(self, X: Any) -> Forecast:
-        """Return the untransformed forecast of the inner model, shape (n,)."""
+        """Return the forecast of the inner model on the support, without maps or links, (n,)."""
         check_is_fitted(self)
-        return Forecast(self._base.distribution(self._check_new_rows(X)))
+        return self._base_forecast_of(self._check_new_rows(X))
+
+    def _base_forecast_of(self, rows: Any) -> Forecast:
+        return Forecast(self._on_support(self._base.distribution(rows)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import Floats, OnDiscrete, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import KINDS, ForecasterBase, Training, frozen, kind_of
+from evenhand.forecasters.adapters import KINDS, ForecasterBase, Training, kind_of
 from evenhand.forecasters.base import State, WrappingForecaster, point_forecast
+from evenhand.forecasters.bounds import Bounds, stored_bounds
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
@@ -64,6 +65,12 @@ class RandomizedRegressor(WrappingForecaster):
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
         How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
+    support : tuple of (float or None, float or None), optional
+        Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
+        durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
+        real line, and its forecasts are mapped back; `estimator_.predict` then predicts mapped
+        outcomes. Models that are not refitted (functions, models in a `FrozenEstimator`) predict
+        outcomes in their own units, and their forecasts are truncated to the support.
     random_state : int, generator or None
         Seed of the folds and of the default estimator.
 
@@ -71,6 +78,9 @@ class RandomizedRegressor(WrappingForecaster):
     ----------
     estimator_ : estimator, function or list
         Fitted model; with `recalibrate`, the `RecalibratedRegressor` that wraps it.
+    support_ : Support or None
+        Map of outcomes to the line; None without `support`, and with `recalibrate`, where
+        `estimator_` has it.
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
@@ -107,6 +117,7 @@ class RandomizedRegressor(WrappingForecaster):
         recalibrate: bool = False,
         cv: int = 5,
         on_discrete: OnDiscrete = "raise",
+        support: Bounds = None,
         random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
@@ -115,6 +126,7 @@ class RandomizedRegressor(WrappingForecaster):
         self.recalibrate = recalibrate
         self.cv = cv
         self.on_discrete = on_discrete
+        self.support = support
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -150,8 +162,11 @@ class RandomizedRegressor(WrappingForecaster):
         if self.recalibrate:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
             estimator = RecalibratedRegressor(
-                estimator, cv=cv, on_discrete="ignore", random_state=seed
+                estimator, cv=cv, on_discrete="ignore", support=self.support, random_state=seed
             )
+            self.support_ = None
+        else:
+            outcomes = self._learn_support_of(estimator, outcomes)
         # estimators that do not accept weights must be fitted without them
         given = None if sample_weight is None else weight
         rows = Training(table, outcomes, given, cv, random)
@@ -167,8 +182,9 @@ class RandomizedRegressor(WrappingForecaster):
         fitted : RecalibratedRegressor
             Fitted model with its maps.
         **params
-            Constructor parameters other than `estimator`. With `recalibrate=True` the recalibrated
-            forecasts are randomized, otherwise the forecasts of the inner model.
+            Constructor parameters other than `estimator` and `support`, which are those of
+            `fitted`. With `recalibrate=True` the recalibrated forecasts are randomized, otherwise
+            the forecasts of the inner model.
 
         Returns
         -------
@@ -176,11 +192,13 @@ class RandomizedRegressor(WrappingForecaster):
             Fitted forecaster that shares the model with `fitted`.
         """
         check_is_fitted(fitted)
-        model = cls(fitted.estimator, **params)
+        model = cls(fitted.estimator, support=fitted.support, **params)
         make_link(model.link, model.alpha)
         model._set_base(ForecasterBase(fitted) if model.recalibrate else fitted._base)
         # both read the same training table
         model._columns_from_state(fitted._columns_to_state())
+        if model.recalibrate:  # recalibrated forecasts are on the support already
+            model.support_ = None
         return model
 
     def forecast(
@@ -204,6 +222,7 @@ class RandomizedRegressor(WrappingForecaster):
         params = {"alpha": link.alpha, "link": link.name, "cv": int(self.cv), "random_state": seed}
         # a link is stored by name and alpha, not as an object
         params |= {"on_discrete": self.on_discrete, "recalibrate": bool(self.recalibrate)}
+        params["support"] = stored_bounds(self.support)
         stored = {"params": params, "learned": learned}
         return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
 
@@ -214,8 +233,10 @@ class RandomizedRegressor(WrappingForecaster):
         make_link(params["link"], params["alpha"])
         base = KINDS[learned["kind"]].from_parts(state.parts, dict(state.arrays))
         # a new fit of a recalibrated model must recalibrate its inner model, not recalibrate twice
-        given = base.estimator.estimator if params.get("recalibrate") else frozen(base.estimator)
-        model = cls(given, **params)
+        is_twice = bool(params.get("recalibrate"))
+        model = cls(base.estimator.estimator if is_twice else base.estimator, **params)
         model._set_base(base)
         model._columns_from_state(learned)
+        if not is_twice:
+            model._freeze()
         return model

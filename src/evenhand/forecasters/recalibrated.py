@@ -20,8 +20,9 @@ from evenhand._validate import (
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import KINDS, Base, ResidualBase, Training, frozen, kind_of
+from evenhand.forecasters.adapters import KINDS, Base, ResidualBase, Training, kind_of
 from evenhand.forecasters.base import State, WrappingForecaster
+from evenhand.forecasters.bounds import Bounds, stored_bounds
 from evenhand.forecasters.grouping import By, Grouping
 from evenhand.forecasters.maps import group_table, learn_maps, map_of_rows
 from evenhand.tables import take_rows
@@ -57,6 +58,12 @@ class RecalibratedRegressor(WrappingForecaster):
         How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows. PITs of rounded outcomes are not randomized, so the map
         is accurate up to the probability of a rounding cell.
+    support : tuple of (float or None, float or None), optional
+        Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
+        durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
+        real line, and its forecasts are mapped back; `estimator_.predict` then predicts mapped
+        outcomes. Models that are not refitted (functions, models in a `FrozenEstimator`) predict
+        outcomes in their own units, and their forecasts are truncated to the support.
     random_state : int, generator or None
         Seed of the folds.
 
@@ -70,6 +77,8 @@ class RecalibratedRegressor(WrappingForecaster):
     levels_, values_ : ndarray of shape (n_maps, n_knots)
         Knots of the map of all rows, followed by those of the groups with separate maps, in the
         order of `groups_`.
+    support_ : Support or None
+        Map of outcomes to the line; None without `support`.
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
@@ -99,12 +108,14 @@ class RecalibratedRegressor(WrappingForecaster):
         *,
         cv: int = 5,
         on_discrete: OnDiscrete = "raise",
+        support: Bounds = None,
         random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.by = by
         self.cv = cv
         self.on_discrete = on_discrete
+        self.support = support
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -141,6 +152,7 @@ class RecalibratedRegressor(WrappingForecaster):
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         check_continuous(outcomes, on_discrete=self.on_discrete)
+        outcomes = self._learn_support_of(self.estimator, outcomes)
         random = generator(self.random_state)
         grouping = None if self.by is None else Grouping.learn(self.by, table)
         groups = () if grouping is None else grouping.groups(table)
@@ -149,7 +161,7 @@ class RecalibratedRegressor(WrappingForecaster):
         self._set_base(kind.fit(self.estimator, rows))
         # a fitted model has not seen these rows, so all PITs are held-out PITs
         if is_held_out:
-            pit = self._base.distribution(table).cdf(outcomes)
+            pit = self._base_forecast_of(table).cdf(outcomes)
         elif isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
             pit = self._base.unseen_pit  # its residuals are already cross-fitted
         else:
@@ -172,7 +184,7 @@ class RecalibratedRegressor(WrappingForecaster):
         # labels of a function are not values of the table, so the schema does not report them
         if self._grouping is not None and labels is not None:
             self._grouping.warn_unseen(labels, self.groups_["group"].tolist())
-        return self._mapped(Forecast(self._base.distribution(rows)), labels)
+        return self._mapped(self._base_forecast_of(rows), labels)
 
     def recalibrate(self, forecast: Forecast, X: Any) -> Forecast:
         """Apply the maps to an existing base forecast, which is then computed only once.
@@ -227,6 +239,7 @@ class RecalibratedRegressor(WrappingForecaster):
             "by": by,
             "cv": int(self.cv),
             "on_discrete": self.on_discrete,
+            "support": stored_bounds(self.support),
             "random_state": seed,
         }
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
@@ -244,7 +257,7 @@ class RecalibratedRegressor(WrappingForecaster):
         levels = arrays.pop("map_levels")
         values = arrays.pop("map_values")
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
-        model = cls(frozen(base.estimator), **state.params["params"])
+        model = cls(base.estimator, **state.params["params"])
         model.levels_ = levels
         model.values_ = values
         model._set_base(base)
@@ -253,6 +266,7 @@ class RecalibratedRegressor(WrappingForecaster):
         )
         model.groups_ = group_table((name, count, used) for name, count, used in learned["groups"])
         model._columns_from_state(learned)
+        model._freeze()
         return model
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.distribution_bases import ForecasterBase
-from evenhand.forecasters.adapters.estimators import Training, allows_missing, frozen, thawed
+from evenhand.forecasters.adapters.estimators import (
+    Training,
+    allows_missing,
+    final_step,
+    frozen,
+    thawed,
+)
 from evenhand.forecasters.adapters.foreign_columns import forecast_columns, forecast_from_columns
 from evenhand.forecasters.adapters.kinds import KINDS, kind_of
 from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS as FITTED_LEVELS
@@ -20,6 +26,7 @@ __all__ = [
     "ResidualBase",
     "Training",
     "allows_missing",
+    "final_step",
     "forecast_columns",
     "forecast_from_columns",
     "frozen",

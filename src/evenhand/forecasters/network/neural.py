@@ -86,6 +86,7 @@ class NeuralForecaster(Forecaster):
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_continuous(outcomes, on_discrete=self.on_discrete)
+        outcomes = self._learn_support(outcomes)
         random = generator(self.random_state)
         # the encoder is fitted on all rows; rows for early stopping are held out afterwards
         self.encoder_ = TableEncoder()
@@ -160,7 +161,7 @@ class NeuralForecaster(Forecaster):
 
         if X_val is None or y_val is None:
             raise bad_input("X_val and y_val", "be given together", "only one of them")
-        outcomes = check_rows("y_val", y_val, len(X_val))
+        outcomes = self._to_line(check_rows("y_val", y_val, len(X_val)))
         encoded = self.encoder_.transform(self._check_rows(X_val, reset=False))
         return Rows(encoded, self._to_unit(outcomes), np.ones(outcomes.size))
 

@@ -14,6 +14,7 @@ from evenhand._validate import Floats, InputError, OnDiscrete, check_count, chec
 from evenhand.distributions import Normal
 from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
+from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network.neural import NeuralForecaster, warn_about_unit
 
 MIN_STD = 0.01
@@ -55,6 +56,10 @@ class PAICRegressor(NeuralForecaster):
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
         How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
+    support : tuple of (float or None, float or None), optional
+        Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
+        durations. The network is trained on outcomes mapped to the real line, so with a bound
+        "raw units" are units of their logarithm.
     random_state : int, generator or None
         Seed of the split, the initial weights, the batches and the draws.
     verbose : bool, default False
@@ -66,6 +71,8 @@ class PAICRegressor(NeuralForecaster):
         Parameters of the network.
     n_steps_, validation_loss_ : ndarray of shape (1,)
         Number of optimizer steps and best validation loss.
+    support_ : Support or None
+        Map of outcomes to the line; None without `support`.
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
@@ -103,6 +110,7 @@ class PAICRegressor(NeuralForecaster):
         validation_fraction: float = 0.15,
         device: str = "auto",
         on_discrete: OnDiscrete = "raise",
+        support: Bounds = None,
         random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
@@ -119,6 +127,7 @@ class PAICRegressor(NeuralForecaster):
         self.validation_fraction = validation_fraction
         self.device = device
         self.on_discrete = on_discrete
+        self.support = support
         self.random_state = random_state
         self.verbose = verbose
 
@@ -246,9 +255,8 @@ class PAICRegressor(NeuralForecaster):
         out = self._outputs_of(rows, draws)[0]
         # standard deviations from 0.01 to 5.01, as in the published code
         std = STD_RANGE * special.expit(out[..., 1]) + MIN_STD
-        return Forecast(
-            Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std), draws
-        )
+        normal = Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std)
+        return Forecast(self._on_support(normal), draws)
 
     @property
     def _n_outputs(self) -> int:

@@ -1,0 +1,75 @@
+"""Distributions of outcomes with bounds, from distributions on the real line."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._validate import Floats, Ints, Mask
+from evenhand.distributions.base import Distribution
+from evenhand.distributions.support import Support
+
+
+class Transformed(Distribution):
+    """Distributions of `support.from_line(Z)`, where `Z` has the distribution `base`.
+
+    Outside the support the density is 0, and at a bound it is the density at the distance
+    `support.edge` from it.
+
+    Parameters
+    ----------
+    base : Distribution
+        Distribution on the real line.
+    support : Support
+        Map between outcomes and the real line.
+
+    Examples
+    --------
+    >>> from evenhand.distributions import Normal, Support
+    >>> lognormal = Transformed(Normal([0.0], 1.0), Support(low=0.0))
+    >>> lognormal.ppf(0.5), lognormal.mean().round(3)
+    (array([1.]), array([1.649]))
+    """
+
+    event_dims: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, base: Distribution, support: Support) -> None:
+        self.base = base
+        self.support = support
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return self.base.batch_shape
+
+    def take(self, rows: Any) -> Transformed:
+        return Transformed(self.base.take(rows), self.support)
+
+    def take_draws(self, columns: Ints) -> Transformed:
+        return Transformed(self.base.take_draws(columns), self.support)
+
+    def expand(self) -> Transformed:
+        return Transformed(self.base.expand(), self.support)
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        return self.base.logcdf(self.support.to_line(y))
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        return self.base.logsf(self.support.to_line(y))
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        point = self.support.inside(y)
+        line = self.support.to_line(point)
+        is_inside = np.isfinite(line)
+        some = self.support.from_line(0.0)
+        # change of variables: the density is per unit of y
+        slope = self.support.log_slope(np.where(is_inside, point, some))
+        density = self.base.logpdf(np.where(is_inside, line, 0.0)) + slope
+        return np.where(is_inside, density, -np.inf)
+
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
+        return self.support.from_line(self.base.quantile_from_tail(log_p, upper))
+
+    def mean(self) -> Floats:
+        return self.expectation(lambda y: y)

@@ -1,0 +1,116 @@
+"""Bounds of the outcome: validation, the map that is learned from them, and its application."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from evenhand._format import in_full, percent
+from evenhand._validate import MILD_ATOM, Floats, InputError, bad_input
+from evenhand.distributions import Distribution, Support, Transformed, Truncated
+from evenhand.forecasters.adapters import final_step, kind_of
+
+Bounds = tuple[float | None, float | None] | None
+"""Bounds of the outcome; None or an infinite number on a side without bound."""
+
+LOG_REACH = 10.0
+"""The map of a single bound is logarithmic up to this multiple of the largest distance of an
+outcome from the bound."""
+
+
+def check_bounds(support: Any) -> tuple[float, float] | None:
+    """Return the bounds as floats, infinite on a side without bound; None without bounds."""
+    if support is None:
+        return None
+    rule = "be a pair (low, high) with low < high, with None on a side without bound"
+    remedy = "for amounts of money pass (0, None)"
+    try:
+        low, high = support
+        bounds = (-np.inf if low is None else float(low), np.inf if high is None else float(high))
+    except (TypeError, ValueError):
+        raise bad_input("support", rule, repr(support)[:80], remedy) from None
+    if not bounds[0] < bounds[1] or bounds[0] == np.inf or bounds[1] == -np.inf:
+        raise bad_input("support", rule, repr(support)[:80], remedy)
+    return None if np.isinf(bounds).all() else bounds
+
+
+def stored_bounds(support: Bounds) -> list[float | None] | None:
+    """Return the bounds as JSON values."""
+    bounds = check_bounds(support)
+    return None if bounds is None else [None if np.isinf(end) else end for end in bounds]
+
+
+def learn_support(support: Bounds, outcomes: Floats, *, is_map: bool) -> Support | None:
+    """Learn the map to the line from training outcomes; None without bounds.
+
+    Raises
+    ------
+    InputError
+        If the bounds are invalid, an outcome is outside of them, or more than 2% of the outcomes
+        are at a bound.
+    """
+    bounds = check_bounds(support)
+    if bounds is None:
+        return None
+    low, high = bounds
+    outside = (outcomes < low) | (outcomes > high)
+    if outside.any():
+        row = int(np.argmax(outside))
+        count = int(outside.sum())
+        remedy = "correct that row" if count == 1 else f"correct the {count} rows outside"
+        rule = f"lie within support={_named(bounds)}"
+        raise bad_input(f"y[{row}]", rule, f"{outcomes[row]:g}", f"{remedy}, or widen the support")
+    for bound in bounds:
+        _check_share_at(bound, outcomes)
+    distance = np.minimum(outcomes - low, high - outcomes)
+    if not distance.any():
+        raise InputError(f"all outcomes are at the bounds of support={_named(bounds)}")
+    edge = float(distance[distance > 0].min()) / 2
+    largest = float(np.where(np.isinf(low), high - outcomes, outcomes - low).max())
+    return Support(low, high, bend=LOG_REACH * largest, edge=edge, is_map=is_map)
+
+
+def to_line(support: Support, outcomes: Floats) -> Floats:
+    """Map training outcomes to the line, those at a bound moved inside by `support.edge`."""
+    return support.to_line(support.inside(outcomes)) if support.is_map else outcomes
+
+
+def on_support(support: Support, distribution: Distribution) -> Distribution:
+    """Map predicted distributions to the support, or truncate distributions of the outcome."""
+    if support.is_map:
+        return Transformed(distribution, support)
+    return Truncated(distribution, support.low, support.high)
+
+
+def is_refitted(estimator: Any) -> bool:
+    """Whether an estimator, or each member of a list, is fitted to the outcomes passed to `fit`."""
+    if isinstance(estimator, list | tuple):
+        return all(map(is_refitted, estimator))
+    # a fitted plain regressor is not held out, as its residual distribution is estimated
+    is_frozen = isinstance(final_step(estimator), FrozenEstimator)
+    return not is_frozen and not kind_of(estimator).is_held_out(estimator)
+
+
+def has_own_support(estimator: Any) -> bool:
+    """Whether an estimator to be refitted, or a member of a list, has a support of its own."""
+    if isinstance(estimator, list | tuple):
+        return any(map(has_own_support, estimator))
+    return check_bounds(getattr(final_step(estimator), "support", None)) is not None
+
+
+def _check_share_at(bound: float, outcomes: Floats) -> None:
+    share = float((outcomes == bound).mean())
+    # a single row is more than 2% of fewer than 50 rows
+    if share > MILD_ATOM and (outcomes == bound).sum() > 1:
+        raise InputError(
+            f"y is {bound:g}, a bound of support, in {percent(share, 'up')} of the rows, and at"
+            f" most {in_full(MILD_ATOM)} may be at a bound, because forecasts are continuous there;"
+            " model that value separately, or leave support out"
+        )
+
+
+def _named(bounds: tuple[float, float]) -> str:
+    low, high = ("None" if np.isinf(end) else f"{end:g}" for end in bounds)
+    return f"({low}, {high})"
