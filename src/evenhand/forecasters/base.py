@@ -71,6 +71,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A regressor that predicts a whole distribution for each row."""
 
     support: Bounds = None
+    support_: Support | None = None
 
     @abstractmethod
     def forecast(
