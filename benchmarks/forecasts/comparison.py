@@ -10,10 +10,14 @@ import numpy as np
 DEFAULTS = ("network", "boosted")
 """Forecasters that the claims are about."""
 
-PEERS = ("ngboost", "catboost", "forest", "conformal")
+PEERS = ("ngboost", "ngboost-stopped", "catboost", "catboost-stopped", "forest", "conformal")
 
 FIELD = (*DEFAULTS, *PEERS)
 """Forecasters that are ranked."""
+
+NOT_STOPPED = ("ngboost", "catboost")
+"""Peers that overfit small tables, as their number of rounds is fixed: to be better than these does
+not make a default better than the last."""
 
 SHOWN = (*FIELD, "wrapped")
 """Forecasters that are shown; the wrapper around a plain model is not ranked."""
@@ -87,7 +91,7 @@ def ranks(scores: Mapping[str, np.ndarray]) -> dict[str, int]:
     >>> ranks({"a": np.array([1.0, 2.0]), "b": np.array([0.0, 1.0])})
     {'a': 2, 'b': 1}
     """
-    means = {name: values.mean() for name, values in scores.items()}
+    means = {name: float(values.mean()) for name, values in scores.items()}
     return {name: 1 + sum(other < mean for other in means.values()) for name, mean in means.items()}
 
 
@@ -106,8 +110,15 @@ def near_first(scores: Mapping[str, np.ndarray]) -> set[str]:
 
 
 def last(scores: Mapping[str, np.ndarray]) -> str:
-    """Return the forecaster with the highest mean score."""
-    return max(scores, key=lambda name: scores[name].mean())
+    """Return the forecaster with the highest mean score, among those that stop early if they can.
+
+    Examples
+    --------
+    >>> last({"network": np.array([1.0]), "boosted": np.array([2.0]), "ngboost": np.array([3.0])})
+    'boosted'
+    """
+    judged = [name for name in scores if name not in NOT_STOPPED]
+    return max(judged, key=lambda name: scores[name].mean())
 
 
 @dataclass(frozen=True)

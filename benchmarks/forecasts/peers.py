@@ -1,8 +1,12 @@
 """Forecasters of other libraries, as a competent user runs them; needs their environment.
 
 - ngboost: NGBoost with a normal distribution, 500 rounds, defaults otherwise.
+- ngboost-stopped: the same with at most 1,000 rounds; it stops after 20 rounds without a better log
+  score on a fifth of the rows, and predicts with the best round.
 - catboost: CatBoost with the loss RMSEWithUncertainty, which predicts a normal distribution;
   1,000 iterations and defaults otherwise. Categories and missing numbers are its own.
+- catboost-stopped: the same; it stops after 50 iterations without a better log score on a fifth of
+  the rows, and predicts with the best iteration.
 - forest: quantile regression forest (quantile-forest) of 200 trees with at least 5 rows per leaf;
   200 quantiles, at the middles of equal shares of probability.
 - conformal: scikit-learn's HistGradientBoostingRegressor with its defaults and native categories,
@@ -61,41 +65,72 @@ def encoded() -> ColumnTransformer:
 
 
 def fit_ngboost(X: pd.DataFrame, y: np.ndarray, seed: int) -> Predict:
-    """NGBoost."""
+    """NGBoost of 500 rounds."""
     model = ngboost.NGBRegressor(n_estimators=500, random_state=seed, verbose=False)
-    pipeline = make_pipeline(encoded(), model).fit(X, y)
+    encoder = encoded()
+    model.fit(encoder.fit_transform(X), y)
+    return lambda rows: normal_arrays(model, encoder.transform(rows))
 
-    def predict(rows: pd.DataFrame) -> dict[str, Any]:
-        normal = model.pred_dist(pipeline[0].transform(rows))
-        return {"mean": normal.loc, "std": normal.scale}
 
-    return predict
+def fit_stopped_ngboost(X: pd.DataFrame, y: np.ndarray, seed: int) -> Predict:
+    """NGBoost that stops early."""
+    model = ngboost.NGBRegressor(
+        n_estimators=1000, early_stopping_rounds=20, random_state=seed, verbose=False
+    )
+    encoder = encoded()
+    numbers = encoder.fit_transform(X)
+    learn, stop = train_test_split(np.arange(len(y)), test_size=0.2, random_state=seed)
+    model.fit(numbers[learn], y[learn], X_val=numbers[stop], Y_val=y[stop])
+    return lambda rows: normal_arrays(model, encoder.transform(rows))
+
+
+def normal_arrays(model: ngboost.NGBRegressor, numbers: np.ndarray) -> dict[str, Any]:
+    """Return the normal distributions that NGBoost predicts."""
+    # rounds are counted from 0; pred_dist does not choose the best one by itself
+    best = model.best_val_loss_itr
+    normal = model.pred_dist(numbers, max_iter=None if best is None else best + 1)
+    return {"mean": normal.loc, "std": normal.scale}
 
 
 def fit_catboost(X: pd.DataFrame, y: np.ndarray, seed: int) -> Predict:
-    """CatBoost with uncertainty."""
-    words = list(X.select_dtypes("category"))
+    """CatBoost of 1,000 iterations."""
+    model = catboost_model(X, seed).fit(named(X), y)
+    return lambda rows: catboost_arrays(model, rows)
 
-    def named(rows: pd.DataFrame) -> pd.DataFrame:
-        # CatBoost takes missing numbers, but categories must be text
-        return rows.assign(
-            **{word: rows[word].astype(object).fillna("missing").astype(str) for word in words}
-        )
 
-    model = catboost.CatBoostRegressor(
+def fit_stopped_catboost(X: pd.DataFrame, y: np.ndarray, seed: int) -> Predict:
+    """CatBoost that stops early."""
+    learn, stop = train_test_split(np.arange(len(y)), test_size=0.2, random_state=seed)
+    model = catboost_model(X, seed, early_stopping_rounds=50)
+    model.fit(named(X.iloc[learn]), y[learn], eval_set=(named(X.iloc[stop]), y[stop]))
+    return lambda rows: catboost_arrays(model, rows)
+
+
+def catboost_model(X: pd.DataFrame, seed: int, **settings: Any) -> catboost.CatBoostRegressor:
+    """Return CatBoost with uncertainty, not fitted."""
+    return catboost.CatBoostRegressor(
         loss_function="RMSEWithUncertainty",
-        cat_features=words,
+        cat_features=list(X.select_dtypes("category")),
         random_seed=seed,
         thread_count=1,
         verbose=False,
         allow_writing_files=False,
-    ).fit(named(X), y)
+        **settings,
+    )
 
-    def predict(rows: pd.DataFrame) -> dict[str, Any]:
-        mean, variance = model.predict(named(rows), thread_count=1).T
-        return {"mean": mean, "std": np.sqrt(variance)}
 
-    return predict
+def named(X: pd.DataFrame) -> pd.DataFrame:
+    """Return features with categories as text; CatBoost takes missing numbers, not categories."""
+    words = X.select_dtypes("category")
+    return X.assign(
+        **{word: words[word].astype(object).fillna("missing").astype(str) for word in words}
+    )
+
+
+def catboost_arrays(model: catboost.CatBoostRegressor, X: pd.DataFrame) -> dict[str, Any]:
+    """Return the normal distributions that CatBoost predicts."""
+    mean, variance = model.predict(named(X), thread_count=1).T
+    return {"mean": mean, "std": np.sqrt(variance)}
 
 
 def fit_forest(X: pd.DataFrame, y: np.ndarray, seed: int) -> Predict:
@@ -122,7 +157,9 @@ def fit_conformal(X: pd.DataFrame, y: np.ndarray, seed: int) -> Predict:
 
 FORECASTERS: dict[str, Fit] = {
     "ngboost": fit_ngboost,
+    "ngboost-stopped": fit_stopped_ngboost,
     "catboost": fit_catboost,
+    "catboost-stopped": fit_stopped_catboost,
     "forest": fit_forest,
     "conformal": fit_conformal,
 }

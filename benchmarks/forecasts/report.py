@@ -22,87 +22,92 @@ from comparison import (
 
 from evenhand.calibration import calibration_error, covered
 
+NAME = max(map(len, SHOWN)) + 2
+"""Width of the column of names."""
+
 
 def table_lines(table: TableScores) -> Iterator[str]:
     """Yield the block of a table: scores with ranks, then paired differences."""
-    grid = "" if table.step is None else f"; outcomes on a grid of {table.step:g}, cell log score"
+    grid = "" if table.step is None else f"; outcomes on a grid of {table.step:g}: cell log score"
     yield f"{table.name}: {table.y.size:,} rows, {table.n_features} features{grid}"
     yield (
-        f"{'':10}{'log score':>14}{'CRPS':>15}{'RMSE':>11}{'average error':>15}"
-        f"{'90% coverage':>14}{'fit CPU, s':>12}"
+        f"{'':{NAME}}{'log score':>12}{'rank':>6}{'CRPS':>11}{'rank':>6}{'RMSE':>11}"
+        f"{'average error':>15}{'90% coverage':>14}{'fit CPU, s':>12}"
     )
-    placed = {score: ranks(table.ranked(score)) for score in RANKED}
+    places = {score: ranks(table.ranked(score)) for score in RANKED}
     for name in SHOWN:
         if name in table.scores:
-            yield _score_line(table, name, {score: placed[score].get(name) for score in RANKED})
+            yield _score_line(table, name, [str(places[score].get(name, "")) for score in RANKED])
     own = [name for name in DEFAULTS if name in table.scores]
-    if not own or len(table.scores) < 2:
+    others = [name for name in FIELD if name in table.scores]
+    if not own or len(others) < 2:
         return
-    yield "  difference to each (mean and standard error; below 0 the default is better)"
-    yield f"{'':10}" + "".join(
-        f"{f'{name}, {RANKED[score]}':>24}" for name in own for score in RANKED
+    yield (
+        f"{'difference to':{NAME}}"
+        + "".join(f"{f'{name}, {shown}':>26}" for name in own for shown in RANKED.values())
     )
-    for other in FIELD:
-        if other in table.scores:
-            yield f"{other:10}" + "".join(
-                f"{_difference(table, name, other, score):>24}" for name in own for score in RANKED
-            )
+    for other in others:
+        yield f"{other:{NAME}}" + "".join(
+            f"{_difference(table, name, other, score):>26}" for name in own for score in RANKED
+        )
 
 
-def _score_line(table: TableScores, name: str, place: dict[str, int | None]) -> str:
+def _score_line(table: TableScores, name: str, places: Sequence[str]) -> str:
     rows = table.scores[name]
-    log, score = (
-        f"{rows[kind].mean():#.4g}{f' ({place[kind]})' if place[kind] else '    '}"
-        for kind in ("log", "crps")
-    )
     rmse = np.sqrt(((rows["mean"] - table.y) ** 2).mean())
     error = calibration_error(rows["pit"])
     coverage = covered(rows["pit"], 0.9).mean()
     return (
-        f"{name:10}{log:>14}{score:>15}{rmse:>#11.4g}{error:>15.3f}{coverage:>14.3f}"
-        f"{table.cpu[name]:>12.1f}"
+        f"{name:{NAME}}{rows['log'].mean():>12.3f}{places[0]:>6}{_short(rows['crps'].mean()):>11}"
+        f"{places[1]:>6}{_short(rmse):>11}{error:>15.3f}{coverage:>14.3f}{table.cpu[name]:>12.1f}"
     )
+
+
+def _short(value: float) -> str:
+    """Return four digits, or all digits before the decimal point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.4g}"
 
 
 def _difference(table: TableScores, name: str, other: str, score: str) -> str:
     if name == other:
         return ""
     mean, error = paired(table.scores[name][score], table.scores[other][score])
-    return f"{mean:+.3g} ± {error:.2g}"
+    # two digits of the standard error, as many decimals for the difference
+    decimals = int(np.clip(1 - np.floor(np.log10(error)), 0, 6)) if error > 0 else 3
+    return f"{mean:+,.{decimals}f} ± {error:,.{decimals}f}"
 
 
 def summary_lines(tables: Sequence[TableScores]) -> Iterator[str]:
     """Yield the counts of all forecasters over complete tables."""
+    heads = ("mean rank", "within one se of first", "last")
     yield (
-        f"{'':10}{'mean rank':>18}{'first or within one':>24}{'last':>18}{'fit CPU over that'}"
-        f"{' of NGBoost'}"
+        f"{'':{NAME}}" + "".join(f"{head:>26}" for head in heads) + f"{'CPU over ' + REFERENCE:>20}"
     )
-    yield (
-        f"{'':10}{'log score':>11}{'CRPS':>7}{'se: log score':>16}{'CRPS':>8}{'log score':>11}"
-        f"{'CRPS':>7}{'total':>12}{'most':>9}"
-    )
+    pair = "".join(f"{shown:>13}" for shown in RANKED.values())
+    yield f"{'':{NAME}}" + pair * len(heads) + f"{'total':>10}{'most':>10}"
     for name in FIELD:
-        cells = [f"{name:10}"]
-        for score, width in zip(RANKED, (11, 7), strict=True):
-            mean = np.mean([ranks(table.ranked(score))[name] for table in tables])
-            cells.append(f"{mean:>{width}.2f}")
-        for score, width in zip(RANKED, (16, 8), strict=True):
+        cells = [f"{name:{NAME}}"]
+        for score in RANKED:
+            place = np.mean([ranks(table.ranked(score))[name] for table in tables])
+            cells.append(f"{place:>13.2f}")
+        for score in RANKED:
             near = sum(name in near_first(table.ranked(score)) for table in tables)
-            cells.append(f"{near:>{width}}")
-        for score, width in zip(RANKED, (11, 7), strict=True):
-            cells.append(f"{sum(last(table.ranked(score)) == name for table in tables):>{width}}")
+            cells.append(f"{near:>13}")
+        for score in RANKED:
+            lasts = sum(name == last(table.ranked(score)) for table in tables)
+            cells.append(f"{lasts:>13}")
         most = max(cpu_ratio([table], name) for table in tables)
-        cells.append(f"{cpu_ratio(tables, name):>12.2f}{most:>9.2f}")
+        cells.append(f"{cpu_ratio(tables, name):>10.2f}{most:>10.2f}")
         yield "".join(cells)
     yield ""
-    yield "first or within one standard error of first:"
+    yield "first or within one standard error of first; last; CPU of fits over that of NGBoost"
     for table in tables:
-        near = []
+        ratios = ", ".join(f"{name} {cpu_ratio([table], name):.2f}" for name in DEFAULTS)
+        yield f"{table.name}: CPU {ratios}"
         for score, shown in RANKED.items():
             leaders = near_first(table.ranked(score))
-            near.append(f"{shown}: {', '.join(name for name in FIELD if name in leaders)}")
-        ratios = ", ".join(f"{name} {cpu_ratio([table], name):.2f}" for name in DEFAULTS)
-        yield f"  {table.name}: {'; '.join(near)}; CPU over {REFERENCE}: {ratios}"
+            near = ", ".join(name for name in FIELD if name in leaders)
+            yield f"    {shown}: {near}; last {last(table.ranked(score))}"
 
 
 def claim_lines(tables: Sequence[TableScores]) -> tuple[list[str], bool]:
