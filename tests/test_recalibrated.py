@@ -305,15 +305,19 @@ def test_steps_before_smoothing_are_the_isotonic_regression_of_the_ranks(n: int)
     np.testing.assert_allclose(share, peer.predict(place), rtol=1e-12)
     np.testing.assert_allclose(np.interp(pit, place, share), rank, rtol=1e-12)
     levels, values = learn_map(pit, np.ones(n))
-    inside = (levels > pit.min()) & (levels < pit.max())
+    # a PIT of 0 counts as 1e-12
+    inside = (levels > max(pit.min(), 1e-12)) & (levels < pit.max())
     np.testing.assert_allclose(peer.predict(levels[inside]), values[inside], rtol=1e-9)
 
 
-def test_knots_are_quantiles_at_equal_steps_twice_n_to_two_fifths_of_them() -> None:
+def test_knots_are_quantiles_at_equal_steps_and_at_doubling_ranks_of_both_tails() -> None:
     pit = np.random.default_rng(2).uniform(size=1000)
     levels, values = learn_map(pit, np.ones(1000))
-    assert values.size - 1 == 32  # 2 * 1000^0.4 = 31.7
-    np.testing.assert_allclose(values, np.arange(33) / 32, rtol=1e-12)
+    # 2 * 1000^0.4 = 31.7 steps; rank 32 is too close to the first of them, 1001 / 32 = 31.3
+    tail = np.array([1, 2, 4, 8, 16]) / 1001
+    steps = np.arange(1, 32) / 32
+    expected = np.concatenate(([0.0], tail, steps, 1 - tail[::-1], [1.0]))
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
     np.testing.assert_allclose(
         levels[1:-1], stats.mstats.mquantiles(pit, values[1:-1], alphap=0, betap=0), rtol=1e-12
     )
@@ -332,8 +336,8 @@ def test_whole_weights_shift_the_law_as_repeated_rows_do() -> None:
 def test_unequal_weights_count_as_fewer_rows() -> None:
     pit = np.random.default_rng(20).uniform(size=1010)
     weight = np.concatenate((np.full(10, 1e6), np.full(1000, 1e-3)))
-    # ten rows hold all but 1e-7 of the weight: 2 * 10^0.4 = 5.02 lines
-    assert learn_map(pit, weight)[0].size == 6
+    # ten rows hold all but 1e-7 of the weight: 2 * 10^0.4 = 5.02 lines, and rank 1 in each tail
+    assert learn_map(pit, weight)[0].size == 6 + 2
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from __future__ import annotations
 from evenhand.forecasters.adapters import forecast_columns as forecast_columns
 from evenhand.forecasters.adapters import forecast_from_columns as forecast_from_columns
 from evenhand.forecasters.adapters import kind_of as kind_of
+from evenhand.forecasters.adapters import plotting_positions as plotting_positions
 from evenhand.forecasters.adapters import thawed as thawed
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.grouping import By as By
 from evenhand.forecasters.maps import learn_maps as learn_maps
-from evenhand.forecasters.maps import plotting_positions as plotting_positions
 from evenhand.forecasters.maps import refined as refined
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor

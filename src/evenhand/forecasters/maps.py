@@ -9,6 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.forecasters.adapters import (
+    effective_size,
+    n_cells,
+    plotting_positions,
+    tail_knots,
+)
 
 Labels = NDArray[np.object_]
 
@@ -68,27 +74,26 @@ def map_of_rows(table: pd.DataFrame, labels: Labels) -> Ints:
 
 
 def _learn_map(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Return the knots of a map: the isotonic distribution of PITs at equal steps of probability.
+    """Return the knots of a map: the isotonic distribution of PITs, with more knots in both tails.
 
-    On a calibrated base the map costs about n_knots / (2 n) nats.
+    Values are at equal steps of probability, and at ranks 1, 2, 4, ... from either end. On a
+    calibrated base the map costs about n_knots / (2 n) nats.
     """
     place, share = plotting_positions(np.clip(pit, LEAST_PIT, 1 - LEAST_PIT), weight)
-    # number of cells of an equal-probability histogram that balances bias and variance; unequal
-    # weights reduce the effective number of rows (Kish)
-    n_effective = weight.sum() ** 2 / (weight**2).sum()
-    n_steps = int(np.clip(round(2 * n_effective**0.4), 2, 200))
+    n_effective = effective_size(weight)
+    n_steps = n_cells(n_effective)
     values = np.arange(1, n_steps) / n_steps
     ends = [0.0], [1.0]
     shares, places = (np.concatenate((ends[0], knots, ends[1])) for knots in (share, place))
-    levels, values = _joined(np.interp(values, shares, places), values)
+    levels = np.interp(values, shares, places)
+    lower, upper = tail_knots(share, n_effective, values[0])
+    levels, values = _joined(
+        *(
+            np.concatenate((knots[lower], inner, knots[upper]))
+            for knots, inner in ((place, levels), (share, values))
+        )
+    )
     return np.concatenate(([0.0], levels, [1.0])), np.concatenate(([0.0], values, [1.0]))
-
-
-def plotting_positions(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Return sorted distinct PITs and their plotting positions i / (n + 1), averaged over ties."""
-    place, which = np.unique(pit, return_inverse=True)
-    mass = np.bincount(which, weights=weight / weight.mean())
-    return place, (np.cumsum(mass) - mass / 2 + 0.5) / (pit.size + 1)
 
 
 def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:

@@ -32,10 +32,11 @@ class RecalibratedRegressor(WrappingForecaster):
     """A model with recalibrated forecasts `g(F(y))`, with `g` estimated from held-out PITs.
 
     The map is the isotonic regression of Kuleshov, Fenner and Ermon (2018), smoothed to
-    `2 n^(2/5)` knots of equal probability so that densities stay finite. A single map for all rows
-    calibrates forecasts on average, not within groups; with `by` each named group has a separate
-    map. Groups that cannot be named need randomization: wrap this model in `RandomizedRegressor`.
-    Certify on rows that were not used here.
+    `2 n^(2/5)` knots of equal probability so that densities stay finite, with more knots at ranks
+    1, 2, 4, ... of both tails for extreme intervals. A single map for all rows calibrates forecasts
+    on average, not within groups; with `by` each named group has a separate map. Groups that cannot
+    be named need randomization: wrap this model in `RandomizedRegressor`. Certify on rows that were
+    not used here.
 
     Parameters
     ----------

@@ -17,6 +17,12 @@ from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS as FITTED
 from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
 from evenhand.forecasters.adapters.quantile_bases import spaced as spaced
 from evenhand.forecasters.adapters.residual_bases import ResidualBase, residual_distribution
+from evenhand.forecasters.adapters.tails import (
+    effective_size,
+    n_cells,
+    plotting_positions,
+    tail_knots,
+)
 
 __all__ = [
     "KINDS",
@@ -26,11 +32,15 @@ __all__ = [
     "ResidualBase",
     "Training",
     "allows_missing",
+    "effective_size",
     "final_step",
     "forecast_columns",
     "forecast_from_columns",
     "frozen",
     "kind_of",
+    "n_cells",
+    "plotting_positions",
     "residual_distribution",
+    "tail_knots",
     "thawed",
 ]

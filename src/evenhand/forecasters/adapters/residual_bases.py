@@ -11,6 +11,15 @@ from evenhand._validate import Floats, InputError, bad_input
 from evenhand.distributions import Distribution, LocationScale, Quantiles
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.estimators import Training, fitted
+from evenhand.forecasters.adapters.tails import (
+    STUB,
+    effective_size,
+    mean_excess,
+    n_cells,
+    plotting_positions,
+    positions,
+    tail_knots,
+)
 from evenhand.tables import take_rows
 
 
@@ -80,21 +89,35 @@ class ResidualBase(Base):
 
 
 def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles:
-    """Return the distribution of residuals: equally spaced quantiles with exponential tails.
+    """Return the distribution of residuals: quantiles with exponential tails.
 
-    The number of quantiles, `2 n^(2/5)`, balances bias and variance of an equal-probability
-    histogram.
+    There are `2 n^(2/5)` quantiles at equal steps of probability, and in each tail the values of
+    rank 1, 2, 4, ... from the end. All are at plotting positions i / (n + 1), so that a new
+    residual is outside of an interval as often as stated. Beyond the extreme residuals, each tail
+    is exponential with the mean excess of the eight extreme residuals.
     """
-    if weight is not None:
-        residuals = residuals[weight > 0]
-        weight = weight[weight > 0]
-    n_levels = int(np.clip(round(2 * residuals.size**0.4), 2, 200))
+    weight = np.ones(residuals.size) if weight is None else weight
+    residuals = residuals[weight > 0]
+    weight = weight[weight > 0]
+    n_effective = effective_size(weight)
+    order = np.argsort(residuals)
+    ordered = residuals[order]
+    n_levels = n_cells(n_effective)
     levels = (np.arange(n_levels) + 0.5) / n_levels
-    if weight is None:
-        values = np.quantile(residuals, levels, method="hazen")
-    else:
-        order = np.argsort(residuals)
-        share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
-        values = np.interp(levels, share, residuals[order])
+    values = np.interp(levels, positions(weight[order], n_effective), ordered)
+    place, share = plotting_positions(residuals, weight)
+    lower, upper = tail_knots(share, n_effective, levels[0])
+    # a tied value that is an inner knot already is not a second one
+    lower = lower[place[lower] < values[0]]
+    upper = upper[place[upper] > values[-1]]
+    levels = np.concatenate((share[lower], levels, share[upper]))
+    values = np.concatenate((place[lower], values, place[upper]))
+    # with a knot slightly beyond each end, the outermost interval has the density of the tail
+    reach = STUB / (1 - STUB)
+    low = values[0] - reach * mean_excess(ordered, weight[order])
+    high = values[-1] + reach * mean_excess(-ordered[::-1], weight[order][::-1])
+    ends = (1 - STUB) * levels[0], 1 - (1 - STUB) * (1 - levels[-1])
+    levels = np.concatenate((ends[:1], levels, ends[1:]))
+    values = np.concatenate(([low], values, [high]))
     # sorted, as rounding errors may make interpolated quantiles decrease
     return Quantiles(levels, values[None, :], sort=True)
